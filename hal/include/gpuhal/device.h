@@ -1,8 +1,8 @@
-/** gpuhal/device.h: devices, what is known about them, and choosing one.
+/** gpuhal/device.h: devices, their facts, and how to select one.
  *
- *  A device is one processor as one backend sees it; its id is `backend:index` (`opencl:1`) and stays the same while others are
- *  hidden. Device pointers live as long as their gpuhal object. Nothing is opened before it is needed: the first buffer, or
- *  gpuhal_device_open().
+ *  A device is one processor as one backend sees it; its id is `backend:index` (`opencl:1`) and does not depend on
+ *  which others are hidden. Device pointers are valid as long as their gpuhal object. A device is opened by its first
+ *  buffer, or by gpuhal_device_open().
  */
 #ifndef GPUHAL_DEVICE_H
 #define GPUHAL_DEVICE_H
@@ -19,7 +19,8 @@ typedef struct gpuhal_device gpuhal_device;
 
 /** What a device offers beyond allocating and copying. Bits. */
 enum {
-    GPUHAL_CAPABILITY_HOST_COPY = 1u << 0,          /**< Pageable host memory is read and written without staging by the library. */
+    /** Pageable host memory is read and written without staging by the library. */
+    GPUHAL_CAPABILITY_HOST_COPY = 1u << 0,
     GPUHAL_CAPABILITY_FILL = 1u << 1,
     GPUHAL_CAPABILITY_COPY_RECT = 1u << 2,
     GPUHAL_CAPABILITY_REGISTER = 1u << 3,
@@ -35,104 +36,107 @@ enum {
 };
 #define GPUHAL_CAPABILITY_COUNT 13u
 
-/** How many devices are visible.
+/** Counts the visible devices.
  *  @return the count; 0 for NULL
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API uint32_t gpuhal_device_count(const gpuhal *gpu);
 
-/** Device number @p index, counted from 0, ordered by the priority of the backends.
+/** Returns device number @p index, counted from 0, ordered by the priority of the backends.
  *  @return the device; NULL past the last
  *  Owner: @p gpu. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_device *gpuhal_device_at(const gpuhal *gpu, uint32_t index);
 
 /** Flags of gpuhal_select(). */
-enum { GPUHAL_SELECT_ALLOW_CPU = 1u /**< When nothing matches, take the CPU instead of failing. */ };
+enum { GPUHAL_SELECT_ALLOW_CPU = 1u /**< When nothing matches, use the CPU instead of failing. */ };
 
-/** Chooses one device. Selectors: `auto`, `gpu`, `cpu`, a backend (`opencl`), an id (`opencl:1`), `pci=0000:c1:00.0`, `uuid=…`,
- *  `name=glob` (`*`, `?`, without regard to case), of at most 127 bytes; blanks around it do not count. @p selector NULL or "": auto. `auto` and `gpu` pass over software devices;
- *  `auto` ends at the CPU, `gpu` fails. @p out_reason may be NULL.
+/** Selects one device. Selectors: `auto`, `gpu`, `cpu`, a backend (`opencl`), an id (`opencl:1`), `pci=0000:c1:00.0`,
+ *  `uuid=…`, `name=glob` (`*`, `?`, case-insensitive), of at most 127 bytes; blanks around it are ignored. @p selector
+ *  NULL or "": auto. `auto` and `gpu` ignore software devices; `auto` falls back to the CPU, `gpu` fails.
+ *  @p out_reason may be NULL.
  *  @return GPUHAL_OK, INVALID_ARGUMENT for a malformed selector, NOT_FOUND when nothing matches
  *  Owner: device of @p gpu; the reason is valid until this thread's next gpuhal_select(). Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_select(gpuhal *gpu, const char *selector, uint32_t flags, gpuhal_device **out_device,
                                        const char **out_reason);
 
-/** The device that the vendor's API calls number @p native_index (CUDA ordinal, DLPack device_id).
+/** Finds the device that has number @p native_index in the vendor's API (CUDA ordinal, DLPack device_id).
  *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_FOUND
  *  Owner: device of @p gpu. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_device_by_native(gpuhal *gpu, const char *backend, uint64_t native_index,
                                                  gpuhal_device **out_device);
 
-/** "opencl:1".
+/** Returns the id, "opencl:1".
  *  @return never NULL; "" for NULL
  *  Owner: device. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_device_id(const gpuhal_device *device);
 
-/** "opencl".
+/** Returns the backend, "opencl".
  *  @return never NULL; "" for NULL
  *  Owner: device. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_device_backend(const gpuhal_device *device);
 
-/** The number within the backend: 1 in "opencl:1".
+/** Returns the number within the backend: 1 in "opencl:1".
  *  @return the index; 0 for NULL
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API uint32_t gpuhal_device_index(const gpuhal_device *device);
 
-/** The gpuhal object that the device belongs to.
+/** Returns the gpuhal object of the device.
  *  @return the object; NULL for NULL
  *  Owner: the caller of gpuhal_open(). Threads: any. Blocks: no. */
 GPUHAL_API gpuhal *gpuhal_device_owner(const gpuhal_device *device);
 
-/** A fact that is a number.
- *  @return GPUHAL_OK, INVALID_ARGUMENT (also when the fact is a text, or for a key that neither the library nor the device knows),
- *  NOT_SUPPORTED when the value is missing
+/** Returns a fact that is a number.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT (also when the fact is a text, or for a key that neither the library nor the
+ *  device knows), NOT_SUPPORTED when the value is missing
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_device_u64(const gpuhal_device *device, gpuhal_key key, uint64_t *out_value);
 
-/** A fact that is a text.
- *  @return GPUHAL_OK, INVALID_ARGUMENT (also when the fact is a number, or for a key that neither the library nor the device
- *  knows), NOT_SUPPORTED when the value is missing
+/** Returns a fact that is a text.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT (also when the fact is a number, or for a key that neither the library nor the
+ *  device knows), NOT_SUPPORTED when the value is missing
  *  Owner: device. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_device_text(const gpuhal_device *device, gpuhal_key key, const char **out_text);
 
-/** Why a fact has no value. @p out_why, a sentence or "", may be NULL.
+/** Returns why a fact has no value. @p out_why, a sentence or "", may be NULL.
  *  @return the reason; 0 when there is a value
  *  Owner: device. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_missing gpuhal_device_missing(const gpuhal_device *device, gpuhal_key key, const char **out_why);
 
-/** The keys of the facts that the device's backend gave, with a value or with a reason, in ascending order. Keys from
- *  GPUHAL_VENDOR_FIRST on are the backend's own.
+/** Lists the keys of the facts that the device's backend gave, with a value or with a reason, in ascending order. Keys
+ *  from GPUHAL_VENDOR_FIRST on are the backend's own.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_FOUND past the last
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_device_key_at(const gpuhal_device *device, uint32_t index, gpuhal_key *out_key);
 
-/** What the device offers: bits GPUHAL_CAPABILITY_….
+/** Returns what the device offers: bits GPUHAL_CAPABILITY_….
  *  @return the bits; 0 for NULL
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API uint32_t gpuhal_device_capabilities(const gpuhal_device *device);
 
-/** The number of the physical device, and whether this device is the preferred interface of it. Numbers begin with 1 and stay with the hardware
- *  while the registry is kept (docs/registry.md), whatever the order of enumeration; 0: more hardware than the registry numbers.
+/** Returns the number of the physical device, and whether this device is its preferred interface. Numbers begin with 1
+ *  and are stable while the registry is kept (docs/registry.md), whatever the order of enumeration; 0: the registry
+ *  has no number left.
  *  @return GPUHAL_OK, INVALID_ARGUMENT
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_device_physical(const gpuhal_device *device, uint32_t *out_number, uint32_t *out_preferred);
 
-/** Opens the device now; otherwise the first buffer does. Loads the plugin into this process.
- *  @return GPUHAL_OK, also when it is open; else what the backend answered: NO_DRIVER, NO_DEVICE, NO_PERMISSION, BUSY, DEVICE_LOST,
- *  INCOMPATIBLE, FORKED, OUT_OF_MEMORY, DRIVER; TIMEOUT when the plugin does not come back from starting within
- *  gpuhal_config.helper_deadline_ns, DEVICE_LOST (hung) when the driver does not come back from opening within gpuhal_config.hang_ns
- *  Owner: stays open until gpuhal_close(). Threads: any; a second caller waits for the first. The driver is called on a thread of the
- *  library's. Blocks: yes, no longer than that. */
+/** Opens the device before its first buffer does. Loads the plugin into this process.
+ *  @return GPUHAL_OK, also when it is open; else what the backend returned: NO_DRIVER, NO_DEVICE, NO_PERMISSION, BUSY,
+ *  DEVICE_LOST, INCOMPATIBLE, FORKED, OUT_OF_MEMORY, DRIVER; TIMEOUT when starting the plugin takes longer than
+ *  gpuhal_config.helper_deadline_ns, DEVICE_LOST (hung) when opening takes longer than gpuhal_config.hang_ns
+ *  Owner: stays open until gpuhal_close(). Threads: any; a second caller waits for the first. The driver is called on
+ *  a thread of the library. Blocks: yes, no longer than that. */
 GPUHAL_API gpuhal_status gpuhal_device_open(gpuhal_device *device);
 
-/** Opens the device over the caller's own vendor device, which the library then allocates from and submits to (native.h:
- *  GPUHAL_NATIVE_VULKAN_DEVICE, GPUHAL_NATIVE_OPENCL_DEVICE). What the caller's device was made without is not offered;
- *  gpuhal_device_capabilities() returns.
- *  @return GPUHAL_OK; INVALID_ARGUMENT for another type or other hardware; NOT_SUPPORTED when the backend takes none or the device
- *  lacks what copying needs; BUSY when the device is open already; else what gpuhal_device_open() returns
- *  Owner: caller keeps the vendor's objects until gpuhal_close() and the last release. Threads: any. Blocks: yes. */
+/** Opens the device over the caller's own vendor device, which the library then allocates from and submits to
+ *  (native.h: GPUHAL_NATIVE_VULKAN_DEVICE, GPUHAL_NATIVE_OPENCL_DEVICE). Features that the caller's device was created
+ *  without are not offered; gpuhal_device_capabilities() returns the others.
+ *  @return GPUHAL_OK; INVALID_ARGUMENT for another type or other hardware; NOT_SUPPORTED when the backend adopts none
+ *  or the device lacks what copies need; BUSY when the device is open already; else what gpuhal_device_open() returns
+ *  Owner: caller must keep the vendor's objects until gpuhal_close() and the last release. Threads: any. Blocks:
+ *  yes. */
 GPUHAL_API gpuhal_status gpuhal_device_adopt(gpuhal_device *device, const gpuhal_native *native);
 
-/** Most bytes that this gpuhal object may hold on the device at once; 0: no limit. What is held already stays.
+/** Limits the bytes that this gpuhal object may allocate on the device at once; 0: no limit. Existing buffers stay.
  *  @return GPUHAL_OK, INVALID_ARGUMENT
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_device_limit_memory(gpuhal_device *device, uint64_t bytes);
@@ -145,70 +149,71 @@ typedef struct gpuhal_value {
     char why[112];          /**< Why it is missing, "" when it is there. */
 } gpuhal_value;
 
-/** Reads @p count values now. The device need not be open, and is not opened; its plugin is loaded when it was not, unless the library
- *  answers all of them by itself. A value that the device does not have is missing, which is no error; so is one from whose reading the
- *  driver does not come back within 5 s, or gpuhal_config.hang_ns. @p flags: 0. @p out_time_ns, on the monotonic clock, may be NULL.
+/** Reads @p count values now. The device need not be open, and is not opened; its plugin is loaded if needed, unless
+ *  the library itself has all values. A value that the device lacks is missing, without an error; so is one that the
+ *  driver does not return within 5 s, or gpuhal_config.hang_ns. @p flags: 0. @p out_time_ns, on the monotonic clock,
+ *  may be NULL.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, FORKED, HOST_MEMORY, or why the backend could not be started
- *  Owner: caller. Threads: any. The driver is called on a thread of the library's. Blocks: yes. */
+ *  Owner: caller. Threads: any. The driver is called on a thread of the library. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_device_sample(gpuhal_device *device, uint32_t flags, gpuhal_value *values, uint32_t count,
                                               uint64_t *out_time_ns);
 
-/** The vendor's objects behind an open device; see native.h.
+/** Returns the vendor's objects of an open device; see native.h.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_SUPPORTED, and what gpuhal_device_open() returns
  *  Owner: the library keeps the objects. Threads: any. Blocks: yes when the device is not open yet. */
 GPUHAL_API gpuhal_status gpuhal_device_native(gpuhal_device *device, gpuhal_native *out_native);
 
-/** Some function of a vendor's library: cast it to its own type. */
+/** A function of a vendor's library: cast it to its own type. */
 typedef void gpuhal_vendor_fn(void);
 
-/** Finds a function in the very library that the device's plugin works with in this process (libOpenCL, libvulkan, libcuda,
- *  libamdhip64), of which several may be installed. The device is opened when it was not.
- *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_FOUND when the library has none of that name, NOT_SUPPORTED when the plugin opened
- *  none (cpu), and what gpuhal_device_open() returns
+/** Finds a function in the library that the device's plugin uses in this process (libOpenCL, libvulkan, libcuda,
+ *  libamdhip64), of which several may be installed. Opens the device if needed.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_FOUND when the library has no such function, NOT_SUPPORTED when the plugin
+ *  opened none (cpu), and what gpuhal_device_open() returns
  *  Owner: the library, which is never unloaded. Threads: any. Blocks: yes when the device is not open yet. */
 GPUHAL_API gpuhal_status gpuhal_device_symbol(gpuhal_device *device, const char *name, gpuhal_vendor_fn **out_function);
 
-/** What the device's plugin offers beyond this library under "<vendor>.<name>": a table of functions that the vendor's
- *  own header declares. They name devices by gpuhal_device_index(), or by the vendor's objects
- *  (gpuhal_device_native()). The device need not be open, and is not opened; its plugin is loaded when it was not. The
- *  rules of this library for errors, threads and time do not hold for calls of that table: the vendor's do.
+/** Returns the plugin's extension "<vendor>.<name>": a table of functions that the vendor's own header declares. They
+ *  name devices by gpuhal_device_index(), or by the vendor's objects (gpuhal_device_native()). The device need not be
+ *  open, and is not opened; its plugin is loaded if needed. Calls of that table follow the vendor's rules for errors,
+ *  threads and time, not this library's.
  *  @return GPUHAL_OK; NOT_SUPPORTED for a name that the plugin does not know; INVALID_ARGUMENT, DEVICE_LOST, FORKED,
  *  HOST_MEMORY, or why the backend could not be started
  *  Owner: the plugin, as long as the process lives. Threads: any. Blocks: yes when the plugin is not loaded yet. */
 GPUHAL_API gpuhal_status gpuhal_device_extension(gpuhal_device *device, const char *name, const void **out_extension);
 
-/** The word for a type of native.h: "opencl_buffer"; "vendor" for one of a vendor's own.
- *  @return never NULL; "unknown" for a number that is none
+/** Returns the name of a type of native.h: "opencl_buffer"; "vendor" for a vendor's own type.
+ *  @return never NULL; "unknown" for an invalid number
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_native_type_name(uint32_t type);
 
-/** The name of a key, "memory_total_bytes".
+/** Returns the name of a key, "memory_total_bytes".
  *  @return the name; NULL for a key that the library does not know
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_key_name(gpuhal_key key);
 
-/** Whether a key holds a text.
+/** Returns whether the value of a key is a text.
  *  @return 1 for a text, 0 for a number or an unknown key
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API uint32_t gpuhal_key_is_text(gpuhal_key key);
 
-/** The word for a capability bit number (0 to GPUHAL_CAPABILITY_COUNT - 1), as in JSON: "copy_rect".
- *  @return the word; NULL past the last
+/** Returns the name of a capability bit number (0 to GPUHAL_CAPABILITY_COUNT - 1), as in JSON: "copy_rect".
+ *  @return the name; NULL past the last
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_capability_name(uint32_t bit);
 
-/** The word for a data type bit number (0 to GPUHAL_DATA_COUNT - 1) of GPUHAL_FACT_DATA_TYPES: "fp16".
- *  @return the word; NULL past the last
+/** Returns the name of a data type bit number (0 to GPUHAL_DATA_COUNT - 1) of GPUHAL_FACT_DATA_TYPES: "fp16".
+ *  @return the name; NULL past the last
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_data_type_name(uint32_t bit);
 
-/** The word for a device type, as in JSON: "integrated_gpu".
- *  @return never NULL; "unknown" for a number that is none
+/** Returns the name of a device type, as in JSON: "integrated_gpu".
+ *  @return never NULL; "unknown" for an invalid number
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_device_type_name(gpuhal_device_type type);
 
-/** The words for a reason, as in JSON: "no permission".
- *  @return never NULL; "unknown" for a number that is none
+/** Returns the name of a reason, as in JSON: "no permission".
+ *  @return never NULL; "unknown" for an invalid number
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_missing_name(gpuhal_missing reason);
 

@@ -1,8 +1,8 @@
-/** gpuhal/direct.h: driving one plugin without the core in between, through plugin.h.
+/** gpuhal/direct.h: calls one plugin without the core in between, through plugin.h.
  *
- *  For conformance kits, benchmarks and vendors' tests. gpuhal_direct_load() does what the core does before it trusts a file:
- *  file checks, dlopen, handshake. It does so in this process: a plugin that crashes takes the caller with it. The slots are then
- *  the caller's to call, with the rules of plugin.h as the caller's duty.
+ *  For conformance kits, benchmarks and vendors' tests. gpuhal_direct_load() does what the core does before it trusts
+ *  a file: file checks, dlopen, negotiation of the ABI. It does so in this process, which a plugin that crashes ends.
+ *  The caller then calls the slots, and must follow the rules of plugin.h.
  */
 #ifndef GPUHAL_DIRECT_H
 #define GPUHAL_DIRECT_H
@@ -15,26 +15,25 @@
 extern "C" {
 #endif
 
-/** Loads a plugin from a file with an absolute path. @p out_stage, how far it came, may be NULL.
- *  @return GPUHAL_OK; INVALID_ARGUMENT; NOT_FOUND or NO_PERMISSION when the file is missing or may be written to by others, or when
- *  this process has more rights than its user;
- *  INCOMPATIBLE; DRIVER when the file, the dynamic loader or the answer of the query is at fault; the detail says which rule was
- *  broken
+/** Loads a plugin from a file with an absolute path. @p out_stage, the last stage entered, may be NULL.
+ *  @return GPUHAL_OK; INVALID_ARGUMENT; NOT_FOUND or NO_PERMISSION when the file is missing or may be written to by
+ *  others, or when this process has more rights than its user; INCOMPATIBLE; DRIVER when the file is damaged, does not
+ *  load, or breaks a rule, which the detail names
  *  Owner: the plugin stays loaded for ever. Threads: any. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_direct_load(const char *file, const gpuhal_plugin **out_plugin, gpuhal_plugin_stage *out_stage);
 
-/** The host table to call the plugin with.
+/** Returns the host table for calls of the plugin.
  *  @return never NULL
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const gpuhal_host *gpuhal_direct_host(void);
 
-/** Words a failure: makes what @p plugin returned, and what it reported on this thread, the last error of error.h. @p what is the
- *  action, such as "start".
- *  @return @p status, or DRIVER when that is no error
+/** Describes a failure: makes what @p plugin returned, and reported on this thread, the last error of error.h. @p what
+ *  is the action, such as "start".
+ *  @return @p status, or DRIVER when that is not an error
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_direct_failed(const gpuhal_plugin *plugin, gpuhal_status status, const char *what);
 
-/** Takes what a plugin says about its devices. Members may be NULL. */
+/** Receives what a plugin reports about its devices. Members may be NULL. */
 typedef struct gpuhal_direct_listener {
     void *user;
     void (*device)(void *user, uint32_t index);
@@ -43,20 +42,20 @@ typedef struct gpuhal_direct_listener {
     void (*missing)(void *user, gpuhal_key key, gpuhal_missing reason, const char *why);
 } gpuhal_direct_listener;
 
-/** Calls enumerate() with gpuhal_direct_host() and what start() made of that, and hands everything to @p listener.
+/** Calls enumerate() with gpuhal_direct_host() and the result of start(), and passes everything to @p listener.
  *  @return what the plugin returned
  *  Owner: texts are valid during the call. Threads: any, enumerate() alone per plugin. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_direct_enumerate(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                                                  const gpuhal_direct_listener *listener);
 
-/** Calls sample() and hands everything to @p listener.
+/** Calls sample() and passes everything to @p listener.
  *  @return what the plugin returned; NOT_SUPPORTED when it has no sample()
  *  Owner: texts are valid during the call. Threads: any. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_direct_sample(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                                               uint32_t index, const gpuhal_key *keys, uint32_t count, uint32_t flags,
                                               const gpuhal_direct_listener *listener);
 
-/** Calls link() and hands everything to @p listener.
+/** Calls link() and passes everything to @p listener.
  *  @return what the plugin returned; NOT_SUPPORTED when it has no link()
  *  Owner: texts are valid during the call. Threads: any. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_direct_link(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,

@@ -1,18 +1,21 @@
 /** gpuhal/gpuhal.h: the whole application API.
  *
  *  Conventions, true for every function unless its comment says otherwise
- *  - Every call that can fail returns a gpuhal_status; out-parameters come last and are NULL or 0 on failure, but structures: what
- *    is in one then says nothing. What went wrong is in gpuhal_last_error(). The library never aborts, exits or prints, and installs no signal handler.
- *  - A NULL argument where an object is needed is INVALID_ARGUMENT. Destroying, releasing or closing NULL does nothing.
+ *  - Every call that can fail returns a gpuhal_status; out-parameters come last and are NULL or 0 on failure, except
+ *    that the contents of structures are undefined. gpuhal_last_error() has the details. The library never aborts,
+ *    exits or prints, and installs no signal handler.
+ *  - A NULL argument in place of a required object is INVALID_ARGUMENT. Destroying, releasing or closing NULL does
+ *    nothing.
  *  - Sizes and offsets are bytes in uint64_t; other units are in the name (`timeout_ns`).
  *  - Configuration structures start with their size, and every other member has a sensible meaning when zero:
  *    `gpuhal_config config = { .size = sizeof config };`
  *  - Texts are bytes; paths are those of the system, in UTF-8 on Windows.
- *  - In the child of a fork, calls that would need a backend started before the fork answer GPUHAL_ERROR_FORKED.
- *  - POSIX: pthread_cancel() of a thread that waits in the library takes effect when the call has returned. A driver may be cancelled in the midst of
- *    a call of its own: cancel no thread that transfers, allocates or opens, or disable cancelling around it.
- *  - Comments end with three words of contract: Owner (who keeps and frees what), Threads (from which it may be called, and at
- *    the same time as what), Blocks (whether it may wait for a device, a driver or a process).
+ *  - In the child of a fork, calls that need a backend started before the fork return GPUHAL_ERROR_FORKED.
+ *  - POSIX: pthread_cancel() of a thread that waits in the library takes effect when the call has returned. But a
+ *    driver may be cancelled inside a call of its own: never cancel a thread that transfers, allocates or opens, or
+ *    disable cancellation around such calls.
+ *  - Comments end with three parts of a contract: Owner (which side must keep or free what), Threads (from which it
+ *    may be called, and at the same time as what), Blocks (whether it may wait for a device, a driver or a process).
  */
 #ifndef GPUHAL_GPUHAL_H
 #define GPUHAL_GPUHAL_H

@@ -1,7 +1,7 @@
-/** gpuhal/gpuhal.hpp: the same API for C++17: handles that release what they hold, and failures as exceptions.
+/** gpuhal/gpuhal.hpp: the same API for C++17: handles that release their objects, and exceptions for failures.
  *
- *  Header-only, over gpuhal.h alone: nothing here is exported, and every function of gpuhal.h takes the handles' get(). Structures are
- *  made by GPUHAL_INIT, which sets their size. The namespace is gpuhal_cpp because `gpuhal` names a type of the C API.
+ *  Header-only, over gpuhal.h alone: nothing here is exported, and functions of gpuhal.h take the handles' get().
+ *  GPUHAL_INIT makes structures with their size. The namespace is gpuhal_cpp because `gpuhal` is a type of the C API.
  *
  *      auto gpu = gpuhal_cpp::open();
  *      auto buffer = gpuhal_cpp::make_buffer(gpuhal_cpp::select(gpu), 4096);
@@ -19,7 +19,7 @@
 
 namespace gpuhal_cpp {
 
-/** A call that failed: the sentence is what(), the rest of gpuhal_last_error() stands in members. */
+/** A call that failed: the sentence is what(), the members have the rest of gpuhal_last_error(). */
 class error : public std::runtime_error {
 public:
     explicit error(gpuhal_status failed) : error(failed, *gpuhal_last_error()) {}
@@ -44,7 +44,7 @@ private:
     int64_t vendor_code_;
 };
 
-/** Throws for an error; hands back GPUHAL_OK and answers that are no errors (GPUHAL_NOT_READY). */
+/** Throws for an error; returns GPUHAL_OK and other statuses that are not errors (GPUHAL_NOT_READY). */
 inline gpuhal_status check(gpuhal_status status)
 {
     if (status < 0) {
@@ -53,21 +53,21 @@ inline gpuhal_status check(gpuhal_status status)
     return status;
 }
 
-/** Ends the life of a handle by the function of the C API. */
+/** Destroys a handle's object by a function of the C API. */
 template <auto End> struct ender {
     template <class Handle> void operator()(Handle *handle) const noexcept { End(handle); }
 };
 
-/* A buffer outlives the object that it was made from, as in C; queues and events do not need to be destroyed before it either. */
+/* As in C, buffers, queues and events may outlive the gpuhal object. */
 using instance = std::unique_ptr<::gpuhal, ender<gpuhal_close>>;
 using queue = std::unique_ptr<gpuhal_queue, ender<gpuhal_queue_destroy>>;
 using event = std::unique_ptr<gpuhal_event, ender<gpuhal_event_destroy>>;
 
-/** A counted buffer: a copy is one more reference. */
+/** A buffer with a reference count: a copy adds a reference. */
 class buffer {
 public:
     buffer() = default;
-    /** Takes the reference over. */
+    /** Takes over the reference. */
     explicit buffer(gpuhal_buffer *owned) noexcept : held_(owned) {}
     buffer(const buffer &other) noexcept : held_(gpuhal_buffer_retain(other.held_)) {}
     buffer(buffer &&other) noexcept : held_(std::exchange(other.held_, nullptr)) {}
@@ -95,7 +95,7 @@ inline instance open(const gpuhal_config &config = GPUHAL_INIT(gpuhal_config))
     return instance(opened);
 }
 
-/** The device lives as long as its gpuhal object. */
+/** Selects a device, which is valid as long as its gpuhal object. */
 inline gpuhal_device *select(const instance &gpu, const char *selector = nullptr, uint32_t flags = 0)
 {
     gpuhal_device *chosen = nullptr;
@@ -118,7 +118,7 @@ inline buffer make_buffer(gpuhal_device *device, uint64_t bytes, gpuhal_memory_k
     return make_buffer(device, desc);
 }
 
-/** @p offset: where the first byte of the memory lies in the buffer. */
+/** Imports host memory; @p offset: of its first byte in the buffer. */
 inline buffer import_host(gpuhal_device *device, const gpuhal_host_import &import, uint64_t &offset)
 {
     gpuhal_buffer *made = nullptr;

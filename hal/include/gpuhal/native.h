@@ -1,9 +1,9 @@
-/** gpuhal/native.h: what stands in a gpuhal_native for every vendor object that can be got, adopted or wrapped.
+/** gpuhal/native.h: the contents of a gpuhal_native for every vendor object that can be obtained, adopted or wrapped.
  *
- *  A handle obtained through gpuhal_device_native(), gpuhal_buffer_native() or gpuhal_queue_native_begin() stays owned by the library: use it
- *  while the object it came from lives, never release it. docs/kernels.md shows how to launch your own kernels. Types of events are
- *  what plugins give; no public call hands them out. This header includes no vendor header; values are the vendor's handles as
- *  integers (`(cl_mem)(uintptr_t)native.values[0]`).
+ *  A handle obtained through gpuhal_device_native(), gpuhal_buffer_native() or gpuhal_queue_native_begin() is owned by
+ *  the library: use it only while its gpuhal object exists, and never release it. docs/kernels.md shows how to launch
+ *  your own kernels. Types of events come from plugins; no public call returns them. This header includes no vendor
+ *  header; values are the vendor's handles as integers (`(cl_mem)(uintptr_t)native.values[0]`).
  */
 #ifndef GPUHAL_NATIVE_H
 #define GPUHAL_NATIVE_H
@@ -14,12 +14,12 @@
 extern "C" {
 #endif
 
-/** Which vendor object a gpuhal_native holds. The value is also the bit number in GPUHAL_FACT_ADOPT_KINDS. */
+/** The type of vendor object in a gpuhal_native. The value is also the bit number in GPUHAL_FACT_ADOPT_KINDS. */
 typedef uint32_t gpuhal_native_type;
 enum {
-    /** values[0] cl_platform_id, [1] cl_device_id, [2] cl_context, [3] a cl_command_queue of that context.
-     *  The library's own copies run on several queues and are not ordered with it: clFinish it first. To adopt a context, [0] to [2];
-     *  [3] is not looked at. The library retains the context until it lets go of it. */
+    /** values[0] cl_platform_id, [1] cl_device_id, [2] cl_context, [3] a cl_command_queue of that context. The
+     *  library's own copies run on several queues and are not ordered with it: call clFinish on it first. To adopt a
+     *  context, [0] to [2]; [3] is ignored. The library retains the context while it uses it. */
     GPUHAL_NATIVE_OPENCL_DEVICE = 1,
     /** values[0] cl_mem, [1] offset in bytes at which the buffer starts inside it; to wrap one, 0 or a multiple of
      *  binding_alignment_bytes, and the cl_mem a buffer of the device's context, which the library retains. */
@@ -27,46 +27,49 @@ enum {
     /** values[0] cl_command_queue. To adopt: one of the device and its context, in order, which the library retains. */
     GPUHAL_NATIVE_OPENCL_QUEUE = 3,
 
-    /** typed: a gpuhal_vulkan_device, both when got and when adopted. values[0] VkInstance, [1] VkPhysicalDevice, [2] VkDevice,
-     *  [3] 0. */
+    /** typed: a gpuhal_vulkan_device, both for obtaining and for adopting. values[0] VkInstance, [1] VkPhysicalDevice,
+     *  [2] VkDevice, [3] 0. */
     GPUHAL_NATIVE_VULKAN_DEVICE = 4,
-    /** values[0] VkBuffer, [1] VkDeviceMemory, [2] offset in bytes at which the buffer is bound inside it, [3] VkBufferUsageFlags it
-     *  was created with. The buffer begins with the first byte of ours. To wrap one: transfer usage both ways; shared (CONCURRENT)
-     *  over the families of the device's queues where they are of more than one; [1] may be 0 when no other code needs it. */
+    /** values[0] VkBuffer, [1] VkDeviceMemory, [2] offset in bytes at which the buffer is bound inside it, [3]
+     *  VkBufferUsageFlags it was created with. The VkBuffer begins with the first byte of the gpuhal buffer. To wrap
+     *  one: transfer usage both ways; shared (CONCURRENT) over the families of the device's queues where they are of
+     *  more than one; [1] may be 0 when other code does not need it. */
     GPUHAL_NATIVE_VULKAN_BUFFER = 5,
-    /** values[0] VkQueue, [1] family, [2] index in the family. Submit to one of ours only during native access
-     *  (gpuhal_queue_native_begin()): several queues of the library may share one VkQueue. */
+    /** values[0] VkQueue, [1] family, [2] index in the family. Submit to one of the library's only during native
+     *  access (gpuhal_queue_native_begin()): several queues of the library may share one VkQueue. */
     GPUHAL_NATIVE_VULKAN_QUEUE = 6,
     /** An event: values[0] a timeline VkSemaphore, [1] the value it has once the event is done. */
     GPUHAL_NATIVE_VULKAN_SEMAPHORE = 7,
 
-    /** values[0] CUcontext, [1] CUdevice, [2] CUstream, [3] 0. When got, [0] is the context that the library works in: the device's
-     *  primary one, which the runtime API uses too, unless another was adopted; [2] is the adopted stream or 0: the library's own
-     *  copies run on several streams. To adopt: any context of the device, which the caller keeps; with a stream of it in [2] blocking calls of the library
-     *  come after what the stream was given before them (0: they are ordered with nothing). */
+    /** values[0] CUcontext, [1] CUdevice, [2] CUstream, [3] 0. Obtained: [0] is the context that the library uses: the
+     *  device's primary one, which the runtime API uses too, unless another was adopted; [2] is the adopted stream or
+     *  0: the library's own copies run on several streams. To adopt: any context of the device, which the caller
+     *  keeps; with a stream of it in [2] blocking calls of the library are ordered after earlier work of the stream
+     *  (0: they are not ordered). */
     GPUHAL_NATIVE_CUDA_DEVICE = 8,
-    /** values[0] CUdeviceptr of the first byte. To wrap: device or managed memory of the device, also from the middle of an
-     *  allocation. */
+    /** values[0] CUdeviceptr of the first byte. To wrap: device or managed memory of the device, also from the middle
+     *  of an allocation. */
     GPUHAL_NATIVE_CUDA_MEMORY = 9,
-    /** values[0] CUstream of the device's context. To adopt: also CU_STREAM_LEGACY (1), never 0 or CU_STREAM_PER_THREAD (2), which is
-     *  another stream on each thread. While it is captured into a graph, recording an event there is BUSY. */
+    /** values[0] CUstream of the device's context. To adopt: also CU_STREAM_LEGACY (1), never 0 or
+     *  CU_STREAM_PER_THREAD (2), which is another stream on each thread. While it is captured into a graph, recording
+     *  an event there is BUSY. */
     GPUHAL_NATIVE_CUDA_STREAM = 10,
     /** values[0] CUevent, without timing unless it was created for it. */
     GPUHAL_NATIVE_CUDA_EVENT = 11,
 
-    /** values[0] HIP's number of the device in this process, [1] 0, [2] hipStream_t, [3] 0. A device of HIP is a number, not an
-     *  object: what is adopted is the stream in [2], behind which blocking calls of the library come (0: they are ordered with
-     *  nothing). When got, [2] is the adopted stream or 0. */
+    /** values[0] HIP's number of the device in this process, [1] 0, [2] hipStream_t, [3] 0. A device of HIP is a
+     *  number, not an object: the stream in [2] is adopted, and blocking calls of the library are ordered after its
+     *  earlier work (0: they are not ordered). Obtained: [2] is the adopted stream or 0. */
     GPUHAL_NATIVE_HIP_DEVICE = 12,
-    /** values[0] address of the first byte. To wrap: device or managed memory of the device, also from the middle of an
-     *  allocation. */
+    /** values[0] address of the first byte. To wrap: device or managed memory of the device, also from the middle of
+     *  an allocation. */
     GPUHAL_NATIVE_HIP_MEMORY = 13,
     /** values[0] hipStream_t of the device, never 0. */
     GPUHAL_NATIVE_HIP_STREAM = 14,
     /** values[0] hipEvent_t, without timing unless it was created for it. */
     GPUHAL_NATIVE_HIP_EVENT = 15,
 
-    /** An event: values[0] the cl_event of its latest recording, which is released when it is recorded again. */
+    /** An event: values[0] the cl_event of its latest recording, which is released by the next recording. */
     GPUHAL_NATIVE_OPENCL_EVENT = 16
 };
 
@@ -77,9 +80,9 @@ typedef struct gpuhal_vulkan_queue {
     uint32_t index;  /**< In its family. */
 } gpuhal_vulkan_queue;
 
-/** A VkDevice with what an API user has to know to share it. Handles are Vulkan's own, `void *` because this header includes no
- *  vendor header. When adopting, everything is only read, during the call; handles have to live until the gpuhal object is closed
- *  and its last buffer released, and so does @p user. */
+/** A VkDevice with what its users need to share it. Handles are Vulkan's own, `void *` because this header includes no
+ *  vendor header. Adopting reads everything during the call only; the handles and @p user must exist until the gpuhal
+ *  object is closed and its last buffer released. */
 typedef struct gpuhal_vulkan_device {
     uint32_t size;                 /**< sizeof(gpuhal_vulkan_device). */
     uint32_t api_version;          /**< VkApplicationInfo.apiVersion of the instance: VK_API_VERSION_1_1 or later. */
@@ -90,11 +93,14 @@ typedef struct gpuhal_vulkan_device {
     const char *const *extensions; /**< Enabled device extensions. */
     uint32_t extension_count;
     uint32_t queue_count;
-    const gpuhal_vulkan_queue *queues; /**< Queues of the device that may be used, at least one; families in any order. */
-    const void *features;          /**< VkPhysicalDeviceFeatures2 with the chain that vkCreateDevice got; NULL: nothing enabled. */
-    /** Around every submission to a queue; both NULL when no other code submits to these queues, or when got. May be called from any
-     *  thread, and on another one to unlock where native access ends on another one. The caller holds such a lock for no longer than
-     *  a submission takes: waits of the library keep their time only as far as it does. */
+    /** Queues of the device that may be used, at least one; families in any order. */
+    const gpuhal_vulkan_queue *queues;
+    /** VkPhysicalDeviceFeatures2 with the chain passed to vkCreateDevice; NULL: nothing enabled. */
+    const void *features;
+    /** Around every submission to a queue; both NULL when no other code submits to these queues, or when obtained.
+     *  May be called from any thread, and `unlock` on another one than `lock` where native access ends there. The
+     *  caller must hold such a lock no longer than a submission takes: otherwise the library's waits exceed their
+     *  timeouts. */
     void (*lock)(void *user, void *queue);
     void (*unlock)(void *user, void *queue);
     void *user;

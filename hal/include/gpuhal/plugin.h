@@ -1,25 +1,29 @@
 /** gpuhal/plugin.h: the vendor's header. With types.h (and native.h for native handles) it is all that a plugin needs.
  *
- *  A plugin is one shared library that exports one function, gpuhal_plugin_query(), and links nothing of gpuhal. It translates
- *  the vendor's API into the slots below; the core checks arguments, stages, splits, caches, words the errors and keeps count.
- *  docs/vendor-guide.md leads from an empty folder to a passing `gpuhal-check`; docs/plugin-abi.md gives the reason for each rule.
+ *  A plugin is one shared library that exports one function, gpuhal_plugin_query(), and links nothing of gpuhal. It
+ *  translates the vendor's API into the slots below; the core checks arguments, stages, splits, caches, describes
+ *  errors and counts. docs/vendor-guide.md leads from an empty folder to a passing `gpuhal-check`; docs/plugin-abi.md
+ *  gives the reason for each rule.
  *
  *  Rules for everything below
- *  - Arguments of slots have been checked by the core: never NULL where a value is needed, offsets and sizes inside the memory
- *    object and multiples of the alignments that the device stated, sizes never 0, no overlap within one memory object. The one
- *    exception is `allocate` and `open`, which must refuse what they do not know.
- *  - A slot marked BLOCKS may wait for the device and is called with no lock of the core held, but for that of the very buffer which it
- *    writes where that is not HOST_COHERENT. Every other slot returns promptly, transfers with a queue too.
- *  - The core never has two calls in progress on one queue. Transfers may use one memory object at once from several threads;
- *    release, map and unmap run alone on it. `start` and `enumerate` run alone; everything else may overlap.
- *  - `start`, `enumerate`, `describe`, `open`, `close`, `sample` and `link` are called on threads of the core, now on one and now on another,
- *    which are abandoned when a call does not return in time; only `open` with something to adopt is called on the application's thread.
- *    So a plugin must not rely on what is current on a thread, and an `open` that succeeds too late is closed at once.
- *  - Text handed to the host is copied before the call returns. Text that a plugin returns must live as long as the process.
- *  - No call may abort, exit, print, throw, longjmp, install a signal handler, or change the process's directory, locale,
- *    environment, umask, signal mask or current vendor context. A plugin has no constructor and no destructor, and is never
- *    unloaded.
- *  - Errors are returned as a status. Where the vendor gave a code, hand it over with gpuhal_host.report() first.
+ *  - Arguments of slots have been checked by the core: never NULL where a value is needed, offsets and sizes inside
+ *    the memory object and multiples of the alignments that the device stated, sizes never 0, no overlap within one
+ *    memory object. Only `allocate` and `open` must refuse what they do not know.
+ *  - A slot marked BLOCKS may wait for the device and is called with no lock of the core held, except that of the
+ *    buffer that it writes where that is not HOST_COHERENT. Every other slot returns promptly, transfers with a queue
+ *    too.
+ *  - The core never has two calls in progress on one queue. Transfers may use one memory object at once from several
+ *    threads; release, map and unmap run alone on it. `start` and `enumerate` run alone; everything else may overlap.
+ *  - `start`, `enumerate`, `describe`, `open`, `close`, `sample` and `link` are called on changing threads of the
+ *    core, which are abandoned when a call exceeds its deadline; only `open` with something to adopt is called on the
+ *    application's thread. So a plugin must not rely on state of the current thread, and an `open` that succeeds too
+ *    late is closed at once.
+ *  - The host copies text before its function returns. Text that a plugin returns must be valid as long as the
+ *    process.
+ *  - No call may abort, exit, print, throw, longjmp, install a signal handler, or change the process's directory,
+ *    locale, environment, umask, signal mask or current vendor context. A plugin has no constructor and no destructor,
+ *    and is never unloaded.
+ *  - Errors are returned as a status. Where the vendor's API returned a code, pass it to gpuhal_host.report() first.
  */
 #ifndef GPUHAL_PLUGIN_H
 #define GPUHAL_PLUGIN_H
@@ -30,8 +34,8 @@
 extern "C" {
 #endif
 
-/** Version of this ABI. While the major number is 0 the core demands an equal minor number; from 1.0 on minor versions only add
- *  at the end. The change log is at the end of docs/plugin-abi.md. */
+/** Version of this ABI. While the major number is 0 the core demands an equal minor number; from 1.0 on minor versions
+ *  only add at the end. The change log is at the end of docs/plugin-abi.md. */
 #define GPUHAL_ABI_MAJOR 0u
 #define GPUHAL_ABI_MINOR 2u
 #define GPUHAL_ABI ((GPUHAL_ABI_MAJOR << 16) | GPUHAL_ABI_MINOR)
@@ -45,92 +49,94 @@ typedef struct gpuhal_plugin_range gpuhal_plugin_range;
 typedef struct gpuhal_plugin_program gpuhal_plugin_program;
 typedef struct gpuhal_plugin_kernel gpuhal_plugin_kernel;
 
-/** Takes facts from the plugin. The core's; valid during the one call that it was handed to, on that call's thread. */
+/** Receives facts from the plugin. Owned by the core; valid during the one call that it is passed to, on that call's
+ *  thread. */
 typedef struct gpuhal_sink gpuhal_sink;
 
-/* ------------------------------------------------------------------------------------------------ what the core offers */
+/* ---- what the core offers */
 
-/** One function of a vendor library that gpuhal_host.library() shall find. */
+/** One function of a vendor library for gpuhal_host.library() to find. */
 typedef struct gpuhal_symbol {
     const char *name;
-    void *slot;       /**< Address of a function pointer. Set to the function, or to NULL when an optional one is missing. */
-    int32_t required; /**< Not 0: without it the library cannot be used. */
+    void *slot; /**< Address of a function pointer. Set to the function, or to NULL when an optional one is missing. */
+    int32_t required; /**< Not 0: the library is unusable without it. */
 } gpuhal_symbol;
 
 /** Levels of gpuhal_host.log(). */
 enum { GPUHAL_LOG_ERROR = 1, GPUHAL_LOG_WARNING = 2, GPUHAL_LOG_INFO = 3, GPUHAL_LOG_DEBUG = 4 };
 
-/** Functions of the core. One table per copy of the core in the process: two engines may each carry one and share the
- *  plugin, so a plugin keeps no global host. Each call of the plugin gets its host and the instance that start() made
- *  for it, or a device that was opened with both. All functions may be called from any thread; none blocks except
- *  library(). */
+/** Functions of the core. One table per copy of the core in the process: two engines may each bring one and share the
+ *  plugin, so a plugin must not keep a global host. Each call of the plugin gets its host and the instance that
+ *  start() created for it, or a device that was opened with both. All functions may be called from any thread; none
+ *  blocks except library(). */
 typedef struct gpuhal_host gpuhal_host;
 struct gpuhal_host {
     uint32_t size; /**< sizeof(gpuhal_host) as the core knows it. */
     uint32_t abi;  /**< GPUHAL_ABI of the core. */
 
-    /** Hands a line to the application's log. */
+    /** Writes a line to the application's log. */
     void (*log)(const gpuhal_host *host, int32_t level, const char *text);
 
-    /** Sets the detail for the error that this call is about to return, and returns @p status: `return host->report(…);`
+    /** Sets the detail of the error that this call will return, and returns @p status: `return host->report(…);`
      *  @p vendor_call and @p text may be NULL. Kept per thread. */
     gpuhal_status (*report)(const gpuhal_host *host, gpuhal_status status, const char *vendor_call, int64_t vendor_code,
                             const char *text);
 
-    /** Facts: device() says which device the facts after it belong to (only while enumerating). A later fact of the same key
-     *  replaces the earlier one. A key that is never mentioned counts as missing, not supported. */
+    /** Facts: device() begins a device, to which the following facts belong (only while enumerating). A later fact of
+     *  the same key replaces the earlier one. A key without a fact counts as missing, not supported. */
     void (*device)(const gpuhal_host *host, gpuhal_sink *sink, uint32_t index);
     void (*u64)(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value);
     void (*text)(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, const char *value);
     void (*missing)(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, gpuhal_missing reason, const char *why);
 
-    /** Copies what the application (gpuhal_config.options) or the operator (GPUHAL_OPTIONS) gave for @p key,
-     *  "<plugin>.<option>". To be called inside start() alone, for every option that the plugin has: the core warns of
-     *  options that were given and not asked for.
-     *  @return GPUHAL_OK; NOT_FOUND when it was not given; OUT_OF_RANGE when it has @p bytes or more: then @p out_value
+    /** Copies the value from the application (gpuhal_config.options) or the operator (GPUHAL_OPTIONS) for @p key,
+     *  "<plugin>.<option>". Must be called inside start() only, for every option of the plugin: the core warns of
+     *  options that were set and not read.
+     *  @return GPUHAL_OK; NOT_FOUND when it was not set; OUT_OF_RANGE when it has @p bytes or more: then @p out_value
      *  is "". */
     gpuhal_status (*option)(const gpuhal_host *host, const char *key, char *out_value, uint32_t bytes);
 
-    /** Opens the first of @p sonames (ended by NULL) that loads, or what GPUHAL_<setting>_LIBRARY names, and fills the slots.
-     *  The library is never closed. Each name tried and the reason of each failure go into the error detail.
-     *  @return GPUHAL_OK, or GPUHAL_ERROR_NO_DRIVER when none loads or a required symbol is missing. */
+    /** Opens the first of @p sonames (ended by NULL) that loads, or the library that GPUHAL_<setting>_LIBRARY names,
+     *  and fills the slots. The library is never closed. The error detail has each name and its reason.
+     *  @return GPUHAL_OK, or GPUHAL_ERROR_NO_DRIVER when no library loads or a required symbol is missing. */
     gpuhal_status (*library)(const gpuhal_host *host, const char *setting, const char *const *sonames,
                              const gpuhal_symbol *symbols, uint32_t count);
 
-    /** Announces that devices of this plugin came or went, or that their facts are others: while the application listens for changes the
-     *  core has the devices listed again, soon afterwards and on a thread of its own; several announcements become one. From any thread,
-     *  also one of the driver's, at any time once start() was called; returns at once. In the helper that lists devices it does nothing. */
+    /** Announces that devices of this plugin appeared, vanished or changed: while the application listens for changes
+     *  the core soon enumerates again, on a thread of its own; several announcements become one. May be called from
+     *  any thread, also the driver's, at any time once start() was called; returns at once. In the helper process it
+     *  does nothing. */
     void (*changed)(const gpuhal_host *host);
 
-    /** What this core offers beyond this table under "<who>.<name>", for plugins that can do without: a table of
-     *  functions, constant and there as long as the process. NULL for a name that it does not know; this version knows
-     *  none. */
+    /** Returns the core's extension "<owner>.<name>", for plugins that also work without it: a table of functions,
+     *  constant and valid as long as the process. NULL for an unknown name; this version has none. */
     const void *(*query_extension)(const gpuhal_host *host, const char *name);
 };
 
-/* ------------------------------------------------------------------------------------------------ memory */
+/* ---- memory */
 
 /** Flags of gpuhal_memory. */
 enum {
     GPUHAL_MEMORY_HOST_COHERENT = 1u, /**< Host access needs no memory_flush() or memory_invalidate(). */
-    /** The host reads it fast. The core reads from it, for copies to other devices, only where it is HOST_COHERENT too; elsewhere
-     *  the device copies the bytes out. */
+    /** Fast to read for the host. The core reads from it, for copies to other devices, only where it is HOST_COHERENT
+     *  too; elsewhere the device copies the bytes out. */
     GPUHAL_MEMORY_HOST_CACHED = 2u,
-    /** It lies on the device. The core looks at it only where the host sees the memory too: without it peer copies are not tried.
-     *  Memory without a host address counts as if it were set. */
+    /** In the device's memory. It matters only for memory with a host address: peer copies are tried only where it is
+     *  set. Memory without a host address counts as if it were set. */
     GPUHAL_MEMORY_DEVICE_LOCAL = 4u
 };
 
-/** One allocation as the plugin hands it out. The core zeroes it and sets `size` first, passes it back unchanged, and addresses
+/** One allocation of the plugin. The core zeroes it and sets `size` first, passes it back unchanged, and addresses
  *  bytes in it as (memory, offset). */
 typedef struct gpuhal_memory {
     uint32_t size;
     uint32_t flags;
-    void *object;     /**< The plugin's own; the core does not look at it. */
-    uint64_t bytes;   /**< At least what was asked for. */
-    uint64_t address; /**< Where the device sees it; 0: the API has no addresses. */
-    void *host;       /**< Where the host sees it as long as it lives, a multiple of 64 unless it was imported; NULL: it does not, or
-                       *   only through map. */
+    void *object;     /**< The plugin's own; opaque to the core. */
+    uint64_t bytes;   /**< At least the requested size. */
+    uint64_t address; /**< The device's address; 0: the API has none. */
+    /** The host's address as long as the memory exists, a multiple of 64 unless it was imported; NULL: none, or only
+     *  through map. */
+    void *host;
 } gpuhal_memory;
 
 /** What to allocate, or what to import. */
@@ -140,20 +146,21 @@ typedef struct gpuhal_alloc {
     uint64_t bytes;
     /** Power of two for the device address, and for the host address where there is one; 0: the device's own. */
     uint64_t alignment;
-    /** Bit 1 << gpuhal_handle_kind: several APIs must know at allocation. Never HOST_POINTER: gpuhal_memory.host has it. */
+    /** Bit 1 << gpuhal_handle_kind: several APIs need them at allocation. Never HOST_POINTER: gpuhal_memory.host has
+     *  it. */
     uint32_t export_kinds;
     uint32_t peer_count;
-    gpuhal_plugin_device *const *peers; /**< Devices that shall reach this memory. */
-    /** kind not 0: take this memory instead. Host memory stays the caller's until release, which returns only once the
-     *  vendor has let go of it; address and bytes are multiples of the stated import alignment, gpuhal_memory.host is
-     *  the pointer handed in. A file descriptor becomes the plugin's on success alone; kind, bytes, alignment and
-     *  export_kinds are then those of the exporting allocation, which APIs without self-describing descriptors need
-     *  (Vulkan). So they are for a handle of the vendor's own kind (GPUHAL_VENDOR_KIND_FIRST to 31), of which the core
-     *  looks at nothing and closes nothing. */
+    gpuhal_plugin_device *const *peers; /**< Devices that must be able to access this memory. */
+    /** kind not 0: import this memory instead. Host memory stays the caller's until release, which must return only
+     *  once the vendor does not use it any more; address and bytes are multiples of the stated import alignment,
+     *  gpuhal_memory.host is the pointer passed in. A file descriptor becomes the plugin's only on success; kind,
+     *  bytes, alignment and export_kinds are then those of the exporting allocation, which APIs without
+     *  self-describing descriptors need (Vulkan). The same is true of a handle of the vendor's own kind
+     *  (GPUHAL_VENDOR_KIND_FIRST to 31), which the core passes on and never closes. */
     gpuhal_handle import;
     uint64_t import_offset;
-    /** GPUHAL_IMPORT_ bits, of host memory alone. READ_ONLY: the memory may not be writable, and is never a destination; a driver that can
-     *  import no such memory says NOT_SUPPORTED. */
+    /** GPUHAL_IMPORT_ bits, for host memory only. READ_ONLY: the memory may be mapped without write access, and is
+     *  never a destination; a driver that cannot import it returns NOT_SUPPORTED. */
     uint32_t flags;
     uint32_t reserved;
 } gpuhal_alloc;
@@ -187,61 +194,67 @@ typedef struct gpuhal_launch {
     const gpuhal_argument *arguments;
 } gpuhal_launch;
 
-/** Flags of queue_create and event_create: the event's time will be asked for. */
+/** Flags of queue_create and event_create: the event's time will be read. */
 enum { GPUHAL_TIMED = 1u };
 
-/* ------------------------------------------------------------------------------------------------ what a device does */
+/* ---- what a device does */
 
-/** The core hands out this many bytes for a gpuhal_ops, so that a plugin with a later minor version cannot write past the end. */
+/** The core provides this many bytes for a gpuhal_ops, so that a plugin with a later minor version cannot write past
+ *  the end. */
 #define GPUHAL_OPS_SPACE 1024u
 
-/** What one device can do. The core zeroes it and sets `size` to what it knows; describe() fills the slots of one device, and
- *  open() may clear some. NULL means: not offered on this device. Capabilities are read off the slots, so the two cannot
- *  disagree. Mandatory: allocate, release, copy. For every other slot the core has a fallback, or answers NOT_SUPPORTED.
+/** The functions of one device. The core zeroes it and sets `size` to its own size; describe() fills the slots of one
+ *  device, and open() may clear some. NULL: not offered on this device. Capabilities follow from the slots, so the two
+ *  cannot disagree. Mandatory: allocate, release, copy. For every other slot the core has a fallback, or returns
+ *  NOT_SUPPORTED.
  *
- *  Every transfer slot takes a queue. NULL: BLOCKS until the bytes are there, in order with nothing else. Otherwise it enqueues,
- *  and nothing need start before flush. It neither waits for the device nor moves more than 256 KiB by the processor:
- *  what cannot be enqueued so (in several APIs host memory to host memory, and copies to pageable memory) is
- *  NOT_SUPPORTED, before any side effect and without report(), and the core does it without a queue, on a thread of the
- *  queue, once the work before it has ended. */
+ *  Every transfer slot takes a queue. NULL: BLOCKS until the transfer is complete, without any order to other work.
+ *  Otherwise it enqueues, and the work may start as late as flush. It must neither wait for the device nor move more
+ *  than 256 KiB by the processor: a transfer that cannot be enqueued that way (in several APIs host memory to host
+ *  memory, and copies to pageable memory) returns NOT_SUPPORTED, before any side effect and without report(), and the
+ *  core does it without a queue, on a thread of the queue, once the work before it has ended.
+ */
 typedef struct gpuhal_ops {
     uint32_t size;
     uint32_t reserved;
 
     /* Memory. Mandatory. */
 
-    /** BLOCKS. Commits: an API that allocates lazily touches the memory now. Unknown kinds, imports, exports and peers are
-     *  NOT_SUPPORTED; a size above the largest allocation is TOO_LARGE; otherwise OUT_OF_MEMORY, and the device stays usable. */
+    /** BLOCKS. Commits the memory: an API that allocates lazily must touch it now. Unknown kinds, imports, exports and
+     *  peers are NOT_SUPPORTED; a size above the largest allocation is TOO_LARGE; otherwise OUT_OF_MEMORY, and the
+     *  device must stay usable. */
     gpuhal_status (*allocate)(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory);
-    /** BLOCKS. No transfer uses the memory any more. */
+    /** BLOCKS. Frees memory that no transfer uses any more. */
     void (*release)(gpuhal_plugin_device *device, gpuhal_memory *memory);
 
     /* Transfer. copy is mandatory. */
 
     gpuhal_status (*copy)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to, uint64_t to_offset,
                           const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes);
-    /** Pageable host memory to device memory. Fallback: memory of kind UPLOAD, and copy; a plugin that can write only some of its
-     *  memory directly (what the host sees, with nothing unfinished on the queue) answers NOT_SUPPORTED for the rest, before any
-     *  side effect and without report(). */
+    /** Copies pageable host memory to device memory. Fallback: memory of kind UPLOAD, and copy; a plugin that can
+     *  write only some of its memory directly (with a host address and no unfinished work on the queue) returns
+     *  NOT_SUPPORTED for the rest, before any side effect and without report(). */
     gpuhal_status (*write)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to, uint64_t offset,
                            const void *from, uint64_t bytes);
-    /** Device memory to pageable host memory. Fallback: copy to memory of kind READBACK; NOT_SUPPORTED as for write. */
+    /** Copies device memory to pageable host memory. Fallback: copy to memory of kind READBACK; NOT_SUPPORTED as for
+     *  write. */
     gpuhal_status (*read)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to, const gpuhal_memory *from,
                           uint64_t offset, uint64_t bytes);
-    /** Repeats the low @p pattern_bytes (1, 2 or 4) of @p pattern, laid out as the host stores a number of that many bytes (uint16_t, uint32_t);
-     *  bytes is a multiple of it. Fallback: write. */
+    /** Repeats the low @p pattern_bytes (1, 2 or 4) of @p pattern, laid out as the host stores a number of that many
+     *  bytes (uint16_t, uint32_t); bytes is a multiple of that. Fallback: write. */
     gpuhal_status (*fill)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *memory, uint64_t offset,
                           uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes);
-    /** Copies extent[0] bytes by extent[1] rows by extent[2] slices. At most one side is in
-     *  host memory; two sides in one memory object have equal pitches. Fallback: by rows; NOT_SUPPORTED as for write. */
+    /** Copies extent[0] bytes by extent[1] rows by extent[2] slices. At most one side is in host memory; two sides in
+     *  one memory object have equal pitches. Fallback: by rows; NOT_SUPPORTED as for write. */
     gpuhal_status (*copy_rect)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_plugin_rect *to,
                                const gpuhal_plugin_rect *from, const uint64_t extent[3]);
-    /** BLOCKS. Makes host writes visible to the device (memory_flush), or device writes to the host (memory_invalidate), for memory
-     *  with a host address that is not HOST_COHERENT; imported host memory is such memory where the API may keep a copy of its own
-     *  (CL_MEM_USE_HOST_PTR). Both or none. Changes no byte outside the range, on either side. */
+    /** BLOCKS. Makes host writes visible to the device (memory_flush), or device writes to the host
+     *  (memory_invalidate), for memory with a host address that is not HOST_COHERENT; imported host memory is such
+     *  memory where the API may have a copy of its own (CL_MEM_USE_HOST_PTR). Both or none. Must not change a byte
+     *  outside the range, on either side. */
     gpuhal_status (*memory_flush)(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes);
     gpuhal_status (*memory_invalidate)(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes);
-    /** OK or DEVICE_LOST, from what is already known. */
+    /** Returns OK or DEVICE_LOST, from what is already known. */
     gpuhal_status (*query_health)(gpuhal_plugin_device *device);
 
     /* Host memory. */
@@ -249,13 +262,13 @@ typedef struct gpuhal_ops {
     /** BLOCKS. Page-locks memory that the caller owns. Both or none. */
     gpuhal_status (*register_host)(gpuhal_plugin_device *device, void *memory, uint64_t bytes);
     gpuhal_status (*unregister_host)(gpuhal_plugin_device *device, void *memory);
-    /** BLOCKS. For APIs without lasting host addresses. Both or none. */
+    /** BLOCKS. Maps memory, for APIs without lasting host addresses. Both or none. */
     gpuhal_status (*map)(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes,
                          uint32_t access, void **out_pointer);
     gpuhal_status (*unmap)(gpuhal_plugin_device *device, const gpuhal_memory *memory, void *pointer);
     /** BLOCKS. Only for kinds named in export_kinds at allocation, and never for HOST_POINTER, which needs no slot. A
      *  file descriptor is a new one, close-on-exec, the caller's to close. A handle of the vendor's own kind is passed
-     *  on as it is, with an offset of 0. */
+     *  on unchanged, with an offset of 0. */
     gpuhal_status (*export_memory)(gpuhal_plugin_device *device, const gpuhal_memory *memory, gpuhal_handle_kind kind,
                                    gpuhal_handle *out_handle, uint64_t *out_offset);
 
@@ -263,35 +276,39 @@ typedef struct gpuhal_ops {
 
     gpuhal_status (*queue_create)(gpuhal_plugin_device *device, int32_t priority, uint32_t flags, const gpuhal_native *adopt,
                                   gpuhal_plugin_queue **out_queue);
-    /** BLOCKS until the work has ended. The core has waited for it before, so a plugin may give up what goes on for seconds after
-     *  this: the device then counts as lost. */
+    /** BLOCKS until the work has ended. The core has waited for it before, so a plugin may abandon work that goes on
+     *  for seconds after this: the device then counts as lost. */
     void (*queue_destroy)(gpuhal_plugin_queue *queue);
-    /** Hands what was enqueued to the device. NOT_READY, before any side effect and without report(), where that would have to wait (a
-     *  ring that is full, a vendor's queue that native access holds): the core calls again later, from the queue's thread. The same
-     *  holds for event_record, queue_wait, and transfers with a queue. */
+    /** Submits enqueued work to the device. NOT_READY, before any side effect and without report(), where that would
+     *  have to wait (a full ring, a vendor's queue in native access): the core calls again later, from the queue's
+     *  thread. The same is true of event_record, queue_wait, and transfers with a queue. */
     gpuhal_status (*queue_flush)(gpuhal_plugin_queue *queue);
     gpuhal_status (*event_create)(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event);
     void (*event_destroy)(gpuhal_plugin_event *event);
-    /** May be called again on the same event; flushes. NOT_READY as for queue_flush. */
+    /** Records the event, again if it was recorded before, and flushes. NOT_READY as for queue_flush. */
     gpuhal_status (*event_record)(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event);
-    /** OK, NOT_READY, or the error of the work before the event. */
+    /** Returns OK, NOT_READY, or the error of the work before the event. */
     gpuhal_status (*event_query)(gpuhal_plugin_event *event);
 
     /* Queues, each optional. */
 
-    /** BLOCKS, without spinning; may overrun its time. As event_query: OK once the work has ended; NOT_READY, which is no error and has no
-     *  report(), when the time is over; or the error of the work. The core calls it on a thread of its own, or for a copy that blocks
-     *  anyway; of a plugin with GPUHAL_PLUGIN_HONORS_TIMEOUTS on a thread that waits, too. Fallback: polling. */
+    /** BLOCKS, without spinning; may overrun its timeout. As event_query: OK once the work has ended; NOT_READY,
+     *  without report(), when the time is over; or the error of the work. The core calls it on a thread of its own,
+     *  or for a copy that blocks anyway; with GPUHAL_PLUGIN_HONORS_TIMEOUTS on waiting threads, too. Fallback:
+     *  polling. */
     gpuhal_status (*event_block)(gpuhal_plugin_event *event, uint64_t timeout_ns);
-    /** @p done may run on any thread, also inside this call. It neither blocks nor calls the plugin. */
+    /** Has @p done called when the event is done: on any thread, also inside this call. @p done neither blocks nor
+     *  calls the plugin. */
     gpuhal_status (*event_notify)(gpuhal_plugin_event *event, void (*done)(void *user, gpuhal_status status), void *user);
-    /** The event was recorded and flushed before. NOT_SUPPORTED for this pair: the core holds the queue. NOT_READY as for queue_flush. */
+    /** Makes later work wait for an event that was recorded and flushed. NOT_SUPPORTED for this pair: the core defers
+     *  later work. NOT_READY as for queue_flush. */
     gpuhal_status (*queue_wait)(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event);
     gpuhal_status (*elapsed)(gpuhal_plugin_event *from, gpuhal_plugin_event *to, uint64_t *out_ns);
 
-    /* Peers: other devices of this plugin. All or none. 0.x. The core trusts a pair once bytes came through right. */
+    /* Peers: other devices of this plugin. All or none. 0.x. The core uses a pair once a test pattern arrived
+     * unchanged. */
 
-    /** BLOCKS. Lets @p device reach memory of @p other. NOT_SUPPORTED when the driver says that it cannot. */
+    /** BLOCKS. Lets @p device access memory of @p other. NOT_SUPPORTED when the driver refuses. */
     gpuhal_status (*peer_enable)(gpuhal_plugin_device *device, gpuhal_plugin_device *other);
     /** BLOCKS. Once for each peer_enable. */
     void (*peer_disable)(gpuhal_plugin_device *device, gpuhal_plugin_device *other);
@@ -324,85 +341,93 @@ typedef struct gpuhal_ops {
     gpuhal_status (*native_memory)(gpuhal_plugin_device *device, const gpuhal_memory *memory, gpuhal_native *out_native);
     gpuhal_status (*native_queue)(gpuhal_plugin_queue *queue, gpuhal_native *out_native);
     gpuhal_status (*native_event)(gpuhal_plugin_event *event, gpuhal_native *out_native);
-    /** BLOCKS. Memory that the caller owns and keeps alive until release, which does not free it. INVALID_ARGUMENT for an object
-     *  of another type or one that cannot hold @p bytes. */
+    /** BLOCKS. Wraps memory that the caller owns and keeps until release, which does not free it. INVALID_ARGUMENT for
+     *  an object of another type or one that cannot hold @p bytes. */
     gpuhal_status (*wrap_memory)(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes,
                                  gpuhal_memory *out_memory);
-    /** Around the caller's own submissions to native_queue(). Lock flushes what the queue holds and takes the vendor's
-     *  queue where the API wants that (VkQueue); it BLOCKS up to @p timeout_ns, and answers NOT_READY, with nothing
-     *  taken, when that is over, and BUSY at once where this thread has it already, by another queue. Unlock gives it back, from any thread, also of a device that was given up. Work of the
-     *  queue is ordered with what was submitted in between. Both or none; without them the core flushes. */
+    /** Surround the caller's own submissions to native_queue(). Lock flushes the queue and locks the vendor's queue
+     *  where the API needs that (VkQueue); it BLOCKS up to @p timeout_ns, and returns NOT_READY, with nothing locked,
+     *  when that is over, and BUSY at once where this thread has the lock already, by another queue. Unlock may be
+     *  called from any thread, also for a device that was given up. Work of the queue is ordered with what was
+     *  submitted in between. Both or none; without them the core flushes. */
     gpuhal_status (*native_lock)(gpuhal_plugin_queue *queue, uint64_t timeout_ns);
     void (*native_unlock)(gpuhal_plugin_queue *queue);
 } gpuhal_ops;
 
-/* ------------------------------------------------------------------------------------------------ the plugin itself */
+/* ---- the plugin itself */
 
 /** Flags of gpuhal_plugin. */
 enum {
-    GPUHAL_PLUGIN_FORK_SAFE = 1u,   /**< Everything still works in the child of a fork. Without it the core refuses calls there. */
-    GPUHAL_PLUGIN_HONORS_TIMEOUTS = 2u /**< event_query, event_record and queue_flush return at once and event_block in its time, as far
-                                        *   as the driver can be made to: threads of the application that wait may call them, which
-                                        *   spares a change of threads. */
+    /** The plugin works in the child of a fork. Without it the core refuses calls there. */
+    GPUHAL_PLUGIN_FORK_SAFE = 1u,
+    /** event_query, event_record and queue_flush return at once and event_block within its timeout, as far as the
+     *  driver allows: waiting threads of the application may call them, which saves a thread switch. */
+    GPUHAL_PLUGIN_HONORS_TIMEOUTS = 2u
 };
 
 /** Flags of gpuhal_plugin.sample(). */
 enum { GPUHAL_SAMPLE_MAY_WAKE = 1u /**< A sleeping device may be woken to get the value. */ };
 
-/** What gpuhal_plugin_query() returns: one constant that lives as long as the process. Members up to close are mandatory. */
+/** The result of gpuhal_plugin_query(): one constant, valid as long as the process. Members up to close are
+ *  mandatory. */
 typedef struct gpuhal_plugin {
     uint32_t size;       /**< sizeof(gpuhal_plugin) as the plugin knows it. */
     uint32_t abi;        /**< GPUHAL_ABI as the plugin knows it. */
     uint32_t flags;
     uint32_t reserved;
-    const char *name;    /**< Name of the backend: a lower-case letter, then lower-case letters, digits and `_`; at most 31 characters. */
-    const char *version; /**< Of the plugin, for people. */
+    /** Name of the backend: a lower-case letter, then lower-case letters, digits and `_`; at most 31 characters. */
+    const char *name;
+    const char *version; /**< Version of the plugin, for people. */
 
-    /** BLOCKS. Before anything else; once per copy of the core, and there once for each set of options that objects of
-     *  the application give. Opens the vendor's library; no device, no context, no thread that can be put off.
-     *  *out_instance, NULL until then, is what the plugin keeps for this start; every call below gets it with its host.
-     *  It lives as long as the process, unless start() fails. Must be safe when another start runs at the same time.
+    /** BLOCKS. Called before anything else; once per copy of the core, and there once for each set of options of the
+     *  application's objects. Opens the vendor's library, but no device or context; starts no thread that can start
+     *  later. *out_instance, NULL until then, is the plugin's state for this start; every call below gets it with its
+     *  host. It is valid as long as the process, unless start() fails. Must be safe when another copy of the core
+     *  calls it concurrently.
      *  @return GPUHAL_OK, GPUHAL_ERROR_NO_DRIVER, GPUHAL_ERROR_NO_PERMISSION, … */
     gpuhal_status (*start)(const gpuhal_host *host, gpuhal_plugin_instance **out_instance);
-    /** BLOCKS. Names the devices and their facts; takes no device memory and creates no context. No device at all is OK, or
-     *  NO_DEVICE with a reason. An index never changes its owner in a process: a later call only appends or leaves out. */
+    /** BLOCKS. Lists the devices and their facts; must not use device memory or create a context. Without devices it
+     *  returns OK, or NO_DEVICE with a reason. An index never changes its owner in a process: a later call only
+     *  appends or omits. */
     gpuhal_status (*enumerate)(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink);
-    /** Fills the slots of device @p index; opens nothing. NOT_FOUND for an index that was never enumerated. */
+    /** Fills the slots of device @p index, without opening it. NOT_FOUND for an index that was never enumerated. */
     gpuhal_status (*describe)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                               gpuhal_ops *out_ops);
-    /** BLOCKS. Opens a device, or takes over what @p adopt names (NULL: nothing). @p ops holds what describe() filled in; slots
-     *  that this opening lacks are cleared; report() with NOT_SUPPORTED says why, also where the answer is OK, and the core repeats it.
-     *  May be called several times for one index; each opening is closed for itself. */
+    /** BLOCKS. Opens a device, or adopts what @p adopt names (NULL: nothing). @p ops has the slots from describe();
+     *  open() clears those that this opening lacks, and gives the reason by report() with NOT_SUPPORTED, also where
+     *  it returns OK; the core repeats it. May be called several times for one index; each opening is closed
+     *  separately. */
     gpuhal_status (*open)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                           const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops);
-    /** BLOCKS. All memory, queues and events of the opening have been released. */
+    /** BLOCKS. Closes an opening whose memory, queues and events have all been released. */
     void (*close)(gpuhal_plugin_device *device);
 
     /* Optional from here. */
 
-    /** BLOCKS. Reads values of a device that need not be open. @p count 0: all that it has. */
+    /** BLOCKS. Reads values of a device, which need not be open. @p count 0: all of its values. */
     gpuhal_status (*sample)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                             const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink);
-    /** BLOCKS. Facts about the link from one device to another; neither need be open. 0.x. */
+    /** BLOCKS. Gives facts of the link from one device to another; neither need be open. 0.x. */
     gpuhal_status (*link)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t from, uint32_t to,
                           gpuhal_sink *sink);
-    /** What the plugin offers beyond this header under "<vendor>.<name>", to applications that know it
-     *  (gpuhal_device_extension()): a table of functions, constant and there as long as the process, the same at each
-     *  call. NULL for a name that it does not know, without report(). Prompt, from any thread. Never asked for NULL. */
+    /** Returns the plugin's extension "<vendor>.<name>", for applications that know it (gpuhal_device_extension()): a
+     *  table of functions, constant, valid as long as the process, the same at each call. NULL for an unknown name,
+     *  without report(). Prompt, from any thread. The name is never NULL. */
     const void *(*query_extension)(const gpuhal_host *host, gpuhal_plugin_instance *instance, const char *name);
-    /** Frees what start() took, the instance too. For leak checks alone: the core never calls it. */
+    /** Frees what start() allocated, the instance too. For leak checks only: the core never calls it. */
     void (*stop)(const gpuhal_host *host, gpuhal_plugin_instance *instance);
 } gpuhal_plugin;
 
 /** The one exported function. @p host_abi is the core's GPUHAL_ABI; a plugin that cannot serve it calls
- *  `host->report(host, GPUHAL_ERROR_INCOMPATIBLE, …)` and returns NULL. Starts nothing. */
+ *  `host->report(host, GPUHAL_ERROR_INCOMPATIBLE, …)` and returns NULL. Must not start anything. */
 typedef const gpuhal_plugin *gpuhal_plugin_query_fn(uint32_t host_abi, const gpuhal_host *host);
 
-/** Another name, set on the compiler's command line, lets several plugins be linked into one program. */
+/** Another name, set on the compiler's command line, allows several plugins to be linked into one program. */
 #ifndef GPUHAL_PLUGIN_QUERY
 #define GPUHAL_PLUGIN_QUERY gpuhal_plugin_query
 #endif
-/** Marks it. Defined empty on the compiler's command line, it exports nothing: for a plugin that is linked into something else. */
+/** Marks the exported function. Defined empty on the compiler's command line, it exports nothing: for a plugin that is
+ *  linked into another binary. */
 #if !defined(GPUHAL_PLUGIN_API)
 #if defined(_WIN32)
 #define GPUHAL_PLUGIN_API __declspec(dllexport)
@@ -414,7 +439,7 @@ typedef const gpuhal_plugin *gpuhal_plugin_query_fn(uint32_t host_abi, const gpu
 #endif
 GPUHAL_PLUGIN_API const gpuhal_plugin *GPUHAL_PLUGIN_QUERY(uint32_t host_abi, const gpuhal_host *host);
 
-/** What the core demands at least: everything up to the last mandatory member. */
+/** The smallest size that the core accepts: up to the last mandatory member. */
 #define GPUHAL_PLUGIN_MINIMUM ((uint32_t)(offsetof(gpuhal_plugin, close) + sizeof(void *)))
 #define GPUHAL_OPS_MINIMUM ((uint32_t)(offsetof(gpuhal_ops, copy) + sizeof(void *)))
 

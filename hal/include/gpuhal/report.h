@@ -1,7 +1,7 @@
-/** gpuhal/report.h: which plugins were found, what became of each, and why.
+/** gpuhal/report.h: the plugins that were found, the state of each, and the reason.
  *
- *  Every candidate leaves one report, also the rejected ones, in the order of priority. Reports are those of the newest enumeration: of
- *  gpuhal_open(), until gpuhal_rescan() makes others.
+ *  Every candidate has one report, also the rejected ones, in the order of priority. Reports are those of the newest
+ *  enumeration: of gpuhal_open(), until gpuhal_rescan() replaces them.
  */
 #ifndef GPUHAL_REPORT_H
 #define GPUHAL_REPORT_H
@@ -13,24 +13,24 @@
 extern "C" {
 #endif
 
-/** What became of a plugin. */
+/** The state of a plugin. */
 typedef uint32_t gpuhal_plugin_state;
 enum {
     GPUHAL_PLUGIN_OK = 0,            /**< It lists devices. */
     GPUHAL_PLUGIN_NO_DRIVER = 1,     /**< The vendor's library is not installed. */
     GPUHAL_PLUGIN_NO_DEVICE = 2,     /**< The driver is there and lists no device. */
     GPUHAL_PLUGIN_NO_PERMISSION = 3, /**< The driver may not be used by this user. */
-    GPUHAL_PLUGIN_FAILED = 4,        /**< It crashed, exited, returned an error, or sent what breaks the rules. */
-    GPUHAL_PLUGIN_TIMED_OUT = 5,     /**< It did not answer in time. */
+    GPUHAL_PLUGIN_FAILED = 4,        /**< It crashed, exited, returned an error, or broke the rules. */
+    GPUHAL_PLUGIN_TIMED_OUT = 5,     /**< It exceeded its deadline. */
     GPUHAL_PLUGIN_INCOMPATIBLE = 6,  /**< Another ABI, or another platform. */
-    GPUHAL_PLUGIN_REJECTED = 7,      /**< File or manifest were refused before anything was loaded. */
-    GPUHAL_PLUGIN_DUPLICATE = 8,     /**< A plugin of this name or this very file came earlier. */
-    GPUHAL_PLUGIN_EXCLUDED = 9,      /**< Left out by configuration or GPUHAL_BACKENDS. */
-    GPUHAL_PLUGIN_NOT_PROBED = 10,   /**< Nobody asked it. */
+    GPUHAL_PLUGIN_REJECTED = 7,      /**< File or manifest were rejected before anything was loaded. */
+    GPUHAL_PLUGIN_DUPLICATE = 8,     /**< A plugin of this name or file came earlier. */
+    GPUHAL_PLUGIN_EXCLUDED = 9,      /**< Excluded by configuration or GPUHAL_BACKENDS. */
+    GPUHAL_PLUGIN_NOT_PROBED = 10,   /**< It was not probed. */
     GPUHAL_PLUGIN_QUARANTINED = 11   /**< It failed before and has not changed since. */
 };
 
-/** How far a plugin came. */
+/** The last step of probing a plugin. */
 typedef uint32_t gpuhal_plugin_stage;
 enum {
     GPUHAL_STAGE_SEARCH = 0,    /**< Looking for manifests. */
@@ -38,14 +38,14 @@ enum {
     GPUHAL_STAGE_SELECT = 2,    /**< Platform, duplicates, GPUHAL_BACKENDS. */
     GPUHAL_STAGE_FILE = 3,      /**< Checks of the file, nothing loaded yet. */
     GPUHAL_STAGE_SPAWN = 4,     /**< Starting the helper process. */
-    GPUHAL_STAGE_LOAD = 5,      /**< dlopen: the plugin's constructors, and those of what it links, run here. */
-    GPUHAL_STAGE_HANDSHAKE = 6, /**< gpuhal_plugin_query and its answer. */
+    GPUHAL_STAGE_LOAD = 5,      /**< dlopen: the plugin's constructors, and those of its libraries, run here. */
+    GPUHAL_STAGE_HANDSHAKE = 6, /**< gpuhal_plugin_query: negotiating the ABI. */
     GPUHAL_STAGE_START = 7,     /**< Opening the vendor's library. */
     GPUHAL_STAGE_ENUMERATE = 8, /**< Listing devices. */
     GPUHAL_STAGE_DONE = 9
 };
 
-/** One plugin's report. Texts are never NULL; what is unknown is "". */
+/** One plugin's report. Texts are never NULL; "" means unknown. */
 typedef struct gpuhal_plugin_report {
     uint32_t size;
     gpuhal_plugin_state state;
@@ -53,42 +53,44 @@ typedef struct gpuhal_plugin_report {
     int32_t priority;
     const char *name;     /**< Name of the backend. */
     const char *version;  /**< Of the plugin, once it was loaded. */
-    const char *file;     /**< The shared library, or the manifest when that is as far as it came; "built in". */
+    const char *file;     /**< The shared library, or the manifest when that was not accepted; "built in". */
     const char *reason;   /**< A sentence that does not name the plugin; "" for OK without a note. */
     const char *driver;   /**< Path of the vendor's library that was opened. */
     uint64_t time_ns;     /**< From the start of its probe to the result; 0: it was not probed. */
     uint32_t device_count;
     uint32_t isolated;    /**< 1: probed in a helper process, 0: in this process or not at all. */
     uint32_t cached;      /**< 1: the result of an earlier probe: nothing that it depends on has changed. */
-    uint32_t signal;      /**< What ended its helper process, as the system numbers it: a signal, on Windows an NTSTATUS; 0: nothing. */
+    /** The cause that ended its helper process, by the system's number: a signal, on Windows an NTSTATUS; 0: none. */
+    uint32_t signal;
     const char *output;   /**< The last lines that it printed in its helper process, separated by line feeds. */
     uint64_t probed_at;   /**< When it was probed in a helper process, in seconds since 1970; 0: it was not. */
     const char *note;     /**< How long the result stays valid, where that is not the usual rule: "" else. */
 } gpuhal_plugin_report;
 
-/** How many plugins have a report.
+/** Counts the plugins with a report.
  *  @return the count; 0 for NULL
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API uint32_t gpuhal_plugin_count(const gpuhal *gpu);
 
-/** Report number @p index, counted from 0. Set @p out_report->size first.
+/** Returns report number @p index, counted from 0. Set @p out_report->size first.
  *  @return GPUHAL_OK, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND
- *  Owner: texts live as long as @p gpu. Threads: any. Blocks: no. */
+ *  Owner: texts are valid as long as @p gpu. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_plugin_report_get(const gpuhal *gpu, uint32_t index, gpuhal_plugin_report *out_report);
 
-/** The word for a state, as in JSON: "no_driver".
- *  @return never NULL; "unknown" for a number that is none
+/** Returns the name of a state, as in JSON: "no_driver".
+ *  @return never NULL; "unknown" for an invalid number
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_plugin_state_name(gpuhal_plugin_state state);
 
-/** The word for a stage, as in JSON: "handshake".
- *  @return never NULL; "unknown" for a number that is none
+/** Returns the name of a stage, as in JSON: "handshake".
+ *  @return never NULL; "unknown" for an invalid number
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_plugin_stage_name(gpuhal_plugin_stage stage);
 
-/** A note about the whole search, such as plugins that were not probed because the helper program is missing; NULL past the last.
+/** Returns a note about the whole search, such as plugins that were not probed because the helper program is missing;
+ *  NULL past the last.
  *  @return a sentence, or NULL
- *  Owner: lives as long as @p gpu. Threads: any. Blocks: no. */
+ *  Owner: valid as long as @p gpu. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_note_at(const gpuhal *gpu, uint32_t index);
 
 /** One environment variable of the library, and whether it was read. */
@@ -100,9 +102,10 @@ typedef struct gpuhal_environment_entry {
     uint32_t ignored;    /**< 1: set, and not read, because the process is privileged or the configuration says so. */
 } gpuhal_environment_entry;
 
-/** The variable number @p index that the library reads, in alphabetical order. Set @p out_entry->size first. @p gpu may be NULL.
+/** Returns variable number @p index that the library reads, in alphabetical order. Set @p out_entry->size first.
+ *  @p gpu may be NULL.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_FOUND past the last
- *  Owner: value lives as long as nobody changes the environment, other texts are static. Threads: any. Blocks: no. */
+ *  Owner: value is valid until the environment changes, other texts are static. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_environment_at(const gpuhal *gpu, uint32_t index, gpuhal_environment_entry *out_entry);
 
 #ifdef __cplusplus

@@ -1,14 +1,14 @@
-/** gpuhal/transfer.h: moving bytes, and proving that a device moves them right.
+/** gpuhal/transfer.h: transfers, and a test of a device's transfers.
  *
- *  Every transfer takes a queue first (queue.h). With NULL the call returns when the bytes are there. With a queue it is enqueued: host
- *  memory stays the caller's until that work is done, buffers may be released at once, since the queue keeps them. The queue is one of a
- *  device that one of the buffers lies on, else the answer is INVALID_ARGUMENT; BUSY during native access, and the cause of the queue's
- *  failure, come besides what each call lists. Ranges are checked before anything moves. A transfer of 0 bytes inside the buffer is a
- *  success that does nothing.
- *  A call with a queue neither waits for the device nor moves more than 256 KiB by the processor: a thread of the queue
- *  does such work in its turn (queue.h).
- *  Transfers may overlap in time with each other, also on one buffer; what two of them write to the same bytes is undefined, and on a
- *  device with copy_alignment_bytes above 1 all bytes of one such block count as the same.
+ *  Every transfer takes a queue first (queue.h). With NULL the call returns when the transfer is complete. With a
+ *  queue it is enqueued: host memory must stay valid until that work is done, buffers may be released at once, since
+ *  the queue keeps them. The queue must be of the device of one of the buffers, otherwise the call returns
+ *  INVALID_ARGUMENT; it may return BUSY during native access, and the cause of the queue's failure, besides what each
+ *  call lists. Ranges are checked before anything moves. A transfer of 0 bytes inside the buffer succeeds and does
+ *  nothing. A call with a queue neither waits for the device nor moves more than 256 KiB by the processor: a thread of
+ *  the queue does such work in its turn (queue.h). Transfers may overlap in time with each other, also on one buffer;
+ *  the result of concurrent writes to the same bytes is undefined, and on a device with copy_alignment_bytes above 1
+ *  all bytes of one such block count as the same.
  */
 #ifndef GPUHAL_TRANSFER_H
 #define GPUHAL_TRANSFER_H
@@ -21,30 +21,37 @@
 extern "C" {
 #endif
 
-/** Copies host memory into a buffer. Large blocking writes from pageable memory to memory without a host address take the
- *  faster of the plugin's own write and staging memory: the first one that is large enough compares both with its own
- *  bytes, and the registry keeps the result (docs/registry.md).
- *  @return GPUHAL_OK, INVALID_ARGUMENT, OUT_OF_RANGE, BUSY while mapped, OUT_OF_MEMORY for staging, DEVICE_LOST, FORKED, DRIVER
- *  Owner: caller keeps @p from until the call returns, with a queue until the work is done. Threads: any. Blocks: with a NULL queue. */
+/** Copies host memory into a buffer. Large blocking writes from pageable memory to memory without a host address use
+ *  the faster of the plugin's own write and staging memory: the first one that is large enough measures both with its
+ *  own bytes, and the registry stores the result (docs/registry.md).
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, OUT_OF_RANGE, BUSY while mapped, OUT_OF_MEMORY for staging, DEVICE_LOST,
+ *  FORKED, DRIVER
+ *  Owner: caller must keep @p from until the call returns, with a queue until the work is done. Threads: any. Blocks:
+ *  with a NULL queue. */
 GPUHAL_API gpuhal_status gpuhal_write(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, const void *from,
                                       uint64_t bytes);
 
 /** Copies from a buffer to host memory.
- *  @return GPUHAL_OK, INVALID_ARGUMENT, OUT_OF_RANGE, BUSY while mapped, OUT_OF_MEMORY for staging, DEVICE_LOST, FORKED, DRIVER
- *  Owner: caller keeps @p to until the call returns, with a queue until the work is done. Threads: any. Blocks: with a NULL queue. */
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, OUT_OF_RANGE, BUSY while mapped, OUT_OF_MEMORY for staging, DEVICE_LOST,
+ *  FORKED, DRIVER
+ *  Owner: caller must keep @p to until the call returns, with a queue until the work is done. Threads: any. Blocks:
+ *  with a NULL queue. */
 GPUHAL_API gpuhal_status gpuhal_read(gpuhal_queue *queue, void *to, gpuhal_buffer *from, uint64_t from_offset, uint64_t bytes);
 
-/** Copies between any two buffers: of one device, of two, of two backends. Source and destination may not overlap.
- *  @return GPUHAL_OK, INVALID_ARGUMENT (also for overlap, and buffers of two gpuhal objects), OUT_OF_RANGE, BUSY while mapped,
- *  OUT_OF_MEMORY for staging, DEVICE_LOST, FORKED, DRIVER
- *  Owner: caller keeps both buffers until the call returns; a queue keeps them itself. Threads: any. Blocks: with a NULL queue. */
+/** Copies between any two buffers: of one device, of two, of two backends. Source and destination must not overlap.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT (also for overlap, and buffers of two gpuhal objects), OUT_OF_RANGE, BUSY while
+ *  mapped, OUT_OF_MEMORY for staging, DEVICE_LOST, FORKED, DRIVER
+ *  Owner: caller must keep both buffers until the call returns; a queue keeps them itself. Threads: any. Blocks: with
+ *  a NULL queue. */
 GPUHAL_API gpuhal_status gpuhal_copy(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from,
                                      uint64_t from_offset, uint64_t bytes);
 
-/** Repeats the low @p pattern_bytes (1, 2 or 4) of @p pattern, laid out as the host stores a number of that many bytes, in the
- *  processor's byte order; @p bytes is a multiple of them.
- *  @return GPUHAL_OK, INVALID_ARGUMENT, OUT_OF_RANGE, BUSY while mapped, OUT_OF_MEMORY for staging, DEVICE_LOST, FORKED, DRIVER
- *  Owner: caller keeps the buffer until the call returns; a queue keeps it itself. Threads: any. Blocks: with a NULL queue. */
+/** Repeats the low @p pattern_bytes (1, 2 or 4) of @p pattern, laid out as the host stores a number of that many
+ *  bytes, in the processor's byte order; @p bytes must be a multiple of that.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, OUT_OF_RANGE, BUSY while mapped, OUT_OF_MEMORY for staging, DEVICE_LOST,
+ *  FORKED, DRIVER
+ *  Owner: caller must keep the buffer until the call returns; a queue keeps it itself. Threads: any. Blocks: with a
+ *  NULL queue. */
 GPUHAL_API gpuhal_status gpuhal_fill(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, uint64_t bytes, uint32_t pattern,
                                      uint32_t pattern_bytes);
 
@@ -57,12 +64,12 @@ typedef struct gpuhal_rect {
     uint64_t slice_pitch;  /**< Bytes from slice to slice; 0: row_pitch times the rows. */
 } gpuhal_rect;
 
-/** Copies a box: extent[0] bytes wide, extent[1] rows, extent[2] slices (1 for two dimensions). One side at least is a buffer.
- *  Bytes between the rows are not touched.
- *  @return GPUHAL_OK, INVALID_ARGUMENT (also for overlapping rows or boxes), OUT_OF_RANGE, BUSY while mapped, OUT_OF_MEMORY for
- *  staging, DEVICE_LOST, FORKED, DRIVER
- *  Owner: caller keeps both sides until the call returns, with a queue host memory until the work is done. Threads: any.
- *  Blocks: with a NULL queue. */
+/** Copies a box: extent[0] bytes wide, extent[1] rows, extent[2] slices (1 for two dimensions). At least one side must
+ *  be a buffer. Bytes between the rows are not changed.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT (also for overlapping rows or boxes), OUT_OF_RANGE, BUSY while mapped,
+ *  OUT_OF_MEMORY for staging, DEVICE_LOST, FORKED, DRIVER
+ *  Owner: caller must keep both sides until the call returns, with a queue host memory until the work is done.
+ *  Threads: any. Blocks: with a NULL queue. */
 GPUHAL_API gpuhal_status gpuhal_copy_rect(gpuhal_queue *queue, const gpuhal_rect *to, const gpuhal_rect *from,
                                           const uint64_t extent[3]);
 
@@ -70,26 +77,27 @@ GPUHAL_API gpuhal_status gpuhal_copy_rect(gpuhal_queue *queue, const gpuhal_rect
 typedef uint32_t gpuhal_path;
 enum {
     GPUHAL_PATH_NATIVE = 1, /**< Inside one device, by its own copy. */
-    GPUHAL_PATH_PEER = 2,   /**< Over a link between two devices of one backend. */
-    GPUHAL_PATH_SHARED = 3, /**< One device reads or writes memory of the other, which the host or both can see: one pass over the bytes. */
+    GPUHAL_PATH_PEER = 2,   /**< Over a verified link between two devices of one backend. */
+    /** One device reads or writes memory of the other, which the host or both can access: one pass over the bytes. */
+    GPUHAL_PATH_SHARED = 3,
     GPUHAL_PATH_STAGED = 4  /**< Through a bounded ring of host memory, both halves at once: two passes. */
 };
 
-/** Returns the path that gpuhal_copy() takes between two buffers, as far as it is known: before the first copy from or to a buffer, a driver
- *  that refuses direct access or sharing is not known to do so, and a link between two devices counts from the copy on, or the
- *  gpuhal_link_verify(), that proved it. Ranges that break the copy alignment of a device may be staged
- *  where others are shared.
+/** Returns the path that gpuhal_copy() takes between two buffers, as far as it is known: before the first copy from or
+ *  to a buffer it is unknown whether the driver refuses direct access or sharing, and a link between two devices
+ *  counts only after a copy, or gpuhal_link_verify(), has verified it. Ranges that break the copy alignment of a
+ *  device may be staged where others are shared.
  *  @return GPUHAL_OK, INVALID_ARGUMENT
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_copy_path(const gpuhal_buffer *to, const gpuhal_buffer *from, gpuhal_path *out_path);
 
-/** The word for a path, as in JSON: "staged".
- *  @return never NULL; "unknown" for a number that is none
+/** Returns the name of a path, as in JSON: "staged".
+ *  @return never NULL; "unknown" for an invalid number
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_path_name(gpuhal_path path);
 
-/** Moves patterns to the device, within it and back, at even and odd offsets, and compares; opens the device when it is not.
- *  Uses about 2 MiB of device memory.
+/** Moves patterns to the device, within it and back, at even and odd offsets, and compares. Opens the device if
+ *  needed. Uses about 2 MiB of device memory.
  *  @return GPUHAL_OK when every byte was right; DEVICE_LOST with the place of the first wrong byte; or what failed
  *  Owner: nothing stays. Threads: any. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_device_verify(gpuhal_device *device);

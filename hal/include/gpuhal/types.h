@@ -1,7 +1,8 @@
 /** gpuhal/types.h: constants and plain structures that applications and plugins share. No functions.
  *
- *  Everything here crosses the plugin boundary, so it obeys one rule: enumerators keep their number for ever, members are only
- *  added at the end, and a structure that may grow begins with its size. Sizes and offsets are bytes in uint64_t.
+ *  Everything here crosses the plugin boundary, so it obeys one rule: enumerators keep their number for ever, members
+ *  are only added at the end, and a structure that may grow begins with its size. Sizes and offsets are bytes in
+ *  uint64_t.
  */
 #ifndef GPUHAL_TYPES_H
 #define GPUHAL_TYPES_H
@@ -13,7 +14,8 @@
 extern "C" {
 #endif
 
-/** Marks a function that the library exports. On Windows a program that links the static library defines GPUHAL_STATIC. */
+/** Marks a function that the library exports. On Windows a program that links the static library defines
+ *  GPUHAL_STATIC. */
 #if !defined(GPUHAL_API)
 #if defined(_WIN32) && defined(GPUHAL_BUILDING) /* set while the library itself is compiled */
 #define GPUHAL_API __declspec(dllexport)
@@ -26,8 +28,8 @@ extern "C" {
 #endif
 #endif
 
-/** A structure that begins with its size: the size set, everything else zero. An expression in C and in C++11 and later, where
- *  `{.size = sizeof x}` is not one: `auto desc = GPUHAL_INIT(gpuhal_buffer_desc);`. */
+/** A structure that begins with its size: the size set, everything else zero. An expression in C and in C++11 and
+ *  later, where `{.size = sizeof x}` is not one: `auto desc = GPUHAL_INIT(gpuhal_buffer_desc);`. */
 #ifdef __cplusplus
 #define GPUHAL_INIT(type)                                                                                                        \
     ([] {                                                                                                                        \
@@ -39,8 +41,8 @@ extern "C" {
 #define GPUHAL_INIT(type) ((type){.size = (uint32_t)sizeof(type)})
 #endif
 
-/** Answer of every call. Zero is success, positive is an answer that is no error, negative is an error; the words behind each
- *  say what the caller can do. Details of the last error: gpuhal_last_error(). */
+/** Result of every call. Zero is success, a positive result is not an error, a negative one is; the comment of each
+ *  says what the caller can do. Details of the last error: gpuhal_last_error(). */
 typedef int32_t gpuhal_status;
 enum {
     GPUHAL_OK = 0,
@@ -48,132 +50,158 @@ enum {
     GPUHAL_ERROR_INVALID_ARGUMENT = -1,  /**< Give up: a mistake in the calling program. */
     GPUHAL_ERROR_OUT_OF_RANGE = -2,      /**< Give up: offset and size leave the buffer. Nothing was done. */
     GPUHAL_ERROR_NOT_SUPPORTED = -3,     /**< Do without it: this device does not offer it. Nothing was done. */
-    GPUHAL_ERROR_OUT_OF_MEMORY = -4,     /**< Free device memory, then retry. The detail names asked, free and total. */
+    GPUHAL_ERROR_OUT_OF_MEMORY = -4, /**< Free device memory, then retry. The detail names asked, free and total. */
     GPUHAL_ERROR_TOO_LARGE = -5,         /**< Retry in smaller pieces: above the largest single allocation. */
     GPUHAL_ERROR_TIMEOUT = -6,           /**< Wait again or give up: the time ran out, the work may still finish. */
-    GPUHAL_ERROR_BUSY = -7,              /**< Retry later: somebody else holds it (a mapping, exclusive mode, a lease). */
-    GPUHAL_ERROR_DEVICE_LOST = -8,       /**< Give this device up, use another: it failed, hung, or was unplugged. */
-    GPUHAL_ERROR_NO_DRIVER = -9,         /**< Install the vendor's driver: its library cannot be loaded. */
+    GPUHAL_ERROR_BUSY = -7,              /**< Retry later: it is in use (a mapping, exclusive mode, a lease). */
+    GPUHAL_ERROR_DEVICE_LOST = -8,       /**< Use another device: this one failed, hung, or was unplugged. */
+    GPUHAL_ERROR_NO_DRIVER = -9, /**< Install the vendor's driver: its library was not found or does not load. */
     GPUHAL_ERROR_NO_DEVICE = -10,        /**< The driver is there and offers no such device. */
     GPUHAL_ERROR_NO_PERMISSION = -11,    /**< Get access to the device node (usually: join group render or video). */
     GPUHAL_ERROR_INCOMPATIBLE = -12,     /**< Update one side: versions do not match; the detail names both. */
-    GPUHAL_ERROR_FORKED = -13,           /**< Fork before opening, or exec: the backend was started before this fork. */
+    GPUHAL_ERROR_FORKED = -13, /**< Fork before opening, or exec: the backend was started before this fork. */
     GPUHAL_ERROR_NOT_FOUND = -14,        /**< Correct the name: nothing matches. */
-    GPUHAL_ERROR_CANCELLED = -15,        /**< Look for the first failure: this was queued behind it. Or a callback of the caller's asked for it. */
+    /** Find the first failure: this was queued behind it. Or a callback of the caller requested it. */
+    GPUHAL_ERROR_CANCELLED = -15,
     GPUHAL_ERROR_HOST_MEMORY = -16,      /**< Free host memory, then retry: malloc failed. */
     GPUHAL_ERROR_DRIVER = -17,           /**< The vendor's call failed; its code and text are in the detail. */
-    GPUHAL_ERROR_FILE = -18              /**< Look at the file and its disk: full, broken, or changed meanwhile. Plugins never answer it. */
+    /** Check the file and its disk: full, failed, or changed meanwhile. Plugins never return it. */
+    GPUHAL_ERROR_FILE = -18
 };
 
-/** Why a fact has no value. Never is an unknown value shown as 0. */
+/** Why a fact has no value. An unknown value is never shown as 0. */
 typedef uint32_t gpuhal_missing;
 enum {
     GPUHAL_MISSING_NOT_SUPPORTED = 1, /**< The device or its API has no such thing. */
     GPUHAL_MISSING_NO_PERMISSION = 2, /**< This user may not read it. */
     GPUHAL_MISSING_ASLEEP = 3,        /**< Reading it would wake the device. */
-    GPUHAL_MISSING_TIMED_OUT = 4,     /**< The source did not answer in time. */
-    GPUHAL_MISSING_FAILED = 5,        /**< The source answered with an error. */
-    GPUHAL_MISSING_NOT_READ = 6       /**< The source was not asked yet. */
+    GPUHAL_MISSING_TIMED_OUT = 4,     /**< The source exceeded its deadline. */
+    GPUHAL_MISSING_FAILED = 5,        /**< The source returned an error. */
+    GPUHAL_MISSING_NOT_READ = 6       /**< The source was not read yet. */
 };
 
-/** Numbers that belong to the vendor of a backend, and are never given a meaning here: two backends may use one number for two things, so
- *  read them together with gpuhal_device_backend(). Keys of facts, values and links, and kinds of links, from GPUHAL_VENDOR_FIRST on; kinds
- *  of memory and of handles from GPUHAL_VENDOR_KIND_FIRST to 31; types of native objects from GPUHAL_VENDOR_NATIVE_FIRST to 63. */
+/** Numbers that belong to the vendor of a backend, and have no meaning here: two backends may use one number for two
+ *  things, so read them together with gpuhal_device_backend(). Keys of facts, values and links, and kinds of links,
+ *  from GPUHAL_VENDOR_FIRST on; kinds of memory and of handles from GPUHAL_VENDOR_KIND_FIRST to 31; types of native
+ *  objects from GPUHAL_VENDOR_NATIVE_FIRST to 63. */
 #define GPUHAL_VENDOR_FIRST        0x80000000u
 #define GPUHAL_VENDOR_KIND_FIRST   24u
 #define GPUHAL_VENDOR_NATIVE_FIRST 48u
 
-/** Name of a fact, a sampled value or a fact about a link. Each has a number (u64) or a text, never both. The names in JSON are
- *  the words behind the prefix in lower case (`memory_total_bytes`); gpuhal_key_name() gives them. */
+/** Name of a fact, a sampled value or a fact about a link. Each has a number (u64) or a text, never both. The names in
+ *  JSON are those without the prefix in lower case (`memory_total_bytes`); gpuhal_key_name() gives them. */
 typedef uint32_t gpuhal_key;
 enum {
-    /* Facts of a device: they stay true while the process lives, unless gpuhal/rescan.h reports a change. */
+    /* Facts of a device: constant as long as the process, unless gpuhal/rescan.h reports a change. */
     GPUHAL_FACT_NAME = 1,                   /**< text: the vendor's name for the model. Mandatory. */
-    GPUHAL_FACT_VENDOR = 2,                 /**< text: who made it. */
+    GPUHAL_FACT_VENDOR = 2,                 /**< text: the manufacturer. */
     GPUHAL_FACT_VENDOR_ID = 3,              /**< number: PCI vendor id, else Khronos vendor id. */
     GPUHAL_FACT_TYPE = 4,                   /**< number: gpuhal_device_type. Mandatory. */
     GPUHAL_FACT_DRIVER_VERSION = 5,         /**< text. */
-    GPUHAL_FACT_API_VERSION = 6,            /**< text: version of the vendor API that the device speaks. */
+    GPUHAL_FACT_API_VERSION = 6,            /**< text: version of the vendor's API on the device. */
     GPUHAL_FACT_PCI_ADDRESS = 7,            /**< text: `0000:c1:00.0`, lower case: domain, bus, device, function. */
     GPUHAL_FACT_UUID = 8,                   /**< text: 8-4-4-4-12 lower-case hex, no prefix. */
     GPUHAL_FACT_LUID = 9,                   /**< text: 16 lower-case hex digits. */
     GPUHAL_FACT_DRM_RENDER_NODE = 10,       /**< text: `226:128`, major and minor of the render node. */
-    GPUHAL_FACT_PARTITION = 11,             /**< text: which part of a divided device (MIG, AMD partition). */
+    GPUHAL_FACT_PARTITION = 11,             /**< text: name of the partition (MIG, AMD) of a physical device. */
     GPUHAL_FACT_NUMA_NODE = 12,             /**< number. */
-    GPUHAL_FACT_NATIVE_INDEX = 13,          /**< number: the vendor's own ordinal in this process (CUDA ordinal, DLPack device_id). */
+    /** number: the vendor's own ordinal in this process (CUDA ordinal, DLPack device_id). */
+    GPUHAL_FACT_NATIVE_INDEX = 13,
     GPUHAL_FACT_MEMORY_TOTAL_BYTES = 14,    /**< number: device memory in all. */
     GPUHAL_FACT_ALLOCATION_MAX_BYTES = 15,  /**< number: largest single allocation; above it TOO_LARGE. */
     GPUHAL_FACT_ALLOCATION_MAX_COUNT = 16,  /**< number: allocations alive at once. */
-    GPUHAL_FACT_BINDING_MAX_BYTES = 17,     /**< number: most that one kernel argument may see. */
+    GPUHAL_FACT_BINDING_MAX_BYTES = 17,     /**< number: largest range of one kernel argument. */
     GPUHAL_FACT_BINDING_ALIGNMENT_BYTES = 18, /**< number: where a kernel argument may start inside a buffer. */
-    GPUHAL_FACT_COPY_ALIGNMENT_BYTES = 19,  /**< number: power of two up to 4096 for offsets and sizes of copy, write and read; missing: 1. */
-    GPUHAL_FACT_FILL_ALIGNMENT_BYTES = 20,  /**< number: power of two up to 4096 for offset and size of fill; missing: 1. */
+    /** number: power of two up to 4096 for offsets and sizes of copy, write and read; missing: 1. */
+    GPUHAL_FACT_COPY_ALIGNMENT_BYTES = 19,
+    /** number: power of two up to 4096 for offset and size of fill; missing: 1. */
+    GPUHAL_FACT_FILL_ALIGNMENT_BYTES = 20,
     GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES = 21, /**< number: power of two for imported host pointers. */
-    GPUHAL_FACT_PAGEABLE_ACCESS = 22,       /**< number: pageable host memory is 0 unreachable, 1 staged by the driver, 2 read directly. */
+    /** number: pageable host memory is 0 unreachable, 1 staged by the driver, 2 read directly. */
+    GPUHAL_FACT_PAGEABLE_ACCESS = 22,
     GPUHAL_FACT_UNIFIED_MEMORY = 23,        /**< number: 1 when device and host share one memory, else 0. */
     GPUHAL_FACT_COMPUTE_UNITS = 24,         /**< number: the API's own count (SMs, CUs, cores). */
     GPUHAL_FACT_CLOCK_CORE_MAX_HERTZ = 25,  /**< number. */
-    GPUHAL_FACT_SOFTWARE = 26,              /**< number: 1 when the device is a program on the host's processor, else 0. Mandatory. */
-    GPUHAL_FACT_PHYSICAL_QUEUES = 27,       /**< number: 2 and more mean queues that progress independently. */
-    GPUHAL_FACT_MEMORY_KINDS = 28,          /**< number: bit 1 << gpuhal_memory_kind for each kind that allocate takes. Mandatory. */
-    GPUHAL_FACT_EXPORT_KINDS = 29,          /**< number: bit 1 << gpuhal_handle_kind; HOST_POINTER: memory of kind DEVICE, too, has a host address of ordinary pages. Missing: none. */
+    /** number: 1 for a software device, a program on the host's processor, else 0. Mandatory. */
+    GPUHAL_FACT_SOFTWARE = 26,
+    GPUHAL_FACT_PHYSICAL_QUEUES = 27,       /**< number: 2 and more: queues that progress independently. */
+    /** number: bit 1 << gpuhal_memory_kind for each kind that allocate accepts. Mandatory. */
+    GPUHAL_FACT_MEMORY_KINDS = 28,
+    /** number: bit 1 << gpuhal_handle_kind; HOST_POINTER: memory of kind DEVICE, too, has a host address of ordinary
+     *  pages. Missing: none. */
+    GPUHAL_FACT_EXPORT_KINDS = 29,
     GPUHAL_FACT_IMPORT_KINDS = 30,          /**< number: bit 1 << gpuhal_handle_kind; missing: none. */
-    GPUHAL_FACT_ADOPT_KINDS = 31,           /**< number: bit 1 << gpuhal_native_type of what open and wrap take; missing: none. */
-    GPUHAL_FACT_DRIVER_UUID = 32,           /**< text: 8-4-4-4-12 lower-case hex; opaque file descriptors pass between equal ones (VkPhysicalDeviceIDProperties). */
-    GPUHAL_FACT_TARGET_ARCHITECTURE = 33,   /**< text: what compilers call the instruction set: `sm_86`, `gfx1100`, `x86_64`. */
-    GPUHAL_FACT_SUBGROUP_SIZE_MIN = 34,     /**< number: fewest threads that run in step (warp, wavefront, subgroup). */
-    GPUHAL_FACT_SUBGROUP_SIZE_MAX = 35,     /**< number: most of them; equal to SUBGROUP_SIZE_MIN where there is one size. */
+    /** number: bit 1 << gpuhal_native_type of what open and wrap accept; missing: none. */
+    GPUHAL_FACT_ADOPT_KINDS = 31,
+    /** text: 8-4-4-4-12 lower-case hex; opaque file descriptors pass between equal ones
+     *  (VkPhysicalDeviceIDProperties). */
+    GPUHAL_FACT_DRIVER_UUID = 32,
+    /** text: the compilers' name of the instruction set: `sm_86`, `gfx1100`, `x86_64`. */
+    GPUHAL_FACT_TARGET_ARCHITECTURE = 33,
+    GPUHAL_FACT_SUBGROUP_SIZE_MIN = 34, /**< number: fewest threads that run in step (warp, wavefront, subgroup). */
+    /** number: most of them; equal to SUBGROUP_SIZE_MIN where there is one size. */
+    GPUHAL_FACT_SUBGROUP_SIZE_MAX = 35,
     GPUHAL_FACT_GROUP_SIZE_MAX = 36,        /**< number: threads of one group (block, workgroup) in all. */
     GPUHAL_FACT_GROUP_SIZE_MAX_X = 37,      /**< number: of them along the first dimension. */
     GPUHAL_FACT_GROUP_SIZE_MAX_Y = 38,      /**< number: along the second. */
     GPUHAL_FACT_GROUP_SIZE_MAX_Z = 39,      /**< number: along the third. */
-    GPUHAL_FACT_GROUP_MEMORY_BYTES = 40,    /**< number: memory that the threads of a group share (shared, local, LDS), as much as a
-                                             *   kernel gets without asking the driver for more. */
+    /** number: memory that the threads of a group share (shared, local, LDS), as much as a kernel gets without asking
+     *  the driver for more. */
+    GPUHAL_FACT_GROUP_MEMORY_BYTES = 40,
     GPUHAL_FACT_DATA_TYPES = 41,            /**< number: bits GPUHAL_DATA_… of what kernels can compute with. */
-    GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND = 42, /**< number: of the device's memory, as the hardware is built, not as measured. */
-    GPUHAL_FACT_HOST_VISIBLE_KINDS = 43,    /**< number: bit 1 << gpuhal_memory_kind of memory with a lasting host address. */
-    GPUHAL_FACT_HOST_COHERENT_KINDS = 44,   /**< number: those among HOST_VISIBLE_KINDS in which host and device see each other's bytes
-                                             *   without a mapping in between. */
+    /** number: of the device's memory, as the hardware is built, not as measured. */
+    GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND = 42,
+    /** number: bit 1 << gpuhal_memory_kind of memory with a lasting host address. */
+    GPUHAL_FACT_HOST_VISIBLE_KINDS = 43,
+    /** number: those among HOST_VISIBLE_KINDS in which host and device see each other's bytes without a mapping in
+     *  between. */
+    GPUHAL_FACT_HOST_COHERENT_KINDS = 44,
 
     /* Values: they change from one moment to the next; gpuhal_device_sample() reads them. */
-    GPUHAL_VALUE_MEMORY_FREE_BYTES = 0x1000, /**< number: free now, for anybody. */
-    GPUHAL_VALUE_MEMORY_USED_BYTES = 0x1001, /**< number: used now, by anybody. */
+    GPUHAL_VALUE_MEMORY_FREE_BYTES = 0x1000, /**< number: free now. */
+    GPUHAL_VALUE_MEMORY_USED_BYTES = 0x1001, /**< number: used now, by all processes. */
     GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS = 0x1002,          /**< number: of the chip. */
     GPUHAL_VALUE_TEMPERATURE_MEMORY_MILLICELSIUS = 0x1003,   /**< number. */
-    GPUHAL_VALUE_POWER_MICROWATTS = 0x1004,                  /**< number: drawn now by the whole board, or over the last second. */
+    GPUHAL_VALUE_POWER_MICROWATTS = 0x1004, /**< number: drawn now by the whole board, or over the last second. */
     GPUHAL_VALUE_POWER_LIMIT_MICROWATTS = 0x1005,            /**< number: the limit in force. */
     GPUHAL_VALUE_ENERGY_MICROJOULES = 0x1006,                /**< number: used since the driver was loaded. */
     GPUHAL_VALUE_CLOCK_CORE_HERTZ = 0x1007,                  /**< number. */
     GPUHAL_VALUE_CLOCK_MEMORY_HERTZ = 0x1008,                /**< number. */
-    GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE = 0x1009,         /**< number: share of the time in which anything was executed. */
-    GPUHAL_VALUE_UTILIZATION_MEMORY_PERMILLE = 0x100a,       /**< number: share of the time in which memory was read or written. */
-    GPUHAL_VALUE_FAN_PERMILLE = 0x100b,                      /**< number: of the fan's full speed; may be above 1000. */
+    GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE = 0x1009, /**< number: share of the time in which anything was executed. */
+    /** number: share of the time in which memory was read or written. */
+    GPUHAL_VALUE_UTILIZATION_MEMORY_PERMILLE = 0x100a,
+    GPUHAL_VALUE_FAN_PERMILLE = 0x100b, /**< number: of the fan's full speed; may be above 1000. */
     GPUHAL_VALUE_PCIE_RECEIVE_BYTES_PER_SECOND = 0x100c,     /**< number: towards the device. */
     GPUHAL_VALUE_PCIE_SEND_BYTES_PER_SECOND = 0x100d,        /**< number: from the device. */
-    GPUHAL_VALUE_THROTTLE_REASONS = 0x100e,                  /**< number: bits GPUHAL_THROTTLE_…; 0: nothing holds the clocks down. */
-    GPUHAL_VALUE_ECC_CORRECTED_TOTAL = 0x100f,               /**< number: memory errors mended in the device's life. */
-    GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL = 0x1010,             /**< number: memory errors not mended in the device's life. */
-    /* This one the library answers by itself, so it is never missing. */
-    GPUHAL_VALUE_MEMORY_HELD_BYTES = 0x1011,                 /**< number: held now by buffers that this gpuhal object created on the device. */
+    GPUHAL_VALUE_THROTTLE_REASONS = 0x100e,                  /**< number: bits GPUHAL_THROTTLE_…; 0: none. */
+    /** number: memory errors that were corrected, in the device's lifetime. */
+    GPUHAL_VALUE_ECC_CORRECTED_TOTAL = 0x100f,
+    GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL = 0x1010, /**< number: memory errors that were not, in the device's lifetime. */
+    /* The library itself counts this one, so it is never missing. */
+    /** number: allocated now by buffers of this gpuhal object on the device. */
+    GPUHAL_VALUE_MEMORY_HELD_BYTES = 0x1011,
 
     /* Facts of a link between two devices. */
     GPUHAL_LINK_KIND = 0x2000,                       /**< number: gpuhal_link_kind. */
-    GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND = 0x2001, /**< number: in one direction, as the hardware is built, not as measured. */
-    GPUHAL_LINK_PEER_ADVERTISED = 0x2002,            /**< number: 1 when the driver says that one reaches the other's memory, else 0. */
+    /** number: in one direction, as the hardware is built, not as measured. */
+    GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND = 0x2001,
+    /** number: 1 when the driver reports that one can access the other's memory, else 0. */
+    GPUHAL_LINK_PEER_ADVERTISED = 0x2002,
     GPUHAL_LINK_GENERATION = 0x2003,                 /**< number: of NVLink, xGMI or PCI Express. */
     GPUHAL_LINK_COUNT = 0x2004,                      /**< number: links side by side, or lanes of PCI Express. */
-    /* These the library finds out by itself, in gpuhal_link_verify(), and remembers for these devices and drivers. */
-    GPUHAL_LINK_VERIFIED = 0x2005,                      /**< number: 1 when bytes came through right, 0 when they did not. */
-    GPUHAL_LINK_PATH = 0x2006,                          /**< number: gpuhal_path that copies took when they were measured. */
-    GPUHAL_LINK_MEASURED_BYTES_PER_SECOND = 0x2007,     /**< number: in one direction, of large copies between memory of the two devices. */
+    /* The library measures these in gpuhal_link_verify(), and caches them for these devices and drivers. */
+    GPUHAL_LINK_VERIFIED = 0x2005, /**< number: 1 when the bytes arrived unchanged, 0 when they did not. */
+    GPUHAL_LINK_PATH = 0x2006,                          /**< number: gpuhal_path of the measured copies. */
+    /** number: in one direction, of large copies between memory of the two devices. */
+    GPUHAL_LINK_MEASURED_BYTES_PER_SECOND = 0x2007,
     GPUHAL_LINK_MEASURED_LATENCY_NS = 0x2008,           /**< number: of a small copy, from the call to the arrival. */
-    GPUHAL_LINK_TRIED_SECONDS = 0x2009,                 /**< number: when these were found out, in seconds since 1970; an earlier time than this program's where
-                                                             they are remembered. */
-    GPUHAL_LINK_NAME = 0x200a                           /**< text: what the vendor calls the link, "Infinity Fabric". */
+    /** number: when these were measured, in seconds since 1970; before this program's start where they are cached. */
+    GPUHAL_LINK_TRIED_SECONDS = 0x2009,
+    GPUHAL_LINK_NAME = 0x200a                           /**< text: the vendor's name of the link, "Infinity Fabric". */
 };
 
-/** What two devices are connected by: SAME_MEMORY is the closest, then the others in the order of their numbers. A fabric of a vendor's own
- *  has a number from GPUHAL_VENDOR_FIRST on, and a GPUHAL_LINK_NAME. */
+/** How two devices are connected: SAME_MEMORY is the closest, then the others in the order of their numbers. A fabric
+ *  of a vendor's own has a number from GPUHAL_VENDOR_FIRST on, and a GPUHAL_LINK_NAME. */
 typedef uint32_t gpuhal_link_kind;
 enum {
     GPUHAL_LINK_NVLINK = 1,           /**< Directly. */
@@ -184,12 +212,13 @@ enum {
     GPUHAL_LINK_PCIE_HOST_BRIDGE = 6, /**< Through one host bridge of the processor. */
     GPUHAL_LINK_NUMA_NODE = 7,        /**< Through several host bridges of one NUMA node. */
     GPUHAL_LINK_SYSTEM = 8,           /**< From one NUMA node to another. */
-    GPUHAL_LINK_SAME_MEMORY = 9,      /**< They are interfaces of one device, or both work in the host's memory. */
-    GPUHAL_LINK_HOST = 10             /**< Through the host's memory, in which one of them works, or because nothing closer is known. */
+    GPUHAL_LINK_SAME_MEMORY = 9, /**< They are interfaces of one physical device, or both use the host's memory. */
+    /** Through the host's memory, which one of them uses, or because nothing closer is known. */
+    GPUHAL_LINK_HOST = 10
 };
 
-/** What kernels of a device can compute with, beside 32-bit integers and floats, which all have. Bits of GPUHAL_FACT_DATA_TYPES; a bit
- *  that is not set: the device cannot, or its driver does not report it. */
+/** Data types of a device's kernels, besides 32-bit integers and floats, which all have. Bits of
+ *  GPUHAL_FACT_DATA_TYPES; a bit that is not set: not supported, or not reported by the driver. */
 enum {
     GPUHAL_DATA_FP16 = 1u << 0,     /**< IEEE half precision arithmetic, not storage alone. */
     GPUHAL_DATA_BF16 = 1u << 1,     /**< bfloat16 arithmetic, if only in matrix or dot instructions. */
@@ -203,15 +232,15 @@ enum {
 };
 #define GPUHAL_DATA_COUNT 9u
 
-/** Why the clocks of a device are held down. Bits of GPUHAL_VALUE_THROTTLE_REASONS. */
+/** Why the clocks of a device are limited. Bits of GPUHAL_VALUE_THROTTLE_REASONS. */
 enum {
     GPUHAL_THROTTLE_IDLE = 1u << 0,        /**< There is nothing to do. */
-    GPUHAL_THROTTLE_SETTING = 1u << 1,     /**< Somebody set lower clocks. */
+    GPUHAL_THROTTLE_SETTING = 1u << 1,     /**< A setting lowers the clocks. */
     GPUHAL_THROTTLE_POWER_CAP = 1u << 2,   /**< The power limit. */
     GPUHAL_THROTTLE_THERMAL = 1u << 3,     /**< It is too hot. */
     GPUHAL_THROTTLE_POWER_BRAKE = 1u << 4, /**< The power supply asked for less. */
     GPUHAL_THROTTLE_HARDWARE = 1u << 5,    /**< The hardware slowed itself down, for heat or power. */
-    GPUHAL_THROTTLE_SYNC = 1u << 6,        /**< It keeps pace with another device. */
+    GPUHAL_THROTTLE_SYNC = 1u << 6,        /**< It is synchronised with another device. */
     GPUHAL_THROTTLE_DISPLAY = 1u << 7,     /**< The display's settings. */
     GPUHAL_THROTTLE_OTHER = 1u << 8        /**< A reason that this version of the library does not know. */
 };
@@ -225,29 +254,32 @@ enum {
     GPUHAL_DEVICE_ACCELERATOR = 4
 };
 
-/** What memory is for. A kind of a vendor's own (GPUHAL_VENDOR_KIND_FIRST) is allocated like DEVICE where the device states it, and may
- *  have a host address. */
+/** What memory is for. A kind of a vendor's own (GPUHAL_VENDOR_KIND_FIRST) is allocated like DEVICE where the device
+ *  states it, and may have a host address. */
 typedef uint32_t gpuhal_memory_kind;
 enum {
     GPUHAL_MEMORY_DEVICE = 0,       /**< Fastest for the device; the host may not see it. Every device has it. */
-    GPUHAL_MEMORY_UPLOAD = 1,       /**< In host memory, page-locked: the host writes, the device reads. Always with a host address. */
-    GPUHAL_MEMORY_READBACK = 2,     /**< In host memory, page-locked and cached: the device writes, the host reads. Always with a host address. */
+    /** In host memory, page-locked: the host writes, the device reads. Always with a host address. */
+    GPUHAL_MEMORY_UPLOAD = 1,
+    /** In host memory, page-locked and cached: the device writes, the host reads. Always with a host address. */
+    GPUHAL_MEMORY_READBACK = 2,
     GPUHAL_MEMORY_DEVICE_MAPPED = 3 /**< In device memory, yet with a host address (resizable BAR, unified memory). */
 };
 
 /** Of imported host memory. Bits. */
 enum {
-    GPUHAL_IMPORT_READ_ONLY = 1u /**< The memory is only read: it may be mapped without the right to write (a file of weights). */
+    /** The memory is only read: it may be mapped without the right to write (a file of weights). */
+    GPUHAL_IMPORT_READ_ONLY = 1u
 };
 
 /** What the host may do with a mapping. Bits. */
 enum {
     GPUHAL_ACCESS_READ = 1u,
     GPUHAL_ACCESS_WRITE = 2u,
-    GPUHAL_ACCESS_DISCARD = 4u /**< With WRITE: the old contents are not wanted, so nothing need be read back first. */
+    GPUHAL_ACCESS_DISCARD = 4u /**< With WRITE: the old contents are not needed, so nothing is read back first. */
 };
 
-/** How memory can be handed from one device, API or process to another. */
+/** How memory can be passed from one device, API or process to another. */
 typedef uint32_t gpuhal_handle_kind;
 enum {
     GPUHAL_HANDLE_HOST_POINTER = 1,
@@ -257,7 +289,7 @@ enum {
     GPUHAL_HANDLE_IPC = 5
 };
 
-/** A file descriptor, or a HANDLE on Windows. What the library hands out is closed by gpuhal_os_handle_close(). */
+/** A file descriptor, or a HANDLE on Windows. gpuhal_os_handle_close() closes those that the library returns. */
 typedef intptr_t gpuhal_os_handle;
 
 /** Memory that can be shared, in one of the forms of gpuhal_handle_kind. */
@@ -271,7 +303,7 @@ typedef struct gpuhal_handle {
     } as;
 } gpuhal_handle;
 
-/** A vendor's own object: what it is, and the values that name it. native.h states the values of each type. */
+/** A vendor's object: its type, and the values that name it. native.h states the values of each type. */
 typedef struct gpuhal_native {
     uint32_t size;      /**< sizeof(gpuhal_native). */
     uint32_t type;      /**< gpuhal_native_type, see native.h. */

@@ -1,7 +1,8 @@
-/** gpuhal/usage.h: what has been moved, on which path, and how fast.
+/** gpuhal/usage.h: counters of transfers, by path, with times.
  *
- *  Counted are transfers that succeeded through one gpuhal object: with a NULL queue when they ended, with a queue when they were handed
- *  to the device. Figures only grow. They can be read at any time; those of a transfer that ends just then may be seen one after the other.
+ *  Successful transfers of one gpuhal object are counted: with a NULL queue when they ended, with a queue when they
+ *  were submitted to the device. Counters only grow. They can be read at any time; those of a transfer that is just
+ *  ending may change one after the other.
  */
 #ifndef GPUHAL_USAGE_H
 #define GPUHAL_USAGE_H
@@ -13,16 +14,17 @@
 extern "C" {
 #endif
 
-/** What has been moved in one direction. */
+/** Transfers in one direction. */
 typedef struct gpuhal_traffic {
     uint64_t operations;
     uint64_t bytes;
-    uint64_t timed_operations; /**< Those of 64 KiB and more that the library waited for: the time of others is not known. */
+    /** Those of 64 KiB and more that the library waited for: the time of others is unknown. */
+    uint64_t timed_operations;
     uint64_t timed_bytes;
     uint64_t timed_ns;         /**< The sum of their times. */
 } gpuhal_traffic;
 
-/** Transfers of one device by itself; those with another device are counted for the pair. */
+/** Transfers of one device alone; those with another device are counted for the pair. */
 typedef struct gpuhal_usage {
     uint32_t size;         /**< sizeof(gpuhal_usage), set by the caller. */
     uint32_t reserved;
@@ -42,12 +44,12 @@ typedef struct gpuhal_pair_traffic {
     gpuhal_traffic staged;
 } gpuhal_pair_traffic;
 
-/** Returns what a device has moved by itself.
+/** Returns the counters of a device alone.
  *  @return GPUHAL_OK, INVALID_ARGUMENT
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_device_usage(const gpuhal_device *device, gpuhal_usage *out_usage);
 
-/** Returns what was copied from one device to another, or within one.
+/** Returns the counters of copies from one device to another, or within one.
  *  @return GPUHAL_OK, INVALID_ARGUMENT
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_pair_usage(const gpuhal_device *from, const gpuhal_device *to, gpuhal_pair_traffic *out_traffic);
