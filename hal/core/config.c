@@ -14,11 +14,11 @@ static const struct {
     const char *name, *meaning;
 } variables[] = {
     {"GPUHAL_AMD_SMI_LIBRARY", "absolute path of the AMD SMI library to use instead of libamd_smi.so"},
-    {"GPUHAL_BACKENDS", "of the backends that the program allows, which, in which order: \"rocm,vulkan\", or all but some: \"-opencl\""},
+    {"GPUHAL_BACKENDS", "selects and orders the backends that the program allows: \"rocm,vulkan\", or all but some: \"-opencl\""},
     {"GPUHAL_CUDA_LIBRARY", "absolute path of the CUDA driver's library to use instead of libcuda.so.1"},
-    {"GPUHAL_DEVICES", "comma list of selectors; of the devices that the program allows, those that match none are hidden"},
+    {"GPUHAL_DEVICES", "comma list of selectors; of the devices that the program allows, the others are hidden"},
     {"GPUHAL_HIP_LIBRARY", "absolute path of the HIP library to use instead of libamdhip64.so.7, .6 or .5"},
-    {"GPUHAL_ISOLATION", "once: meet plugins in helper processes and remember; always: each time; never: in this process"},
+    {"GPUHAL_ISOLATION", "once: probe plugins in helper processes and cache the results; always: probe each time; never: in this process"},
     {"GPUHAL_LOG", "error, warning, info, debug or trace: how much is logged"},
     {"GPUHAL_NVML_LIBRARY", "absolute path of the NVML library to use instead of libnvidia-ml.so.1"},
     {"GPUHAL_OPENCL_LIBRARY", "absolute path of the OpenCL library to use instead of libOpenCL.so.1"},
@@ -26,9 +26,9 @@ static const struct {
     {"GPUHAL_PLUGIN_PATH", "absolute directories with plugins, separated by ':', searched first"},
     {"GPUHAL_REGISTRY", "absolute directory of the persistent record; none: keep no record"},
     {"GPUHAL_ROCM_SMI_LIBRARY", "absolute path of the ROCm SMI library to use instead of librocm_smi64.so"},
-    {"GPUHAL_STAGING_TOTAL", "most staging memory of the process in bytes, with K, M or G: \"64M\""},
+    {"GPUHAL_STAGING_TOTAL", "limit of the process's staging memory in bytes, with K, M or G: \"64M\""},
     {"GPUHAL_VULKAN_LIBRARY", "absolute path of the Vulkan loader to use instead of libvulkan.so.1"},
-    {GPUHAL_WITHIN_HELPER, "set by the library itself where a plugin is met: no plugins are looked for there"},
+    {GPUHAL_WITHIN_HELPER, "set by the library itself in its helper processes, which search for no plugins"},
 };
 #define VARIABLE_COUNT (sizeof variables / sizeof *variables)
 
@@ -68,14 +68,14 @@ static gpuhal_status read_log_level(const gpuhal_config *config, gpuhal_settings
         }
     }
     return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                            "GPUHAL_LOG is \"%s\"; known are error, warning, info, debug and trace", value);
+                            "GPUHAL_LOG is \"%s\"; expected error, warning, info, debug or trace", value);
 }
 
 static gpuhal_status read_isolation(const gpuhal_config *config, gpuhal_settings *settings)
 {
     static const char *const words[] = {"", "always", "never", "once"};
     if (config->isolation > GPUHAL_ISOLATION_ONCE) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "config.isolation is %u, which is no known policy", config->isolation);
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "config.isolation is %u, which is not a policy", config->isolation);
     }
     settings->isolation = config->isolation ? config->isolation : GPUHAL_ISOLATION_ONCE;
     const char *value = read_variable(settings, "GPUHAL_ISOLATION");
@@ -85,7 +85,7 @@ static gpuhal_status read_isolation(const gpuhal_config *config, gpuhal_settings
             return GPUHAL_OK;
         }
     }
-    return value ? gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "GPUHAL_ISOLATION is \"%s\"; known are always, once and never", value)
+    return value ? gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "GPUHAL_ISOLATION is \"%s\"; expected always, once or never", value)
                  : GPUHAL_OK;
 }
 
@@ -110,7 +110,7 @@ static gpuhal_status read_staging(const gpuhal_config *config, gpuhal_settings *
     const uint64_t given[] = {config->staging_limit_bytes, config->staging_total_bytes};
     for (uint32_t i = 0; i < 2; i++) {
         if (given[i] && given[i] < STAGING_LEAST) {
-            return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "config.staging_%s_bytes is %llu; the least is %u",
+            return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "config.staging_%s_bytes is %llu; the minimum is %u",
                                     i == 0 ? "limit" : "total", (unsigned long long)given[i], STAGING_LEAST);
         }
     }
@@ -118,8 +118,8 @@ static gpuhal_status read_staging(const gpuhal_config *config, gpuhal_settings *
     settings->staging_total_bytes = given[1] ? given[1] : STAGING_TOTAL_BYTES;
     const char *value = read_variable(settings, "GPUHAL_STAGING_TOTAL");
     if (value && (!parse_bytes(value, &settings->staging_total_bytes) || settings->staging_total_bytes < STAGING_LEAST)) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "GPUHAL_STAGING_TOTAL is \"%s\"; it is a number of bytes, with K, M or G, "
-                                "and the least is %u", value, STAGING_LEAST);
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "GPUHAL_STAGING_TOTAL is \"%s\"; expected a number of bytes, with K, M or G, "
+                                "and the minimum is %u", value, STAGING_LEAST);
     }
     return GPUHAL_OK;
 }
@@ -142,7 +142,7 @@ static gpuhal_status read_registry(const gpuhal_config *config, gpuhal_settings 
     const char *variable = read_variable(settings, "GPUHAL_REGISTRY");
     const char *value = variable ? variable : config->registry;
     if (value && *value && !gpuhal_os_path_is_absolute(value) && strcmp(value, "none") != 0) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is \"%s\"; it is an absolute directory, or none",
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is \"%s\"; expected an absolute directory, or none",
                                 variable ? "GPUHAL_REGISTRY" : "config.registry", value);
     }
     if (gpuhal_os_privileged()) {

@@ -1,5 +1,5 @@
-/* core/config.h: the configuration after defaults, the application's structure and the environment were put together; and the one
- * table of environment variables. */
+/* core/config.h: the settings: defaults, the application's structure and the environment together; and the one table
+ * of environment variables. */
 #ifndef GPUHAL_CORE_CONFIG_H
 #define GPUHAL_CORE_CONFIG_H
 
@@ -8,19 +8,19 @@
 
 #include <stdbool.h>
 
-/* Texts are malloc'ed copies; NULL where nothing was said. */
+/* Texts are malloc'ed copies; NULL where nothing was set. */
 typedef struct gpuhal_settings {
     char *backends, *environment_backends; /* the member, and GPUHAL_BACKENDS, which narrows it */
     char *plugin_path;      /* the member: a list of directories */
     char *environment_plugin_path; /* GPUHAL_PLUGIN_PATH: searched before it */
-    char *user_plugin_directory; /* the user's own; NULL: none is searched */
+    char *user_plugin_directory; /* the user's own; NULL: none */
     char *helper_path;
     char *devices, *environment_devices; /* the member, and GPUHAL_DEVICES, which narrows it */
-    char *registry;         /* absolute directory of the persistent record; NULL: none is kept */
+    char *registry;         /* absolute directory of the persistent record; NULL: none */
     char *options;          /* for plugins, see core/options.h */
     uint32_t isolation; /* GPUHAL_ISOLATION_ALWAYS, _ONCE or _NEVER */
-    char *retry;        /* comma list of plugins that are met whatever is remembered, or "all" */
-    bool ignore_environment; /* asked for, or the process is privileged */
+    char *retry;        /* comma list of plugins that are probed without cached results, or "all" */
+    bool ignore_environment; /* requested, or the process is privileged */
     bool environment_is_clean; /* of a privileged process: drivers may be loaded */
     uint32_t log_level;
     bool log_to_stderr;     /* GPUHAL_LOG is set and the application has no listener */
@@ -32,10 +32,10 @@ typedef struct gpuhal_settings {
 
 gpuhal_status gpuhal_settings_make(const gpuhal_config *given, gpuhal_settings *out_settings);
 void gpuhal_settings_finish(gpuhal_settings *settings);
-/* "GPUHAL_A, GPUHAL_B": the variables that are set and were not read; malloc'ed, NULL when there are none. */
+/* Returns "GPUHAL_A, GPUHAL_B": the variables that are set and were not read; malloc'ed, NULL when there are none. */
 char *gpuhal_settings_ignored(const gpuhal_settings *settings);
 
-/* The table of environment variables in alphabetical order; NULL past the last. */
+/* Returns the names of environment variables in alphabetical order; NULL past the last. */
 const char *gpuhal_variable_name(uint32_t index);
 const char *gpuhal_variable_meaning(uint32_t index);
 

@@ -84,7 +84,7 @@ gpuhal_status gpuhal_error_set(gpuhal_status status, const char *format, ...)
 
 gpuhal_status gpuhal_error_host_memory(void)
 {
-    return gpuhal_error_set(GPUHAL_ERROR_HOST_MEMORY, "the host has no memory left for the library's own records");
+    return gpuhal_error_set(GPUHAL_ERROR_HOST_MEMORY, "out of host memory for the library's own records");
 }
 
 /* pthread_create() returns EAGAIN for each of its limits, and for a stack that does not fit into the address space. */
@@ -138,7 +138,7 @@ static void describe_sentence(gpuhal_status status, const char *where, const cha
     }
     if (at < sizeof last.sentence && last.vendor_call[0]) {
         if (last.error.vendor_code != 0) {
-            snprintf(last.sentence + at, sizeof last.sentence - at, " (%s answered %lld)", last.vendor_call,
+            snprintf(last.sentence + at, sizeof last.sentence - at, " (%s returned %lld)", last.vendor_call,
                      (long long)last.error.vendor_code);
         } else {
             snprintf(last.sentence + at, sizeof last.sentence - at, " (%s)", last.vendor_call);
@@ -163,7 +163,7 @@ gpuhal_status gpuhal_error_from_plugin(gpuhal_status status, const char *backend
         put(last.vendor_text, sizeof last.vendor_text, last.report_text);
     } else if (!known) {
         last.error.vendor_code = status;
-        snprintf(last.vendor_text, sizeof last.vendor_text, "the plugin answered %d, which is no status", (int)status);
+        snprintf(last.vendor_text, sizeof last.vendor_text, "the plugin returned %d, which is not a status", (int)status);
     }
     last.report_status = GPUHAL_OK;
     describe_sentence(answer, device && *device ? device : backend ? backend : "plugin", what);
@@ -194,7 +194,7 @@ void gpuhal_error_add_pending(uint64_t bytes)
 {
     size_t used = strlen(last.sentence);
     last.error.bytes_pending = bytes;
-    snprintf(last.sentence + used, sizeof last.sentence - used, "; %" PRIu64 " bytes come free when queued work ends", bytes);
+    snprintf(last.sentence + used, sizeof last.sentence - used, "; %" PRIu64 " bytes are freed when queued work ends", bytes);
     drop_cut_character(last.sentence);
 }
 

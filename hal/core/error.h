@@ -34,7 +34,7 @@ void gpuhal_error_add_device(const char *backend, const char *device);
 /* A call of the system's, or of somebody else's, that answered `code`. */
 void gpuhal_error_add_call(const char *call, int64_t code, const char *text);
 void gpuhal_error_add_bytes(uint64_t asked, uint64_t free_bytes, uint64_t total);
-/* Out of memory, and so many bytes come free when queued work ends. */
+/* Out of memory, and so many bytes are freed when queued work ends. */
 void gpuhal_error_add_pending(uint64_t bytes);
 
 /* A detail with its texts, and the plugin's report that waits to be used. Errors of a thread that works for another are carried over with these two. */

@@ -1,4 +1,5 @@
-/* core/facts.c: see facts.h. One table holds the name and the kind of every key; lists are sorted by key and searched by halving. */
+/* core/facts.c: see facts.h. One table holds the name and the kind of every key; lists are sorted by key and searched
+ * by bisection. */
 #include "core/facts.h"
 
 #include "core/records.h"
@@ -127,7 +128,7 @@ const char *gpuhal_missing_name(gpuhal_missing reason)
     return names[reason < sizeof names / sizeof *names ? reason : 0];
 }
 
-/* Index of the first fact whose key is not below `key`. */
+/* Returns the index of the first fact whose key is not below `key`. */
 static size_t place_of(const gpuhal_facts *facts, gpuhal_key key)
 {
     size_t low = 0, high = facts->count;
@@ -142,7 +143,7 @@ static size_t place_of(const gpuhal_facts *facts, gpuhal_key key)
     return low;
 }
 
-/* Takes a copy of the text. Without memory the set is marked, not cut short silently. */
+/* Copies the text. Without memory the set is marked as failed. */
 static void set(gpuhal_facts *facts, gpuhal_fact fact, const char *text)
 {
     fact.text = text ? gpuhal_text_copy(text) : NULL;
@@ -256,7 +257,7 @@ void gpuhal_facts_write(const gpuhal_facts *facts, gpuhal_text *to)
     }
 }
 
-/* A name of the table, or 0x and up to eight digits for a key that only the plugin knows. */
+/* Parses a name of the table, or 0x and up to eight digits for a key that only the plugin knows. */
 static bool read_key(const char *name, gpuhal_key *out_key)
 {
     for (size_t i = 0; i < KEY_COUNT; i++) {

@@ -1,4 +1,5 @@
-/* core/facts.h: a set of facts: key, and value or reason. Also the table of all keys, and their form in records. */
+/* core/facts.h: a set of facts: key, and value or reason; the table of all keys; and the format of facts in records.
+ */
 #ifndef GPUHAL_CORE_FACTS_H
 #define GPUHAL_CORE_FACTS_H
 
@@ -10,16 +11,16 @@
 
 typedef struct gpuhal_fact {
     gpuhal_key key;
-    gpuhal_missing missing; /* 0: there is a value */
+    gpuhal_missing missing; /* 0: the fact has a value */
     uint64_t u64;
-    char *text; /* the value of a text, the reason why when missing; else NULL */
+    char *text; /* the value of a text, or the reason when missing; else NULL */
 } gpuhal_fact;
 
 /* Zero-initialised is empty; sorted by key. */
 typedef struct gpuhal_facts {
     gpuhal_fact *list;
     size_t count, capacity;
-    bool failed; /* an allocation failed: the set is not complete */
+    bool failed; /* an allocation failed: the set is incomplete */
 } gpuhal_facts;
 
 /* A later fact of the same key replaces the earlier one. */
@@ -27,21 +28,22 @@ void gpuhal_facts_set_u64(gpuhal_facts *facts, gpuhal_key key, uint64_t value);
 void gpuhal_facts_set_text(gpuhal_facts *facts, gpuhal_key key, const char *value);
 void gpuhal_facts_set_missing(gpuhal_facts *facts, gpuhal_key key, gpuhal_missing reason, const char *why);
 const gpuhal_fact *gpuhal_facts_find(const gpuhal_facts *facts, gpuhal_key key);
-/* The number, or `otherwise` when it is missing. */
+/* Returns the number, or `otherwise` when it is missing. */
 uint64_t gpuhal_facts_u64(const gpuhal_facts *facts, gpuhal_key key, uint64_t otherwise);
-/* The text, or NULL when it is missing. */
+/* Returns the text, or NULL when it is missing. */
 const char *gpuhal_facts_text(const gpuhal_facts *facts, gpuhal_key key);
 void gpuhal_facts_finish(gpuhal_facts *facts);
-/* The same for one that was malloc'ed. NULL does nothing. */
+/* Frees a malloc'ed set. NULL does nothing. */
 void gpuhal_facts_free(gpuhal_facts *facts);
 
-/* How a sentence calls a key: by its name, else "key 0x8001". */
+/* A key in a sentence: its name, else "key 0x8001". */
 enum { GPUHAL_KEY_WORD_BYTES = 64 };
 void gpuhal_key_word(gpuhal_key key, char out_word[GPUHAL_KEY_WORD_BYTES]);
 
-/* In records: `u64.<key> = 5`, `text.<key> = …`, `missing.<key> = <reason number> why`. <key> is the name, or 0x… when there is none. */
+/* Writes records: `u64.<key> = 5`, `text.<key> = …`, `missing.<key> = <reason number> why`. <key> is the name, or 0x…
+ * when there is none. */
 void gpuhal_facts_write(const gpuhal_facts *facts, gpuhal_text *to);
-/* Takes one such pair. false: the pair is no fact, or its value is rubbish. */
+/* Reads one such pair. Returns false for a pair that is not a fact, or has an invalid value. */
 bool gpuhal_facts_read_pair(gpuhal_facts *facts, const char *name, const char *value);
 
 #endif

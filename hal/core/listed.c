@@ -58,7 +58,7 @@ bool gpuhal_listed_devices_copy(const gpuhal_listed_devices *from, gpuhal_listed
     return true;
 }
 
-/* Each fact of the one is in the other. */
+/* Returns whether each fact of the one is in the other. */
 static bool holds_facts(const gpuhal_facts *one, const gpuhal_facts *other)
 {
     for (size_t i = 0; i < one->count; i++) {

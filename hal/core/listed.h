@@ -1,4 +1,5 @@
-/* core/listed.h: devices as a plugin lists them: what the loader gets, the registry keeps and the layers above show. */
+/* core/listed.h: devices as a plugin lists them: the loader's result, which the registry stores and the layers above
+ * use. */
 #ifndef GPUHAL_CORE_LISTED_H
 #define GPUHAL_CORE_LISTED_H
 
@@ -6,7 +7,7 @@
 
 typedef struct gpuhal_listed_device {
     uint32_t index;
-    uint32_t capabilities; /* GPUHAL_CAPABILITY_ bits, read off the slots */
+    uint32_t capabilities; /* GPUHAL_CAPABILITY_ bits, from the slots */
     gpuhal_facts facts;    /* facts, and the value memory_free_bytes where the plugin samples it without opening */
 } gpuhal_listed_device;
 
@@ -16,13 +17,14 @@ typedef struct gpuhal_listed_devices {
     size_t count, capacity;
 } gpuhal_listed_devices;
 
-/* A new device without facts at the end; NULL without memory. */
+/* Appends a device without facts; NULL without memory. */
 gpuhal_listed_device *gpuhal_listed_devices_add(gpuhal_listed_devices *devices, uint32_t index);
-/* NULL when there is none. */
+/* Returns the device with the index; NULL when there is none. */
 const gpuhal_listed_device *gpuhal_listed_devices_find(const gpuhal_listed_devices *devices, uint32_t index);
-/* A copy of every device with its facts; false without memory. */
+/* Copies every device with its facts; returns false without memory. */
 bool gpuhal_listed_devices_copy(const gpuhal_listed_devices *from, gpuhal_listed_devices *to);
-/* Whether both hold the same devices in the same order, with the same facts; what changes from moment to moment (values) does not count. */
+/* Returns whether both have the same devices in the same order, with the same facts; values that change from moment to
+ * moment are ignored. */
 bool gpuhal_listed_devices_same(const gpuhal_listed_devices *one, const gpuhal_listed_devices *other);
 void gpuhal_listed_devices_finish(gpuhal_listed_devices *devices);
 

@@ -1,7 +1,8 @@
 /* core/log.h: lines for the application's log.
  *
- * Every open gpuhal object registers one listener. A line of the core goes to its own object's listener; a plugin's line has no
- * object, because objects share backends, and goes to all. No lock is held while a listener runs; closing waits until none does.
+ * Every open gpuhal object registers one listener. A line of the core goes to its own object's listener; a plugin's
+ * line belongs to no object, because objects share backends, and goes to all. No lock is held while a listener runs;
+ * closing waits until none does.
  */
 #ifndef GPUHAL_CORE_LOG_H
 #define GPUHAL_CORE_LOG_H
@@ -20,10 +21,10 @@ enum {
     GPUHAL_LEVEL_TRACE = 5
 };
 
-/* `listener` NULL with `to_stderr` false: nothing is listened to. NULL without memory. */
+/* Creates a log. `listener` NULL with `to_stderr` false: lines are dropped. NULL without memory. */
 gpuhal_log *gpuhal_log_create(gpuhal_log_fn *listener, void *user, uint32_t level, bool to_stderr);
 void gpuhal_log_destroy(gpuhal_log *log);
-/* Whether lines of this level have a listener. */
+/* Returns whether lines of this level have a listener. */
 bool gpuhal_log_wants(const gpuhal_log *log, int32_t level);
 void gpuhal_log_line(gpuhal_log *log, int32_t level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void gpuhal_log_to_all(int32_t level, const char *text);

@@ -21,7 +21,7 @@ static bool read_entry(const char *entry, size_t length, gpuhal_option *out_opti
     return true;
 }
 
-/* The next entry that is not empty; 0 at the end. */
+/* Returns the length of the next entry that is not empty; 0 at the end. */
 static size_t next_entry(const char **at)
 {
     *at += *at ? strspn(*at, ";") : 0;
@@ -41,7 +41,7 @@ gpuhal_status gpuhal_options_check(const char *source, const char *text)
     gpuhal_option option;
     for (size_t length; (length = next_entry(&text)) > 0; text += length) {
         if (!read_entry(text, length, &option)) {
-            return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: \"%.*s\" is no <plugin>.<option>=<value>",
+            return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: \"%.*s\" is not <plugin>.<option>=<value>",
                                     source, (int)(length < 100 ? length : 100), text);
         }
     }

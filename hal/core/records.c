@@ -1,4 +1,5 @@
-/* core/records.c: see records.h. The reader never reads behind `end`, copies what it hands out, and stops at the first error. */
+/* core/records.c: see records.h. The reader never reads behind `end`, copies its results, and stops at the first
+ * error. */
 #include "core/records.h"
 
 #include <inttypes.h>
@@ -6,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Length of the well-formed UTF-8 character at `at`, 0 when there is none. RFC 3629: shortest form, no surrogates. */
+/* Returns the length of the well-formed UTF-8 character at `at`, 0 when there is none. RFC 3629: shortest form, no
+ * surrogates. */
 static size_t character_length(const unsigned char *at, size_t left)
 {
     static const struct {
@@ -53,8 +55,8 @@ bool gpuhal_records_is_clean(const char *text, size_t bytes)
     return true;
 }
 
-/* U+0080 to U+009F, which terminals obey too; U+2028 and U+2029, which end lines; and what turns the direction: U+061C, U+200E, U+200F, U+202A to
- * U+202E, U+2066 to U+2069 (UAX #9). */
+/* Characters that change how a terminal shows the text: U+0080 to U+009F are controls; U+2028 and U+2029 end lines;
+ * U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069 change the direction (UAX #9). */
 static bool is_deceptive(const unsigned char *at, size_t length)
 {
     if (length == 2) {
@@ -102,7 +104,7 @@ void gpuhal_records_finish(gpuhal_records_reader *reader)
     reader->next = reader->end;
 }
 
-/* After an error nothing more is read: what follows a broken line cannot be trusted to mean what it seems to. */
+/* Reading stops at an error: what follows a broken line cannot be trusted. */
 static gpuhal_records_item fail(gpuhal_records_reader *reader, const char *what)
 {
     snprintf(reader->error, sizeof reader->error, "%s", what);
@@ -110,7 +112,7 @@ static gpuhal_records_item fail(gpuhal_records_reader *reader, const char *what)
     return GPUHAL_RECORDS_ERROR;
 }
 
-/* Names have a fixed bound so that a hostile text cannot make the reader allocate for them. */
+/* Names have a fixed limit so that a hostile text cannot make the reader allocate for them. */
 static bool take_name(gpuhal_records_reader *reader, const char *begin, const char *end)
 {
     size_t length = (size_t)(end - begin);
@@ -127,13 +129,13 @@ static bool take_name(gpuhal_records_reader *reader, const char *begin, const ch
     return true;
 }
 
-/* Of a lower-case digit; 16 for what is none. */
+/* Returns the value of a lower-case digit; 16 for any other character. */
 static unsigned hexadecimal(char c)
 {
     return c >= '0' && c <= '9' ? (unsigned)(c - '0') : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : 16;
 }
 
-/* Reads the escape behind a `\`; returns how many bytes it has, 0 for what is none. */
+/* Reads the escape behind a `\`; returns its length, 0 for an invalid one. */
 static size_t unescape(const char *at, const char *end, char *out)
 {
     static const char letters[] = "nrts\\", meanings[] = "\n\r\t \\";
@@ -160,22 +162,22 @@ static gpuhal_records_item read_value(gpuhal_records_reader *reader, const char 
         if (c == '\\') {
             size_t bytes = unescape(p + 1, end, &c);
             if (bytes == 0) {
-                return fail(reader, "`\\` is followed by none of n r t s \\ xHH");
+                return fail(reader, "`\\` must be followed by one of n r t s \\ xHH");
             }
             p += bytes;
         }
         gpuhal_text_append(&reader->value, &c, 1);
     }
-    return reader->value.failed ? fail(reader, "no memory for the value") : GPUHAL_RECORDS_PAIR;
+    return reader->value.failed ? fail(reader, "out of memory for the value") : GPUHAL_RECORDS_PAIR;
 }
 
-/* What editors of other systems add, which nobody sees: told by name, not as an odd character. */
+/* Names the invisible characters that editors of other systems add, so that the message is clear. */
 static const char *invisible_fault(const gpuhal_records_reader *reader, const char *begin, const char *end)
 {
     if (reader->line == 1 && end - begin >= 3 && memcmp(begin, "\xef\xbb\xbf", 3) == 0) {
-        return "it begins with a byte order mark, which has no place here";
+        return "it begins with a byte order mark, which is not allowed";
     }
-    return end[-1] == '\r' ? "it ends in a carriage return; lines end in a line feed alone" : NULL;
+    return end[-1] == '\r' ? "it ends in a carriage return; lines must end in a line feed only" : NULL;
 }
 
 static gpuhal_records_item read_line(gpuhal_records_reader *reader, const char *begin, const char *end)

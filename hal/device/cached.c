@@ -1,4 +1,4 @@
-/* device/cached.c: see known.h. */
+/* device/cached.c: see cached.h. */
 #include "device/cached.h"
 
 #include "core/error.h"
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What several devices state alike names none of them, and a program on the processor states what is not its own: the identity leaves
- * the latter out, and doubts the former. */
+/* Values that several devices share identify none of them, and an emulating device states values of other hardware:
+ * the identity leaves the latter out, and doubts the former. */
 static const char *stated(const gpuhal_interface *iface, gpuhal_identity_level level)
 {
     return iface->doubted & 1u << level ? NULL : iface->values[level];
@@ -31,8 +31,8 @@ static gpuhal_sighting sighting_of(const gpuhal_interface *iface)
     };
 }
 
-/* Backends whose devices are all known now, be it that there are none. Of the others nothing is learned. Ends with NULL; NULL without
- * memory. */
+/* Lists the backends whose devices are all known now, including those without devices. Nothing is learned about the
+ * others. Ends with NULL; NULL without memory. */
 static const char **listed_backends(const gpuhal_candidates *candidates)
 {
     const char **names = calloc(candidates->count + 1, sizeof *names);
@@ -46,7 +46,7 @@ static const char **listed_backends(const gpuhal_candidates *candidates)
     return names;
 }
 
-/* The error detail stays as it was: that something is not remembered is the log's business. */
+/* Keeps the error detail: a registry that cannot be written is reported in the log. */
 static gpuhal_status update(gpuhal_registry *registry, gpuhal_changes *changes)
 {
     gpuhal_error_detail before;
@@ -90,7 +90,7 @@ gpuhal_status gpuhal_devices_know(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
     return status;
 }
 
-/* ---- what is different once the plugin is loaded */
+/* ---- what differs once the plugin is loaded */
 
 /* Two devices of one plugin find the same difference: the record is written once. */
 static bool is_kept(gpuhal_registry *registry, const gpuhal_database_plugin *record)
@@ -102,13 +102,13 @@ static bool is_kept(gpuhal_registry *registry, const gpuhal_database_plugin *rec
     return same;
 }
 
-/* What is learned under other circumstances than those of the listing is not put in its place. */
+/* A result under another key must not replace the record that the snapshot was made from. */
 static bool has_record(const gpuhal *gpu, const gpuhal_candidate *candidate)
 {
     return candidate->identity && candidate->key.count > 0 && gpuhal_probe_cache_is_valid(&gpu->settings, candidate);
 }
 
-/* Puts the record in the place of what was remembered under the circumstances of the newest listing. */
+/* Replaces the cached result under the key of the newest snapshot. */
 static void replace_record(gpuhal *gpu, const gpuhal_candidate *candidate, gpuhal_plugin_state state, const char *reason,
                            const gpuhal_listed_devices *devices)
 {
@@ -125,12 +125,13 @@ static void replace_record(gpuhal *gpu, const gpuhal_candidate *candidate, gpuha
         status = update(gpu->registry, &changes);
     }
     if (!good || status) {
-        gpuhal_log_line(gpu->log, GPUHAL_LEVEL_WARNING, "%s: there is no memory left to remember what changed", candidate->name);
+        gpuhal_log_line(gpu->log, GPUHAL_LEVEL_WARNING, "%s: out of memory, the change is not cached", candidate->name);
     }
     gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &record);
 }
 
-/* A driver that was started before the look knows less of the machine than the helper that looked: it has nothing to tell. */
+/* A driver that was started before the snapshot may have older information than the helper that made it: then nothing
+ * is compared. */
 void gpuhal_cached_compare(gpuhal_device *device, const gpuhal_backend *backend, const gpuhal_listed_device *now)
 {
     const gpuhal_device_snapshot *snapshot = gpuhal_device_snapshot_now(device->gpu);
@@ -139,7 +140,7 @@ void gpuhal_cached_compare(gpuhal_device *device, const gpuhal_backend *backend,
         return;
     }
     char sentence[GPUHAL_DIFFERENCE_BYTES];
-    snprintf(sentence, sizeof sentence, "%s was listed, and is not there now", device->id);
+    snprintf(sentence, sizeof sentence, "%s was listed, and is absent now", device->id);
     bool differs = !now || gpuhal_listed_differ(device->id, entry->listed, now, 0, sentence);
     if (!differs && !gpuhal_listed_drifted(entry->listed, now)) {
         return;
@@ -172,7 +173,7 @@ void gpuhal_cached_failed(gpuhal_device *device, gpuhal_status status)
     gpuhal_error_restore(&before);
 }
 
-/* Another process may have recorded it since the registry was read here. */
+/* Another process may have recorded a quarantine since the registry was read here. */
 static bool is_quarantined(gpuhal_registry *registry, const char *identity)
 {
     gpuhal_registry_refresh(registry);
@@ -196,6 +197,6 @@ void gpuhal_cached_opened(gpuhal_device *device)
     }
     gpuhal_changes changes = {.now = gpuhal_os_wall_clock(), .proven = identity};
     if (update(device->gpu->registry, &changes)) {
-        gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_WARNING, "%s: there is no memory left to end its quarantine", device->candidate->name);
+        gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_WARNING, "%s: out of memory, its quarantine goes on", device->candidate->name);
     }
 }

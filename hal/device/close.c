@@ -1,4 +1,5 @@
-/* device/close.c: closing all devices of a gpuhal object, side by side: a driver that does not come back keeps a thread, not the caller. */
+/* device/close.c: closes all devices of a gpuhal object concurrently. A driver that hangs costs a thread, never the
+ * caller. */
 #include "core/error.h"
 #include "core/job.h"
 #include "device/snapshot.h"
@@ -24,9 +25,9 @@ static void free_closing(gpuhal_job *job)
     free(job);
 }
 
-/* A driver that does not come back from closing keeps a thread, not the caller. Without a further thread, or memory,
- * the caller's own. In the child of a fork the opening is the parent's: closing it there would talk to a driver that the
- * child does not have. */
+/* Closes the device on another thread, which is abandoned if the driver hangs; without a thread or memory, on the
+ * caller's. In the child of a fork nothing is closed: the device was opened by the parent, and the child has no driver
+ * to call. */
 static void begin_closing(gpuhal_device *device)
 {
     bool open = atomic_load(&device->state) == GPUHAL_DEVICE_IS_OPEN && gpuhal_device_is_reachable(device) &&
@@ -51,11 +52,11 @@ static void begin_closing(gpuhal_device *device)
     }
 }
 
-/* Each that ends gives the others their whole time again: a driver may close one after the other. */
+/* Each close that ends restores the whole timeout for the others: a driver may close one after the other. */
 static void end_closing(gpuhal_device *device, uint64_t *left_ns)
 {
     if (device->closing && gpuhal_job_await(device->closing, left_ns) == GPUHAL_JOB_ABANDONED) {
-        gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_ERROR, "%s: the driver does not come back from closing the device", device->id);
+        gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_ERROR, "%s: the driver hangs while closing the device", device->id);
     } else if (device->closing) {
         *left_ns = device->gpu->settings.hang_ns;
     }

@@ -1,4 +1,4 @@
-/* device/device.c: device objects, with their links to others: making them, freeing them, and what is told of them. */
+/* device/device.c: creates and destroys device objects with their links, and answers queries about them. */
 #include "core/error.h"
 #include "device/link.h"
 #include "device/snapshot.h"
@@ -57,7 +57,7 @@ static void links_free(gpuhal_device *device)
     }
 }
 
-/* Of one that was closed, or never opened. */
+/* The device must be closed, or never have been opened. */
 void gpuhal_device_destroy(gpuhal_device *device)
 {
     free(device->traced);

@@ -1,11 +1,11 @@
-/* device/difference.c: what two listings tell differently of one device, in words. */
+/* device/difference.c: describes in one sentence how a device differs between two snapshots. */
 #include "device/snapshot.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Longer texts are cut, so that both have room in a change. */
+/* Longer texts are cut, so that both fit into a sentence. */
 enum { WORD_BYTES = 72 };
 
 static bool same_fact(const gpuhal_fact *one, const gpuhal_fact *other)
@@ -34,8 +34,7 @@ static bool differs(const gpuhal_facts *facts, const gpuhal_facts *other, gpuhal
     return (one || two) && !same_fact(one, two);
 }
 
-/* The memory of a program on the processor is the host's, of which such drivers (PoCL) count what is free when they
- * start. */
+/* Emulating devices report the host's memory, and such drivers (PoCL) read its free bytes when they start. */
 static bool is_of_the_moment(const gpuhal_facts *facts, gpuhal_key key)
 {
     bool size = key == GPUHAL_FACT_MEMORY_TOTAL_BYTES || key == GPUHAL_FACT_ALLOCATION_MAX_BYTES ||
@@ -43,7 +42,7 @@ static bool is_of_the_moment(const gpuhal_facts *facts, gpuhal_key key)
     return size && gpuhal_facts_u64(facts, GPUHAL_FACT_SOFTWARE, 0) != 0;
 }
 
-/* The first key of `facts` under which the other set has something else; what changes by the second does not count. 0: none. */
+/* Returns the first key whose value differs, except for values that change from moment to moment. 0: none. */
 static gpuhal_key differing_key(const gpuhal_facts *facts, const gpuhal_facts *other, gpuhal_key except)
 {
     for (size_t i = 0; i < facts->count; i++) {
@@ -70,7 +69,7 @@ bool gpuhal_listed_drifted(const gpuhal_listed_device *then, const gpuhal_listed
 bool gpuhal_listed_differ(const char *id, const gpuhal_listed_device *then, const gpuhal_listed_device *now, gpuhal_key except,
                           char sentence[GPUHAL_DIFFERENCE_BYTES])
 {
-    /* Of all that a new driver changes its version says most. */
+    /* A new driver changes much; its version explains the rest. */
     gpuhal_key key = differs(&then->facts, &now->facts, GPUHAL_FACT_DRIVER_VERSION) ? GPUHAL_FACT_DRIVER_VERSION : 0;
     key = key ? key : differing_key(&then->facts, &now->facts, except);
     key = key ? key : differing_key(&now->facts, &then->facts, except);
@@ -80,7 +79,7 @@ bool gpuhal_listed_differ(const char *id, const gpuhal_listed_device *then, cons
         describe_fact(gpuhal_facts_find(&then->facts, key), was);
         describe_fact(gpuhal_facts_find(&now->facts, key), is);
         snprintf(sentence, GPUHAL_DIFFERENCE_BYTES, "%s: %s was %s when it was listed, and is %s now", id,
-                 name ? name : "a fact of its vendor's", was, is);
+                 name ? name : "a fact of its vendor", was, is);
     } else if (now->capabilities != then->capabilities) {
         snprintf(sentence, GPUHAL_DIFFERENCE_BYTES, "%s: its capabilities were 0x%" PRIx32 " when it was listed, and are 0x%" PRIx32 " now",
                  id, then->capabilities, now->capabilities);

@@ -1,7 +1,8 @@
-/* device/evidence.c: why faces are one piece of hardware, or stay apart although something speaks for one; in words.
+/* device/evidence.c: explains why interfaces belong to one physical device, or to two although a value suggests one.
  *
- * The matches of one piece of hardware form a graph. Of it the evidence keeps a tree from the first visible face to all others,
- * strongest matches where there is a choice; hidden faces stay in it only as bridges. */
+ * The matches of one physical device form a graph. The evidence is a spanning tree from the first visible interface to
+ * all others, strongest matches first; hidden interfaces stay in it only as bridges.
+ */
 #include "device/identity.h"
 
 #include "core/error.h"
@@ -47,7 +48,7 @@ gpuhal_identity_level gpuhal_identity_direct(const gpuhal_interface *a, const gp
     return GPUHAL_IDENTITY_LEVELS;
 }
 
-/* Parts of one GPU match by what the whole states; that they are not the same thing is said too. */
+/* Partitions of one GPU match by values of the whole; the sentence says that they are different devices. */
 static char *describe_match(const gpuhal_interface *iface, const gpuhal_interface *other, gpuhal_identity_level level)
 {
     if (level == GPUHAL_IDENTITY_HOST) {
@@ -61,15 +62,16 @@ static char *describe_match(const gpuhal_interface *iface, const gpuhal_interfac
         return gpuhal_text_format("%s and %s state the same %s, %s", iface->id, other->id, words, value);
     }
     if (*iface->partition_name && *other->partition_name) {
-        return gpuhal_text_format("%s and %s state the same %s, %s; they are its parts %s and %s", iface->id, other->id, words,
+        return gpuhal_text_format("%s and %s state the same %s, %s; they are its partitions %s and %s", iface->id, other->id, words,
                                   value, iface->partition_name, other->partition_name);
     }
     const gpuhal_interface *partition = *iface->partition_name ? iface : other;
-    return gpuhal_text_format("%s and %s state the same %s, %s; %s is its part %s", iface->id, other->id, words, value, partition->id,
+    return gpuhal_text_format("%s and %s state the same %s, %s; %s is its partition %s", iface->id, other->id, words, value, partition->id,
                               partition->partition_name);
 }
 
-/* Names the two faces that contradict each other: those that are compared, where they do, else the pair that was found. */
+/* Names the two interfaces that contradict each other: the compared ones, where they do, else the pair that was found.
+ */
 static char *describe_doubt(const gpuhal_identity *identity, const gpuhal_refusal *refusal, const gpuhal_interface *iface,
                         const gpuhal_interface *other)
 {
@@ -77,12 +79,12 @@ static char *describe_doubt(const gpuhal_identity *identity, const gpuhal_refusa
     const char *words = levels[refusal->level].words;
     if (refusal->doubt == GPUHAL_DOUBT_ONE_DRIVER && gpuhal_interface_same_driver(iface, other)) {
         return gpuhal_text_format(
-            "%s and %s state the same %s, but that tells nothing: one driver lists both as devices of their own", iface->id,
+            "%s and %s state the same %s, but that identifies neither: one driver lists both as separate devices", iface->id,
             other->id, words);
     }
     if (refusal->doubt == GPUHAL_DOUBT_ONE_DRIVER) {
         return gpuhal_text_format(
-            "%s and %s state the same %s, but that tells nothing: one driver lists %s and %s as two devices", iface->id, other->id,
+            "%s and %s state the same %s, but that identifies neither: one driver lists %s and %s as two devices", iface->id, other->id,
             words, a->id, b->id);
     }
     gpuhal_identity_level by = refusal->doubt == GPUHAL_DOUBT_PCI ? GPUHAL_IDENTITY_PCI : GPUHAL_IDENTITY_DRM;
@@ -90,7 +92,7 @@ static char *describe_doubt(const gpuhal_identity *identity, const gpuhal_refusa
         a = other;
         b = iface;
     }
-    return gpuhal_text_format("%s and %s state the same %s, but that tells nothing: %s is at %s %s and %s at %s", iface->id,
+    return gpuhal_text_format("%s and %s state the same %s, but that identifies neither: %s is at %s %s and %s at %s", iface->id,
                               other->id, words, a->id, levels[by].words, a->values[by], b->id, b->values[by]);
 }
 
@@ -101,11 +103,11 @@ static char *describe_vendors(const gpuhal_interface *iface, const gpuhal_interf
         return gpuhal_text_format("%s and %s state the same %s, but their vendors differ: 0x%04" PRIx64 " and 0x%04" PRIx64,
                                   iface->id, other->id, words, iface->maker, other->maker);
     }
-    return gpuhal_text_format("%s and %s state the same %s, but that counts within one vendor, and %s does not tell its vendor",
+    return gpuhal_text_format("%s and %s state the same %s, but that is unique only within one vendor, and %s does not state its vendor",
                               iface->id, other->id, words, iface->maker ? other->id : iface->id);
 }
 
-/* Takes the sentence over; without memory nothing is added. */
+/* Takes over the sentence; without memory nothing is added. */
 static gpuhal_status add(gpuhal_identity_evidence_list *list, const gpuhal_interface *iface, const gpuhal_interface *other,
                          gpuhal_identity_level level, bool same, char *sentence)
 {
@@ -139,8 +141,8 @@ static gpuhal_status add(gpuhal_identity_evidence_list *list, const gpuhal_inter
     return GPUHAL_OK;
 }
 
-/* Of the faces that are reached already, the best one to match `face` with: a visible one before a hidden one, a strong match
- * before a weak one, the root before others. */
+/* Returns the best reached interface to match with: visible before hidden, a strong match before a weak one, the root
+ * before others. */
 static uint32_t best_parent(const gpuhal_identity *identity, const uint32_t *parents, uint32_t iface)
 {
     uint32_t best = NONE, best_cost = NONE;
@@ -157,7 +159,7 @@ static uint32_t best_parent(const gpuhal_identity *identity, const uint32_t *par
     return best;
 }
 
-/* The next face to reach: a visible one if any, else a hidden one that may be a bridge. */
+/* Returns the next interface to reach: a visible one if any, else a hidden one that may be a bridge. */
 static uint32_t next_interface(const gpuhal_identity *identity, const bool *visible, const uint32_t *parents, uint32_t *out_parent)
 {
     for (int hidden = 0; hidden < 2; hidden++) {
@@ -174,7 +176,7 @@ static uint32_t next_interface(const gpuhal_identity *identity, const bool *visi
     return NONE;
 }
 
-/* Where the tree of a piece of hardware starts: at the first visible face, for the host's processor at `cpu`, which is it. */
+/* The tree of a physical device starts at its first visible interface; that of the host's processor at `cpu`. */
 static bool is_root(const gpuhal_identity *identity, const bool *visible, uint32_t iface)
 {
     const gpuhal_interface *interfaces = identity->interfaces;
@@ -189,7 +191,8 @@ static bool is_root(const gpuhal_identity *identity, const bool *visible, uint32
     return visible[iface];
 }
 
-/* Reaches every face from the root of its hardware. parents[i] is i for roots, NONE for what nothing visible needs. */
+/* Reaches every interface from the root of its physical device. parents[i] is i for roots, NONE for hidden interfaces
+ * that no path needs. */
 static void grow_trees(const gpuhal_identity *identity, const bool *visible, uint32_t *parents)
 {
     for (uint32_t i = 0; i < identity->count; i++) {
@@ -200,7 +203,7 @@ static void grow_trees(const gpuhal_identity *identity, const bool *visible, uin
          i = next_interface(identity, visible, parents, &parent)) {
         parents[i] = parent;
     }
-    /* Hidden leaves fall, until none is left. */
+    /* Removes hidden leaves until none is left. */
     for (bool fallen = true; fallen;) {
         fallen = false;
         for (uint32_t i = 0; i < identity->count; i++) {
@@ -214,8 +217,9 @@ static void grow_trees(const gpuhal_identity *identity, const bool *visible, uin
     }
 }
 
-/* The earlier visible face to compare this one with at a level at which both state the same: the first of the same maker, else
- * the first. NONE where there is none, and where one of the same hardware has told all there is to tell. */
+/* Returns the earlier visible interface to compare with at a level at which both state the same: the first of the same
+ * maker, else the first. NONE where there is none, or where one of the same physical device has been explained
+ * already. */
 static uint32_t find_rival(const gpuhal_identity *identity, const bool *visible, uint32_t iface, gpuhal_identity_level level)
 {
     const gpuhal_interface *interfaces = identity->interfaces;
@@ -234,8 +238,8 @@ static uint32_t find_rival(const gpuhal_identity *identity, const bool *visible,
     return first_of_maker == NONE ? first : first_of_maker;
 }
 
-/* Why a face is not one with an earlier one that states the same. */
-static gpuhal_status tell_apart(const gpuhal_identity *identity, const bool *visible, uint32_t index, gpuhal_identity_level level,
+/* Explains why an interface does not belong to an earlier one that states the same value. */
+static gpuhal_status explain_difference(const gpuhal_identity *identity, const bool *visible, uint32_t index, gpuhal_identity_level level,
                                 gpuhal_identity_evidence_list *out_list)
 {
     uint32_t rival = visible[index] ? find_rival(identity, visible, index, level) : NONE;
@@ -255,7 +259,7 @@ static gpuhal_status tell_apart(const gpuhal_identity *identity, const bool *vis
     return GPUHAL_OK;
 }
 
-gpuhal_status gpuhal_identity_tell(const gpuhal_identity *identity, const bool *visible, gpuhal_identity_evidence_list *out_list)
+gpuhal_status gpuhal_identity_explain(const gpuhal_identity *identity, const bool *visible, gpuhal_identity_evidence_list *out_list)
 {
     const gpuhal_interface *interfaces = identity->interfaces;
     uint32_t *parents = calloc(identity->count + 1u, sizeof *parents);
@@ -273,7 +277,7 @@ gpuhal_status gpuhal_identity_tell(const gpuhal_identity *identity, const bool *
     }
     for (gpuhal_identity_level level = GPUHAL_IDENTITY_DRM; level < GPUHAL_IDENTITY_HOST; level++) {
         for (uint32_t i = 0; !status && i < identity->count; i++) {
-            status = tell_apart(identity, visible, i, level, out_list);
+            status = explain_difference(identity, visible, i, level, out_list);
         }
     }
     free(parents);

@@ -1,4 +1,4 @@
-/* device/extension.c: what a plugin offers beyond this library, handed to the application that knows it. */
+/* device/extension.c: passes an extension of a plugin to an application that knows it. */
 #include "device/device.h"
 
 #include "core/call.h"

@@ -1,5 +1,5 @@
-/* device/facts_api.c: what the application may ask about a device, and words for it. What was listed
- * never changes; what is told of a device may come from a later listing, or from the driver in this process. */
+/* device/facts_api.c: the facts of a device for the application, and their names. A snapshot never changes; current
+ * facts may come from a later one, or from the driver in this process. */
 #include "device/snapshot.h"
 
 #include "core/error.h"
@@ -29,18 +29,19 @@ gpuhal *gpuhal_device_owner(const gpuhal_device *device)
     return device ? device->gpu : NULL;
 }
 
-/* An opening may lack slots that the device could have: the caller's own device was made without what they need. */
+/* An adopted device may lack slots that the device could have: the caller may have created it without what they need.
+ */
 uint32_t gpuhal_device_capabilities(const gpuhal_device *device)
 {
-    const gpuhal_listed_device *told = device ? gpuhal_device_current(device) : NULL;
-    if (told && atomic_load_explicit(&device->state, memory_order_acquire) == GPUHAL_DEVICE_IS_OPEN) {
-        return gpuhal_rules_capabilities(&device->ops, &told->facts);
+    const gpuhal_listed_device *current = device ? gpuhal_device_current(device) : NULL;
+    if (current && atomic_load_explicit(&device->state, memory_order_acquire) == GPUHAL_DEVICE_IS_OPEN) {
+        return gpuhal_rules_capabilities(&device->ops, &current->facts);
     }
-    return told ? told->capabilities : 0;
+    return current ? current->capabilities : 0;
 }
 
-/* The detail for a fact without a value. Of a key that neither the library nor the device's plugin knows nothing can be said, unless it
- * is a vendor's, which another device may have. */
+/* Sets the detail for a fact without a value. A key that neither the library nor the device's plugin knows is invalid,
+ * unless it is a vendor's, which another device may have. */
 static gpuhal_status missing(const gpuhal_device *device, gpuhal_key key)
 {
     const gpuhal_fact *fact = gpuhal_facts_find(&gpuhal_device_current(device)->facts, key);
@@ -72,10 +73,10 @@ gpuhal_status gpuhal_device_u64(const gpuhal_device *device, gpuhal_key key, uin
     if (!device || !out_value) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_device_u64: device or out_value is NULL");
     }
-    /* A plugin may have keys of its own, whose kind only the fact itself tells. */
+    /* A plugin may have its own keys, whose kind is found only in the fact. */
     const gpuhal_fact *fact = gpuhal_facts_find(&gpuhal_device_current(device)->facts, key);
     if (gpuhal_key_is_text(key) || (fact && !fact->missing && fact->text)) {
-        return wrong_form(key, "a text: ask gpuhal_device_text()");
+        return wrong_form(key, "a text: use gpuhal_device_text()");
     }
     if (!fact || fact->missing) {
         return missing(device, key);
@@ -95,7 +96,7 @@ gpuhal_status gpuhal_device_text(const gpuhal_device *device, gpuhal_key key, co
     const gpuhal_fact *fact = gpuhal_facts_find(&gpuhal_device_current(device)->facts, key);
     bool known_number = gpuhal_key_name(key) && !gpuhal_key_is_text(key);
     if (known_number || (fact && !fact->missing && !fact->text)) {
-        return wrong_form(key, "a number: ask gpuhal_device_u64()");
+        return wrong_form(key, "a number: use gpuhal_device_u64()");
     }
     if (!fact || fact->missing) {
         return missing(device, key);
@@ -203,7 +204,7 @@ gpuhal_status gpuhal_device_native(gpuhal_device *device, gpuhal_native *out_nat
     return status ? gpuhal_device_failed(device, status, "getting the vendor's objects") : GPUHAL_OK;
 }
 
-/* Opened once more by its path, which finds the library that is there already. */
+/* Opens the library by its path, which returns the one that is already loaded. */
 gpuhal_status gpuhal_device_symbol(gpuhal_device *device, const char *name, gpuhal_vendor_fn **out_function)
 {
     char reason[512];

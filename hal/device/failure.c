@@ -1,4 +1,4 @@
-/* device/failure.c: why a device cannot be used, and what a failure of its plugin does to it. */
+/* device/failure.c: why a device is unusable, and how a failure of its plugin changes its state. */
 #include "core/error.h"
 #include "device/device.h"
 #include "device/fault_log.h"
@@ -22,7 +22,7 @@ gpuhal_status gpuhal_device_unusable(const gpuhal_device *device)
     gpuhal_status status = GPUHAL_ERROR_FORKED;
     uint32_t lost = atomic_load(&device->lost);
     if (lost == GPUHAL_LOST_HUNG) {
-        status = gpuhal_error_set(GPUHAL_ERROR_DEVICE_LOST, "%s: the driver does not come back from a call: the device counts as lost (hung)",
+        status = gpuhal_error_set(GPUHAL_ERROR_DEVICE_LOST, "%s: a call of the driver hangs: the device is lost (hung)",
                                   device->id);
     } else if (lost == GPUHAL_LOST_VANISHED) {
         status = is_gone(device);
@@ -64,7 +64,7 @@ void gpuhal_device_report_hang(gpuhal_device *device)
 
 gpuhal_status gpuhal_device_late(void)
 {
-    return gpuhal_error_report(GPUHAL_ERROR_DEVICE_LOST, NULL, 0, "the driver came back from the call after the device had been given up (hung)");
+    return gpuhal_error_report(GPUHAL_ERROR_DEVICE_LOST, NULL, 0, "the call returned after the device had been given up (hung)");
 }
 
 gpuhal_status gpuhal_device_failed(gpuhal_device *device, gpuhal_status status, const char *format, ...)

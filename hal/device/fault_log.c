@@ -1,5 +1,5 @@
-/* device/fault_log.c: see fault_log.h. Notes lie at the devices and links themselves and are set without a lock; `writing` is held while they are
- * gathered and written, `mutex` only while the thread's state is looked at. */
+/* device/fault_log.c: see fault_log.h. Faults are recorded at the devices and links without a lock; `writing` is
+ * locked while they are gathered and written, `mutex` only while the thread's state is read. */
 #include "device/fault_log.h"
 
 #include "core/error.h"
@@ -19,7 +19,8 @@ struct gpuhal_fault_log {
 
 static _Thread_local char thread_mark;
 
-/* gpuhal_fault_note.words: `detail` is empty; is being written or read, by whoever set this; is new; was written to the record. */
+/* gpuhal_fault_note.words: `detail` is empty; is being written or read, by the thread that set this; is new; was
+ * written to the record. */
 enum { NO_WORDS, WORDS_BUSY, WORDS_NEW, WORDS_KEPT };
 #define DETAIL_BYTES sizeof(((gpuhal_fault_note *)0)->detail)
 
@@ -56,7 +57,7 @@ static void forget_notes(gpuhal *gpu)
         gpuhal_device *device = gpuhal_device_at(gpu, d);
         for (size_t i = 0; i < GPUHAL_FAULT_NOTES; i++) {
             atomic_store(&device->faults[i].count, 0);
-            atomic_store(&device->faults[i].told, false);
+            atomic_store(&device->faults[i].reported, false);
             atomic_store(&device->faults[i].words, NO_WORDS);
         }
         atomic_store(&device->write_path.unwritten, 0);
@@ -67,7 +68,7 @@ static void forget_notes(gpuhal *gpu)
     }
 }
 
-/* In the child of a fork the notes are the parent's, who writes them. */
+/* In the child of a fork the recorded faults belong to the parent, which writes them. */
 static void lock(gpuhal *gpu)
 {
     gpuhal_fault_log *log = gpu->fault_log;
@@ -112,7 +113,7 @@ static void gather_faults(gpuhal_device *device, size_t most, gathered *to)
 {
     for (size_t i = 0; i < GPUHAL_FAULT_NOTES && to->fault_count < most; i++) {
         gpuhal_fault_note *note = &device->faults[i];
-        /* One whose words are just being said waits for the next time. */
+        /* A fault whose detail is just being written waits for the next time. */
         if (atomic_load(&note->count) > 0 && take_words(note, WORDS_NEW, WORDS_KEPT)) {
             memcpy(to->details[to->fault_count], note->detail, DETAIL_BYTES);
             uint64_t count = atomic_exchange(&note->count, 0);
@@ -137,7 +138,7 @@ static void gather_links(gpuhal *gpu, gpuhal_device *from, size_t most, gathered
         if (!atomic_exchange(&link->unwritten, 0)) {
             continue;
         }
-        /* Broken where a copy found that out and nobody has measured: then nothing else is known. */
+        /* Unverified where a copy failed and nothing was measured: then nothing else is known. */
         bool verified = atomic_load(&link->tried) && atomic_load(&link->verified);
         const char *why = atomic_load(&link->why_broken), *reason = why ? why : "bytes arrived wrong";
         to->of_links[to->link_count] = link;
@@ -199,7 +200,7 @@ static bool gather(gpuhal *gpu, gathered *out)
     return true;
 }
 
-/* What could not be merged for want of memory waits for the next time. */
+/* Faults that could not be merged without memory wait for the next time. */
 static void put_back(const gathered *own)
 {
     for (size_t i = 0; i < own->fault_count; i++) {
@@ -258,7 +259,7 @@ static void *write_in_background(void *user)
     while (log->again) {
         log->again = false;
         gpuhal_mutex_unlock(&log->mutex);
-        (void)write_notes(gpu); /* the registry has said in the log what stands in the way */
+        (void)write_notes(gpu); /* the registry has logged the reason of a failure */
         lock(gpu);
     }
     log->running = false;
@@ -266,7 +267,7 @@ static void *write_in_background(void *user)
     return NULL;
 }
 
-/* Where no thread can be had, the notes wait. */
+/* Without a thread the recorded faults wait. */
 static void wake(gpuhal *gpu)
 {
     gpuhal_fault_log *log = gpu->fault_log;
@@ -281,7 +282,7 @@ static void wake(gpuhal *gpu)
     gpuhal_mutex_unlock(&log->mutex);
 }
 
-/* The function that takes lines of the log may call this in the midst of a write. While the thread is waited for another may be started. */
+/* The log's listener may call this during a write. While one thread is waited for another may be started. */
 gpuhal_status gpuhal_fault_log_write(gpuhal *gpu)
 {
     gpuhal_fault_log *log = gpu->fault_log;
@@ -310,7 +311,7 @@ void gpuhal_fault_log_destroy(gpuhal *gpu)
     gpu->fault_log = NULL;
 }
 
-/* ---- noting */
+/* ---- recording */
 
 bool gpuhal_fault_log_is_kept(const gpuhal_device *device)
 {
@@ -330,7 +331,7 @@ void gpuhal_fault_log_fault(gpuhal_device *device, gpuhal_fault_kind kind)
         atomic_store(&note->words, WORDS_NEW);
     }
     atomic_fetch_add(&note->count, 1);
-    if (!atomic_exchange(&note->told, true)) {
+    if (!atomic_exchange(&note->reported, true)) {
         wake(device->gpu);
     }
 }
@@ -362,7 +363,7 @@ void gpuhal_fault_log_write_path(gpuhal_device *device)
     wake(device->gpu);
 }
 
-/* ---- recalling */
+/* ---- reading */
 
 static bool same(const char *one, const char *other)
 {

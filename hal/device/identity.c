@@ -1,7 +1,7 @@
-/* device/identity.c: see identity.h. Levels are worked through from the strongest to the weakest; at each, faces that state the
- * same value are joined, unless a stronger level says that they are two. Such a value is doubted as a whole: which of two devices
- * a third face with the same UUID belongs to would depend on the order otherwise. For the same reason values are taken in the
- * order of their text, and makers in that of their numbers. */
+/* device/identity.c: see identity.h. Levels are processed from the strongest to the weakest; at each, interfaces that
+ * state the same value are joined, unless a stronger level contradicts. A contradicted value is doubted for all its
+ * interfaces: otherwise the device to which a third interface with the same UUID belongs would depend on the order.
+ * For the same reason values are processed in the order of their text, and makers in that of their numbers. */
 #include "device/identity.h"
 
 #include "core/error.h"
@@ -11,13 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_KHRONOS 0x10000u /* vendor ids from here on name the author of a driver (Mesa, PoCL) or a chip, not who made it */
+/* vendor ids from here on name the author of a driver (Mesa, PoCL) or a chip, not the maker */
+#define FIRST_KHRONOS 0x10000u
 
-/* The sets that faces belong to so far: a forest. */
+/* The sets of interfaces so far: a disjoint-set forest. */
 typedef struct joiner {
     gpuhal_identity *identity;
     uint32_t *parents;
-    uint32_t *members; /* of the group that is looked at */
+    uint32_t *members; /* of the group being processed */
     uint32_t count;
 } joiner;
 
@@ -29,7 +30,7 @@ static uint32_t root_of(const joiner *join, uint32_t iface)
     return iface;
 }
 
-/* The lower number becomes the root, so that it is the first face of the set. */
+/* The lower number becomes the root, so that it is the first interface of the set. */
 static void unite(joiner *join, uint32_t a, uint32_t b)
 {
     a = root_of(join, a);
@@ -37,7 +38,7 @@ static void unite(joiner *join, uint32_t a, uint32_t b)
     join->parents[a > b ? a : b] = a > b ? b : a;
 }
 
-/* Keeps for the evidence that a value joins nothing. */
+/* Records for the evidence that a value joins nothing. */
 static gpuhal_status refuse(joiner *join, gpuhal_refusal refusal)
 {
     gpuhal_identity *identity = join->identity;
@@ -54,8 +55,8 @@ static gpuhal_status refuse(joiner *join, gpuhal_refusal refusal)
     return GPUHAL_OK;
 }
 
-/* A face of each set such that the two state different places at this level. A place that both sets state (another level told
- * them apart) is no such thing, whatever else they state. */
+/* Finds an interface of each set such that the two state different places at this level. A place that both sets state
+ * (another level separated them) is not a contradiction. */
 static bool find_two_places(const joiner *join, gpuhal_identity_level level, const uint32_t sets[2], uint32_t out_witness[2])
 {
     const gpuhal_interface *interfaces = join->identity->interfaces;
@@ -77,8 +78,8 @@ static bool find_two_places(const joiner *join, gpuhal_identity_level level, con
     return found;
 }
 
-/* A face of each set such that one driver lists the two as two devices. MoltenVK gives two equal cards one UUID and tells no
- * address (KhronosGroup/MoltenVK#2683). */
+/* Finds an interface of each set such that one driver lists the two as two devices. MoltenVK gives two equal cards one
+ * UUID and no address (KhronosGroup/MoltenVK#2683). */
 static bool find_one_driver(const joiner *join, const uint32_t sets[2], uint32_t out_witness[2])
 {
     const gpuhal_interface *interfaces = join->identity->interfaces;
@@ -95,7 +96,7 @@ static bool find_one_driver(const joiner *join, const uint32_t sets[2], uint32_t
     return false;
 }
 
-/* Whether something stronger than the value says that the two sets are two. */
+/* Returns whether something stronger than the value separates the two sets. */
 static bool contradict(const joiner *join, gpuhal_identity_level level, const uint32_t sets[2], gpuhal_refusal *out_refusal)
 {
     for (gpuhal_identity_level stronger = GPUHAL_IDENTITY_PCI; stronger <= GPUHAL_IDENTITY_DRM && stronger < level; stronger++) {
@@ -108,7 +109,7 @@ static bool contradict(const joiner *join, gpuhal_identity_level level, const ui
     return level > GPUHAL_IDENTITY_DRM && find_one_driver(join, sets, out_refusal->witness);
 }
 
-/* Whether no earlier member is of the same set. */
+/* Returns whether no earlier member is in the same set. */
 static bool is_first_of_set(const joiner *join, uint32_t member)
 {
     for (uint32_t k = 0; k < member; k++) {
@@ -119,7 +120,8 @@ static bool is_first_of_set(const joiner *join, uint32_t member)
     return true;
 }
 
-/* The first contradiction among the members' sets. That there is one does not depend on their order, which one is told may. */
+/* Finds the first contradiction among the members' sets. Its existence does not depend on their order; which one is
+ * found may. */
 static bool find_contradiction(const joiner *join, gpuhal_identity_level level, gpuhal_refusal *out_refusal)
 {
     for (uint32_t i = 0; i < join->count; i++) {
@@ -133,7 +135,7 @@ static bool find_contradiction(const joiner *join, gpuhal_identity_level level, 
     return false;
 }
 
-/* The members state the same value: joins them all, or, where two of them cannot be one, none. */
+/* The members state the same value: joins all of them, or none where two contradict. */
 static gpuhal_status join_members(joiner *join, gpuhal_identity_level level)
 {
     gpuhal_refusal refusal = {.level = level, .iface = join->members[0]};
@@ -153,7 +155,7 @@ static bool states(const gpuhal_interface *iface, gpuhal_identity_level level, c
     return iface->values[level] && strcmp(iface->values[level], value) == 0;
 }
 
-/* A vendor id that names no maker is compatible with the one maker that the other faces name. */
+/* A vendor id that names no maker is compatible with the one maker that the other interfaces name. */
 static void settle_makers(gpuhal_identity *identity, const char *uuid)
 {
     uint64_t only = 0;
@@ -173,7 +175,7 @@ static void settle_makers(gpuhal_identity *identity, const char *uuid)
     }
 }
 
-/* The next maker above `maker` among the faces that state the UUID; 0 when there is none. */
+/* Returns the next maker above `maker` among the interfaces that state the UUID; 0 when there is none. */
 static uint64_t next_maker(const gpuhal_identity *identity, const char *uuid, uint64_t maker)
 {
     uint64_t next = 0;
@@ -186,7 +188,8 @@ static uint64_t next_maker(const gpuhal_identity *identity, const char *uuid, ui
     return next;
 }
 
-/* UUIDs count within one vendor: takes the faces of each maker by themselves, in the order of the makers. */
+/* UUIDs are unique within one vendor: processes the interfaces of each maker separately, in the order of the makers.
+ */
 static gpuhal_status join_uuid(joiner *join, const char *uuid)
 {
     gpuhal_identity *identity = join->identity;
@@ -206,7 +209,7 @@ static gpuhal_status join_uuid(joiner *join, const char *uuid)
     return GPUHAL_OK;
 }
 
-/* Each value by itself; only UUIDs know vendors. */
+/* Processes one value; only UUIDs depend on the vendor. */
 static gpuhal_status join_value(joiner *join, gpuhal_identity_level level, const char *value)
 {
     if (level == GPUHAL_IDENTITY_UUID) {
@@ -221,7 +224,7 @@ static gpuhal_status join_value(joiner *join, gpuhal_identity_level level, const
     return join_members(join, level);
 }
 
-/* Values in the order of their text: each join changes what the next one may contradict. */
+/* Processes values in the order of their text: each join changes what the next one may contradict. */
 static gpuhal_status join_level(joiner *join, gpuhal_identity_level level)
 {
     const char *done = NULL;
@@ -244,7 +247,8 @@ static gpuhal_status join_level(joiner *join, gpuhal_identity_level level)
     }
 }
 
-/* Faces of the processor have no values, so the levels never touch them. Sets are numbered by their first face. */
+/* Interfaces of the processor have no values, so the levels never touch them. Sets are numbered by their first
+ * interface. */
 static gpuhal_status join_all(joiner *join)
 {
     gpuhal_identity *identity = join->identity;
@@ -270,8 +274,9 @@ static gpuhal_status join_all(joiner *join)
     return GPUHAL_OK;
 }
 
-/* One driver that lists the same hardware several times lists its parts (tiles), even when it does not say so; only when their
- * UUIDs are equal is the driver itself there twice. In doubt they are parts: nothing is passed over that way. */
+/* One driver that lists the same physical device several times lists its partitions (tiles), even without naming them;
+ * only when their UUIDs are equal is the driver itself there twice. In doubt they are partitions: then none is
+ * ignored. */
 static bool has_unnamed_sibling(const gpuhal_identity *identity, uint32_t index)
 {
     const gpuhal_interface *iface = &identity->interfaces[index];
@@ -287,7 +292,7 @@ static bool has_unnamed_sibling(const gpuhal_identity *identity, uint32_t index)
     return false;
 }
 
-/* A face that states the value of one part, and of no other, is a face of that part. */
+/* An interface that states the value of exactly one partition is an interface of that partition. */
 static const char *partition_by_value(const gpuhal_identity *identity, const gpuhal_interface *iface)
 {
     for (gpuhal_identity_level level = GPUHAL_IDENTITY_DRM; level < GPUHAL_IDENTITY_HOST && !*iface->partition_name; level++) {
@@ -307,7 +312,7 @@ static const char *partition_by_value(const gpuhal_identity *identity, const gpu
     return NULL;
 }
 
-/* `numbers` has room for one number a face. What is found of a face is written after all have been looked at. */
+/* `numbers` has one number for each interface. Results are written after all interfaces were read. */
 static void find_parts(gpuhal_identity *identity, uint32_t *numbers)
 {
     gpuhal_interface *interfaces = identity->interfaces;

@@ -1,5 +1,5 @@
-/* device/interface.c: what one listed device states about itself, in the form in which it can be compared: drivers' texts that say
- * nothing are dropped here, and what runtimes hide in a PCI address is taken out of it. */
+/* device/interface.c: makes what one listed device states comparable: drops texts of drivers that identify nothing,
+ * and takes partition numbers out of PCI addresses. */
 #include "device/identity.h"
 
 #include <inttypes.h>
@@ -47,7 +47,7 @@ static bool parse_pci(const char *text, uint32_t out_address[4])
     return true;
 }
 
-/* What drivers state that know the question and not the answer. */
+/* Some drivers state this where they do not know the address. */
 static bool is_root_bridge(const uint32_t address[4])
 {
     return (address[0] | address[1] | address[2] | address[3]) == 0;
@@ -68,8 +68,8 @@ bool gpuhal_identity_pci(const char *text, char out[24])
     return true;
 }
 
-/* NVML tells no function, so NVIDIA's is always 0. AMD's runtimes put the number of a partition there; no such function exists on
- * the bus (ROCm/rocm_smi_lib#208). */
+/* NVML reports no function, so NVIDIA's is always 0. AMD's runtimes put the number of a partition there; no such
+ * function exists on the bus (ROCm/rocm_smi_lib#208). */
 static void read_pci(gpuhal_interface *iface, uint64_t vendor)
 {
     uint32_t address[4];
@@ -88,7 +88,7 @@ static void read_pci(gpuhal_interface *iface, uint64_t vendor)
     iface->values[GPUHAL_IDENTITY_PCI] = iface->pci;
 }
 
-/* Texts that say nothing: zeros, ones, and the "XX" that HIP gives for a chip without a unique id. */
+/* Texts that identify nothing: zeros, ones, and the "XX" that HIP returns for a chip without a unique id. */
 static const char *identifying(const char *text)
 {
     bool zeros = text && text[strspn(text, "0:-")] == 0;
@@ -100,7 +100,7 @@ static void read_interface(gpuhal_interface *iface)
 {
     uint64_t vendor = gpuhal_facts_u64(iface->facts, GPUHAL_FACT_VENDOR_ID, 0);
     snprintf(iface->id, sizeof iface->id, "%s:%" PRIu32, iface->backend, iface->index);
-    /* Such a program may state the address of a card that it draws for: that is not where it runs. */
+    /* An emulating device may state the address of a card that it draws for: it does not run there. */
     iface->host = gpuhal_facts_u64(iface->facts, GPUHAL_FACT_SOFTWARE, 0) == 1 ||
                  gpuhal_facts_u64(iface->facts, GPUHAL_FACT_TYPE, 0) == GPUHAL_DEVICE_CPU;
     iface->partition_name = "";
@@ -116,14 +116,15 @@ static void read_interface(gpuhal_interface *iface)
     iface->maker = vendor;
 }
 
-/* The first partition has function 0, as the undivided card has: that it is one shows beside its siblings of the same driver. */
+/* The first partition has function 0, like the undivided card: only its siblings of the same driver show that it is a
+ * partition. */
 static void name_first_partitions(gpuhal_identity *identity)
 {
     for (uint32_t i = 0; i < identity->count; i++) {
         gpuhal_interface *iface = &identity->interfaces[i];
         for (uint32_t k = 0; k < identity->count && *iface->pci && !*iface->partition_name && iface->maker == VENDOR_AMD; k++) {
             const gpuhal_interface *sibling = &identity->interfaces[k];
-            bool divided = *sibling->partition_space != 0; /* told by its own function, not by what is found here */
+            bool divided = *sibling->partition_space != 0; /* by its own function, never by what is found here */
             if (divided && strcmp(iface->pci, sibling->pci) == 0 && gpuhal_interface_same_driver(iface, sibling)) {
                 iface->partition_name = "0";
             }

@@ -1,4 +1,5 @@
-/* device/link.c: facts about links: what the plugin says of two devices of its own, and what follows from where devices lie. */
+/* device/link.c: facts about links: what the plugin returns for two of its devices, and what follows from their places
+ * in the machine. */
 #include "device/link.h"
 
 #include "core/error.h"
@@ -10,12 +11,12 @@
 
 #define SYSTEM_TREE "/sys"
 
-/* What a plugin may say; the rest the library finds out. */
+/* Facts that a plugin may give; the library measures the others. */
 static const gpuhal_key reported_keys[] = {GPUHAL_LINK_KIND, GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND, GPUHAL_LINK_PEER_ADVERTISED,
                                        GPUHAL_LINK_GENERATION, GPUHAL_LINK_COUNT, GPUHAL_LINK_NAME};
-enum { TOLD_KEYS = sizeof reported_keys / sizeof *reported_keys };
+enum { REPORTED_KEYS = sizeof reported_keys / sizeof *reported_keys };
 
-/* ---- where devices lie */
+/* ---- places of devices */
 
 static bool works_in_host_memory(const gpuhal_device *device)
 {
@@ -25,7 +26,7 @@ static bool works_in_host_memory(const gpuhal_device *device)
            gpuhal_facts_u64(facts, GPUHAL_FACT_UNIFIED_MEMORY, 0);
 }
 
-/* What the device itself states comes first: a part may lie elsewhere than its board. */
+/* The device's own fact comes first: a partition may be elsewhere than its board. */
 static const char *address_of(const gpuhal_device *device)
 {
     const char *own = gpuhal_facts_text(&device->listed->facts, GPUHAL_FACT_PCI_ADDRESS);
@@ -40,15 +41,15 @@ bool gpuhal_device_node(const gpuhal_device *device, uint32_t *out_node)
     return address ? gpuhal_pci_node(SYSTEM_TREE, address, out_node) : node <= INT32_MAX;
 }
 
-/* `told`: what the plugin says, 0 for nothing. Hardware with two faces knows best that it is one. */
-static gpuhal_link_kind kind_between(const gpuhal_device *from, const gpuhal_device *to, gpuhal_link_kind told)
+/* The plugin's kind counts, 0 where it has none; but two interfaces of one physical device are always that. */
+static gpuhal_link_kind kind_between(const gpuhal_device *from, const gpuhal_device *to, gpuhal_link_kind reported)
 {
     bool from_host = works_in_host_memory(from), to_host = works_in_host_memory(to);
     if (gpuhal_devices_same_part(from, to) || (from_host && to_host)) {
         return GPUHAL_LINK_SAME_MEMORY;
     }
-    if (told) {
-        return told;
+    if (reported) {
+        return reported;
     }
     if (gpuhal_devices_same_piece(from, to)) {
         return GPUHAL_LINK_SAME_BOARD;
@@ -58,18 +59,18 @@ static gpuhal_link_kind kind_between(const gpuhal_device *from, const gpuhal_dev
     return found ? found : GPUHAL_LINK_HOST;
 }
 
-/* ---- asking */
+/* ---- queries */
 
 static void set_missing(gpuhal_facts *facts, gpuhal_missing reason, const char *why)
 {
-    for (size_t i = 0; i < TOLD_KEYS; i++) {
+    for (size_t i = 0; i < REPORTED_KEYS; i++) {
         if (!gpuhal_facts_find(facts, reported_keys[i])) {
             gpuhal_facts_set_missing(facts, reported_keys[i], reason, why);
         }
     }
 }
 
-/* A plugin that fails, or breaks a rule, says nothing: then that is the reason. */
+/* A plugin that fails, or breaks a rule, gives no facts: that is the reason of those that are missing. */
 static gpuhal_status ask_plugin(gpuhal_device *from, gpuhal_device *to, gpuhal_facts *facts)
 {
     gpuhal_backend *backend = NULL, *other = NULL;
@@ -81,7 +82,7 @@ static gpuhal_status ask_plugin(gpuhal_device *from, gpuhal_device *to, gpuhal_f
     }
     const gpuhal_plugin *plugin = gpuhal_backend_plugin(backend);
     if (!plugin->link || backend != other) {
-        set_missing(facts, GPUHAL_MISSING_NOT_SUPPORTED, "the backend tells nothing of links");
+        set_missing(facts, GPUHAL_MISSING_NOT_SUPPORTED, "the backend reports no links");
         return GPUHAL_OK;
     }
     char problem[GPUHAL_QUERY_PROBLEM_BYTES];
@@ -91,17 +92,17 @@ static gpuhal_status ask_plugin(gpuhal_device *from, gpuhal_device *to, gpuhal_f
         return gpuhal_error_host_memory();
     }
     if (status == GPUHAL_ERROR_TIMEOUT) {
-        set_missing(facts, GPUHAL_MISSING_TIMED_OUT, "the driver did not come back from the call in time");
+        set_missing(facts, GPUHAL_MISSING_TIMED_OUT, "the driver's call timed out");
     } else if (status || problem[0]) {
         gpuhal_facts_finish(facts);
         const char *why = problem;
         if (status) {
-            gpuhal_error_from_plugin(status, from->candidate->name, from->id, "asking for a link");
+            gpuhal_error_from_plugin(status, from->candidate->name, from->id, "reading facts of a link");
             why = gpuhal_last_error()->sentence;
         }
         set_missing(facts, GPUHAL_MISSING_FAILED, why);
     }
-    set_missing(facts, GPUHAL_MISSING_NOT_SUPPORTED, "the backend does not tell it");
+    set_missing(facts, GPUHAL_MISSING_NOT_SUPPORTED, "the backend does not report it");
     return GPUHAL_OK;
 }
 
@@ -114,14 +115,14 @@ static gpuhal_status ask(gpuhal_device *from, gpuhal_device *to, gpuhal_facts *f
         set_missing(facts, GPUHAL_MISSING_NOT_SUPPORTED, "the two are devices of two backends");
     }
     if (!status) {
-        gpuhal_link_kind told = (gpuhal_link_kind)gpuhal_facts_u64(facts, GPUHAL_LINK_KIND, 0);
-        gpuhal_facts_set_u64(facts, GPUHAL_LINK_KIND, kind_between(from, to, told));
+        gpuhal_link_kind reported = (gpuhal_link_kind)gpuhal_facts_u64(facts, GPUHAL_LINK_KIND, 0);
+        gpuhal_facts_set_u64(facts, GPUHAL_LINK_KIND, kind_between(from, to, reported));
         status = facts->failed ? gpuhal_error_host_memory() : GPUHAL_OK;
     }
     return status;
 }
 
-/* No lock is held while the plugin works: two threads may ask at once, and the first answer stays. */
+/* No lock is held while the plugin works: two threads may ask at once, and the first result is kept. */
 static gpuhal_status facts_of(gpuhal_device *from, gpuhal_device *to, const gpuhal_facts **out_facts)
 {
     gpuhal_link *link = gpuhal_link_between(from, to);
@@ -144,7 +145,7 @@ static gpuhal_status facts_of(gpuhal_device *from, gpuhal_device *to, const gpuh
     return GPUHAL_OK;
 }
 
-/* ---- telling */
+/* ---- results */
 
 gpuhal_status gpuhal_link_check(const char *call, const gpuhal_device *from, const gpuhal_device *to)
 {
@@ -158,7 +159,7 @@ gpuhal_status gpuhal_link_check(const char *call, const gpuhal_device *from, con
     return GPUHAL_OK;
 }
 
-/* What moving bytes came to: in this gpuhal object, else what is remembered. false when it is not known. */
+/* Returns what moving bytes has shown in this gpuhal object, else the cached result; false when there is none. */
 static bool found_out(const gpuhal_device *from, const gpuhal_device *to, gpuhal_key key, uint64_t *out_value)
 {
     const gpuhal_link *link = gpuhal_link_between(from, to);
@@ -191,7 +192,7 @@ static bool found_out(const gpuhal_device *from, const gpuhal_device *to, gpuhal
     return true;
 }
 
-/* A fact of either kind: *out_value or *out_text with reason 0, or a reason with *out_why. */
+/* Returns a fact of either kind: *out_value or *out_text with reason 0, or a reason with *out_why. */
 static gpuhal_status look_up(gpuhal_device *from, gpuhal_device *to, gpuhal_key key, uint64_t *out_value, const char **out_text,
                              gpuhal_missing *out_missing, const char **out_why)
 {
@@ -200,7 +201,7 @@ static gpuhal_status look_up(gpuhal_device *from, gpuhal_device *to, gpuhal_key 
     if (key >= GPUHAL_LINK_VERIFIED && key <= GPUHAL_LINK_TRIED_SECONDS) {
         bool known = found_out(from, to, key, out_value);
         *out_missing = known ? 0 : GPUHAL_MISSING_NOT_READ;
-        *out_why = known ? "" : "gpuhal_link_verify() finds it out";
+        *out_why = known ? "" : "gpuhal_link_verify() measures it";
         return GPUHAL_OK;
     }
     gpuhal_status status = facts_of(from, to, &facts);
@@ -240,14 +241,14 @@ gpuhal_status gpuhal_link_u64(gpuhal_device *from, gpuhal_device *to, gpuhal_key
     }
     *out_value = 0;
     if (!is_link_key(key)) {
-        return wrong_key(key, "no fact of a link");
+        return wrong_key(key, "not a fact of a link");
     }
     gpuhal_missing missing = 0;
     const char *why = "", *text = NULL;
     gpuhal_status status = gpuhal_link_check("gpuhal_link_u64", from, to);
     status = status ? status : look_up(from, to, key, out_value, &text, &missing, &why);
     if (!status && (text || gpuhal_key_is_text(key))) {
-        return wrong_key(key, "a text: ask gpuhal_link_text()");
+        return wrong_key(key, "a text: use gpuhal_link_text()");
     }
     return !status && missing ? missing_fact(from, to, key, missing, why) : status;
 }
@@ -259,7 +260,7 @@ gpuhal_status gpuhal_link_text(gpuhal_device *from, gpuhal_device *to, gpuhal_ke
     }
     *out_text = NULL;
     if (!is_link_key(key)) {
-        return wrong_key(key, "no fact of a link");
+        return wrong_key(key, "not a fact of a link");
     }
     gpuhal_missing missing = 0;
     const char *why = "";
@@ -268,7 +269,7 @@ gpuhal_status gpuhal_link_text(gpuhal_device *from, gpuhal_device *to, gpuhal_ke
     status = status ? status : look_up(from, to, key, &number, out_text, &missing, &why);
     bool is_number = !missing && !*out_text;
     if (!status && (is_number || (gpuhal_key_name(key) && !gpuhal_key_is_text(key)))) {
-        return wrong_key(key, "a number: ask gpuhal_link_u64()");
+        return wrong_key(key, "a number: use gpuhal_link_u64()");
     }
     return !status && missing ? missing_fact(from, to, key, missing, why) : status;
 }

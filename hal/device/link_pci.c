@@ -1,5 +1,5 @@
-/* device/link_pci.c: distances between PCI devices, read off the system's tree. In the real path of a device each bridge that it
- * lies behind is a directory, below that of its host bridge: /sys/devices/pci0000:40/0000:40:01.1/0000:41:00.0. */
+/* device/link_pci.c: distances between PCI devices, read from sysfs. In the real path of a device each bridge above it
+ * is a directory, below that of its host bridge: /sys/devices/pci0000:40/0000:40:01.1/0000:41:00.0. */
 #include "device/link.h"
 
 #include "core/text.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The real path of a device below `root`; malloc'ed, NULL when it is not there. */
+/* Returns the real path of a device below `root`, malloc'ed; NULL when it is absent. */
 static char *place_of(const char *root, const char *address)
 {
     int ignored = 0;
@@ -26,7 +26,7 @@ static char *place_of(const char *root, const char *address)
     return place;
 }
 
-/* Bytes before what lies below the host bridge, "/devices/pci0000:40/"; 0: there is none. */
+/* Counts the bytes up to the host bridge, "/devices/pci0000:40/"; 0: there is none. */
 static size_t host_bridge_bytes(const char *place)
 {
     const char *bridge = strstr(place, "/pci");
@@ -34,7 +34,7 @@ static size_t host_bridge_bytes(const char *place)
     return below ? (size_t)(below + 1 - place) : 0;
 }
 
-/* Bytes of whole directories that two paths share. */
+/* Counts the bytes of the whole directories that two paths share. */
 static size_t shared_bytes(const char *one, const char *other)
 {
     size_t shared = 0;
@@ -44,14 +44,14 @@ static size_t shared_bytes(const char *one, const char *other)
     return shared;
 }
 
-/* Whether what is left are two functions of one device: "0000:c1:00.0" and "0000:c1:00.1". */
+/* Returns whether the rests are two functions of one device: "0000:c1:00.0" and "0000:c1:00.1". */
 static bool are_functions_of_one(const char *one, const char *other)
 {
     size_t dot = strcspn(one, "./");
     return one[dot] == '.' && strncmp(one, other, dot + 1) == 0;
 }
 
-/* A small text of the tree, with its newline gone; NULL when it is not there. */
+/* Reads a small file without its newline; NULL when it is absent. */
 static char *read_text(const char *root, const char *folder, const char *name, const char *leaf)
 {
     size_t bytes = 0;
@@ -78,7 +78,7 @@ bool gpuhal_pci_node(const char *root, const char *address, uint32_t *out_node)
     long node = text ? strtol(text, &end, 10) : -1;
     bool known = text && end != text && !*end;
     free(text);
-    /* The kernel says -1 where the firmware says nothing. */
+    /* The kernel has -1 where the firmware gives no node. */
     if (known && node < 0 && has_one_node(root)) {
         node = 0;
     }
@@ -86,7 +86,7 @@ bool gpuhal_pci_node(const char *root, const char *address, uint32_t *out_node)
     return known && node >= 0 && node < INT32_MAX;
 }
 
-/* Two devices below different host bridges. */
+/* Both devices are below different host bridges. */
 static gpuhal_link_kind kind_by_nodes(const char *root, const char *one, const char *other)
 {
     uint32_t node = 0, other_node = 0;

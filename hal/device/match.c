@@ -1,6 +1,6 @@
-/* device/match.c: which device a listed one is. The registry's number tells where both have one and no fact speaks against it; else what
- * names hardware by itself; what states nothing of the kind is told apart by its index, where the driver in this process lists it, else by
- * backend, name and order, as long as none of those that are alike has gone. */
+/* device/match.c: finds the device object of a listed device. The registry's stable number decides where both have one
+ * and no fact contradicts; else a UUID or address; a device without these is found by its index, where the driver in
+ * this process lists it, else by backend, name and order, as long as none of the equal ones has gone. */
 #include "device/snapshot.h"
 
 #include "core/error.h"
@@ -53,7 +53,7 @@ const gpuhal_listed_device *gpuhal_listed_find_same(const gpuhal_listed_devices 
     return NULL;
 }
 
-/* How sure two listings are of one device; the surer ones are joined first. */
+/* How certain it is that two entries are one device; the most certain ones are joined first. */
 enum { BY_INDEX, BY_NUMBER, BY_UUID, BY_ADDRESS, BY_ORDER, WAYS };
 
 static bool is_of_this_process(const gpuhal_candidate *candidate)
@@ -61,7 +61,8 @@ static bool is_of_this_process(const gpuhal_candidate *candidate)
     return !candidate->isolated && !candidate->cached;
 }
 
-/* As the driver in this process lists the device, where an index never changes its owner; NULL when that is not known. */
+/* Returns the device as listed by the driver in this process, where an index never changes its owner; NULL when it is
+ * unknown. */
 static const gpuhal_listed_device *listed_here(const gpuhal_device *device)
 {
     const gpuhal_listed_device *here = atomic_load(&device->here);
@@ -92,7 +93,7 @@ static bool is_it(const gpuhal_device *device, const gpuhal_entry *entry, int wa
     }
 }
 
-/* ---- devices that nothing tells apart */
+/* ---- equal devices */
 
 static bool are_alike(const gpuhal_device *device, const gpuhal_entry *entry)
 {
@@ -110,8 +111,9 @@ static uint32_t count_alike(const gpuhal_device *device, const gpuhal_device_sna
     return count;
 }
 
-/* Of several alike fewer are listed than there were, by a process that counts anew. Which ones are left only the driver in this process can
- * say, whose indices do not change their owners; where it cannot, none of them is taken for another: all count as gone. */
+/* Of several equal devices fewer are listed than before, by a process that counts from 0. Only the driver in this
+ * process can say which ones are left, because its indices never change owners; without it none is taken for another:
+ * all count as gone. */
 static bool is_known_to_be_left(const gpuhal *gpu, const gpuhal_device_snapshot *snapshot, const gpuhal_device *device)
 {
     const gpuhal_device_snapshot *before = gpuhal_device_snapshot_now(gpu);
@@ -147,7 +149,7 @@ void gpuhal_entries_match(const gpuhal *gpu, gpuhal_device_snapshot *snapshot)
     find_unsure(gpu, snapshot);
     for (int way = 0; way < WAYS; way++) {
         for (uint32_t d = 0; before && d < before->device_count; d++) {
-            /* Who is gone does not come back under the same handle: its memory and queues are lost. */
+            /* A device that is gone never comes back under the same handle: its memory and queues are lost. */
             bool is_open = snapshot->places[d] == GPUHAL_NOWHERE && before->places[d] != GPUHAL_NOWHERE;
             for (uint32_t e = 0; is_open && e < snapshot->identity.count; e++) {
                 gpuhal_entry *entry = &snapshot->entries[e];

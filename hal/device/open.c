@@ -1,9 +1,11 @@
-/* device/open.c: opening a device once, over a device of the library's own or the caller's.
+/* device/open.c: opens a device once, over a device of the library's own or an adopted one.
  *
- * Opening happens outside the device's lock, on a thread that is abandoned when the driver does not come back (core/job.h); over a device of
- * the caller's, on the caller's thread, whose current context may matter. A second caller waits on the condition, until its own deadline. The
- * device then counts as lost (hung), and is not opened again before that thread has come back; what it then brings it closes itself.
- * In the child of a fork an opening that was in progress in the parent never ends; a caller that finds one answers FORKED. */
+ * Opening happens without the device's lock, on a thread that is abandoned when the driver hangs (core/job.h); for an
+ * adopted device on the caller's thread, whose current context may matter. A second caller waits on the condition
+ * until its own deadline. The device then counts as lost (hung), and must not be opened again before that thread has
+ * returned; the thread closes what it opened itself.
+ * In the child of a fork an opening of the parent never ends: the call returns FORKED.
+ */
 #include "device/snapshot.h"
 
 #include "core/call.h"
@@ -18,14 +20,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rules checked the fact already; what is no power of two after all counts as 1. */
+/* The fact was checked already; a value that is not a power of two counts as 1. */
 static uint64_t alignment_mask(const gpuhal_facts *facts, gpuhal_key key)
 {
     uint64_t alignment = gpuhal_facts_u64(facts, key, 1);
     return alignment && (alignment & (alignment - 1)) == 0 ? alignment - 1 : 0;
 }
 
-/* Under the index of the listing stands a device that is another one by what names hardware. */
+/* Returns an error when the device at the index of the snapshot has another identity. */
 static gpuhal_status another_identity(const gpuhal_device *device, const gpuhal_listed_device *there)
 {
     static const struct {
@@ -44,14 +46,14 @@ static gpuhal_status another_identity(const gpuhal_device *device, const gpuhal_
     return gpuhal_error_set(GPUHAL_ERROR_NO_DEVICE, "%s: the driver lists another device in this process", device->id);
 }
 
-/* Most drivers keep the devices that they found when they were started, whatever a helper's driver finds now. */
+/* Most drivers keep the devices that they found when they were started, whatever a helper's driver finds later. */
 static gpuhal_status not_in_this_process(const gpuhal_device *device, const gpuhal_listed_devices *devices)
 {
     const gpuhal_listed_device *there = gpuhal_listed_devices_find(devices, device->listed->index);
     gpuhal_status status = there ? another_identity(device, there)
                                  : gpuhal_error_set(GPUHAL_ERROR_NO_DEVICE,
-                                                    "%s: the driver does not list it in this process: it has gone since it was listed, or "
-                                                    "came after the driver was started; then the program has to be restarted to use it",
+                                                    "%s: the driver does not list it in this process: it vanished after it was listed, or "
+                                                    "appeared after the driver was started; then restart the program to use it",
                                                     device->id);
     gpuhal_error_add_device(device->candidate->name, device->id);
     return status;
@@ -67,7 +69,7 @@ void gpuhal_device_hangs(gpuhal_device *device)
     }
 }
 
-/* A plugin that does not come back from starting or listing takes all its devices with it, until it does. */
+/* A plugin that hangs while starting or listing blocks all its devices until it returns. */
 static void backend_hangs(gpuhal_device *device)
 {
     for (uint32_t d = 0; d < gpuhal_device_count(device->gpu); d++) {
@@ -94,7 +96,7 @@ gpuhal_status gpuhal_device_start_backend(gpuhal_device *device, gpuhal_backend 
     }
     *out_listed = gpuhal_listed_find_same(gpuhal_backend_devices(*out_backend), device->listed);
     if (!*out_listed) {
-        /* It may have come since the driver was last asked. */
+        /* The device may have appeared since the driver listed its devices. */
         uint64_t since_ns = gpuhal_device_snapshot_now(device->gpu)->begun_ns;
         status = gpuhal_backend_refresh(*out_backend, since_ns, device->gpu->settings.helper_deadline_ns);
         if (status == GPUHAL_ERROR_TIMEOUT) {
@@ -108,7 +110,7 @@ gpuhal_status gpuhal_device_start_backend(gpuhal_device *device, gpuhal_backend 
     return *out_listed ? GPUHAL_OK : not_in_this_process(device, gpuhal_backend_devices(*out_backend));
 }
 
-/* An attempt that failed may have left the device lost; one that is gone stays so. */
+/* A failed opening may have left the device lost; a device that is gone stays so. */
 static void begin_anew(gpuhal_device *device)
 {
     uint32_t lost = atomic_load(&device->lost);
@@ -116,7 +118,7 @@ static void begin_anew(gpuhal_device *device)
     }
 }
 
-/* What the plugin reported though it opened the device: of the caller's object that is why it offers less. */
+/* Keeps the plugin's report of a successful opening: it says why an adopted device offers less. */
 static void keep_what_it_lacks(gpuhal_device *device)
 {
     gpuhal_error_detail detail;
@@ -141,10 +143,11 @@ typedef struct opening {
     const gpuhal_plugin *plugin; /* lives as long as the process, as its backend does */
     gpuhal_plugin_instance *instance;
     uint32_t index;
-    const gpuhal_native *adopt; /* the caller's, which does not leave before; NULL: nothing */
-    const void *subject;        /* of the calls, for the watchdog: the device; itself in a job, which has a deadline of its own */
+    const gpuhal_native *adopt; /* the caller's, which waits until it ends; NULL: none */
+    /* the watchdog's subject: the device; in a job the opening itself, which has a deadline of its own */
+    const void *subject;
     gpuhal_status status;
-    const char *failed; /* what was tried */
+    const char *failed; /* the action that failed */
     gpuhal_plugin_device *handle;
     union {
         gpuhal_ops ops;
@@ -156,14 +159,14 @@ static void run_opening(gpuhal_job *job)
 {
     opening *own = (opening *)job;
     own->ops.size = sizeof own->ops;
-    own->failed = "asking what the device offers";
+    own->failed = "describing the device";
     gpuhal_call call = gpuhal_call_prompt(own->subject);
     own->status = own->plugin->describe(gpuhal_host_table(), own->instance, own->index, &own->ops);
     gpuhal_call_end(call);
     if (own->status) {
         return;
     }
-    own->failed = own->adopt ? "taking over the caller's device" : "opening the device";
+    own->failed = own->adopt ? "adopting the caller's device" : "opening the device";
     call = gpuhal_call_blocking(own->subject, 0);
     own->status =
         own->plugin->open(gpuhal_host_table(), own->instance, own->index, own->adopt, &own->handle, &own->ops);
@@ -193,7 +196,7 @@ static void free_opening(gpuhal_job *job)
     free(job);
 }
 
-/* Everything that opening sets, set by the one thread that opens; others see it after the state says so. */
+/* Sets all members of an open device; only the opening thread does. Other threads read them after `state` changed. */
 static void take_opening(gpuhal_device *device, const opening *own, const gpuhal_facts *facts)
 {
     memcpy(device->ops_space, own->ops_space, sizeof device->ops_space);
@@ -205,7 +208,7 @@ static void take_opening(gpuhal_device *device, const opening *own, const gpuhal
     device->allocation_max_bytes = gpuhal_facts_u64(facts, GPUHAL_FACT_ALLOCATION_MAX_BYTES, UINT64_MAX);
 }
 
-/* An opening over the caller's device has no deadline: its thread is the caller's. */
+/* Opening an adopted device has no deadline: it runs on the caller's thread. */
 static gpuhal_status run_in_time(gpuhal_device *device, opening *own)
 {
     if (own->adopt) {
@@ -235,7 +238,7 @@ static gpuhal_status run_in_time(gpuhal_device *device, opening *own)
     return GPUHAL_OK;
 }
 
-/* Whether an earlier opening has not come back yet. */
+/* Returns whether an earlier opening has not returned yet. */
 static bool is_still_opening(gpuhal_device *device)
 {
     if (device->abandoned && atomic_load(&device->abandoned->ended)) {
@@ -284,8 +287,8 @@ static uint64_t sum(uint64_t a, uint64_t b)
     return a < UINT64_MAX - b ? a + b : UINT64_MAX;
 }
 
-/* The right to open the device: *out_state says CLOSED to the one thread that shall, OPENING to one that must not wait for it any longer. A
- * start, another listing and an opening that end in time take no longer than this. */
+/* Claims the right to open the device: *out_state is CLOSED for the one thread that must open it, OPENING for one
+ * whose wait is over. A start, another list and an opening that keep their deadlines take no longer. */
 static void claim_opening(gpuhal_device *device, uint32_t generation, int *out_state, bool *out_by_itself)
 {
     const gpuhal_settings *settings = &device->gpu->settings;
@@ -306,11 +309,11 @@ static void claim_opening(gpuhal_device *device, uint32_t generation, int *out_s
     *out_by_itself = by_itself;
 }
 
-/* Another thread is opening it, in a way that cannot be waited for. */
+/* Another thread is opening the device and cannot be waited for. */
 static gpuhal_status stuck_opening(gpuhal_device *device, uint32_t generation, bool by_itself)
 {
     if (by_itself) {
-        return gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s is just being opened by this very thread", device->id);
+        return gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s is being opened by this thread already", device->id);
     }
     if (device->opening_generation == generation) {
         gpuhal_device_hangs(device);
@@ -322,7 +325,7 @@ static gpuhal_status stuck_opening(gpuhal_device *device, uint32_t generation, b
     return GPUHAL_ERROR_FORKED;
 }
 
-/* *out_opened: this very call opened it. */
+/* *out_opened: this call opened it. */
 static gpuhal_status open_once(gpuhal_device *device, const gpuhal_native *adopt, bool *out_opened)
 {
     int state = GPUHAL_DEVICE_CLOSED;
@@ -365,16 +368,16 @@ gpuhal_status gpuhal_device_open(gpuhal_device *device)
     return open_once(device, NULL, &opened);
 }
 
-/* The fact lists what open and wrap_memory take; only the plugin can tell the two apart, and looks at the objects anyway. */
+/* One fact lists what open and wrap_memory accept; the plugin checks the objects. */
 gpuhal_status gpuhal_device_takes(const gpuhal_device *device, const gpuhal_native *native)
 {
     uint64_t kinds = gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_ADOPT_KINDS, 0);
     gpuhal_status status = GPUHAL_OK;
     if (kinds == 0) {
-        status = gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s takes over no objects of the caller's", device->id);
+        status = gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s cannot adopt objects of the caller", device->id);
     } else if (native->type >= 64 || !(kinds >> native->type & 1)) {
         status =
-            gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s takes no native object of type %s", device->id,
+            gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s does not accept native objects of type %s", device->id,
                              gpuhal_native_type_name(native->type));
     }
     if (status) {

@@ -1,4 +1,5 @@
-/* device/physical.c: pieces of hardware, and the preferred face of each: the answers of gpuhal/physical.h, as of the newest listing. */
+/* device/physical.c: physical devices and the preferred interface of each, as of the newest snapshot: the functions of
+ * gpuhal/physical.h. */
 #include "device/snapshot.h"
 
 #include "core/error.h"
@@ -34,7 +35,7 @@ static bool states_text(const gpuhal_device *device, gpuhal_key key, const char 
     return stated && strcmp(stated, text) == 0;
 }
 
-/* What a program on the processor states as its address is that of a card which it draws for. */
+/* The address that an emulating device states is that of a card that it draws for. */
 bool gpuhal_device_at_pci(const gpuhal_device_snapshot *snapshot, const gpuhal_device *device, const char *address)
 {
     const gpuhal_identity *identity = &snapshot->identity;
@@ -52,7 +53,7 @@ bool gpuhal_device_at_pci(const gpuhal_device_snapshot *snapshot, const gpuhal_d
     return false;
 }
 
-/* A UUID that several devices state, or a program on the processor, names none of them but by itself. */
+/* A UUID that several devices state, or an emulating device, identifies only that interface. */
 bool gpuhal_device_has_uuid(const gpuhal_device_snapshot *snapshot, const gpuhal_device *device, const char *uuid)
 {
     const gpuhal_identity *identity = &snapshot->identity;
@@ -70,13 +71,13 @@ bool gpuhal_device_has_uuid(const gpuhal_device_snapshot *snapshot, const gpuhal
     return false;
 }
 
-/* `cpu` comes last in the order of backends and is yet the face to use: a software device never outranks it. */
+/* `cpu` comes last in the order of backends but is the interface to use: a software device never outranks it. */
 static bool outranks(const gpuhal_entry *later, const gpuhal_entry *earlier)
 {
     return strcmp(later->candidate->name, "cpu") == 0 && strcmp(earlier->candidate->name, "cpu") != 0;
 }
 
-/* Among the earlier faces of a part exactly one is preferred; the next face takes its place or stands back. */
+/* Among the earlier interfaces of a partition exactly one is preferred; the next one replaces it or does not. */
 static void mark_preferred(gpuhal_device_snapshot *snapshot)
 {
     const gpuhal_interface *interfaces = snapshot->identity.interfaces;
@@ -116,7 +117,7 @@ gpuhal_status gpuhal_device_snapshot_prefer(gpuhal_device_snapshot *snapshot)
             snapshot->physicals[snapshot->physical_count++] = identity->interfaces[i].physical;
         }
     }
-    status = status ? status : gpuhal_identity_tell(identity, visible, &snapshot->evidence);
+    status = status ? status : gpuhal_identity_explain(identity, visible, &snapshot->evidence);
     free(visible);
     return status;
 }
@@ -126,7 +127,7 @@ uint32_t gpuhal_physical_count(const gpuhal *gpu)
     return gpu ? gpuhal_device_snapshot_now(gpu)->physical_count : 0;
 }
 
-/* The `index`-th visible face of a piece; NULL past the last. */
+/* Returns the `index`-th visible interface; NULL past the last. */
 static gpuhal_device *nth_interface(const gpuhal_device_snapshot *snapshot, uint32_t physical, uint32_t index)
 {
     for (uint32_t i = 0; i < snapshot->identity.count; i++) {
@@ -137,7 +138,7 @@ static gpuhal_device *nth_interface(const gpuhal_device_snapshot *snapshot, uint
     return NULL;
 }
 
-/* The `index`-th item about a piece; NULL past the last. */
+/* Returns the `index`-th item of evidence; NULL past the last. */
 static const gpuhal_evidence *nth_evidence(const gpuhal_device_snapshot *snapshot, uint32_t physical, uint32_t index)
 {
     const gpuhal_identity_evidence_list *list = &snapshot->evidence;
@@ -149,7 +150,8 @@ static const gpuhal_evidence *nth_evidence(const gpuhal_device_snapshot *snapsho
     return NULL;
 }
 
-/* The first that a face of the whole states. What a program on the processor states is not the processor's. */
+/* Returns the first value that an interface of the whole device states. Values of emulating devices are not the
+ * processor's. */
 static const char *first_value(const gpuhal_device_snapshot *snapshot, uint32_t physical, gpuhal_identity_level level)
 {
     const gpuhal_identity *identity = &snapshot->identity;
@@ -171,7 +173,7 @@ const char *gpuhal_device_hardware_address(const gpuhal_device *device)
     return *address ? address : NULL;
 }
 
-/* Places are counted through without gaps; numbers are those of the registry. */
+/* Positions have no gaps; numbers are those of the registry. */
 static gpuhal_status past_the_last(const gpuhal_device_snapshot *snapshot, uint32_t index)
 {
     return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "there are %u physical devices, none has the place %u", snapshot->physical_count,

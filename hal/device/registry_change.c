@@ -1,5 +1,5 @@
-/* device/registry_change.c: forgetting, exporting and importing what is remembered. Each call opens the registry for itself, as a process
- * of its own would: open gpuhal objects see the change once they look at the file again. */
+/* device/registry_change.c: forgets, exports and imports records. Each call opens the registry for itself, like
+ * another process: open gpuhal objects see the change when they read the file again. */
 #include "device/registry_view.h"
 
 #include "core/error.h"
@@ -18,7 +18,7 @@ typedef struct opened {
     gpuhal_registry *registry;
 } opened;
 
-/* To be finished in any case. */
+/* The result must be finished in any case. */
 static gpuhal_status open_registry(const gpuhal_config *config, opened *out_opened)
 {
     *out_opened = (opened){0};
@@ -41,7 +41,7 @@ static void finish(opened *own)
     gpuhal_settings_finish(&own->settings);
 }
 
-static bool is_remembered(gpuhal_registry *registry, const char *name)
+static bool has_record(gpuhal_registry *registry, const char *name)
 {
     size_t count;
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
@@ -60,8 +60,8 @@ gpuhal_status gpuhal_registry_forget(const gpuhal_config *config, const char *pl
     gpuhal_changes changes = {.now = gpuhal_os_wall_clock(), .replace = plugin ? NULL : &nothing, .forget_plugin = plugin};
     opened own;
     gpuhal_status status = open_registry(config, &own);
-    if (!status && plugin && !is_remembered(own.registry, plugin)) {
-        status = gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "no plugin of the name \"%s\" is remembered", plugin);
+    if (!status && plugin && !has_record(own.registry, plugin)) {
+        status = gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "there is no record of a plugin \"%s\"", plugin);
     }
     status = status ? status : gpuhal_registry_update(own.registry, &changes);
     finish(&own);
@@ -70,7 +70,7 @@ gpuhal_status gpuhal_registry_forget(const gpuhal_config *config, const char *pl
 
 /* ---- files */
 
-/* The directory that the file lies in; malloc'ed. */
+/* Returns the directory of the file, malloc'ed. */
 static char *directory_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -95,14 +95,14 @@ gpuhal_status gpuhal_registry_export(const gpuhal_registry_view *view, const cha
     return error ? gpuhal_error_set(GPUHAL_ERROR_FILE, "%s cannot be written: %s", path, strerror(error)) : GPUHAL_OK;
 }
 
-/* What is wrong with an export; NULL for nothing. */
+/* Returns what is wrong with an export; NULL for nothing. */
 static const char *what_is_wrong(const gpuhal_serial_report *report)
 {
     if (report->newer) {
         return "a newer version of the library wrote it";
     }
     if (report->headless) {
-        return "it is no export of a registry, or its beginning is damaged";
+        return "it is not an export of a registry, or its beginning is damaged";
     }
     return gpuhal_serial_is_damaged(report) ? "it is damaged" : NULL;
 }
@@ -122,7 +122,7 @@ static gpuhal_status read_export(const char *path, gpuhal_database *out_content)
         return gpuhal_error_host_memory();
     }
     const char *wrong = error == EFBIG    ? "it is larger than any registry"
-                        : error == EINVAL ? "it is no regular file"
+                        : error == EINVAL ? "it is not a regular file"
                         : error           ? strerror(error)
                                           : what_is_wrong(&report);
     return wrong ? gpuhal_error_set(GPUHAL_ERROR_FILE, "%s cannot be imported: %s", path, wrong) : GPUHAL_OK;

@@ -1,11 +1,11 @@
-/* device/registry_records.c: handing out what a view holds, record by record. */
+/* device/registry_records.c: hands out the records of a view. */
 #include "device/registry_view.h"
 
 #include "core/error.h"
 
 #include <string.h>
 
-/* Record number `index` of a kind in *out_record. `size` is the caller's member, which comes first in all structures; NULL for none. */
+/* Finds record number `index` of a kind. `size` is the caller's member, the first in all structures; NULL for none. */
 static gpuhal_status find(const char *call, const gpuhal_registry_view *view, gpuhal_record_kind kind, uint32_t index, const uint32_t *size,
                           const void **out_record)
 {
@@ -20,7 +20,7 @@ static gpuhal_status find(const char *call, const gpuhal_registry_view *view, gp
     return GPUHAL_OK;
 }
 
-/* Of a structure as this library knows it, as much as the caller's has. */
+/* Copies as much of the structure as the caller's version has. */
 static void hand_out(void *to, const void *from, uint32_t bytes)
 {
     uint32_t size = *(const uint32_t *)to;
@@ -133,7 +133,7 @@ gpuhal_status gpuhal_registry_link(const gpuhal_registry_view *view, uint32_t in
     return status;
 }
 
-/* A plugin that is not remembered any more is told by what stood for its file. */
+/* A plugin without a record is named by the identity of its file. */
 static const char *name_of(const gpuhal_database *database, const char *identity)
 {
     size_t count;
@@ -233,5 +233,5 @@ gpuhal_status gpuhal_registry_device(const gpuhal_device *device, uint32_t *out_
     if (out_physical) {
         *out_physical = device->physical_number;
     }
-    return device->interface_number ? GPUHAL_OK : gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s is not remembered", device->id);
+    return device->interface_number ? GPUHAL_OK : gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s has no record", device->id);
 }

@@ -1,5 +1,5 @@
-/* device/registry_stale.c: why a remembered verdict does not hold any more, in words. The lines of a key say what they are about in their
- * first word: registry/key.h. */
+/* device/registry_stale.c: describes why a cached result is stale. The first word of a line of the key says what it is
+ * about: registry/key.h. */
 #include "device/registry_view.h"
 
 #include "core/error.h"
@@ -15,7 +15,7 @@ static bool begins(const char *line, const char *word)
     return strncmp(line, word, strlen(word)) == 0;
 }
 
-/* Behind the word and the state stands the path. */
+/* The path follows the word and the state. */
 static const char *path_in(const char *line)
 {
     const char *path = strchr(line, '/');
@@ -28,18 +28,18 @@ static bool is_there(const char *path)
     return gpuhal_os_file_state(path, &state) == 0;
 }
 
-static void tell_file(const char *line, char *to, size_t bytes)
+static void describe_file(const char *line, char *to, size_t bytes)
 {
     const char *path = path_in(line);
     bool was = strstr(line, "absent /") == NULL, is = is_there(path);
     if (begins(line, "folder ") && is) {
-        snprintf(to, bytes, "what lies in %s has changed", path);
+        snprintf(to, bytes, "the contents of %s have changed", path);
     } else {
-        snprintf(to, bytes, "%s %s", path, was && is ? "has changed" : is ? "is there now" : "is not there any more");
+        snprintf(to, bytes, "%s %s", path, was && is ? "has changed" : is ? "exists now" : "does not exist any more");
     }
 }
 
-static void tell_variable(const char *line, char *to, size_t bytes)
+static void describe_variable(const char *line, char *to, size_t bytes)
 {
     const char *name = line + strlen("variable ");
     size_t length = strcspn(name, "=");
@@ -49,40 +49,40 @@ static void tell_variable(const char *line, char *to, size_t bytes)
     snprintf(to, bytes, "%s %s", copy, was && is ? "has another value" : is ? "is set now" : "is not set any more");
 }
 
-/* `line` is one that is not true any more, or one that is true and was not. */
-static void tell(const char *line, char *to, size_t bytes)
+/* `line` is one that is not current any more, or a current one that was missing. */
+static void describe(const char *line, char *to, size_t bytes)
 {
     static const struct {
         const char *word, *sentence;
     } of_machine[] = {
-        {"boot ", "the machine was started again"},
+        {"boot ", "the machine was rebooted"},
         {"kernel ", "another kernel is running"},
         {"nvidia ", "the NVIDIA kernel driver is another one"},
-        {"library ", "another version of the library judged it"},
+        {"library ", "another version of the library probed it"},
         {"processors ", "this program may use another number of processors"},
         {"memory ", "this program may use another amount of memory"},
-        {"instances ", "a GPU is divided in another way"},
+        {"instances ", "a GPU is partitioned in another way"},
         {"mounts ", "this program sees other mounts, such as those of another container"},
     };
     if (begins(line, "file ") || begins(line, "folder ")) {
-        tell_file(line, to, bytes);
+        describe_file(line, to, bytes);
         return;
     }
     if (begins(line, "settings ")) {
-        snprintf(to, bytes, "it was judged with other settings: programs that ignore the environment do not look at the same");
+        snprintf(to, bytes, "it was probed with other settings: programs that ignore the environment have another key");
         return;
     }
     if (begins(line, "variable ")) {
-        tell_variable(line, to, bytes);
+        describe_variable(line, to, bytes);
         return;
     }
     if (begins(line, "node ")) {
-        snprintf(to, bytes, "the device node %s is not as it was", path_in(line));
+        snprintf(to, bytes, "the device node %s has changed", path_in(line));
         return;
     }
     if (begins(line, "driver ")) {
         const char *name = line + strlen("driver ");
-        snprintf(to, bytes, "the kernel driver %.*s, or what it drives, has changed", (int)strcspn(name, " "), name);
+        snprintf(to, bytes, "the kernel driver %.*s, or the list of its devices, has changed", (int)strcspn(name, " "), name);
         return;
     }
     for (size_t i = 0; i < sizeof of_machine / sizeof *of_machine; i++) {
@@ -91,7 +91,7 @@ static void tell(const char *line, char *to, size_t bytes)
             return;
         }
     }
-    snprintf(to, bytes, "the machine is not as it was");
+    snprintf(to, bytes, "the machine has changed");
 }
 
 gpuhal_status gpuhal_registry_plugin_stale(const gpuhal_registry_view *view, uint32_t index, char *out_why, uint32_t why_bytes)
@@ -111,7 +111,7 @@ gpuhal_status gpuhal_registry_plugin_stale(const gpuhal_registry_view *view, uin
     bool holds = gpuhal_key_is_current(&plugins[index].key, &machine, &line);
     gpuhal_status status = machine.failed || (!holds && !line) ? gpuhal_error_host_memory() : GPUHAL_OK;
     if (!status && !holds) {
-        tell(line, out_why, why_bytes);
+        describe(line, out_why, why_bytes);
     }
     free(line);
     gpuhal_texts_finish(&machine);

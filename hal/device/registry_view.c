@@ -1,5 +1,5 @@
-/* device/registry_view.c: making views of what is remembered. A view is content that nobody changes: a snapshot of
- * a gpuhal object's, or what was read from the disk. */
+/* device/registry_view.c: makes views of the registry. A view is a database that never changes: a snapshot of a gpuhal
+ * object's registry, or what was read from the disk. */
 #include "device/registry_view.h"
 
 #include "core/error.h"
@@ -24,7 +24,7 @@ void gpuhal_registry_view_release(gpuhal_registry_view *view)
     free(view);
 }
 
-/* The lines of each plugin as one text. */
+/* Joins the lines of each plugin to one text. */
 static bool join_outputs(gpuhal_registry_view *view)
 {
     size_t count;
@@ -42,7 +42,7 @@ static bool join_outputs(gpuhal_registry_view *view)
     return good;
 }
 
-/* Takes the snapshot over; NULL: the view gets content of its own. */
+/* Takes over the snapshot; NULL: the view gets a database of its own. */
 static gpuhal_registry_view *view_create(gpuhal_snapshot *snapshot, const char *directory)
 {
     gpuhal_registry_view *view = calloc(1, sizeof *view);
@@ -62,7 +62,7 @@ static gpuhal_registry_view *view_create(gpuhal_snapshot *snapshot, const char *
     return view;
 }
 
-/* Hands the view out once it is whole. */
+/* Returns the view once it is complete. */
 static gpuhal_status finish(gpuhal_registry_view *view, gpuhal_status status, gpuhal_registry_view **out_view)
 {
     if (!status && (!view || !join_outputs(view))) {
@@ -102,7 +102,7 @@ static gpuhal_status read_into(gpuhal_registry_view *view)
     if (reading.damaged) {
         view->damage = reading.report.headless ? "the record is damaged: nothing of it can be used, and the next program that "
                                                  "lists devices begins a new one"
-                                               : "the record is damaged: what is whole of it is used, the rest is gone";
+                                               : "the record is damaged: its undamaged records are used, the others are lost";
     }
     return GPUHAL_OK;
 }

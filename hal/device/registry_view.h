@@ -1,4 +1,4 @@
-/* device/registry_view.h: what stands behind a gpuhal_registry_view, for the files that answer gpuhal/registry.h. */
+/* device/registry_view.h: the members of a gpuhal_registry_view, for the files that implement gpuhal/registry.h. */
 #ifndef GPUHAL_DEVICE_REGISTRY_VIEW_H
 #define GPUHAL_DEVICE_REGISTRY_VIEW_H
 
@@ -7,7 +7,7 @@
 #include <gpuhal/registry.h>
 
 struct gpuhal_registry_view {
-    gpuhal_snapshot *snapshot;     /* NULL: `own` is what was read */
+    gpuhal_snapshot *snapshot;     /* NULL: `own` was read */
     gpuhal_database own;
     const gpuhal_database *database; /* of either */
     char *place;
@@ -16,7 +16,7 @@ struct gpuhal_registry_view {
     size_t output_count;
 };
 
-/* No text that is handed out is NULL. */
+/* Texts for callers are never NULL. */
 static inline const char *gpuhal_view_text(const char *text)
 {
     return text ? text : "";

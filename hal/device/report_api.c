@@ -1,4 +1,5 @@
-/* device/report_api.c: why each plugin is used or not, as of the newest listing, and which environment variables count. */
+/* device/report_api.c: why each plugin is used or not, as of the newest snapshot, and the environment variables that
+ * count. */
 #include "device/snapshot.h"
 
 #include "core/error.h"
@@ -15,11 +16,11 @@ static const char *or_empty(const char *text)
     return text ? text : "";
 }
 
-/* Without memory for its reason a failure has one all the same. */
+/* A failure has a reason even without memory for it. */
 static const char *reason_of(const gpuhal_candidate *candidate)
 {
     bool silent = !candidate->reason && candidate->state != GPUHAL_PLUGIN_OK;
-    return silent ? "the host has no memory left" : or_empty(candidate->reason);
+    return silent ? "out of host memory" : or_empty(candidate->reason);
 }
 
 gpuhal_status gpuhal_plugin_report_get(const gpuhal *gpu, uint32_t index, gpuhal_plugin_report *out_report)
@@ -60,7 +61,7 @@ gpuhal_status gpuhal_plugin_report_get(const gpuhal *gpu, uint32_t index, gpuhal
 const char *gpuhal_note_at(const gpuhal *gpu, uint32_t index)
 {
     const gpuhal_candidates *candidates = gpu ? &gpuhal_device_snapshot_now(gpu)->candidates : NULL;
-    return candidates && index < candidates->remark_count ? candidates->remarks[index] : NULL;
+    return candidates && index < candidates->note_count ? candidates->notes[index] : NULL;
 }
 
 gpuhal_status gpuhal_environment_at(const gpuhal *gpu, uint32_t index, gpuhal_environment_entry *out_entry)

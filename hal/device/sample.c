@@ -1,4 +1,4 @@
-/* device/sample.c: values that change, read from a device that need not be open. */
+/* device/sample.c: samples changing values of a device, which need not be open. */
 #include "device/device.h"
 
 #include "core/error.h"
@@ -9,7 +9,7 @@
 
 #define FIRST_VALUE ((gpuhal_key)GPUHAL_VALUE_MEMORY_FREE_BYTES)
 
-/* What the library answers by itself: a value that it counts, and facts, which are not values. */
+/* Returns whether the library itself has the answer: a value that it counts, or a fact, which is not a value. */
 static bool is_ours(gpuhal_key key)
 {
     return key == GPUHAL_VALUE_MEMORY_HELD_BYTES || key < FIRST_VALUE;
@@ -22,7 +22,7 @@ static void answer(gpuhal_device *device, gpuhal_value *value)
         value->u64 = atomic_load(&device->allocated_bytes);
     } else {
         value->missing = GPUHAL_MISSING_NOT_SUPPORTED;
-        snprintf(value->why, sizeof value->why, "it is a fact, not a value: ask gpuhal_device_u64()");
+        snprintf(value->why, sizeof value->why, "it is a fact, not a value: use gpuhal_device_u64()");
     }
 }
 
@@ -86,7 +86,7 @@ static gpuhal_status sample_by_plugin(gpuhal_device *device, gpuhal_value *value
 {
     gpuhal_backend *backend = NULL;
     const gpuhal_listed_device *listed = NULL;
-    gpuhal_status status = gpuhal_device_check(device); /* a lost device's driver is not asked */
+    gpuhal_status status = gpuhal_device_check(device); /* the driver of a lost device is not called */
     status = status ? status : gpuhal_device_start_backend(device, &backend, &listed);
     if (status) {
         return status;
@@ -97,7 +97,7 @@ static gpuhal_status sample_by_plugin(gpuhal_device *device, gpuhal_value *value
     for (uint32_t i = 0; i < count; i++) {
         if (!is_ours(values[i].key)) {
             values[i] = (gpuhal_value){.key = values[i].key, .missing = GPUHAL_MISSING_NOT_SUPPORTED};
-            snprintf(values[i].why, sizeof values[i].why, "the backend samples nothing");
+            snprintf(values[i].why, sizeof values[i].why, "the backend offers no samples");
         }
     }
     return GPUHAL_OK;

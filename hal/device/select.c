@@ -1,7 +1,6 @@
-/* device/select.c: what selectors match, and the choice of a device with its reason; selector.c reads them. A selector
- * names what it names and nothing else: it falls back to the CPU only for a caller who allows that. `auto`, `gpu`,
- * `pci=` and `uuid=` name hardware and get its preferred face; the others, and the UUID of a software device, name faces.
- */
+/* device/select.c: matches selectors, and chooses a device with a reason; selector.c parses them. A selector never
+ * falls back to the CPU unless the caller allows that. `auto`, `gpu`, `pci=` and `uuid=` name physical devices and
+ * select the preferred interface; the others, and the UUID of a software device, name interfaces. */
 #include "device/snapshot.h"
 
 #include "core/error.h"
@@ -10,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NAMED = 8 }; /* so many devices in a sentence */
+enum { NAMED = 8 }; /* largest number of devices in a sentence */
 
 static _Thread_local char reason[1024]; /* of this thread's last gpuhal_select() */
 
@@ -24,7 +23,7 @@ static gpuhal_device_type type_of(const gpuhal_device *device)
     return (gpuhal_device_type)gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_TYPE, 0);
 }
 
-/* For the selector `gpu`: a program that plays a GPU is none. */
+/* For the selector `gpu`: a software device does not count. */
 static bool is_gpu(const gpuhal_device *device)
 {
     return !is_software(device) && (type_of(device) == GPUHAL_DEVICE_GPU || type_of(device) == GPUHAL_DEVICE_INTEGRATED_GPU);
@@ -93,7 +92,7 @@ static int rank(const gpuhal_device *device)
     }
 }
 
-/* `auto` and `gpu`, which choose by themselves. */
+/* `auto` and `gpu`, which do not name a device. */
 static bool is_general(const gpuhal_selector *selector)
 {
     return selector->form == GPUHAL_SELECT_AUTO || selector->form == GPUHAL_SELECT_GPU;
@@ -104,17 +103,17 @@ static bool is_cpu_backend(const gpuhal_device *device)
     return strcmp(device->candidate->name, "cpu") == 0;
 }
 
-/* A program on the processor passes for a GPU in its API; the processor itself is faster and does not pretend. */
-static bool is_passed_over(const gpuhal_device *device)
+/* A software device runs on the processor and poses as a GPU in its API; `cpu` is faster. */
+static bool is_ignored(const gpuhal_device *device)
 {
     return !is_cpu_backend(device) && (is_software(device) || type_of(device) == GPUHAL_DEVICE_CPU);
 }
 
-/* Whether the selector names the hardware behind the match, so that any face of it will do. A program on the processor has none
- * of its own: its UUID names the program. */
+/* Returns whether the selector names the physical device behind the match, so that any of its interfaces will do. The
+ * UUID of a software device names only that device. */
 static bool names_hardware(const gpuhal_selector *selector, const gpuhal_device *match)
 {
-    return (selector->form == GPUHAL_SELECT_PCI || selector->form == GPUHAL_SELECT_UUID) && !is_passed_over(match);
+    return (selector->form == GPUHAL_SELECT_PCI || selector->form == GPUHAL_SELECT_UUID) && !is_ignored(match);
 }
 
 static bool same_partition(const gpuhal_device_snapshot *snapshot, const gpuhal_device *a, const gpuhal_device *b)
@@ -122,22 +121,22 @@ static bool same_partition(const gpuhal_device_snapshot *snapshot, const gpuhal_
     return gpuhal_device_snapshot_interface(snapshot, a)->partition == gpuhal_device_snapshot_interface(snapshot, b)->partition;
 }
 
-/* The visible device of an entry that can still be used, as far as is known; NULL for another. What is gone has no entry. */
+/* Returns the visible, usable device of an entry; NULL for another. A device that is gone has no entry. */
 static gpuhal_device *usable(const gpuhal_device_snapshot *snapshot, uint32_t entry)
 {
     gpuhal_device *device = snapshot->entries[entry].device;
     return device && atomic_load(&device->lost) == GPUHAL_NOT_LOST ? device : NULL;
 }
 
-/* The best match: the first backend in order that has one, in it the highest rank, then the lowest index. Of what names hardware
- * the preferred face. */
+/* Returns the best match: of the first backend in order that has one the highest rank, then the lowest index; for a
+ * physical device its preferred interface. */
 static gpuhal_device *best_match(const gpuhal_device_snapshot *snapshot, const gpuhal_selector *selector)
 {
     bool general = is_general(selector);
     gpuhal_device *best = NULL;
     for (uint32_t i = 0; i < snapshot->identity.count; i++) {
         gpuhal_device *device = usable(snapshot, i);
-        if (!device || (general && (!snapshot->entries[i].preferred || is_passed_over(device))) ||
+        if (!device || (general && (!snapshot->entries[i].preferred || is_ignored(device))) ||
             !gpuhal_selector_matches(selector, snapshot, device)) {
             continue;
         }
@@ -155,7 +154,7 @@ static gpuhal_device *best_match(const gpuhal_device_snapshot *snapshot, const g
     return best;
 }
 
-/* Adds to the reason; what does not fit is cut. */
+/* Adds to the reason; longer text is cut. */
 __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
 {
     size_t at = strlen(reason);
@@ -165,11 +164,12 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
     va_end(arguments);
 }
 
-/* Other devices that a reader may have expected: software where `software` is set, else other faces of what was chosen. */
+/* Other devices that a reader may have expected: software devices where `software` is set, else other interfaces of
+ * the selected one. */
 static bool is_alternative(const gpuhal_device_snapshot *snapshot, uint32_t entry, const gpuhal_device *chosen, bool software)
 {
     const gpuhal_device *device = usable(snapshot, entry);
-    return device && device != chosen && (software ? is_passed_over(device) : same_partition(snapshot, device, chosen));
+    return device && device != chosen && (software ? is_ignored(device) : same_partition(snapshot, device, chosen));
 }
 
 /* "opencl:0", "opencl:0 and vulkan:0", "opencl:0, opencl:1, vulkan:0 and 2 more". */
@@ -196,51 +196,54 @@ static uint32_t count_alternatives(const gpuhal_device_snapshot *snapshot, const
     return count;
 }
 
-/* A reader who knows the card under another name wants to see that it was not overlooked. */
-static void say_faces(const gpuhal_device_snapshot *snapshot, const gpuhal_device *chosen)
+/* A reader may know the card by another id. */
+static void say_interfaces(const gpuhal_device_snapshot *snapshot, const gpuhal_device *chosen)
 {
     uint32_t interfaces = count_alternatives(snapshot, chosen, false);
     if (interfaces) {
-        say("; passed over ");
+        say("; also reachable through ");
         say_ids(snapshot, chosen, false, interfaces);
-        say(": %s of the same device, later in that order", interfaces > 1 ? "other faces" : "another face");
     }
 }
 
-/* Tells what decided, and what a reader may have expected instead. */
+static const char *software_note(uint32_t count)
+{
+    return count > 1 ? "software drivers on the CPU; select them by name" : "software driver on the CPU; select it by name";
+}
+
+/* Describes what decided, and why other candidates were not selected. */
 static void describe_reason(const gpuhal_device_snapshot *snapshot, const gpuhal_selector *selector, const char *text, const gpuhal_device *best,
                         bool fell_back)
 {
     uint32_t passed = count_alternatives(snapshot, best, true);
     *reason = 0;
     if (fell_back) {
-        say("nothing matches \"%s\", and the caller allows the CPU", text);
+        say("no device matches \"%s\"; using the CPU, as the caller allows", text);
         return;
     }
     if (names_hardware(selector, best)) {
-        say("the selector \"%s\" names its hardware, and %s is the first backend in order that offers it", text,
-            best->candidate->name);
-        say_faces(snapshot, best);
+        say("\"%s\" names the physical device, whose preferred API is %s", text, best->candidate->name);
+        say_interfaces(snapshot, best);
         return;
     }
     if (!is_general(selector)) {
-        say("the selector \"%s\" names it", text);
+        say("\"%s\" names it", text);
         return;
     }
     if (is_cpu_backend(best)) {
-        say("no GPU is usable, so the processor itself");
+        say("no usable GPU; using the CPU");
     } else {
-        say("the best device of %s, the first backend in order that offers one", best->candidate->name);
-        say_faces(snapshot, best);
+        say("first %s of the preferred API (%s)", is_gpu(best) ? "GPU" : "device", best->candidate->name);
+        say_interfaces(snapshot, best);
     }
     if (passed) {
-        say("; passed over ");
+        say("; ignored: ");
         say_ids(snapshot, best, true, passed);
-        say(": %s on the processor, only used when named", passed > 1 ? "software devices" : "a software device");
+        say(" (%s)", software_note(passed));
     }
 }
 
-/* A device that would match, were it not lost or gone; NULL for none. */
+/* Returns a device that would match, but is lost or gone; NULL for none. */
 static const gpuhal_device *lost_match(const gpuhal_device_snapshot *snapshot, const gpuhal_selector *selector)
 {
     for (uint32_t d = 0; d < snapshot->device_count; d++) {
@@ -255,7 +258,7 @@ static const gpuhal_device *lost_match(const gpuhal_device_snapshot *snapshot, c
     return NULL;
 }
 
-/* A selector that names a backend: why that has no device. */
+/* Says why a backend that was named has no device. */
 static void say_why_not(const gpuhal_device_snapshot *snapshot, const gpuhal_selector *selector, gpuhal_text *to)
 {
     const gpuhal_candidates *candidates = &snapshot->candidates;
@@ -280,7 +283,7 @@ static void say_why_not(const gpuhal_device_snapshot *snapshot, const gpuhal_sel
     }
 }
 
-/* Enough of them to choose from. Where there is none at all, the search has said why. */
+/* Lists devices to choose from. Where there is none at all, the search has given the reason. */
 static void say_what_there_is(const gpuhal_device_snapshot *snapshot, gpuhal_text *to)
 {
     uint32_t count = 0;
@@ -294,28 +297,28 @@ static void say_what_there_is(const gpuhal_device_snapshot *snapshot, gpuhal_tex
         gpuhal_text_printf(to, " and %u more", count - NAMED);
     }
     const gpuhal_candidates *candidates = &snapshot->candidates;
-    if (candidates->count == 0 && candidates->remark_count > 0) {
-        gpuhal_text_printf(to, "; %s", candidates->remarks[candidates->remark_count - 1]);
+    if (candidates->count == 0 && candidates->note_count > 0) {
+        gpuhal_text_printf(to, "; %s", candidates->notes[candidates->note_count - 1]);
     } else if (count == 0) {
         gpuhal_text_printf(to, "; no plugin lists a device");
     }
 }
 
-/* @return whether there are software devices, which one may have counted on */
-static bool say_passed_over(const gpuhal_device_snapshot *snapshot, gpuhal_text *to)
+/* @return whether there are software devices, which the caller may have expected */
+static bool say_ignored(const gpuhal_device_snapshot *snapshot, gpuhal_text *to)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < snapshot->identity.count; i++) {
         const gpuhal_device *device = snapshot->entries[i].device;
-        if (device && is_passed_over(device) && count++ < NAMED) {
-            gpuhal_text_printf(to, "%s%s", count == 1 ? "; " : ", ", device->id);
+        if (device && is_ignored(device) && count++ < NAMED) {
+            gpuhal_text_printf(to, "%s%s", count == 1 ? "; ignored: " : ", ", device->id);
         }
     }
     if (count > NAMED) {
         gpuhal_text_printf(to, " and %u more", count - NAMED);
     }
     if (count > 0) {
-        gpuhal_text_printf(to, " %s, only used when named", count == 1 ? "is a software device" : "are software devices");
+        gpuhal_text_printf(to, " (%s)", software_note(count));
     }
     return count > 0;
 }
@@ -331,18 +334,18 @@ static void say_hidden(const gpuhal_device_snapshot *snapshot, gpuhal_text *to)
     }
 }
 
-/* Names the device that one may have counted on: a lost one, or a software device. */
+/* Names the device that the caller may have expected: a lost one, or a software device. */
 gpuhal_status gpuhal_selector_unmatched(const gpuhal_device_snapshot *snapshot, const gpuhal_selector *selector, const char *text,
                                         const char *source)
 {
     const char *colon = *source ? ": " : "";
     const gpuhal_device *lost = lost_match(snapshot, selector);
     if (lost) {
-        return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s%sno device that can be used matches \"%s\"; %s %s", source, colon, text,
+        return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s%sno usable device matches \"%s\"; %s %s", source, colon, text,
                                 lost->id, snapshot->places[lost->position] == GPUHAL_NOWHERE ? "is not listed any more" : "was lost");
     }
     gpuhal_text more = {0};
-    if (!is_general(selector) || !say_passed_over(snapshot, &more)) {
+    if (!is_general(selector) || !say_ignored(snapshot, &more)) {
         say_why_not(snapshot, selector, &more);
         say_what_there_is(snapshot, &more);
     }

@@ -1,6 +1,5 @@
-/* device/selector.c: reading selectors: `auto`, `gpu`, a backend, an id, `pci=`, `uuid=`, `name=`. What is malformed is
- * named with the part that is, and with the whole grammar. select.c is about what a selector matches.
- */
+/* device/selector.c: parses selectors: `auto`, `gpu`, a backend, an id, `pci=`, `uuid=`, `name=`. An error names the
+ * malformed part and the whole grammar. select.c matches. */
 #include "core/error.h"
 #include "core/records.h"
 #include "device/device.h"
@@ -19,7 +18,7 @@ void gpuhal_selector_lower(char *text)
     }
 }
 
-/* Names the part that is malformed, and what a selector may be. */
+/* Names the malformed part, and the grammar. */
 static __attribute__((format(printf, 3, 4))) gpuhal_status refuse(const char *text, const char *source,
                                                                   const char *format, ...)
 {
@@ -43,7 +42,7 @@ static bool is_backend_name(const char *text, size_t length)
     return length > 0 && length < 32 && text[0] >= 'a' && text[0] <= 'z' && strspn(text, letters) >= length;
 }
 
-/* "pci=0000:c1:00.0", of which the key ends before the `=` at `equals`. */
+/* Parses "pci=0000:c1:00.0", whose key ends before the `=` at `equals`. */
 static gpuhal_status parse_key(const char *word, const char *source, const char *equals, gpuhal_selector *selector)
 {
     static const struct {
@@ -86,7 +85,7 @@ static bool is_word(const char *text, size_t length, const char *const words[])
     return *words != NULL;
 }
 
-/* "cuda" or "cuda:0"; `name` is the length of the backend's. */
+/* Parses "cuda" or "cuda:0"; `name` is the length of the backend's name. */
 static gpuhal_status parse_backend(const char *word, const char *source, size_t name, gpuhal_selector *selector)
 {
     static const char *const general[] = {"auto", "gpu", NULL}, *const keys[] = {"pci", "uuid", "name", NULL};
@@ -117,7 +116,7 @@ static gpuhal_status parse_backend(const char *word, const char *source, size_t 
     return GPUHAL_OK;
 }
 
-/* Blanks around it do not count, as in a list. */
+/* Blanks around it are ignored, as in a list. */
 gpuhal_status gpuhal_selector_parse(const char *text, const char *source, gpuhal_selector *out_selector)
 {
     char word[sizeof out_selector->text / 2]; /* each byte of a glob may take two there */

@@ -1,5 +1,6 @@
-/* device/snapshot.c: see listing.h. What plugins list becomes entries, entries find the devices that they are, and what is left on either
- * side has appeared or is gone. All of it is ready before anything is published, so that a failure changes nothing. */
+/* device/snapshot.c: see snapshot.h. Plugins' lists become entries, entries find their device objects, and what is
+ * left on either side has appeared or is gone. Everything is complete before it is published, so that a failure
+ * changes nothing. */
 #include "device/snapshot.h"
 
 #include "core/error.h"
@@ -28,8 +29,8 @@ void gpuhal_device_snapshot_free(gpuhal_device_snapshot *snapshot)
 
 /* ---- entries */
 
-/* What a plugin lists with a bad end, or not at all, says nothing of what it does not list: "timed out" is no "no device". */
-static bool is_told(const gpuhal_candidates *candidates, const char *backend)
+/* If a plugin failed or did not run, absence from its list does not mean that a device is gone. */
+static bool has_result(const gpuhal_candidates *candidates, const char *backend)
 {
     for (size_t i = 0; i < candidates->count; i++) {
         const gpuhal_candidate *candidate = &candidates->list[i];
@@ -63,7 +64,8 @@ static void add_entry(gpuhal_device_snapshot *snapshot, const gpuhal_candidate *
     iface->facts = &listed->facts;
 }
 
-/* Everything that the candidates list, then what backends listed before that told nothing this time, hidden or not. */
+/* Gathers everything that the candidates list, then the earlier entries of backends without a result this time, hidden
+ * ones included. */
 static gpuhal_status gather(const gpuhal_device_snapshot *before, gpuhal_device_snapshot *snapshot)
 {
     size_t most = before ? before->identity.count : 0;
@@ -84,7 +86,7 @@ static gpuhal_status gather(const gpuhal_device_snapshot *before, gpuhal_device_
     snapshot->fresh = snapshot->identity.count;
     for (uint32_t i = 0; before && i < before->identity.count; i++) {
         const gpuhal_entry *was = &before->entries[i];
-        if (!is_told(&snapshot->candidates, was->candidate->name) && !is_found_again(snapshot, was)) {
+        if (!has_result(&snapshot->candidates, was->candidate->name) && !is_found_again(snapshot, was)) {
             add_entry(snapshot, was->candidate, was->listed);
             gpuhal_entry *entry = &snapshot->entries[snapshot->identity.count - 1];
             entry->physical_number = was->physical_number;
@@ -94,7 +96,7 @@ static gpuhal_status gather(const gpuhal_device_snapshot *before, gpuhal_device_
     return GPUHAL_OK;
 }
 
-/* Room for all that were there and all that could be new; those that were there have no entry yet. */
+/* Makes room for all earlier and all new devices; the earlier ones have no entry yet. */
 static gpuhal_status make_room(const gpuhal_device_snapshot *before, gpuhal_device_snapshot *snapshot)
 {
     uint32_t old = before ? before->device_count : 0;
@@ -131,7 +133,8 @@ static bool is_taken(const gpuhal_device_snapshot *snapshot, const char *backend
     return false;
 }
 
-/* A driver that counts anew gives a number that another device of the list has by now, whose name must stay its own. */
+/* A driver that counts from 0 again may give an index that is part of another device's id by now, and ids never change
+ * owners. */
 static uint32_t index_for(const gpuhal_device_snapshot *snapshot, const gpuhal_entry *entry)
 {
     uint32_t index = entry->listed->index;
@@ -165,7 +168,7 @@ static gpuhal_status make_devices(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
     return GPUHAL_OK;
 }
 
-/* All of them before any is matched: what is malformed is malformed on every machine. */
+/* All selectors are parsed before any is matched: malformed ones are refused on every machine. */
 static gpuhal_status parse_all(char *const *texts, size_t count, const char *list, const char *source,
                                gpuhal_selector *selectors)
 {
@@ -181,7 +184,8 @@ static gpuhal_status parse_all(char *const *texts, size_t count, const char *lis
     return status;
 }
 
-/* Which devices one list of selectors names: sets `bit` in kept[]. The first time each selector must match something. */
+/* Finds the devices that one list of selectors names: sets `bit` in kept[]. The first time each selector must match
+ * something. */
 static gpuhal_status choose_by(const gpuhal *gpu, const gpuhal_device_snapshot *snapshot, const char *list, const char *source, uint8_t bit, uint8_t *kept)
 {
     size_t count = 0;
@@ -210,7 +214,8 @@ static gpuhal_status choose_by(const gpuhal *gpu, const gpuhal_device_snapshot *
 
 enum { ALLOWED = 1, NARROWED = 2, BOTH = ALLOWED | NARROWED };
 
-/* Nothing is in both lists: what the program allows of the cpu backend is left, which the environment does not take away either. */
+/* No device is in both lists: the devices of the cpu backend that the program allows are left, and the environment
+ * cannot hide them. */
 static gpuhal_status fall_back_to_cpu(const gpuhal *gpu, gpuhal_device_snapshot *snapshot, uint8_t *kept)
 {
     const gpuhal_settings *settings = &gpu->settings;
@@ -222,8 +227,8 @@ static gpuhal_status fall_back_to_cpu(const gpuhal *gpu, gpuhal_device_snapshot 
         }
     }
     if (any) {
-        gpuhal_candidates_remark(&snapshot->candidates, gpu->log,
-                                 "GPUHAL_DEVICES is \"%s\" and config.devices is \"%s\": no device is in both, so cpu alone is left",
+        gpuhal_candidates_add_note(&snapshot->candidates, gpu->log,
+                                 "GPUHAL_DEVICES is \"%s\" and config.devices is \"%s\": no device is in both, so only cpu is left",
                                  settings->environment_devices, settings->devices);
     }
     if (any || gpuhal_device_snapshot_now(gpu)) {
@@ -246,7 +251,7 @@ static gpuhal_status choose_visible(const gpuhal *gpu, gpuhal_device_snapshot *s
     return status || any || !both ? status : fall_back_to_cpu(gpu, snapshot, kept);
 }
 
-/* Takes the devices from `old` on out of the listing that shall not be seen; kept NULL: all of them. */
+/* Removes the hidden devices from `old` on; kept NULL: all of them. */
 static void drop_devices(gpuhal_device_snapshot *snapshot, uint32_t old, const uint8_t *kept)
 {
     uint32_t left = old;
@@ -287,12 +292,12 @@ static gpuhal_status grow_links(const gpuhal_device_snapshot *snapshot)
     return status;
 }
 
-/* ---- what is new */
+/* ---- changes */
 
-__attribute__((format(printf, 4, 5))) static void tell(gpuhal_device_events *news, gpuhal_device *device, gpuhal_change_kind kind,
+__attribute__((format(printf, 4, 5))) static void add_event(gpuhal_device_events *events, gpuhal_device *device, gpuhal_change_kind kind,
                                                         const char *format, ...)
 {
-    gpuhal_change *change = &news->list[news->count++];
+    gpuhal_change *change = &events->list[events->count++];
     *change = (gpuhal_change){.size = sizeof *change, .kind = kind, .device = device};
     va_list arguments;
     va_start(arguments, format);
@@ -306,23 +311,23 @@ static const char *text_or(const gpuhal_listed_device *listed, gpuhal_key key, c
     return text && *text ? text : instead;
 }
 
-static void compare(const gpuhal_device_snapshot *before, const gpuhal_device_snapshot *snapshot, gpuhal_device_events *news)
+static void compare(const gpuhal_device_snapshot *before, const gpuhal_device_snapshot *snapshot, gpuhal_device_events *events)
 {
     for (uint32_t d = 0; d < snapshot->device_count; d++) {
         gpuhal_device *device = snapshot->devices[d];
         const gpuhal_entry *entry = gpuhal_device_snapshot_entry(snapshot, device);
         if (entry && entry->is_new) {
-            tell(news, device, GPUHAL_CHANGE_APPEARED, "%s appeared: %s", device->id, text_or(entry->listed, GPUHAL_FACT_NAME, "no name"));
+            add_event(events, device, GPUHAL_CHANGE_APPEARED, "%s appeared: %s", device->id, text_or(entry->listed, GPUHAL_FACT_NAME, "no name"));
             continue;
         }
         const gpuhal_entry *was = gpuhal_device_snapshot_entry(before, device);
         if (!entry && was) {
-            tell(news, device, GPUHAL_CHANGE_VANISHED, "%s is not listed any more", device->id);
+            add_event(events, device, GPUHAL_CHANGE_VANISHED, "%s is not listed any more", device->id);
         }
-        /* Which number the driver counts is no change of the device. */
+        /* Another index of the driver does not change the device. */
         char sentence[GPUHAL_DIFFERENCE_BYTES];
         if (entry && gpuhal_listed_differ(device->id, was->listed, entry->listed, GPUHAL_FACT_NATIVE_INDEX, sentence)) {
-            tell(news, device, GPUHAL_CHANGE_CHANGED, "%s", sentence);
+            add_event(events, device, GPUHAL_CHANGE_CHANGED, "%s", sentence);
         }
     }
 }
@@ -339,25 +344,25 @@ static bool same_report(const gpuhal_candidate *a, const gpuhal_candidate *b)
            same_text(a->file, b->file) && same_text(a->reason, b->reason) && same_text(a->driver, b->driver) && gpuhal_texts_same(&a->key, &b->key);
 }
 
-/* Whether a reader would find the older listing just as good. */
-static bool is_the_same(const gpuhal_device_snapshot *before, const gpuhal_device_snapshot *snapshot, const gpuhal_device_events *news)
+/* Returns whether the older snapshot says the same. */
+static bool is_the_same(const gpuhal_device_snapshot *before, const gpuhal_device_snapshot *snapshot, const gpuhal_device_events *events)
 {
     const gpuhal_candidates *old = &before->candidates, *new = &snapshot->candidates;
-    bool same = news->count == 0 && before->identity.count == snapshot->identity.count && old->count == new->count &&
-                old->remark_count == new->remark_count;
+    bool same = events->count == 0 && before->identity.count == snapshot->identity.count && old->count == new->count &&
+                old->note_count == new->note_count;
     for (uint32_t i = 0; same && i < snapshot->identity.count; i++) {
         same = before->entries[i].device == snapshot->entries[i].device;
     }
     for (size_t i = 0; same && i < new->count; i++) {
         same = same_report(&old->list[i], &new->list[i]);
     }
-    for (size_t i = 0; same && i < new->remark_count; i++) {
-        same = same_text(old->remarks[i], new->remarks[i]);
+    for (size_t i = 0; same && i < new->note_count; i++) {
+        same = same_text(old->notes[i], new->notes[i]);
     }
     return same;
 }
 
-/* ---- all of it */
+/* ---- the whole */
 
 static gpuhal_status prepare(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
 {
@@ -381,7 +386,7 @@ static gpuhal_status prepare(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
     return status;
 }
 
-/* Links lie ready for every device that can be found from here on. */
+/* Links must be ready for every device before it can be found. */
 static void publish(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
 {
     uint64_t now = gpuhal_os_wall_clock();
@@ -399,18 +404,18 @@ static void publish(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
     }
 }
 
-static gpuhal_status list(gpuhal *gpu, gpuhal_device_events *out_news)
+static gpuhal_status list(gpuhal *gpu, gpuhal_device_events *out_events)
 {
     const gpuhal_device_snapshot *before = gpuhal_device_snapshot_now(gpu);
-    *out_news = (gpuhal_device_events){0};
+    *out_events = (gpuhal_device_events){0};
     gpuhal_device_snapshot *snapshot = calloc(1, sizeof *snapshot);
     if (!snapshot) {
         return gpuhal_error_host_memory();
     }
-    /* Where nothing is kept between processes there is nothing to be looked up, nor anything to be written down. */
+    /* Without a registry nothing is looked up or written. */
     snapshot->begun_ns = gpuhal_os_monotonic_ns();
     if (before) {
-        gpuhal_registry_refresh(gpu->registry); /* somebody may have lifted a quarantine */
+        gpuhal_registry_refresh(gpu->registry); /* a quarantine may have been lifted by another process */
     }
     gpuhal_snapshot *known = gpu->settings.registry ? gpuhal_registry_snapshot(gpu->registry) : NULL;
     gpuhal_status status = gpuhal_loader_run(&gpu->settings, gpu->log, known ? &known->database : NULL, before != NULL, &snapshot->candidates);
@@ -420,14 +425,14 @@ static gpuhal_status list(gpuhal *gpu, gpuhal_device_events *out_news)
         gpuhal_device_snapshot_free(snapshot);
         return status;
     }
-    out_news->list = calloc(snapshot->device_count + 1u, sizeof *out_news->list);
-    if (!out_news->list) {
+    out_events->list = calloc(snapshot->device_count + 1u, sizeof *out_events->list);
+    if (!out_events->list) {
         drop_devices(snapshot, before ? before->device_count : 0, NULL);
         gpuhal_device_snapshot_free(snapshot);
         return gpuhal_error_host_memory();
     }
-    compare(before, snapshot, out_news);
-    if (before && is_the_same(before, snapshot, out_news)) {
+    compare(before, snapshot, out_events);
+    if (before && is_the_same(before, snapshot, out_events)) {
         gpuhal_device_snapshot_free(snapshot);
     } else {
         publish(gpu, snapshot);
@@ -435,10 +440,10 @@ static gpuhal_status list(gpuhal *gpu, gpuhal_device_events *out_news)
     return GPUHAL_OK;
 }
 
-gpuhal_status gpuhal_devices_list(gpuhal *gpu, gpuhal_device_events *out_news)
+gpuhal_status gpuhal_devices_list(gpuhal *gpu, gpuhal_device_events *out_events)
 {
     int cancel = gpuhal_os_cancel_defer();
-    gpuhal_status status = list(gpu, out_news);
+    gpuhal_status status = list(gpu, out_events);
     gpuhal_os_cancel_restore(cancel);
     return status;
 }

@@ -1,12 +1,12 @@
 /* device/trace.c: see trace.h.
  *
- * Queues and events are the plugin's own objects and do not say which device they belong to. The slot of the calling
- * thread does (core/call.h): every call of a plugin's slot is begun for its device. The line is logged inside of
- * that call, but its time is not the driver's: the thread's slot is cleared before. What the core restores at the end
- * of the call is not touched by that.
+ * Queues and events are the plugin's own objects and do not name their device; the slot of the calling thread does
+ * (core/call.h), because every call is begun for a device. The line is logged inside of that call, but outside of the
+ * driver's time: the thread's slot is cleared before. The end of the call restores it anyway.
  *
- * slots.inc names every slot with its parameters and what is logged of them. A slot without a line there, or at another
- * place, does not compile. */
+ * slots.inc names every slot with its parameters and what is logged of them. A missing or misplaced line does not
+ * compile.
+ */
 #include "device/trace.h"
 
 #include "core/call.h"
@@ -20,7 +20,7 @@
 
 #define FIRST_SLOT offsetof(gpuhal_ops, allocate)
 
-/* Every slot at its place: a line that is missing, or too many, moves the ones behind it. */
+/* Every slot at its place: a missing or additional line moves the later ones. */
 enum {
 #define STATUS(name, parameters, arguments, ...) NUMBER_##name,
 #define NOTHING(name, parameters, arguments, ...) NUMBER_##name,
@@ -39,7 +39,7 @@ enum {
 _Static_assert(sizeof(gpuhal_ops) == FIRST_SLOT + sizeof(void (*)(void)) * SLOTS,
                "a slot is missing at the end of slots.inc");
 
-/* The driver's time ends before the line is put into words. */
+/* The driver's time ends before the line is formatted. */
 typedef struct traced_call {
     gpuhal_call_slot *thread;
     const gpuhal_device *device;
@@ -71,7 +71,7 @@ static __attribute__((format(printf, 4, 5))) void end(traced_call call, const ch
 
 enum { OBJECT_BYTES = 40 };
 
-/* "queue 0x7f12…", or "no queue" for NULL: what "%p" prints is each C library's own. */
+/* "queue 0x7f12…", or "no queue" for NULL: the result of "%p" depends on the C library. */
 static const char *name_object(const char *kind, const void *object, char text[OBJECT_BYTES])
 {
     if (object) {

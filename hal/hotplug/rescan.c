@@ -51,7 +51,7 @@ static gpuhal_status look_or_wait(gpuhal *gpu)
     bool refused = !status && notifier->ended < notify_requested;
     gpuhal_mutex_unlock(&notifier->mutex);
     return refused ? gpuhal_error_set(GPUHAL_ERROR_BUSY, "gpuhal_rescan: %s",
-                                      by_itself ? "this very thread is looking" : "the object is being closed")
+                                      by_itself ? "this thread is rescanning already" : "the object is being closed")
                    : status;
 }
 

@@ -34,7 +34,7 @@ static void look_at_news(gpuhal *gpu)
     for (bool again = true; again;) {
         gpuhal_status status = gpuhal_rescan(gpu, NULL);
         if (status && status != GPUHAL_ERROR_BUSY) { /* busy: the object is being closed */
-            gpuhal_log_line(gpu->log, GPUHAL_LEVEL_WARNING, "hardware came or went, and looking at it failed: %s",
+            gpuhal_log_line(gpu->log, GPUHAL_LEVEL_WARNING, "devices were added or removed, but the rescan failed: %s",
                             gpuhal_last_error()->sentence);
         }
         size_t before = watched;
@@ -56,7 +56,7 @@ static void *watch(void *user)
             heard = gpuhal_os_hotplug_wait(sources, QUIET_NS);
         }
         if (heard == GPUHAL_HOTPLUG_GONE && sources->kernel >= 0) {
-            gpuhal_log_line(gpu->log, GPUHAL_LEVEL_WARNING, "the system tells no more of hardware that comes and goes");
+            gpuhal_log_line(gpu->log, GPUHAL_LEVEL_WARNING, "the system reports no more events of added and removed devices");
             gpuhal_os_descriptor_close(sources->kernel);
             sources->kernel = -1;
             heard = GPUHAL_HOTPLUG_QUIET;
@@ -121,7 +121,7 @@ void gpuhal_watch_kernel(gpuhal *gpu)
     gpuhal_status status = gpuhal_watch_source(gpu, error ? -1 : source);
     if (error || status) {
         gpuhal_log_line(gpu->log, GPUHAL_LEVEL_WARNING,
-                        "hardware that comes or goes is not signaled by itself, only by gpuhal_rescan(): %s",
+                        "added and removed devices are found only by gpuhal_rescan(): %s",
                         error ? strerror(error) : gpuhal_last_error()->sentence);
     }
     gpuhal_error_restore(&before);

@@ -1,8 +1,9 @@
-/* loader/backend.c: backends that were started in this process. They live for ever and are shared by all gpuhal objects.
+/* loader/backend.c: backends that were started in this process. They are never stopped, and are shared by all gpuhal
+ * objects.
  *
- * A backend is known by its file (device and inode), or by its query function where it is linked in. One thread starts it, which its
- * caller abandons at its deadline; others wait for that thread's answer, each until its own deadline. No lock is held while the plugin's
- * code runs. What a READY backend holds never changes.
+ * A backend is identified by its file (device and inode), or by its query function where it is linked in. One thread
+ * starts it, which its caller abandons at the deadline; other callers wait for the same result, each until its own
+ * deadline. No lock is held while the plugin's code runs. The members of a READY backend never change.
  */
 #include "loader/backend.h"
 
@@ -18,14 +19,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* STUCK: starting for longer than a caller would wait. Its thread may still come back, and then the backend is READY or FAILED. */
+/* STUCK: starting for longer than a caller waits. Its thread may still return; then the backend is READY or FAILED. */
 typedef enum { BACKEND_FAILED, BACKEND_STARTING, BACKEND_STUCK, BACKEND_READY } backend_progress;
 
-/* What the plugin listed at one time. Never changes, but for when it was last said. */
+/* What the plugin listed at one time. Never changes, except for `asked_ns`. */
 typedef struct backend_snapshot {
     struct backend_snapshot *older;
-    uint64_t begun_ns;         /* when the plugin was first asked and said this */
-    _Atomic uint64_t asked_ns; /* and when last: most drivers repeat what they found when they were started */
+    uint64_t begun_ns;         /* when the plugin was first asked and returned this list */
+    _Atomic uint64_t asked_ns; /* and when it last was: most drivers repeat what they found when they were started */
     gpuhal_listed_devices devices;
 } backend_snapshot;
 
@@ -35,23 +36,24 @@ struct gpuhal_backend {
     uint64_t device, inode;
     char *options; /* for the plugin; NULL: none */
     backend_progress progress;
-    const void *starter;  /* gpuhal_job_caller() of who starts it */
-    gpuhal_job *job;      /* that starts it; NULL: none, or on the caller's own thread */
+    const void *starter;  /* gpuhal_job_caller() of the starting thread */
+    gpuhal_job *job;      /* the start; NULL: none, or on the caller's own thread */
     uint32_t generation;  /* fork generation of the start */
-    bool calls_no_driver;    /* it is the library's own for the processor */
-    bool ignore_environment; /* it was started by a program that wants it to get no library from the environment */
-    gpuhal_plugin plugin; /* a copy: what the plugin's own structure lacks is zero */
-    bool started;         /* its start() has succeeded */
-    gpuhal_plugin_instance *instance; /* and made this */
-    _Atomic(backend_snapshot *) snapshot; /* the newest; the older ones stay, since devices point into them */
-    bool lists, hangs_enumerating; /* it is listing again; and a caller has stopped waiting for that */
-    gpuhal_load_context outcome; /* of the last start: texts and verdict */
+    bool calls_no_driver;    /* it is the library's own cpu plugin */
+    bool ignore_environment; /* started by a program that allows it no library from the environment */
+    gpuhal_plugin plugin; /* a copy: members that the plugin's own structure lacks are zero */
+    bool started;         /* its start() has returned OK */
+    gpuhal_plugin_instance *instance; /* created by start() */
+    _Atomic(backend_snapshot *) snapshot; /* the newest; older ones are kept, since devices point into them */
+    bool lists, hangs_enumerating; /* it is listing again; and a caller has abandoned that */
+    gpuhal_load_context outcome; /* of the last start: texts and result */
 };
 
 static gpuhal_mutex list_mutex = GPUHAL_MUTEX_INITIALIZER; /* protects the list and every backend that is not READY */
 static gpuhal_condition list_changed = GPUHAL_CONDITION_INITIALIZER;
 static gpuhal_backend *first;
-static uint32_t loads_here; /* not 0: in this fork generation the own cpu is being loaded on its caller's thread, and no driver meanwhile */
+/* not 0: in this fork generation the own cpu is being loaded on its caller's thread, and no driver meanwhile */
+static uint32_t loads_here;
 
 static bool same_text(const char *one, const char *other)
 {
@@ -69,7 +71,7 @@ static gpuhal_backend *find(const gpuhal_candidate *candidate, uint64_t device, 
     return NULL;
 }
 
-/* Backends are never removed: a vendor library cannot be unloaded, so there is nothing to be gained. */
+/* Backends are never removed: a vendor library cannot be unloaded, so nothing would be released. */
 static gpuhal_backend *find_or_add(const gpuhal_candidate *candidate, uint64_t device, uint64_t inode)
 {
     gpuhal_backend *backend = find(candidate, device, inode);
@@ -91,7 +93,7 @@ static gpuhal_backend *find_or_add(const gpuhal_candidate *candidate, uint64_t d
     return backend;
 }
 
-/* Gives a later caller the outcome that another thread had. Called with list_mutex held, or for a READY backend. */
+/* Copies the result of another thread's start. Called with list_mutex held, or for a READY backend. */
 static bool repeat_outcome(const gpuhal_backend *backend, gpuhal_load_context *load)
 {
     const gpuhal_load_context *outcome = &backend->outcome;
@@ -106,10 +108,10 @@ static bool repeat_outcome(const gpuhal_backend *backend, gpuhal_load_context *l
     }
     return !load->name || strcmp(load->name, backend->plugin.name) == 0 ||
            gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER,
-                               "the plugin calls itself \"%s\", its manifest says \"%s\"", backend->plugin.name, load->name);
+                               "the plugin's name is \"%s\", its manifest has \"%s\"", backend->plugin.name, load->name);
 }
 
-/* For those who wait now, and for later callers of a READY backend. */
+/* Keeps the result for threads that wait now, and for later callers of a READY backend. */
 static void keep_outcome(gpuhal_backend *backend, const gpuhal_load_context *load)
 {
     gpuhal_load_finish(&backend->outcome);
@@ -123,7 +125,7 @@ static void keep_outcome(gpuhal_backend *backend, const gpuhal_load_context *loa
     };
 }
 
-/* Starts the plugin where it was not, and has it list. A listing that says what the newest says does not take its place. */
+/* Starts the plugin if needed, and has it list its devices. A list that equals the newest one does not replace it. */
 static bool list(gpuhal_load_context *load, gpuhal_backend *backend)
 {
     backend_snapshot *newest = atomic_load(&backend->snapshot), *snapshot = calloc(1, sizeof *snapshot);
@@ -153,7 +155,7 @@ static bool start(gpuhal_load_context *load, gpuhal_backend *backend, const char
 {
     const gpuhal_plugin *original = NULL;
     load->options = backend->options;
-    bool good = backend->builtin ? gpuhal_plugin_shake_hands(load, backend->builtin, &original)
+    bool good = backend->builtin ? gpuhal_plugin_negotiate(load, backend->builtin, &original)
                                  : gpuhal_plugin_load(load, path, backend->device, backend->inode, &original);
     if (!good) {
         return false;
@@ -171,13 +173,13 @@ static bool refuse_forked(gpuhal_load_context *load)
 
 /* ---- starting */
 
-/* A start on a thread of its own. It has copies of what its caller may free: only the backend lives for ever. */
+/* A start on its own thread. It has copies of what its caller may free: only the backend is never freed. */
 typedef struct start_job {
     gpuhal_job job;
     gpuhal_backend *backend;
     gpuhal_load_context load;
     char *name, *path;
-    _Atomic uint32_t stage; /* gpuhal_plugin_stage, for a caller that gives up */
+    _Atomic uint32_t stage; /* gpuhal_plugin_stage, for the message of a caller that abandons it */
 } start_job;
 
 static void end_start(gpuhal_backend *backend, const gpuhal_load_context *load, bool good)
@@ -238,11 +240,11 @@ static bool stuck(gpuhal_load_context *load, gpuhal_backend *backend)
 {
     const start_job *job = (const start_job *)backend->job;
     load->stage = job ? (gpuhal_plugin_stage)atomic_load(&job->stage) : load->stage;
-    return gpuhal_load_fail(load, GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_ERROR_TIMEOUT, "the driver hangs %s (timeout of %.3g s)",
+    return gpuhal_load_fail(load, GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_ERROR_TIMEOUT, "the driver hung %s (%.3g s timeout)",
                                gpuhal_load_while(load->stage), (double)load->deadline_ns / 1e9);
 }
 
-/* Waits until the backend is not starting any more, at most until the attempt's deadline. Called with list_mutex held. */
+/* Waits until the start has ended, at most until the deadline of `load`. Called with list_mutex held. */
 static bool wait_for_start(gpuhal_load_context *load, gpuhal_backend *backend)
 {
     uint64_t waited = 0, deadline_ns = load->deadline_ns ? load->deadline_ns : UINT64_MAX;
@@ -259,7 +261,8 @@ static bool wait_for_start(gpuhal_load_context *load, gpuhal_backend *backend)
     return backend->progress != BACKEND_STARTING || stuck(load, backend);
 }
 
-/* Runs the start on a thread of its own and waits for it. Called without a lock. False when it did not end in time. */
+/* Runs the start on its own thread and waits for it. Called without a lock. Returns false when it exceeded the
+ * deadline. */
 static bool start_in_time(gpuhal_load_context *load, gpuhal_backend *backend, start_job *own)
 {
     gpuhal_job_state state = gpuhal_job_run(&own->job, load->deadline_ns);
@@ -273,7 +276,8 @@ static bool start_in_time(gpuhal_load_context *load, gpuhal_backend *backend, st
     return state != GPUHAL_JOB_ABANDONED;
 }
 
-/* Loading takes the dynamic loader's lock, in which a driver may hang, once there is one in this process. Called with list_mutex held. */
+/* Loading takes the dynamic loader's lock, in which a driver may hang once one is in this process. Called with
+ * list_mutex held. */
 static bool is_first_of_process(const gpuhal_backend *backend)
 {
     for (const gpuhal_backend *other = first; other; other = other->next) {
@@ -284,7 +288,7 @@ static bool is_first_of_process(const gpuhal_backend *backend)
     return true;
 }
 
-/* Called with list_mutex held, which is given up meanwhile. */
+/* Called with list_mutex held, which is unlocked meanwhile. */
 static bool start_unlocked(gpuhal_load_context *load, gpuhal_backend *backend, const char *path)
 {
     while (loads_here == gpuhal_os_fork_generation()) {
@@ -329,8 +333,8 @@ static bool start_unlocked(gpuhal_load_context *load, gpuhal_backend *backend, c
     return good;
 }
 
-/* What hangs inside dlopen holds a lock that every dlopen of this process needs: no further plugin is loaded until it comes back. Called
- * with list_mutex held. */
+/* A call that hangs inside dlopen holds a lock that every dlopen of this process needs: no further plugin is loaded
+ * until it returns. Called with list_mutex held. */
 static bool loader_is_free(gpuhal_load_context *load)
 {
     for (const gpuhal_backend *backend = first; backend; backend = backend->next) {
@@ -347,7 +351,7 @@ static bool loader_is_free(gpuhal_load_context *load)
 /* Called with list_mutex held. */
 static bool use(gpuhal_load_context *load, gpuhal_backend *backend, const char *path)
 {
-    /* A caller that waited takes the answer as it is, also a failure; only a later one tries again. */
+    /* A caller that waited takes the result as it is, also a failure; only a later one tries again. */
     bool waited = backend->progress == BACKEND_STARTING;
     if (waited && !wait_for_start(load, backend)) {
         return false;
@@ -356,7 +360,7 @@ static bool use(gpuhal_load_context *load, gpuhal_backend *backend, const char *
     if (backend->progress == BACKEND_STUCK) {
         return is_of_parent ? refuse_forked(load) : stuck(load, backend);
     }
-    /* Also a driver that was started and then listed nothing does not live on in a child. */
+    /* A driver that was started and then listed nothing does not work in a child, either. */
     if ((backend->progress == BACKEND_READY || backend->started) && is_of_parent && gpuhal_backend_generation(backend) != 0) {
         load->stage = GPUHAL_STAGE_START;
         return refuse_forked(load);
@@ -373,7 +377,7 @@ bool gpuhal_backend_obtain(gpuhal_load_context *load, const gpuhal_candidate *ca
     gpuhal_mutex_lock(&list_mutex);
     gpuhal_backend *backend = find(candidate, file.device, file.inode);
     if (!candidate->builtin && (!backend || backend->progress == BACKEND_FAILED)) {
-        /* The file may have been replaced since it was listed: then its successor is another backend. */
+        /* The file may have been replaced since it was listed: the new file is another backend. */
         gpuhal_mutex_unlock(&list_mutex);
         gpuhal_load_enter(load, GPUHAL_STAGE_FILE);
         if (!gpuhal_file_check(load, candidate->file, false, &file)) {
@@ -393,7 +397,7 @@ gpuhal_status gpuhal_backend_start(const gpuhal_candidate *candidate, uint64_t d
 {
     *out_backend = NULL;
     gpuhal_load_context load = {.name = candidate->name, .ignore_environment = candidate->ignore_environment, .deadline_ns = deadline_ns};
-    gpuhal_status status = gpuhal_backend_obtain(&load, candidate, out_backend) ? GPUHAL_OK : gpuhal_load_tell(&load);
+    gpuhal_status status = gpuhal_backend_obtain(&load, candidate, out_backend) ? GPUHAL_OK : gpuhal_load_set_error(&load);
     gpuhal_load_finish(&load);
     return status;
 }
@@ -426,11 +430,11 @@ static void destroy_list(gpuhal_job *job)
 static bool hangs_enumerating(gpuhal_load_context *load)
 {
     load->stage = GPUHAL_STAGE_ENUMERATE;
-    return gpuhal_load_fail(load, GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_ERROR_TIMEOUT, "the driver hangs %s (timeout of %.3g s)",
+    return gpuhal_load_fail(load, GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_ERROR_TIMEOUT, "the driver hung %s (%.3g s timeout)",
                                gpuhal_load_while(load->stage), (double)load->deadline_ns / 1e9);
 }
 
-/* Whether this caller shall list. With list_mutex held: `enumerate` runs alone. */
+/* Returns whether this caller must list. Called with list_mutex held: `enumerate` runs alone. */
 static bool claim_enumeration(const gpuhal_load_context *load, const gpuhal_backend *backend, uint64_t since_ns)
 {
     for (uint64_t waited = 0; backend->lists && !backend->hangs_enumerating && waited < load->deadline_ns;) {
@@ -498,7 +502,7 @@ gpuhal_status gpuhal_backend_refresh(gpuhal_backend *backend, uint64_t since_ns,
 {
     gpuhal_load_context load = {.name = backend->plugin.name, .deadline_ns = deadline_ns};
     bool good = gpuhal_backend_list_again(&load, backend, since_ns);
-    gpuhal_status status = good || load.state == GPUHAL_PLUGIN_NO_DEVICE ? GPUHAL_OK : gpuhal_load_tell(&load);
+    gpuhal_status status = good || load.state == GPUHAL_PLUGIN_NO_DEVICE ? GPUHAL_OK : gpuhal_load_set_error(&load);
     gpuhal_load_finish(&load);
     return status;
 }

@@ -5,10 +5,10 @@
 #include "loader/load_context.h"
 #include "loader/loader.h"
 
-/* The backend of a candidate, started in this process now or earlier. Fills version and driver of the attempt. */
+/* Returns the backend of a candidate, started in this process now or earlier. Fills version and driver of `load`. */
 bool gpuhal_backend_obtain(gpuhal_load_context *load, const gpuhal_candidate *candidate, gpuhal_backend **out_backend);
-/* Has a started backend list again, unless it did since then, under attempt->deadline_ns. False when that fails; the newest listing then stays
- * as it is. NO_DEVICE is a listing too, an empty one. */
+/* Has a started backend list again, unless it did since then, under load->deadline_ns. Returns false when that fails;
+ * the newest list is then kept. NO_DEVICE is an empty list. */
 bool gpuhal_backend_list_again(gpuhal_load_context *load, gpuhal_backend *backend, uint64_t since_ns);
 
 #endif

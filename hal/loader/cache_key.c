@@ -1,4 +1,4 @@
-/* loader/cache_key.c: see circumstances.h. */
+/* loader/cache_key.c: see cache_key.h. */
 #include "loader/cache_key.h"
 
 #include "core/text.h"
@@ -20,7 +20,7 @@ static void add_once(gpuhal_texts *texts, const char *text)
     gpuhal_texts_add(texts, text);
 }
 
-/* "$NAME/rest": `rest` behind each path that the variable names. */
+/* "$NAME/rest": adds `rest` behind each path in the variable. */
 static void add_from_variable(const char *word, gpuhal_texts *to)
 {
     size_t length = strcspn(word + 1, "/"), count = 0;
@@ -40,7 +40,7 @@ static void add_from_variable(const char *word, gpuhal_texts *to)
     free(name);
 }
 
-/* Calls `add` with each of the words between blanks. */
+/* Calls `add` with each blank-separated word. */
 static void each_word(const char *text, void (*add)(const char *word, gpuhal_texts *to), gpuhal_texts *to)
 {
     for (const char *at = text ? text : ""; *at;) {
@@ -75,7 +75,8 @@ void gpuhal_cache_key_watched(const gpuhal_candidate *candidate, gpuhal_texts *t
     each_word(candidate->watch, add_watched, to);
 }
 
-/* A driver that is put where the dynamic loader would have found it; other places than this stand in its cache. */
+/* A driver may be installed later where the dynamic loader would find it; other places are in the loader's cache file.
+ */
 static void add_library_places(const char *word, gpuhal_texts *to)
 {
     char *places = gpuhal_text_format("$LD_LIBRARY_PATH/%s", word);
@@ -86,7 +87,7 @@ static void add_library_places(const char *word, gpuhal_texts *to)
     free(places);
 }
 
-/* A driver that is put where GPUHAL_…_LIBRARY says: one that was there stands among the files with code. */
+/* A driver may be installed later at the path in GPUHAL_…_LIBRARY; one that was loaded is among the mapped files. */
 static void add_named_library(const char *word, gpuhal_texts *to)
 {
     static const char front[] = "GPUHAL_", back[] = "_LIBRARY";
@@ -97,7 +98,7 @@ static void add_named_library(const char *word, gpuhal_texts *to)
     }
 }
 
-/* Paths in the key are those of today's value: another value makes others. */
+/* Paths in the key are those of the current value: another value gives another key. */
 static void add_watched_variable(const char *word, gpuhal_texts *to)
 {
     char *name = word[0] == '$' ? gpuhal_text_copy_range(word + 1, strcspn(word + 1, "/")) : NULL;
@@ -108,7 +109,7 @@ static void add_watched_variable(const char *word, gpuhal_texts *to)
     free(name);
 }
 
-/* The file was removed, or never had a name: as the system shows what is mapped. */
+/* The file was removed, or never had a name: the kernel marks such mappings. */
 static bool is_deleted(const char *path)
 {
     size_t length = strlen(path), end = strlen(DELETED);
@@ -142,7 +143,7 @@ bool gpuhal_cache_key_make(const gpuhal_candidate *candidate, const gpuhal_texts
     each_word(candidate->environment, add_named_library, &files);
     each_word(candidate->environment, add_variable, &variables);
     each_word(candidate->watch, add_watched_variable, &variables);
-    /* The order of addresses is another one each time. */
+    /* The order of addresses changes from run to run. */
     if (files.count > 1) {
         qsort(files.list, files.count, sizeof *files.list, compare_texts);
     }
@@ -156,7 +157,7 @@ bool gpuhal_cache_key_make(const gpuhal_candidate *candidate, const gpuhal_texts
     return good && !out_key->failed;
 }
 
-/* Drivers put code that they write at run time into files without a name: those have no successor, and no library's name. */
+/* Drivers map code that they generate from files without a name: these have no successor, and no library's name. */
 bool gpuhal_cache_key_replaced(const gpuhal_texts *mapped)
 {
     for (size_t i = 0; mapped && i < mapped->count; i++) {

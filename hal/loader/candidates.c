@@ -11,7 +11,7 @@
 
 #define SENTENCE_MAX 1024
 
-/* The new candidate is only valid until the next one is added: the list moves. */
+/* The new candidate is valid until the next one is added: the array moves. */
 gpuhal_candidate *gpuhal_candidates_add(gpuhal_candidates *candidates, const char *name, const char *file)
 {
     if (candidates->count == candidates->capacity) {
@@ -37,8 +37,8 @@ gpuhal_candidate *gpuhal_candidates_add(gpuhal_candidates *candidates, const cha
     return &candidates->list[candidates->count++];
 }
 
-/* A remark that is lost for want of memory was still logged. */
-void gpuhal_candidates_remark(gpuhal_candidates *candidates, gpuhal_log *log, const char *format, ...)
+/* A note that is lost without memory was still logged. */
+void gpuhal_candidates_add_note(gpuhal_candidates *candidates, gpuhal_log *log, const char *format, ...)
 {
     char sentence[SENTENCE_MAX];
     va_list arguments;
@@ -46,13 +46,13 @@ void gpuhal_candidates_remark(gpuhal_candidates *candidates, gpuhal_log *log, co
     vsnprintf(sentence, sizeof sentence, format, arguments);
     va_end(arguments);
     gpuhal_log_line(log, GPUHAL_LEVEL_WARNING, "%s", sentence);
-    char **remarks = realloc(candidates->remarks, (candidates->remark_count + 1) * sizeof *remarks);
-    if (!remarks) {
+    char **notes = realloc(candidates->notes, (candidates->note_count + 1) * sizeof *notes);
+    if (!notes) {
         return;
     }
-    candidates->remarks = remarks;
-    remarks[candidates->remark_count] = gpuhal_text_copy(sentence);
-    candidates->remark_count += remarks[candidates->remark_count] != NULL;
+    candidates->notes = notes;
+    notes[candidates->note_count] = gpuhal_text_copy(sentence);
+    candidates->note_count += notes[candidates->note_count] != NULL;
 }
 
 void gpuhal_candidate_decide(gpuhal_candidate *candidate, gpuhal_plugin_state state, gpuhal_plugin_stage stage,
@@ -86,7 +86,7 @@ bool gpuhal_candidate_is_own_cpu(const gpuhal_candidate *candidate)
     return gpuhal_candidate_is_cpu(candidate) && (candidate->builtin || candidate->own);
 }
 
-/* Keeps what was known where the attempt has nothing better. */
+/* Keeps the earlier text where `load` has none. */
 static void move_text(char **to, char **from)
 {
     if (*from) {
@@ -158,10 +158,10 @@ void gpuhal_candidates_finish(gpuhal_candidates *candidates)
         finish_candidate(&candidates->list[i]);
     }
     free(candidates->list);
-    for (size_t i = 0; i < candidates->remark_count; i++) {
-        free(candidates->remarks[i]);
+    for (size_t i = 0; i < candidates->note_count; i++) {
+        free(candidates->notes[i]);
     }
-    free(candidates->remarks);
+    free(candidates->notes);
     for (size_t i = 0; i < candidates->learned_count; i++) {
         gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &candidates->learned[i]);
     }

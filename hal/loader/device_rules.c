@@ -1,5 +1,5 @@
-/* loader/device_rules.c: see device_rules.h. Text forms are checked by a pattern in which `x` is a lower-case hexadecimal digit,
- * `d` a decimal number without needless zeros, and everything else stands for itself. */
+/* loader/device_rules.c: see device_rules.h. Text forms are checked by a pattern in which `x` is a lower-case
+ * hexadecimal digit, `d` a decimal number without leading zeros, and other characters match themselves. */
 #include "loader/device_rules.h"
 
 #include "core/records.h"
@@ -13,7 +13,7 @@
 /* Staging chunks have room for a few blocks of this size, whatever the limit on staging. */
 #define SPLIT_ALIGNMENT_MAX 4096u
 
-/* Texts by which devices are matched with each other: two spellings of one address would be two devices. */
+/* Texts by which devices are matched: two spellings of one address would be two devices. */
 static const struct {
     gpuhal_key key;
     const char *pattern, *form;
@@ -30,7 +30,7 @@ static bool is_hex(char c)
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
 
-/* Bytes at `text` that one character of a pattern stands for; 0 where they are not of its kind. */
+/* Counts the bytes at `text` that match one character of a pattern; 0 where they do not. */
 static size_t match_one(const char *text, char pattern)
 {
     if (pattern == 'd') {
@@ -49,7 +49,7 @@ static bool matches(const char *text, const char *pattern)
     return !*text && !*pattern;
 }
 
-/* PCI domains have more than four digits where a hypervisor makes them up. */
+/* PCI domains have more than four digits where a hypervisor assigns them. */
 static bool is_form(gpuhal_key key, const char *text, const char *pattern)
 {
     while (key == GPUHAL_FACT_PCI_ADDRESS && strlen(text) > strlen(pattern) && is_hex(*text) && strlen(text) <= 16) {
@@ -63,7 +63,7 @@ static bool is_power_of_two(uint64_t value)
     return value != 0 && (value & (value - 1)) == 0;
 }
 
-/* A key that this library does not know may come from a later plugin of the same ABI; it is kept and shown by its number. */
+/* An unknown key may come from a later plugin of the same ABI; it is kept and shown by its number. */
 static void write_name(gpuhal_key key, char *out, size_t bytes)
 {
     const char *name = gpuhal_key_name(key);
@@ -74,28 +74,29 @@ static void write_name(gpuhal_key key, char *out, size_t bytes)
     }
 }
 
-/* What is wrong with a number, NULL when nothing is. Only what the core relies on without looking again: a wrong alignment would
- * become a wrong address later, a wrong type a wrong choice. Plausibility is the vendor's business. */
+/* Returns what is wrong with a number, NULL when nothing is. Checks only what the core relies on: a wrong alignment
+ * would become a wrong address later, a wrong type a wrong choice. Plausible values are the vendor's responsibility.
+ */
 static const char *number_fault(gpuhal_key key, uint64_t value)
 {
     switch (key) {
     case GPUHAL_FACT_TYPE:
-        return value < GPUHAL_DEVICE_GPU || value > GPUHAL_DEVICE_ACCELERATOR ? "which is no device type" : NULL;
+        return value < GPUHAL_DEVICE_GPU || value > GPUHAL_DEVICE_ACCELERATOR ? "which is not a device type" : NULL;
     case GPUHAL_FACT_SOFTWARE:
     case GPUHAL_FACT_UNIFIED_MEMORY:
         return value > 1 ? "which is neither 0 nor 1" : NULL;
     case GPUHAL_FACT_PAGEABLE_ACCESS:
-        return value > 2 ? "which is none of 0, 1, 2" : NULL;
+        return value > 2 ? "which is not 0, 1 or 2" : NULL;
     case GPUHAL_FACT_MEMORY_KINDS:
         return !(value & 1u << GPUHAL_MEMORY_DEVICE) ? "which lacks the bit of device memory" : NULL;
     case GPUHAL_FACT_COPY_ALIGNMENT_BYTES:
     case GPUHAL_FACT_FILL_ALIGNMENT_BYTES:
-        return !is_power_of_two(value)       ? "which is no power of two"
+        return !is_power_of_two(value)       ? "which is not a power of two"
                : value > SPLIT_ALIGNMENT_MAX ? "which is more than the library can split"
                                              : NULL;
     case GPUHAL_FACT_BINDING_ALIGNMENT_BYTES:
     case GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES:
-        return !is_power_of_two(value) ? "which is no power of two" : NULL;
+        return !is_power_of_two(value) ? "which is not a power of two" : NULL;
     default:
         return NULL;
     }
@@ -127,8 +128,8 @@ static bool has_high_control(const char *text)
     return false;
 }
 
-/* Text ends up in logs, on terminals and in JSON: what is no clean UTF-8 would do harm there. The length is bounded before
- * anything reads on, since the end may be missing. */
+/* Text appears in logs, on terminals and in JSON, so it must be clean UTF-8. The length is bounded before the text is
+ * read, since the terminator may be missing. */
 static bool check_clean(const char *name, const char *value, char *problem, size_t bytes)
 {
     size_t length = strnlen(value, GPUHAL_FACT_TEXT_MAX + 1);
@@ -176,13 +177,13 @@ bool gpuhal_rules_missing(gpuhal_key key, gpuhal_missing reason, const char *why
     char name[48];
     write_name(key, name, sizeof name);
     if (reason < GPUHAL_MISSING_NOT_SUPPORTED || reason > GPUHAL_MISSING_NOT_READ) {
-        snprintf(problem, bytes, "it gives %" PRIu32 " as the reason why %s is missing, which is no reason", reason, name);
+        snprintf(problem, bytes, "it gives %" PRIu32 " as the reason why %s is missing, which is not a reason", reason, name);
         return false;
     }
     return !why || check_clean(name, why, problem, bytes);
 }
 
-/* The same checks as at the sink, for facts that came by another way: through a helper's stream. */
+/* The same checks as in the sink, for facts from a helper's stream. */
 static bool check_fact(const gpuhal_fact *fact, char *problem, size_t bytes)
 {
     if (fact->missing) {
@@ -211,8 +212,8 @@ bool gpuhal_rules_device(const gpuhal_listed_device *device, char *problem, size
     return true;
 }
 
-/* How many slots of a group are filled. The groups are those of plugin.h: half a group cannot be used, and taking it for none
- * would hide the mistake from the vendor. */
+/* Counts the filled slots of a group. The groups are those of plugin.h: an incomplete group cannot be used, and
+ * ignoring it would hide the vendor's mistake. */
 static int queue_slots(const gpuhal_ops *ops)
 {
     return !!ops->queue_create + !!ops->queue_destroy + !!ops->queue_flush + !!ops->event_create + !!ops->event_destroy +

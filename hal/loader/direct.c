@@ -1,4 +1,4 @@
-/* loader/direct.c: gpuhal/direct.h: a plugin for those who drive it themselves. */
+/* loader/direct.c: implements gpuhal/direct.h: a plugin for callers that drive it themselves. */
 #include "core/call.h"
 #include "core/error.h"
 #include "loader/load_context.h"
@@ -10,7 +10,7 @@
 
 #include <gpuhal/direct.h>
 
-/* The same steps as gpuhal_backend_start() takes, without starting anything and without a list of what was started. */
+/* The same steps as in gpuhal_backend_start(), without starting or registering a backend. */
 static bool open_file(gpuhal_load_context *load, const char *file, const gpuhal_plugin **out_plugin)
 {
     gpuhal_checked_file checked;
@@ -35,13 +35,13 @@ gpuhal_status gpuhal_direct_load(const char *file, const gpuhal_plugin **out_plu
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_direct_load: %s is NULL", file ? "out_plugin" : "file");
     }
     if (!gpuhal_os_path_is_absolute(file)) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_direct_load: \"%s\" is no absolute path", file);
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_direct_load: \"%s\" is not an absolute path", file);
     }
     if (gpuhal_os_privileged()) {
         return gpuhal_error_set(GPUHAL_ERROR_NO_PERMISSION, "gpuhal_direct_load: this process has more rights than its user, and loads no plugin directly");
     }
     gpuhal_load_context load = {0};
-    gpuhal_status status = open_file(&load, file, out_plugin) ? GPUHAL_OK : gpuhal_load_tell(&load);
+    gpuhal_status status = open_file(&load, file, out_plugin) ? GPUHAL_OK : gpuhal_load_set_error(&load);
     if (out_stage) {
         *out_stage = status ? load.stage : GPUHAL_STAGE_DONE;
     }
@@ -59,7 +59,7 @@ gpuhal_status gpuhal_direct_failed(const gpuhal_plugin *plugin, gpuhal_status st
     return gpuhal_error_from_plugin(status, plugin ? plugin->name : NULL, NULL, what ? what : "a call");
 }
 
-/* The number that the plugin returned is handed on as it is, even when it is no status: whoever checks plugins wants it. */
+/* Passes the plugin's number unchanged, even an invalid status: programs that check plugins need it. */
 gpuhal_status gpuhal_direct_enumerate(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                                       const gpuhal_direct_listener *listener)
 {

@@ -18,7 +18,7 @@ static char *check_file(const char *path, gpuhal_log *log, char **out_reason)
     if (gpuhal_file_check(&load, path, true, &file)) {
         helper = file.path;
     } else if (!*out_reason || load.status != GPUHAL_ERROR_NOT_FOUND) {
-        /* That one place has no helper says less than why another place's was refused. */
+        /* Why a helper was refused says more than that another place has none. */
         free(*out_reason);
         *out_reason = gpuhal_text_copy(load.reason);
     }
@@ -26,7 +26,7 @@ static char *check_file(const char *path, gpuhal_log *log, char **out_reason)
     return helper;
 }
 
-/* The same for the one that lies in a directory. */
+/* Checks the helper in a directory. */
 static char *check_helper(const char *directory, gpuhal_log *log, char **out_reason)
 {
     char *path = gpuhal_text_format("%s/" HELPER "%s", directory, gpuhal_os_program_suffix());
@@ -35,7 +35,8 @@ static char *check_helper(const char *directory, gpuhal_log *log, char **out_rea
     return helper;
 }
 
-/* Beside plugins: whoever may put a file there may put a plugin there, which is trusted as much. NULL where none is. */
+/* Looks beside plugins, which are trusted as much as the helper: a user that can write there can install a plugin.
+ * NULL where none is. */
 static char *look_beside_plugins(const char *paths, gpuhal_log *log, char **out_reason)
 {
     size_t count = 0;
@@ -48,7 +49,7 @@ static char *look_beside_plugins(const char *paths, gpuhal_log *log, char **out_
     return helper;
 }
 
-/* A helper that was named explicitly is taken or nothing is: another one would not be what was asked for. */
+/* An explicitly named helper is used or none is: another one is not what the caller asked for. */
 char *gpuhal_helper_find(const gpuhal_settings *settings, gpuhal_log *log, char **out_reason)
 {
     if (gpuhal_os_privileged()) {

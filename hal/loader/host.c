@@ -1,4 +1,4 @@
-/* loader/host.c: the table of functions that every plugin gets. It is constant: what belongs to one call is found by thread. */
+/* loader/host.c: the table of functions for plugins. It is constant: the state of one call is found by thread. */
 #include "loader/host.h"
 
 #include "core/error.h"
@@ -9,8 +9,8 @@
 
 #include <stdio.h>
 
-/* A plugin's line has no gpuhal object: objects share backends, so all listeners hear it. A level out of range is moved to the
- * nearest one instead of being lost. */
+/* A plugin's line belongs to no gpuhal object, because objects share backends: all listeners get it. A level out of
+ * range is moved to the nearest one, so that the line is not lost. */
 static void host_log(__attribute__((unused)) const gpuhal_host *host, int32_t level, const char *text)
 {
     if (text) {
@@ -28,7 +28,7 @@ static gpuhal_status host_report(__attribute__((unused)) const gpuhal_host *host
     return gpuhal_error_report(status, vendor_call, vendor_code, text);
 }
 
-/* Outside of an attempt the plugin is driven directly (gpuhal/direct.h), with the operator's options. */
+/* Without a load context the plugin is driven directly (gpuhal/direct.h), with the operator's options. */
 static gpuhal_status host_option(__attribute__((unused)) const gpuhal_host *host, const char *key, char *out_value,
                                  uint32_t bytes)
 {
@@ -41,7 +41,7 @@ static gpuhal_status host_option(__attribute__((unused)) const gpuhal_host *host
                    : gpuhal_load_option(gpuhal_os_environment("GPUHAL_OPTIONS"), &nowhere, key, out_value, bytes);
 }
 
-/* None yet. A plugin that asks is one that can do without. */
+/* There is none yet. A plugin must work without an extension that it asks for. */
 static const void *host_query_extension(__attribute__((unused)) const gpuhal_host *host,
                                         __attribute__((unused)) const char *name)
 {
@@ -74,8 +74,8 @@ void gpuhal_host_unwatch(gpuhal_host_watcher *watcher)
     gpuhal_mutex_unlock(&watchers_mutex);
 }
 
-/* A parent's watchers are not in its child: their descriptors may be others' there. Which gpuhal object uses the plugin is not known here: all
- * that listen look again. */
+/* A parent's watchers do not exist in its child: their descriptors may belong to others there. It is unknown which
+ * gpuhal objects use the plugin, so all that watch enumerate again. */
 static void host_changed(__attribute__((unused)) const gpuhal_host *host)
 {
     gpuhal_mutex_lock(&watchers_mutex);

@@ -1,5 +1,5 @@
-/* loader/host.h: the functions behind the host table; host.c puts them together, sink.c and vendor_library.c hold the larger
- * ones. */
+/* loader/host.h: the functions in the host table; host.c builds it, sink.c and vendor_library.c have the larger ones.
+ */
 #ifndef GPUHAL_LOADER_HOST_H
 #define GPUHAL_LOADER_HOST_H
 
@@ -10,7 +10,8 @@ void gpuhal_sink_u64(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key,
 void gpuhal_sink_text(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, const char *value);
 void gpuhal_sink_missing(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, gpuhal_missing reason, const char *why);
 
-/* gpuhal_os_library_open(), noted in the job that it runs in: what hangs there holds the lock of the process's dynamic loader. */
+/* Calls gpuhal_os_library_open(), and marks the job that runs it: a call that hangs there holds the lock of the
+ * process's dynamic loader. */
 void *gpuhal_plugin_dlopen(const char *name, char *reason, size_t reason_bytes);
 gpuhal_status gpuhal_vendor_library(const gpuhal_host *host, const char *setting, const char *const *sonames,
                                     const gpuhal_symbol *symbols, uint32_t count);

@@ -1,8 +1,9 @@
 /* loader/isolation.c: see isolation.h.
  *
- * The verdict comes from what the helper sent; how the process ended only makes the sentence richer. Devices count only with a
- * good end, and what came of it goes to the registry. Where no helper can be started, and where one never says its hello, the plugin is not
- * probed: to load it into this process instead is for the configuration to say, never for a shortage of descriptors.
+ * The result comes from what the helper sent; how the process ended only adds to the message. Devices count only after
+ * a complete [end], and the result is written to the registry. Where no helper can be started, or one never sends its
+ * hello, the plugin is not probed: only the configuration may have it loaded into this process, never a shortage of
+ * descriptors.
  */
 #include "loader/isolation.h"
 
@@ -20,74 +21,76 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GRACE_NS    1000000000u /* for an orderly process to leave, on a busy machine too */
-#define TERM_NS     100000000u  /* for one that hangs, to end when asked to */
-#define SLICE_NS    500000000u  /* the longest wait, and what one counts for at most: a host may be stopped meanwhile */
+#define GRACE_NS    1000000000u /* for an orderly process to exit, on a busy machine too */
+#define TERM_NS     100000000u  /* for a hanging process to exit after SIGTERM */
+/* the longest wait, and what one counts for at most: a host may be stopped meanwhile */
+#define SLICE_NS    500000000u
 #define READ_BYTES  16384
 #define READ_BLOCKS 8
-#define PRINTED_MAX (4u << 20) /* of what a plugin may print while it is met */
+#define PRINTED_MAX (4u << 20) /* a plugin's output while it is probed */
 
-/* One helper at work. */
+/* One running helper. */
 typedef struct helper_run {
     gpuhal_candidate *candidate;
     gpuhal_load_context load;
     gpuhal_process process;
     gpuhal_stream stream;
     gpuhal_output output;
-    bool unruly;    /* it did not end as a helper does */
-    bool doubtful;  /* maybe because of others */
-    bool hungry;    /* memory ran out, which says nothing of the plugin */
+    bool unruly;    /* it ended in another way than a helper does */
+    bool doubtful;  /* maybe because of another process */
+    bool hungry;    /* memory ran out, which is not the plugin's result */
     uint32_t fault; /* gpuhal_fault_kind */
     uint64_t begun_ns;
-    uint64_t looked_ns;  /* up to when its time was counted */
+    uint64_t looked_ns;  /* its time was counted up to here */
     uint64_t used_ns;    /* of its deadline */
-    uint64_t starved_ns; /* of that, for want of a processor, as far as it was asked for */
+    uint64_t starved_ns; /* of that, without a processor, as far as it was read */
     uint64_t starved_before_ns; /* until its stream ended */
     uint64_t printed;    /* bytes */
-    bool flooding;       /* too many of them */
-    bool silent;         /* its stream ended without a last word: what is waited for now is its end */
+    bool flooding;       /* above the limit */
+    bool silent;         /* its stream ended without [end] or [crash]: now its exit is awaited */
 } helper_run;
 
-/* The helpers at work: visits[0] to visits[count - 1]. */
+/* The running helpers: visits[0] to visits[count - 1]. */
 typedef struct round_of_runs {
     gpuhal_probe_cache *cache;
-    const gpuhal_settings *settings; /* of the verdicts, like the next two */
+    const gpuhal_settings *settings; /* of the results, like the next two */
     gpuhal_log *log;
     gpuhal_candidates *candidates;
     const char *helper;
-    char *block; /* READ_BYTES to read into: more than a thread with a small stack has */
-    bool said;   /* that plugins were not probed */
-    size_t most; /* how many helpers the system lets run at once, as far as is known */
+    char *block; /* READ_BYTES: more than a thread with a small stack has */
+    bool said;   /* the note about plugins that were not probed was written */
+    size_t most; /* how many helpers the system can run at once, as far as is known */
     helper_run *runs[GPUHAL_PROCESSES_MAX];
     size_t count;
 } round_of_runs;
 
-/* One remark is enough: the others are mostly the same again. */
+/* One note is enough: further reasons are mostly the same. */
 static void leave_out(round_of_runs *round, gpuhal_candidate *candidate, const char *reason)
 {
     if (gpuhal_candidate_is_own_cpu(candidate)) {
         return;
     }
     if (!round->said) {
-        gpuhal_candidates_remark(round->candidates, round->log, "plugins are not probed: %s", reason);
+        gpuhal_candidates_add_note(round->candidates, round->log, "plugins are not probed: %s", reason);
         round->said = true;
     }
     gpuhal_candidate_decide(candidate, GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_STAGE_SPAWN, "%s", reason);
 }
 
-/* Without a listener the helper need not send what nobody hears. */
+/* Without a listener the helper need not send log lines. */
 static uint32_t level_wanted(const gpuhal_settings *settings)
 {
     return settings->log || settings->log_to_stderr ? settings->log_level : 0;
 }
 
-/* What other helpers give back when they end. */
+/* Resources that are free again when other helpers end. */
 static bool is_shortage(int error)
 {
     return error == EMFILE || error == ENFILE || error == EAGAIN || error == ENOMEM;
 }
 
-/* Starts a helper for the candidate, or leaves the candidate out; or returns false: its turn comes when another helper has ended. */
+/* Starts a helper for the candidate, or decides it without; or returns false: it is tried again when another helper
+ * has ended. */
 static bool begin_run(round_of_runs *round, gpuhal_candidate *candidate)
 {
     char level[16], protocol[16], parent[24], reason[512];
@@ -114,7 +117,7 @@ static bool begin_run(round_of_runs *round, gpuhal_candidate *candidate)
     run->load = (gpuhal_load_context){.name = candidate->name, .log = round->log, .stage = GPUHAL_STAGE_SPAWN};
     run->stream.load = &run->load;
     run->begun_ns = run->looked_ns = gpuhal_os_monotonic_ns();
-    gpuhal_log_line(round->log, GPUHAL_LEVEL_DEBUG, "%s: process %" PRId64 " meets %s", candidate->name, run->process.pid,
+    gpuhal_log_line(round->log, GPUHAL_LEVEL_DEBUG, "%s: process %" PRId64 " probes %s", candidate->name, run->process.pid,
                     candidate->file);
     round->runs[round->count++] = run;
     return true;
@@ -133,7 +136,7 @@ static void format_deadline(uint64_t ns, char *out, size_t bytes)
     }
 }
 
-/* The stream stopped without an end. */
+/* Describes a stream that stopped without an end. */
 static void describe_silence(gpuhal_load_context *load, gpuhal_ended ended, int value, bool doubtful)
 {
     const char *when = gpuhal_load_while(load->stage);
@@ -146,15 +149,15 @@ static void describe_silence(gpuhal_load_context *load, gpuhal_ended ended, int 
     } else if (ended == GPUHAL_ENDED_EXIT) {
         gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER, "it closed the helper's stream %s", when);
     } else {
-        gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER, "it sent no end: the stream stopped %s", when);
+        gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER, "it sent no result: the stream ended %s", when);
     }
 }
 
-/* What it had told of completely is no listing; the sentence names it. */
+/* The devices sent before a failure are not a list; the message names the last one. */
 static void describe_partial(const gpuhal_stream *stream, gpuhal_load_context *load)
 {
     gpuhal_text text = {0};
-    gpuhal_text_printf(&text, "%s; until then it had told of %zu device%s:", load->reason ? load->reason : "", stream->whole,
+    gpuhal_text_printf(&text, "%s; before that it had listed %zu device%s:", load->reason ? load->reason : "", stream->whole,
                        stream->whole == 1 ? "" : "s");
     for (size_t i = 0; i < stream->whole; i++) {
         const char *name = gpuhal_facts_text(&stream->devices.list[i].facts, GPUHAL_FACT_NAME);
@@ -175,27 +178,27 @@ static void describe_late(helper_run *run, uint64_t deadline_ns)
     format_deadline(deadline_ns, time, sizeof time);
     if (!run->stream.hello) {
         load->stage = GPUHAL_STAGE_SPAWN;
-        gpuhal_load_fail(load, GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_ERROR_TIMEOUT, "its helper process said nothing within %s", time);
+        gpuhal_load_fail(load, GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_ERROR_TIMEOUT, "its helper process sent nothing within %s", time);
         return;
     }
-    gpuhal_load_fail(load, GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_ERROR_TIMEOUT, "it did not answer within %s, stuck %s", time,
-                        gpuhal_load_while(load->stage));
+    gpuhal_load_fail(load, GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_ERROR_TIMEOUT, "the driver hung %s (%s timeout)",
+                     gpuhal_load_while(load->stage), time);
     describe_partial(&run->stream, load);
     run->fault = GPUHAL_FAULT_HANG;
 }
 
-/* It ended, or was ended, without a last word. */
+/* Judges a helper that ended, or was ended, without [end] or [crash]. */
 static void judge_unruly(helper_run *run, uint64_t deadline_ns, bool late, gpuhal_ended ended, int value)
 {
     gpuhal_load_context *load = &run->load;
     const gpuhal_stream *stream = &run->stream;
     bool crashed = stream->state == GPUHAL_STREAM_CRASHED;
-    /* An [end] that was begun and did not get complete has no say. */
+    /* An incomplete [end] does not count. */
     free(load->reason);
     load->reason = NULL;
     if (stream->state == GPUHAL_STREAM_MORE && !late && ended == GPUHAL_ENDED_EXIT && value == GPUHAL_HELPER_EXIT_HUNGRY) {
         run->hungry = true;
-        gpuhal_load_fail(load, GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_ERROR_HOST_MEMORY, "its helper process had no memory left %s",
+        gpuhal_load_fail(load, GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_ERROR_HOST_MEMORY, "its helper process ran out of memory %s",
                             gpuhal_load_while(load->stage));
         return;
     }
@@ -215,12 +218,12 @@ static void judge_unruly(helper_run *run, uint64_t deadline_ns, bool late, gpuha
     } else if (late && stream->state != GPUHAL_STREAM_RUBBISH) {
         describe_late(run, deadline_ns);
     } else {
-        gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER, "it sent rubbish in line %" PRIu32 ": %s, %s",
+        gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER, "it sent invalid data in line %" PRIu32 ": %s, %s",
                             stream->line, stream->problem, gpuhal_load_while(load->stage));
     }
 }
 
-/* Once the process has ended nothing more comes; one that is being ended prints nothing more of interest. */
+/* Nothing more arrives once the process has ended; later output of a process that is being ended does not matter. */
 static void read_output(const round_of_runs *round, helper_run *run)
 {
     size_t got = READ_BYTES;
@@ -231,7 +234,8 @@ static void read_output(const round_of_runs *round, helper_run *run)
     }
 }
 
-/* Puts the outcome into the attempt. `late`: the deadline has passed. Returns whether the plugin lists devices. */
+/* Writes the result into the load context. `late`: the deadline has passed. Returns whether the plugin lists devices.
+ */
 static bool judge(round_of_runs *round, helper_run *run, bool late)
 {
     int value = 0;
@@ -239,7 +243,7 @@ static bool judge(round_of_runs *round, helper_run *run, bool late)
     read_output(round, run);
     gpuhal_ended ended = gpuhal_os_process_finish(&run->process, 0, late ? TERM_NS : 0, &value);
     if (ended == GPUHAL_ENDED_NOT) {
-        gpuhal_candidates_remark(round->candidates, round->log, "%s: the helper process %" PRId64 " cannot be ended, and was left behind",
+        gpuhal_candidates_add_note(round->candidates, round->log, "%s: the helper process %" PRId64 " cannot be ended, and was left behind",
                                  run->candidate->name, process);
     }
     if (run->stream.state != GPUHAL_STREAM_ENDED && (run->stream.hello || late)) {
@@ -248,15 +252,15 @@ static bool judge(round_of_runs *round, helper_run *run, bool late)
     return run->stream.state == GPUHAL_STREAM_ENDED && run->stream.good;
 }
 
-/* Of an answer it is known which files it came from, unless the helper could not find out. A helper that is no helper, says nothing, or had
- * no memory, tells nothing of the plugin. */
-static bool is_worth_remembering(const helper_run *run)
+/* A result can be cached when its files are known. A helper that is none, sends nothing, or had no memory, has no
+ * result. */
+static bool is_cacheable(const helper_run *run)
 {
     return run->stream.hello && !run->hungry && (run->unruly || run->stream.mapped.count > 0);
 }
 
-/* For the report, and for later starts. */
-static void remember(round_of_runs *round, helper_run *run)
+/* Stores the result for the report and for later starts. */
+static void store_result(round_of_runs *round, helper_run *run)
 {
     gpuhal_candidate *candidate = run->candidate;
     gpuhal_texts lines;
@@ -268,25 +272,25 @@ static void remember(round_of_runs *round, helper_run *run)
     free(candidate->output);
     candidate->output = lines.count > 0 ? gpuhal_text_take(&joined) : NULL;
     candidate->probed_at = gpuhal_os_wall_clock();
-    /* The last one may not have come to its end. */
-    gpuhal_listed_devices told = run->stream.devices;
-    told.count = run->stream.whole;
+    /* The last device may be incomplete. */
+    gpuhal_listed_devices complete = run->stream.devices;
+    complete.count = run->stream.whole;
     const gpuhal_probe_result result = {.unruly = run->unruly, .doubtful = run->doubtful, .fault = run->fault, .status = run->load.status,
-                                    .mapped = &run->stream.mapped, .output = &lines, .devices = &told};
-    if (is_worth_remembering(run)) {
+                                    .mapped = &run->stream.mapped, .output = &lines, .devices = &complete};
+    if (is_cacheable(run)) {
         gpuhal_probe_cache_learn(round->cache, candidate, &result);
     }
     gpuhal_text_finish(&joined);
     gpuhal_texts_finish(&lines);
 }
 
-/* Ends a visit and takes it off the list. */
+/* Ends a run and removes it from the list. */
 static void end_run(round_of_runs *round, size_t place, bool late)
 {
     helper_run *run = round->runs[place];
     gpuhal_candidate *candidate = run->candidate;
     bool good = judge(round, run, late);
-    /* A helper that said nothing and ended is no helper. */
+    /* Another program that was started as the helper sends nothing and exits. */
     if (run->stream.hello || late) {
         candidate->time_ns = gpuhal_os_monotonic_ns() - run->begun_ns;
         candidate->isolated = true;
@@ -294,11 +298,11 @@ static void end_run(round_of_runs *round, size_t place, bool late)
         if (good) {
             gpuhal_candidate_accept(candidate);
         }
-        remember(round, run);
+        store_result(round, run);
     } else {
         char reason[512];
         snprintf(reason, sizeof reason,
-                 "%.350s said nothing: it is no helper of this version, or in another PID namespace than this process",
+                 "%.350s sent nothing: it is not a helper of this version, or is in another PID namespace than this process",
                  round->helper);
         leave_out(round, candidate, reason);
     }
@@ -312,7 +316,7 @@ static void end_run(round_of_runs *round, size_t place, bool late)
     round->runs[place] = round->runs[--round->count];
 }
 
-/* Reads what is there, yet not for ever: others wait, and the deadline. Returns whether the visit is over. */
+/* Reads what is there, up to a limit, since other helpers and the deadline wait. Returns whether the run is over. */
 static bool read_run(const round_of_runs *round, helper_run *run)
 {
     if (run->silent) {
@@ -329,7 +333,7 @@ static bool read_run(const round_of_runs *round, helper_run *run)
             return false;
         }
         if (got <= 0) {
-            /* How the process ends is all that is left to learn. It gets a moment, in which the others go on. */
+            /* Only the exit status is left to learn. The process gets a moment for it, in which the others go on. */
             gpuhal_os_process_close_stream(&run->process);
             run->silent = true;
             run->used_ns = run->starved_ns = 0;
@@ -349,7 +353,8 @@ static uint64_t time_left(const round_of_runs *round, const helper_run *run)
     return run->used_ns < deadline ? deadline - run->used_ns : 0;
 }
 
-/* All the time that has passed, also that in which others were looked at: one that prints without end would else stretch it for all. */
+/* Counts all elapsed time, also while other runs were served: otherwise a helper that prints without end would extend
+ * every deadline. */
 static void count_time(helper_run *run)
 {
     uint64_t now = gpuhal_os_monotonic_ns(), passed = now - run->looked_ns;
@@ -357,8 +362,8 @@ static void count_time(helper_run *run)
     run->looked_ns = now;
 }
 
-/* Load is no hang: the time in which the helper wanted to run and could not is the machine's. It is asked for only in the end, and adds one
- * deadline at most: what runs without end shall end on a busy machine, too. */
+/* Load is not a hang: the time in which the helper was ready to run but had no processor does not count. It is read
+ * only at the deadline, and adds one deadline at most, so that an endless loop ends on a busy machine, too. */
 static bool is_late(const round_of_runs *round, helper_run *run)
 {
     if (time_left(round, run) == 0) {
@@ -369,7 +374,7 @@ static bool is_late(const round_of_runs *round, helper_run *run)
     return time_left(round, run) == 0;
 }
 
-/* Waits for something to happen, until the nearest deadline at most, and deals with it. */
+/* Waits for an event, until the nearest deadline at most, and handles it. */
 static gpuhal_status attend(round_of_runs *round)
 {
     gpuhal_process *processes[GPUHAL_PROCESSES_MAX];
@@ -384,7 +389,7 @@ static gpuhal_status attend(round_of_runs *round)
     if (error) {
         return gpuhal_error_set(GPUHAL_ERROR_HOST_MEMORY, "the host cannot wait for helper processes: %s", strerror(error));
     }
-    /* Backwards: an ended visit's place is taken by the last one, which was looked at already. */
+    /* Backwards: the last run, which was served already, replaces one that ended. */
     for (size_t i = round->count; i-- > 0;) {
         count_time(round->runs[i]);
         bool over = ready[i] && read_run(round, round->runs[i]);
@@ -395,7 +400,8 @@ static gpuhal_status attend(round_of_runs *round)
     return GPUHAL_OK;
 }
 
-/* As many helpers at once as the wait takes, and the system; the next is started when one is done, and its time counts from then. */
+/* Runs as many helpers at once as poll and the system can handle; the next is started when one has ended, and its time
+ * counts from then. */
 static gpuhal_status run_all(round_of_runs *round)
 {
     gpuhal_status status = GPUHAL_OK;

@@ -1,5 +1,5 @@
-/* loader/load.c: see load.h. From dlopen on the plugin's code runs in this process; what it returns is looked at from the front:
- * no member is read before the size says that it is there. */
+/* loader/load.c: see load.h. From dlopen on the plugin's code runs in this process. Its structures are read from the
+ * front: no member may be read before `size` covers it. */
 #include "loader/load.h"
 
 #include "core/records.h"
@@ -15,7 +15,8 @@
 #define NAME_MAX_LENGTH    31
 #define VERSION_MAX_LENGTH 63
 
-/* The name becomes part of device ids, settings and file names. It is bounded before it is read: its end may be missing. */
+/* The name becomes part of device ids, settings and file names. It is bounded before it is read: the terminator may be
+ * missing. */
 bool gpuhal_plugin_name_is_valid(const char *name)
 {
     size_t length = strnlen(name, NAME_MAX_LENGTH + 1);
@@ -43,7 +44,7 @@ static bool check_names(gpuhal_load_context *load, const gpuhal_plugin *plugin)
     }
     if (load->name && strcmp(plugin->name, load->name) != 0) {
         return gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER,
-                                   "the plugin calls itself \"%s\", its manifest says \"%s\"", plugin->name, load->name);
+                                   "the plugin's name is \"%s\", its manifest has \"%s\"", plugin->name, load->name);
     }
     size_t length = plugin->version ? strnlen(plugin->version, VERSION_MAX_LENGTH + 1) : 0;
     if (length == 0 || length > VERSION_MAX_LENGTH || !gpuhal_records_is_clean(plugin->version, length)) {
@@ -52,7 +53,8 @@ static bool check_names(gpuhal_load_context *load, const gpuhal_plugin *plugin)
     return true;
 }
 
-/* The ABI first: where it differs, size and members mean something else, and both numbers are what the user needs to know. */
+/* The ABI is checked first: where it differs, size and members have another meaning, and the user needs to know both
+ * numbers. */
 static bool check_answer(gpuhal_load_context *load, const gpuhal_plugin *plugin)
 {
     bool has_abi = plugin->size >= offsetof(gpuhal_plugin, abi) + sizeof plugin->abi;
@@ -79,8 +81,8 @@ static bool check_answer(gpuhal_load_context *load, const gpuhal_plugin *plugin)
     return check_names(load, plugin);
 }
 
-/* NULL with a report is a refusal in the plugin's own words; without one it is a mistake. */
-bool gpuhal_plugin_shake_hands(gpuhal_load_context *load, gpuhal_plugin_query_fn *query, const gpuhal_plugin **out_plugin)
+/* NULL with a report is a refusal with the plugin's own reason; without one it is a mistake of the plugin. */
+bool gpuhal_plugin_negotiate(gpuhal_load_context *load, gpuhal_plugin_query_fn *query, const gpuhal_plugin **out_plugin)
 {
     gpuhal_load_enter(load, GPUHAL_STAGE_HANDSHAKE);
     gpuhal_load_call_begin(load);
@@ -88,7 +90,7 @@ bool gpuhal_plugin_shake_hands(gpuhal_load_context *load, gpuhal_plugin_query_fn
     gpuhal_load_call_end(load);
     if (!plugin) {
         gpuhal_status reported = gpuhal_load_reported();
-        return reported < 0 ? gpuhal_load_fail_call(load, reported, "shaking hands")
+        return reported < 0 ? gpuhal_load_fail_call(load, reported, "negotiating the ABI")
                             : broken(load, "gpuhal_plugin_query returned NULL and gave no reason");
     }
     if (!check_answer(load, plugin)) {
@@ -100,8 +102,8 @@ bool gpuhal_plugin_shake_hands(gpuhal_load_context *load, gpuhal_plugin_query_fn
     return true;
 }
 
-/* The function must lie in the file that was checked: neither in a library that the plugin links, nor in a file that took the
- * plugin's place after the checks. */
+/* The function must be in the file that was checked: not in a library that the plugin links, and not in a file that
+ * replaced the plugin after the checks. */
 static bool check_origin(gpuhal_load_context *load, const char *path, const void *query, uint64_t device, uint64_t inode)
 {
     char *origin = gpuhal_os_library_path(query);
@@ -110,7 +112,7 @@ static bool check_origin(gpuhal_load_context *load, const char *path, const void
     bool good = known && info.device == device && info.inode == inode;
     if (!good) {
         gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER,
-                            "gpuhal_plugin_query lies in %s, not in the file %s that was checked",
+                            "gpuhal_plugin_query is in %s, not in the file %s that was checked",
                             origin ? origin : "no known file", path);
     }
     free(origin);
@@ -127,11 +129,11 @@ bool gpuhal_plugin_load(gpuhal_load_context *load, const char *path, uint64_t de
         return gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER, "it cannot be loaded: %s", reason);
     }
     gpuhal_load_enter(load, GPUHAL_STAGE_HANDSHAKE);
-    /* Nothing of the plugin has run so far but constructors, its own and those of what it links. */
+    /* So far only constructors have run, the plugin's and those of its libraries. */
     void *address = gpuhal_os_library_symbol(library, "gpuhal_plugin_query");
     if (!address) {
         return gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER,
-                                   "%s exports no gpuhal_plugin_query: it is no plugin", path);
+                                   "%s exports no gpuhal_plugin_query: it is not a plugin", path);
     }
     if (gpuhal_os_library_is_data(address)) {
         return gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER,
@@ -143,5 +145,5 @@ bool gpuhal_plugin_load(gpuhal_load_context *load, const char *path, uint64_t de
     /* ISO C has no cast from an object pointer to a function pointer. */
     gpuhal_plugin_query_fn *query;
     memcpy(&query, &address, sizeof query);
-    return gpuhal_plugin_shake_hands(load, query, out_plugin);
+    return gpuhal_plugin_negotiate(load, query, out_plugin);
 }

@@ -1,4 +1,4 @@
-/* loader/load_context.c: see attempt.h. */
+/* loader/load_context.c: see load_context.h. */
 #include "loader/load_context.h"
 
 #include "core/error.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The plugin calls back without saying which attempt it belongs to; it does so on the thread that called it. */
+/* The plugin calls back without naming its load context, but on the thread that called it. */
 static _Thread_local gpuhal_load_context *current;
 static _Thread_local gpuhal_status reported;
 
@@ -24,7 +24,7 @@ void gpuhal_load_enter(gpuhal_load_context *load, gpuhal_plugin_stage stage)
     }
 }
 
-/* Keeps the first reason: what fails after it is a consequence. */
+/* Keeps the first reason: later failures are its consequences. */
 static bool end(gpuhal_load_context *load, gpuhal_plugin_state state, gpuhal_status status, char *reason)
 {
     if (load->reason) {
@@ -44,12 +44,12 @@ bool gpuhal_load_fail(gpuhal_load_context *load, gpuhal_plugin_state state, gpuh
     va_start(arguments, format);
     vsnprintf(sentence, sizeof sentence, format, arguments);
     va_end(arguments);
-    /* Names of files and of what they need are somebody else's. */
+    /* Names of files and of their dependencies may hold any bytes. */
     gpuhal_records_clean(sentence);
     return end(load, state, status, gpuhal_text_copy(sentence));
 }
 
-/* A plugin that says why it cannot be used has not failed. */
+/* A plugin that gives a reason why it cannot be used has not failed. */
 static gpuhal_plugin_state state_of(gpuhal_status status)
 {
     switch (status) {
@@ -76,10 +76,10 @@ bool gpuhal_load_fail_call(gpuhal_load_context *load, gpuhal_status status, cons
 bool gpuhal_load_no_memory(gpuhal_load_context *load)
 {
     return gpuhal_load_fail(load, GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_ERROR_HOST_MEMORY,
-                               "the host has no memory left for the library's own records");
+                               "out of host memory for the library's own records");
 }
 
-/* The first library counts: it is the driver; what a plugin opens later are its helpers. */
+/* The first library counts: it is the driver; the plugin opens its helper libraries later. */
 void gpuhal_load_set_driver(gpuhal_load_context *load, const char *path)
 {
     if (load->driver || !path) {
@@ -91,12 +91,12 @@ void gpuhal_load_set_driver(gpuhal_load_context *load, const char *path)
     }
 }
 
-gpuhal_status gpuhal_load_tell(const gpuhal_load_context *load)
+gpuhal_status gpuhal_load_set_error(const gpuhal_load_context *load)
 {
     if (!load->reason) {
         return gpuhal_error_host_memory();
     }
-    /* Where the detail already speaks of this failure, behind a name, it has the vendor's code too. */
+    /* A detail about this failure, behind a name, has the vendor's code too. */
     const char *last = gpuhal_last_error()->sentence;
     const size_t all = strlen(last), length = strlen(load->reason);
     if (all >= length && strcmp(last + all - length, load->reason) == 0) {
@@ -114,8 +114,8 @@ void gpuhal_load_finish(gpuhal_load_context *load)
     *load = (gpuhal_load_context){0};
 }
 
-/* Calls nest where a plugin, while it starts, makes the core meet another one. A report left from an earlier call must not be
- * taken for this one's. */
+/* Calls nest where a plugin, while it starts, makes the core probe another one. The report of an earlier call must not
+ * be taken for this one's. */
 void gpuhal_load_call_begin(gpuhal_load_context *load)
 {
     load->outer = current;
@@ -140,11 +140,11 @@ const char *gpuhal_load_while(gpuhal_plugin_stage stage)
     case GPUHAL_STAGE_LOAD:
         return "while loading";
     case GPUHAL_STAGE_HANDSHAKE:
-        return "while shaking hands";
+        return "while negotiating the ABI";
     case GPUHAL_STAGE_START:
         return "while starting";
     case GPUHAL_STAGE_ENUMERATE:
-        return "while listing its devices";
+        return "while listing devices";
     default:
         return "before it was loaded";
     }
@@ -172,7 +172,7 @@ gpuhal_status gpuhal_load_option(const char *options, uint64_t *asked, const cha
     return GPUHAL_OK;
 }
 
-/* To all who listen: a start serves every object that gives these options. */
+/* All listeners get it: one start serves every object with these options. */
 void gpuhal_load_name_unknown_options(const gpuhal_load_context *load, const char *plugin)
 {
     char line[256];
@@ -217,8 +217,8 @@ gpuhal_status gpuhal_load_reported(void)
     return reported;
 }
 
-/* A name that does not fit is no setting of ours. An empty variable counts as not set, as in core/config.c. While an attempt is
- * under way on this thread its configuration decides; outside of one nobody knows whose configuration it would be. */
+/* A name that is too long is not a setting. An empty variable counts as not set, as in core/config.c. During a load on
+ * this thread its configuration decides; without one it is unknown whose configuration applies. */
 const char *gpuhal_load_variable(const char *name, const char *suffix)
 {
     const gpuhal_load_context *load = gpuhal_load_current();

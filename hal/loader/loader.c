@@ -1,7 +1,7 @@
-/* loader/loader.c: the way from directories to backends that list devices, step by step; each step is a file of its own.
+/* loader/loader.c: from directories to backends that list devices, step by step; each step has its own file.
  *
- * Built-in plugins, search, selection, file checks, duplicates, order, and then every plugin that is left is met. Only mistakes
- * of the caller and want of memory end the run; whatever is wrong with a plugin is its candidate's own story.
+ * Built-in plugins, search, selection, file checks, duplicates, order; then every remaining plugin is probed. Only an
+ * invalid argument and lack of memory end the run; a fault of a plugin decides only its own candidate.
  */
 #include "loader/loader.h"
 
@@ -23,13 +23,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A built-in plugin has no manifest: its query, which starts nothing, is asked for the name. */
+/* A built-in plugin has no manifest: its query function, which starts nothing, gives the name. */
 static gpuhal_status add_builtin(const gpuhal_settings *settings, gpuhal_log *log, gpuhal_builtin_fn *query,
                                  gpuhal_candidates *candidates)
 {
     const gpuhal_plugin *plugin = NULL;
     gpuhal_load_context load = {.log = log, .ignore_environment = settings->ignore_environment};
-    bool good = gpuhal_plugin_shake_hands(&load, query, &plugin);
+    bool good = gpuhal_plugin_negotiate(&load, query, &plugin);
     const char *name = good ? plugin->name : NULL;
     gpuhal_candidate *candidate = gpuhal_candidates_add(candidates, name, "built in");
     if (candidate) {
@@ -42,7 +42,7 @@ static gpuhal_status add_builtin(const gpuhal_settings *settings, gpuhal_log *lo
     return candidate ? GPUHAL_OK : gpuhal_error_host_memory();
 }
 
-/* The configuration's come first: the program knows best what it brings along. */
+/* The configuration's plugins come first: the program chose them. */
 static gpuhal_status add_builtins(const gpuhal_settings *settings, gpuhal_log *log, gpuhal_candidates *candidates)
 {
     gpuhal_builtin_fn *const *lists[] = {settings->builtins, gpuhal_builtin_table};
@@ -65,7 +65,7 @@ static bool same_file(const gpuhal_candidate *a, const gpuhal_candidate *b)
     return a->builtin || b->builtin ? a->builtin == b->builtin : a->device == b->device && a->inode == b->inode;
 }
 
-/* Looks for an earlier candidate that passed the checks and is the same file, or has the same name. */
+/* Finds an earlier candidate that passed the checks and is the same file, or has the same name. */
 static void find_duplicate(const gpuhal_candidates *candidates, gpuhal_candidate *later)
 {
     for (const gpuhal_candidate *earlier = candidates->list; earlier < later; earlier++) {
@@ -74,7 +74,7 @@ static void find_duplicate(const gpuhal_candidates *candidates, gpuhal_candidate
         }
         if (same_file(earlier, later)) {
             gpuhal_candidate_decide(later, GPUHAL_PLUGIN_DUPLICATE, GPUHAL_STAGE_SELECT,
-                                    "this very file was found earlier, as %s (%s)", earlier->name, describe_place(earlier));
+                                    "the same file was found earlier, as %s (%s)", earlier->name, describe_place(earlier));
             return;
         }
         if (strcmp(earlier->name, later->name) == 0) {
@@ -85,7 +85,7 @@ static void find_duplicate(const gpuhal_candidates *candidates, gpuhal_candidate
     }
 }
 
-/* What does not pass the checks does not stand in the way of a later plugin of its name. */
+/* A file that fails the checks must not block a later plugin of its name. */
 static void check_files(gpuhal_log *log, gpuhal_candidates *candidates)
 {
     for (size_t i = 0; i < candidates->count; i++) {
@@ -93,7 +93,7 @@ static void check_files(gpuhal_log *log, gpuhal_candidates *candidates)
         if (!gpuhal_candidate_is_open(candidate)) {
             continue;
         }
-        /* From here on the resolved path counts: what was checked is what will be loaded. */
+        /* From here on the resolved path counts: the checked file is the one to load. */
         if (!candidate->builtin) {
             gpuhal_load_context load = {.name = candidate->name, .log = log};
             gpuhal_checked_file file;
@@ -112,8 +112,8 @@ static void check_files(gpuhal_log *log, gpuhal_candidates *candidates)
     }
 }
 
-/* Drivers and their loaders take the names of libraries to load from the environment, which is the user's, and most do not care whose rights the
- * process has: what they would run for him is left out before any of them is asked. */
+/* Drivers and their loaders read names of libraries from the environment, which the user controls, and most ignore
+ * that the process has more rights than the user. So none of them is probed there. */
 static void leave_drivers_to_clean_processes(const gpuhal_settings *settings, gpuhal_candidates *candidates)
 {
     if (!gpuhal_os_privileged() || settings->environment_is_clean) {
@@ -129,7 +129,7 @@ static void leave_drivers_to_clean_processes(const gpuhal_settings *settings, gp
     }
 }
 
-/* Meets a plugin in this process. A look that is not the first has a started one list again. */
+/* Probes a plugin in this process. A rescan has a started plugin list again. */
 static gpuhal_status probe_here(const gpuhal_probe_cache *cache, gpuhal_candidate *candidate)
 {
     gpuhal_load_context load = {.name = candidate->name,
@@ -139,7 +139,7 @@ static gpuhal_status probe_here(const gpuhal_probe_cache *cache, gpuhal_candidat
     gpuhal_backend *backend = NULL;
     uint64_t begun_ns = gpuhal_os_monotonic_ns();
     bool good = gpuhal_backend_obtain(&load, candidate, &backend);
-    good = good && (!cache->afresh || gpuhal_backend_list_again(&load, backend, begun_ns));
+    good = good && (!cache->refresh || gpuhal_backend_list_again(&load, backend, begun_ns));
     good = good && (gpuhal_backend_devices(backend)->count > 0 ||
                     gpuhal_load_fail(&load, GPUHAL_PLUGIN_NO_DEVICE, GPUHAL_ERROR_NO_DEVICE, "the driver lists no device any more"));
     gpuhal_candidate_take(candidate, &load, good);
@@ -152,8 +152,8 @@ static gpuhal_status probe_here(const gpuhal_probe_cache *cache, gpuhal_candidat
                                                                                             : gpuhal_error_host_memory();
 }
 
-/* What is remembered need not be met; what is still open when the helpers are done is met here: built-in plugins, and the library's own cpu
- * where no helper can be started. */
+/* Cached plugins need no probe. Candidates that the helpers left undecided are probed here: built-in plugins, and the
+ * library's own cpu where no helper can be started. */
 static gpuhal_status probe_all(gpuhal_probe_cache *cache)
 {
     gpuhal_candidates *candidates = cache->candidates;
@@ -175,8 +175,8 @@ static gpuhal_status probe_all(gpuhal_probe_cache *cache)
     return status;
 }
 
-/* Whether a duplicate should have its turn: the one that it stood behind failed, it is not that very plugin again, and nobody of its
- * name or its file works or is waiting. */
+/* Returns whether a duplicate must be tried: the earlier candidate failed, it is another plugin, and no candidate of
+ * its name or its file works or is undecided. */
 static bool deserves_a_turn(const gpuhal_candidates *candidates, const gpuhal_candidate *duplicate)
 {
     bool first_failed = false;
@@ -195,8 +195,8 @@ static bool deserves_a_turn(const gpuhal_candidates *candidates, const gpuhal_ca
     return first_failed;
 }
 
-/* The first of several that works is used, so that a bad plugin cannot take a good one's place by taking its name or its file. Each
- * round gives a turn to duplicates of failed plugins; each has one at most. */
+/* The first of several that works is used, so that a bad plugin cannot replace a good one by taking its name or its
+ * file. Each round tries duplicates of failed plugins; each is tried once at most. */
 static gpuhal_status probe_second_choices(gpuhal_probe_cache *cache)
 {
     gpuhal_candidates *candidates = cache->candidates;
@@ -217,15 +217,15 @@ static gpuhal_status probe_second_choices(gpuhal_probe_cache *cache)
     return GPUHAL_OK;
 }
 
-/* Without anything to watch a change of the plugin's devices is noticed late. */
+/* Without watched files a change of the plugin's devices is noticed late. */
 static void note_what_watches_nothing(gpuhal_candidates *candidates)
 {
     for (size_t i = 0; i < candidates->count; i++) {
         gpuhal_candidate *candidate = &candidates->list[i];
         bool lists = candidate->state == GPUHAL_PLUGIN_OK, none = candidate->state == GPUHAL_PLUGIN_NO_DRIVER || candidate->state == GPUHAL_PLUGIN_NO_DEVICE;
         if (candidate->manifest && !candidate->watch && !candidate->note && !gpuhal_candidate_is_cpu(candidate) && (lists || none)) {
-            candidate->note = gpuhal_text_copy(lists ? "its manifest has no `watch`: that a device came or went is noticed when one is opened, or by a rescan"
-                                                     : "its manifest has no `watch`: this is not kept, and every program that starts asks it again");
+            candidate->note = gpuhal_text_copy(lists ? "its manifest has no `watch`: an added or removed device is noticed when one is opened, or by a rescan"
+                                                     : "its manifest has no `watch`: this is not cached, and every program that starts probes it again");
         }
     }
 }
@@ -252,7 +252,7 @@ static bool is_candidate(const gpuhal_candidates *candidates, const gpuhal_optio
     return false;
 }
 
-/* Hands each plugin its options, and warns of those that are for none. */
+/* Gives each plugin its options, and warns of options for no plugin. */
 static gpuhal_status give_options(const gpuhal_settings *settings, gpuhal_log *log, gpuhal_candidates *candidates)
 {
     gpuhal_option option;
@@ -276,9 +276,9 @@ static gpuhal_status run(gpuhal_probe_cache *cache)
     const gpuhal_settings *settings = cache->settings;
     gpuhal_log *log = cache->log;
     gpuhal_candidates *candidates = cache->candidates;
-    /* A driver that is a user of this library would meet itself, in a helper that would meet it, and so on without end. */
+    /* A driver that uses this library would probe itself, in a helper that would probe it, without end. */
     if (gpuhal_os_environment(GPUHAL_WITHIN_HELPER)) {
-        gpuhal_candidates_remark(candidates, log, "no plugins are looked for: this process is the helper in which one is met");
+        gpuhal_candidates_add_note(candidates, log, "plugins are not searched for: this process is the helper that probes one");
         return GPUHAL_OK;
     }
     gpuhal_selection selection;
@@ -302,18 +302,18 @@ static gpuhal_status run(gpuhal_probe_cache *cache)
     return status;
 }
 
-gpuhal_status gpuhal_loader_run(const gpuhal_settings *settings, gpuhal_log *log, const gpuhal_database *known, bool afresh,
+gpuhal_status gpuhal_loader_run(const gpuhal_settings *settings, gpuhal_log *log, const gpuhal_database *known, bool refresh,
                                 gpuhal_candidates *out_candidates)
 {
-    /* Plugins that fail inside a run that succeeds must not leave their errors with the caller. */
+    /* Plugins that fail inside a run that succeeds must not change the caller's last error. */
     gpuhal_error_detail before;
     gpuhal_error_save(&before);
     *out_candidates = (gpuhal_candidates){0};
     if (settings->helper_path && !gpuhal_os_path_is_absolute(settings->helper_path)) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "config.helper_path is \"%s\", which is no absolute path",
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "config.helper_path is \"%s\", which is not an absolute path",
                                 settings->helper_path);
     }
-    gpuhal_probe_cache cache = {.settings = settings, .log = log, .known = known, .afresh = afresh, .candidates = out_candidates};
+    gpuhal_probe_cache cache = {.settings = settings, .log = log, .known = known, .refresh = refresh, .candidates = out_candidates};
     gpuhal_status status = run(&cache);
     gpuhal_probe_cache_finish(&cache);
     if (status) {

@@ -1,4 +1,4 @@
-/* loader/manifest.c: see manifest.h. Every refusal names the file, and the line where there is one. */
+/* loader/manifest.c: see manifest.h. Every error names the file, and the line where there is one. */
 #include "loader/manifest.h"
 
 #include "core/records.h"
@@ -23,7 +23,7 @@ typedef struct reading {
     uint32_t seen; /* bit per entry of keys */
 } reading;
 
-/* The two forms of refusal: of the file as a whole, and of a line. */
+/* Errors about the file as a whole, and about a line. */
 static bool refuse(gpuhal_load_context *load, const char *path, const char *why)
 {
     return gpuhal_load_fail(load, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_INVALID_ARGUMENT, "%s %s", path, why);
@@ -44,9 +44,9 @@ static bool take_name(reading *at, const char *value, uint32_t line)
     return at->manifest->name || gpuhal_load_no_memory(at->load);
 }
 
-/* Relative means beside the manifest, so that a folder of plugins can be moved as a whole. In the vendors' directory only
- * manifests lie, and a relative name there would be a mistake that looks like a missing file. A name without a dot gets the system's suffix:
- * so one manifest serves every system. */
+/* Relative means beside the manifest, so that a folder of plugins can be moved as a whole. In the vendors' directory
+ * there are only manifests, and a relative name there would look like a missing file. A name without a dot gets the
+ * system's suffix: so one manifest serves every system. */
 static bool take_library(reading *at, const char *value, uint32_t line)
 {
     if (!*value) {
@@ -63,7 +63,7 @@ static bool take_library(reading *at, const char *value, uint32_t line)
     return at->manifest->library || gpuhal_load_no_memory(at->load);
 }
 
-/* Keeps a list as it is written. A comma would be taken for a part of a word, which then matches nothing. */
+/* Keeps the list as written. A comma would become part of a word, which then matches nothing. */
 static bool take_list(const reading *at, const char *value, uint32_t line, char **out_list)
 {
     if (strchr(value, ',')) {
@@ -73,7 +73,7 @@ static bool take_list(const reading *at, const char *value, uint32_t line, char 
     return *out_list || gpuhal_load_no_memory(at->load);
 }
 
-/* The next word of a list, with its length; NULL behind the last. */
+/* Returns the next word of a list, with its length; NULL behind the last. */
 static const char *next_word(const char *at, size_t *out_length)
 {
     at += strspn(at, " ");
@@ -96,8 +96,8 @@ static bool read_version(const char *word, size_t length, uint32_t *out_abi)
     return good;
 }
 
-/* Read here so that a plugin of another ABI is refused by name and number without running any of its code. One binary may serve several
- * versions, and lists them. */
+/* Checked here so that a plugin of another ABI is refused by name and number without running its code. One binary may
+ * serve several versions, and lists them. */
 static bool take_abi(reading *at, const char *value, uint32_t line)
 {
     size_t length = 0, count = 0;
@@ -114,7 +114,7 @@ static bool take_abi(reading *at, const char *value, uint32_t line)
     return take_list(at, value, line, &at->manifest->abi);
 }
 
-/* Which words are platforms is not checked: a manifest may name one that this version has never heard of. */
+/* Words are not checked: a manifest may name a platform that is unknown to this version. */
 static bool take_platforms(reading *at, const char *value, uint32_t line)
 {
     if (!*value) {
@@ -129,13 +129,13 @@ static bool take_priority(reading *at, const char *value, uint32_t line)
     return at->manifest->has_priority || refuse_line(at, line, "priority must be a whole number");
 }
 
-/* For whoever decides whether an earlier answer still holds; nothing to check here. */
+/* For the cache key; nothing to check here. */
 static bool take_environment(reading *at, const char *value, uint32_t line)
 {
     return take_list(at, value, line, &at->manifest->environment);
 }
 
-/* The name of a file may have a comma. */
+/* A file name may have a comma. */
 static bool take_watch(reading *at, const char *value, __attribute__((unused)) uint32_t line)
 {
     at->manifest->watch = gpuhal_text_copy(value);
@@ -147,7 +147,8 @@ static bool take_libraries(reading *at, const char *value, uint32_t line)
     return take_list(at, value, line, &at->manifest->libraries);
 }
 
-/* Unknown keys are no error, so that later versions can add some, but a misspelt one is worth a warning. Known ones may stand once: which of two should count? */
+/* Unknown keys are allowed, so that later versions can add some; a misspelt one is worth a warning. Known ones may
+ * occur once, since the right one of two is unknown. */
 static const struct {
     const char *key;
     bool (*take)(reading *at, const char *value, uint32_t line);
@@ -164,11 +165,11 @@ static bool take_pair(reading *at, const gpuhal_records_reader *reader)
         }
         if (at->seen & 1u << i) {
             return gpuhal_load_fail(at->load, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_INVALID_ARGUMENT,
-                                       "%s, line %" PRIu32 ": %s stands there twice", at->path, reader->line, reader->name);
+                                       "%s, line %" PRIu32 ": %s occurs twice", at->path, reader->line, reader->name);
         }
         at->seen |= 1u << i;
         const char *value = gpuhal_text_get(&reader->value);
-        /* What is named here appears in sentences and in lines of the log, where a line feed would pass for the end. */
+        /* Values appear in messages and log lines, where a line feed would look like the end. */
         if (!gpuhal_records_is_clean(value, strlen(value))) {
             return refuse_line(at, reader->line, "a manifest's values have no line feeds, carriage returns and tabs");
         }
@@ -179,7 +180,7 @@ static bool take_pair(reading *at, const gpuhal_records_reader *reader)
     return true;
 }
 
-/* Whatever stands before or beside [plugin] is refused rather than skipped: it is a mistake that would be searched for long. */
+/* Anything before or beside [plugin] is refused, not skipped: otherwise such a mistake is hard to find. */
 static bool read_records(reading *at, const char *text, size_t bytes)
 {
     gpuhal_records_reader reader;
@@ -204,7 +205,7 @@ static bool read_records(reading *at, const char *text, size_t bytes)
     return good;
 }
 
-/* Last of all, so that a mistake in a line is named before what is missing because of it. */
+/* Runs last, so that a mistake in a line is reported before what is missing because of it. */
 static bool check_complete(reading *at)
 {
     const gpuhal_manifest *manifest = at->manifest;
@@ -225,7 +226,7 @@ bool gpuhal_manifest_read(gpuhal_load_context *load, const char *path, bool abso
 {
     *out_manifest = (gpuhal_manifest){0};
     gpuhal_load_enter(load, GPUHAL_STAGE_MANIFEST);
-    /* Who may write the manifest decides which library is loaded. */
+    /* A user that can write the manifest decides which library is loaded. */
     gpuhal_checked_file file;
     if (!gpuhal_file_check_trust(load, path, &file)) {
         return false;
@@ -236,7 +237,7 @@ bool gpuhal_manifest_read(gpuhal_load_context *load, const char *path, bool abso
     gpuhal_checked_file_finish(&file);
     if (error) {
         return refuse(load, path,
-                      error == EFBIG ? "is larger than 64 KiB, the most that a manifest may have" : strerror(error));
+                      error == EFBIG ? "is larger than 64 KiB, the limit of a manifest" : strerror(error));
     }
     reading at = {.load = load, .path = path, .absolute_only = absolute_only, .manifest = out_manifest};
     bool good = (bytes > 0 || refuse(load, path, "is empty")) && read_records(&at, text, bytes) && check_complete(&at);

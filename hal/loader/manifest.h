@@ -1,4 +1,4 @@
-/* loader/manifest.h: NAME.gpuhal, the small text beside a plugin, read before anything of the plugin is touched. */
+/* loader/manifest.h: NAME.gpuhal, the small text beside a plugin, read before any of the plugin's code is loaded. */
 #ifndef GPUHAL_LOADER_MANIFEST_H
 #define GPUHAL_LOADER_MANIFEST_H
 
@@ -15,19 +15,20 @@ typedef struct gpuhal_manifest {
     char *library;   /* absolute, maybe with symbolic links */
     char *abi;       /* as written: versions separated by blanks */
     char *platforms; /* likewise: words; NULL: every platform */
-    char *environment; /* likewise: variables that the answers depend on; NULL: none */
-    char *libraries;   /* likewise: sonames of the vendor's; NULL: none */
-    char *watch;       /* likewise: files and folders, with variables in them (verdict.h) */
+    char *environment; /* likewise: variables that the result depends on; NULL: none */
+    char *libraries;   /* likewise: sonames of the vendor's libraries; NULL: none */
+    char *watch;       /* likewise: files and folders, with variables in them (probe_cache.h) */
     bool speaks_abi; /* one of the versions is this library's */
     bool has_priority;
     int32_t priority;
 } gpuhal_manifest;
 
-/* Stage MANIFEST. A relative `library` is taken from the manifest's own directory, unless `absolute_only`. What was understood
- * before a mistake is kept in *out_manifest, for the report; finish it in any case. */
+/* Runs stage MANIFEST. A relative `library` is taken from the manifest's own directory, unless `absolute_only`.
+ * Members that were read before an error are kept in *out_manifest, for the report; it must be finished in any case.
+ */
 bool gpuhal_manifest_read(gpuhal_load_context *load, const char *path, bool absolute_only, gpuhal_manifest *out_manifest);
 void gpuhal_manifest_finish(gpuhal_manifest *manifest);
-/* Whether the manifest is for the platform that this is. */
+/* Returns whether the manifest is for this platform. */
 bool gpuhal_manifest_has_platform(const gpuhal_manifest *manifest, const char *platform);
 
 #endif

@@ -1,4 +1,4 @@
-/* loader/output.h: the end of what a helper printed: a driver's last words often tell why it ended. */
+/* loader/output.h: the end of a helper's output: the last words of a driver often explain its crash. */
 #ifndef GPUHAL_LOADER_OUTPUT_H
 #define GPUHAL_LOADER_OUTPUT_H
 
@@ -13,9 +13,9 @@ typedef struct gpuhal_output {
     size_t used;
 } gpuhal_output;
 
-/* Keeps the last bytes of all that was added. */
+/* Keeps the last bytes of all output. */
 void gpuhal_output_add(gpuhal_output *output, const char *bytes, size_t count);
-/* The last lines, without empty ones, with `?` for what no terminal should get. */
+/* Lists the last lines, without empty ones, with `?` for bytes that no terminal must get. */
 void gpuhal_output_lines(const gpuhal_output *output, gpuhal_texts *out_lines);
 
 #endif

@@ -1,4 +1,4 @@
-/* loader/probe.c: see meet.h. */
+/* loader/probe.c: see probe.h. */
 #include "loader/probe.h"
 
 #include "core/call.h"
@@ -14,7 +14,7 @@ static bool broke_rule(gpuhal_load_context *load, const char *problem)
     return gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER, "the plugin broke a rule: %s", problem);
 }
 
-/* Each step begins and ends the attempt around the call, so that what the plugin says belongs to it. */
+/* Each step enters and leaves the load context around the call, so that the plugin's reports belong to it. */
 static bool start(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuhal_plugin_instance **out_instance)
 {
     gpuhal_load_enter(load, GPUHAL_STAGE_START);
@@ -32,7 +32,7 @@ static bool start(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuhal
     return true;
 }
 
-/* A broken rule weighs more than the answer: the list is not to be trusted, whatever the plugin thinks of it. */
+/* A broken rule weighs more than the returned status: the list cannot be trusted. */
 static bool enumerate(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                       gpuhal_listed_devices *devices)
 {
@@ -55,7 +55,7 @@ static bool enumerate(gpuhal_load_context *load, const gpuhal_plugin *plugin, gp
     return true;
 }
 
-/* The area is larger than what this library knows, so that a plugin with a later minor version stays inside of it. */
+/* The area is larger than the slots of this library, so that a plugin with a later minor version stays inside. */
 static bool describe(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                      gpuhal_listed_device *device)
 {
@@ -82,8 +82,7 @@ static bool describe(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpu
     return true;
 }
 
-/* Free memory is asked for here so that a listing can show it without opening anything. A plugin that cannot tell loses nothing
- * by it. */
+/* Free memory is sampled here so that lists can show it without opening the device. The value is optional. */
 static bool sample(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                    gpuhal_listed_device *device)
 {
@@ -119,7 +118,7 @@ static bool sample(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuha
     return whole || gpuhal_load_no_memory(load);
 }
 
-/* Facts are checked once more as a whole: the sink sees them one by one and cannot know which never came. */
+/* Facts are checked once more as a whole: the sink sees them one by one and cannot find missing ones. */
 static bool complete(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                      gpuhal_listed_devices *devices)
 {

@@ -13,9 +13,9 @@
 #include <string.h>
 #include <time.h>
 
-/* ---- circumstances */
+/* ---- cache key */
 
-/* Whether settings are heard is a circumstance like the others. */
+/* Whether the environment is read is part of the key. */
 static const gpuhal_texts *machine_of(gpuhal_probe_cache *cache)
 {
     if (!cache->machine_made) {
@@ -40,7 +40,7 @@ void gpuhal_probe_cache_finish(gpuhal_probe_cache *cache)
     gpuhal_texts_finish(&cache->machine);
 }
 
-/* ---- what is known */
+/* ---- cached results */
 
 static bool is_word(const char *word, size_t length, const char *name)
 {
@@ -73,15 +73,16 @@ void gpuhal_probe_cache_check_retry(const gpuhal_probe_cache *cache)
             known = candidates->list[i].name && is_word(at, length, candidates->list[i].name);
         }
         if (!known) {
-            gpuhal_candidates_remark(cache->candidates, cache->log, "no plugin is called \"%.*s\", which was to be met again",
+            gpuhal_candidates_add_note(cache->candidates, cache->log, "there is no plugin \"%.*s\" to be probed again",
                                      (int)length, at);
         }
         at += length;
     }
 }
 
-/* How a known state is taken: as it is, as a reason not to run the plugin, or as nothing. The cpu plugin is the last resort, and is asked
- * whatever it failed at; a device that comes to a plugin whose manifest watches nothing would never be noticed. */
+/* Maps a cached state to that of the candidate: the same, a reason not to run the plugin, or none. The cpu plugin is
+ * the last resort, and is probed whatever its failures; and a new device of a plugin whose manifest watches nothing
+ * would never be noticed. */
 static gpuhal_plugin_state state_now(const gpuhal_settings *settings, const gpuhal_candidate *candidate, const gpuhal_database_plugin *record)
 {
     if (record->state != GPUHAL_PLUGIN_OK && gpuhal_candidate_is_cpu(candidate)) {
@@ -97,7 +98,8 @@ static gpuhal_plugin_state state_now(const gpuhal_settings *settings, const gpuh
     case GPUHAL_PLUGIN_QUARANTINED:
         return record->state;
     case GPUHAL_PLUGIN_TIMED_OUT:
-        /* Given more time than it had it may answer. A deadline of 0 is that of a plugin that had listed its devices here before. */
+        /* With a longer deadline it may succeed. A deadline of 0 is that of a plugin that had listed its devices here
+         * before. */
         return settings->helper_deadline_ns > record->deadline_ns ? GPUHAL_PLUGIN_NOT_PROBED : GPUHAL_PLUGIN_QUARANTINED;
     default:
         return GPUHAL_PLUGIN_NOT_PROBED;
@@ -113,7 +115,7 @@ static char *describe_quarantine(const gpuhal_database_plugin *record)
     }
     const char *last = record->output.count > 0 ? record->output.list[record->output.count - 1] : NULL;
     return gpuhal_text_format("%s, %s%s%s%s; it is not run again until it, its driver or the machine changes, or gpuhal-probe --retry %s",
-                              record->reason ? record->reason : "it failed", when, last ? "; the last that it printed: \"" : "",
+                              record->reason ? record->reason : "it failed", when, last ? "; last output: \"" : "",
                               last ? last : "", last ? "\"" : "", record->name);
 }
 
@@ -126,7 +128,7 @@ static char *join_lines(const gpuhal_texts *lines)
     return lines->count > 0 ? gpuhal_text_take(&text) : NULL;
 }
 
-/* The malloc'ed text in the place of what was there; true unless a wanted one is missing. */
+/* Replaces the text with the malloc'ed one; returns true unless a required one is missing. */
 static bool put_text(char **to, char *text, bool wanted)
 {
     if (text) {
@@ -177,13 +179,13 @@ gpuhal_status gpuhal_probe_cache_recall(gpuhal_probe_cache *cache, gpuhal_candid
     const gpuhal_database_plugin *record =
         gpuhal_key_find(cache->known, candidate->name, candidate->identity, machine_of(cache));
     gpuhal_plugin_state state = record ? state_now(cache->settings, candidate, record) : GPUHAL_PLUGIN_NOT_PROBED;
-    bool asks = state == GPUHAL_PLUGIN_NOT_PROBED || (cache->afresh && state != GPUHAL_PLUGIN_QUARANTINED);
+    bool asks = state == GPUHAL_PLUGIN_NOT_PROBED || (cache->refresh && state != GPUHAL_PLUGIN_QUARANTINED);
     return asks ? GPUHAL_OK : take_over(candidate, record, state);
 }
 
-/* ---- what is learned */
+/* ---- new results */
 
-/* What changes by the second is not kept: a remembered listing shall not show it as if it were of now. */
+/* Values of the moment are dropped: a cached list must not show them as current. */
 static bool keep_devices(const gpuhal_listed_devices *devices, gpuhal_listed_devices *to)
 {
     bool good = gpuhal_listed_devices_copy(devices, to);
@@ -191,7 +193,7 @@ static bool keep_devices(const gpuhal_listed_devices *devices, gpuhal_listed_dev
         gpuhal_facts *facts = &to->list[i].facts;
         const gpuhal_fact *free_bytes = gpuhal_facts_find(facts, GPUHAL_VALUE_MEMORY_FREE_BYTES);
         if (free_bytes && free_bytes->missing != GPUHAL_MISSING_NOT_SUPPORTED) {
-            gpuhal_facts_set_missing(facts, GPUHAL_VALUE_MEMORY_FREE_BYTES, GPUHAL_MISSING_NOT_READ, "the listing is remembered");
+            gpuhal_facts_set_missing(facts, GPUHAL_VALUE_MEMORY_FREE_BYTES, GPUHAL_MISSING_NOT_READ, "cached result");
         }
         good = !facts->failed;
     }
@@ -231,7 +233,7 @@ bool gpuhal_probe_cache_is_valid(const gpuhal_settings *settings, const gpuhal_c
     return holds;
 }
 
-/* Whether the registry says the same already, by which a later start will go. */
+/* Returns whether the registry has the same result, which a later start will find. */
 static bool is_known(gpuhal_probe_cache *cache, const gpuhal_database_plugin *record)
 {
     const gpuhal_database_plugin *known = gpuhal_key_find(cache->known, record->name, record->identity, machine_of(cache));
@@ -276,7 +278,7 @@ static bool add_fault(gpuhal_candidates *candidates, const gpuhal_candidate *can
     return true;
 }
 
-/* What may have been somebody else's doing counts when it has happened the last time, too. */
+/* A fault that another process may have caused counts when it happened the last time, too. */
 static bool is_to_blame(gpuhal_probe_cache *cache, const gpuhal_database_plugin *record, const gpuhal_probe_result *result)
 {
     if (!result->doubtful) {
@@ -286,15 +288,15 @@ static bool is_to_blame(gpuhal_probe_cache *cache, const gpuhal_database_plugin 
     return known && known->signal == record->signal;
 }
 
-/* Whether what is known under the circumstances of now is that it lists devices: then one stall, of the machine or of the driver, is no
- * reason to do without it, and only a second one in a row is. */
+/* Returns whether the plugin listed devices under the current key: then one stall, of the machine or of the driver,
+ * does not put it in quarantine; a second one in a row does. */
 static bool has_worked(gpuhal_probe_cache *cache, const gpuhal_candidate *candidate)
 {
     const gpuhal_database_plugin *known = gpuhal_key_find(cache->known, candidate->name, candidate->identity, machine_of(cache));
     return known && known->state == GPUHAL_PLUGIN_OK;
 }
 
-/* A process that may do less than others fails where they would not; and the cpu plugin is what is left when all else fails. */
+/* A restricted process fails where others succeed; and the cpu plugin must stay usable when all others fail. */
 static bool is_kept(const gpuhal_probe_cache *cache, gpuhal_candidate *candidate)
 {
     char why[128];
@@ -305,9 +307,9 @@ static bool is_kept(const gpuhal_probe_cache *cache, gpuhal_candidate *candidate
         return false;
     }
     if (gpuhal_os_is_limited(why, sizeof why)) {
-        gpuhal_log_line(cache->log, GPUHAL_LEVEL_INFO, "%s: the failure is not kept for other programs: this process is limited: %s", candidate->name,
+        gpuhal_log_line(cache->log, GPUHAL_LEVEL_INFO, "%s: the failure is not cached: this process is restricted: %s", candidate->name,
                         why);
-        put_text(&candidate->note, gpuhal_text_format("the failure is not kept for other programs, since this one is limited: %s", why), false);
+        put_text(&candidate->note, gpuhal_text_format("the failure is not cached, because this process is restricted: %s", why), false);
         return false;
     }
     return true;
@@ -338,6 +340,6 @@ void gpuhal_probe_cache_learn(gpuhal_probe_cache *cache, gpuhal_candidate *candi
         return;
     }
     if (!learn(cache, candidate, result)) {
-        gpuhal_log_line(cache->log, GPUHAL_LEVEL_WARNING, "%s: there is no memory left to remember the verdict", candidate->name);
+        gpuhal_log_line(cache->log, GPUHAL_LEVEL_WARNING, "%s: out of memory, the result is not cached", candidate->name);
     }
 }

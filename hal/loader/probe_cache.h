@@ -1,61 +1,62 @@
-/* loader/probe_cache.h: verdicts that outlast the process: what is known of a plugin under the circumstances of now, and what is learned.
+/* loader/probe_cache.h: results of probes that outlast the process: which ones are valid now, and which ones are new.
  *
- *     known                                                     what becomes of the plugin
- *     OK, NO_PERMISSION, INCOMPATIBLE                           the same again, without asking it
+ *     cached result                                             what becomes of the plugin
+ *     OK, NO_PERMISSION, INCOMPATIBLE                           the same again, without a probe
  *     NO_DRIVER, NO_DEVICE                                      the same again where the manifest names something to watch
  *     it crashed, exited, sent rubbish                          QUARANTINED, not run
- *     it did not answer                                         QUARANTINED; met once more where it had listed devices before
- *     its process was killed, maybe by others                   it is met; QUARANTINED when that happens twice in a row
- *     FAILED otherwise: it answered that it failed              it is met
- *     nothing, or under other circumstances                     it is met
+ *     it timed out                                              QUARANTINED; probed once more where it had listed devices before
+ *     its process was killed, maybe by others                   it is probed; QUARANTINED when that happens twice in a row
+ *     FAILED otherwise: it returned an error                    it is probed
+ *     none, or under another key                                it is probed
  *
- * A failure of the cpu plugin, and any that a limited process saw (gpuhal_os_is_limited), is not kept.
+ * A failure of the cpu plugin, and any in a restricted process (gpuhal_os_is_limited), is not cached.
  *
- * Circumstances are the files, variables and state of the machine in registry/key.h. A manifest adds to them: `environment` names
- * variables, `watch` files and folders, where `$NAME` at the beginning stands for each path in that variable.
+ * The cache key has the files, variables and state of the machine in registry/key.h. A manifest adds to them:
+ * `environment` names variables, `watch` files and folders, where `$NAME` at the beginning stands for each path in
+ * that variable.
  */
 #ifndef GPUHAL_LOADER_PROBE_CACHE_H
 #define GPUHAL_LOADER_PROBE_CACHE_H
 
 #include "loader/loader.h"
 
-/* What one run of the loader goes by. Zero-initialised but for the first five members is ready. */
+/* The input of one run of the loader. Zero-initialised but for the first five members is ready. */
 typedef struct gpuhal_probe_cache {
     const gpuhal_settings *settings;
     gpuhal_log *log;
-    const gpuhal_database *known; /* NULL: nothing is remembered, and nothing will be */
-    bool afresh;                 /* only quarantine is recalled */
+    const gpuhal_database *known; /* NULL: nothing is cached, now or later */
+    bool refresh;                 /* only quarantine is read */
     gpuhal_candidates *candidates;
-    gpuhal_texts machine; /* made when it is first needed */
+    gpuhal_texts machine; /* made on first use */
     bool machine_made;
 } gpuhal_probe_cache;
 void gpuhal_probe_cache_finish(gpuhal_probe_cache *cache);
 
-/* Decides the candidate where the registry can. Leaves the identity of its file in it. OK or HOST_MEMORY. */
+/* Decides the candidate where the registry has a valid result. Sets the identity of its file. OK or HOST_MEMORY. */
 gpuhal_status gpuhal_probe_cache_recall(gpuhal_probe_cache *cache, gpuhal_candidate *candidate);
 
-/* Remarks on names in settings.retry that no candidate has. */
+/* Adds notes on names in settings.retry that no candidate has. */
 void gpuhal_probe_cache_check_retry(const gpuhal_probe_cache *cache);
 
-/* What meeting a plugin in a helper came to, besides what stands in the candidate. */
+/* The result of probing a plugin in a helper, besides the candidate's own members. */
 typedef struct gpuhal_probe_result {
     bool unruly;        /* it crashed, exited, hung or sent rubbish: it is not run again */
-    bool doubtful;      /* that may have been somebody else's doing: it is run once more */
+    bool doubtful;      /* another process may have caused that: it is run once more */
     uint32_t fault;     /* gpuhal_fault_kind; 0: none */
     gpuhal_status status;
-    const gpuhal_texts *mapped;             /* files with code in the helper's memory */
+    const gpuhal_texts *mapped;             /* executable mappings of the helper */
     const gpuhal_texts *output;
-    const gpuhal_listed_devices *devices;   /* those that it told of completely */
+    const gpuhal_listed_devices *devices;   /* those that it sent completely */
 } gpuhal_probe_result;
-/* Adds what was learned to the candidates, unless it is known already. What there is no memory for is not remembered. */
+/* Adds the new result to the candidates, unless the registry has it. A result that lacks memory is not cached. */
 void gpuhal_probe_cache_learn(gpuhal_probe_cache *cache, gpuhal_candidate *candidate, const gpuhal_probe_result *result);
 
-/* The record of a candidate that lists these devices, under the circumstances that stand in it. Finish it, whatever the answer: false
- * without memory. */
+/* Makes the record of a candidate that lists these devices, under the candidate's key. It must be finished in any
+ * case: false without memory. */
 bool gpuhal_probe_cache_record(const gpuhal_candidate *candidate, const gpuhal_listed_devices *devices, gpuhal_database_plugin *out_record);
-/* Whether the circumstances that stand in the candidate are those of now: who changes its own environment is under others. */
+/* Returns whether the candidate's key is current: a process that changes its own environment has another key. */
 bool gpuhal_probe_cache_is_valid(const gpuhal_settings *settings, const gpuhal_candidate *candidate);
-/* Whether both say the same, whenever it was. */
+/* Returns whether both have the same result, at any time. */
 bool gpuhal_probe_cache_same(const gpuhal_database_plugin *known, const gpuhal_database_plugin *record);
 
 #endif

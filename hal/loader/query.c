@@ -10,16 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SECOND_NS     1000000000u /* for the other values of a sample of which one hangs */
-#define ABANDONED_MAX 8u          /* calls of one plugin that have not come back: more are not begun */
+#define SECOND_NS     1000000000u /* for the other values of a sample after one hung */
+#define ABANDONED_MAX 8u          /* calls of one plugin that have not returned: no more are begun */
 #define NO_KEY        0u
 
-/* One call of sample() for each key, or one of link(). Owned by the caller and the job's thread together. */
+/* One call of sample() for each key, or one of link(). Shared by the caller and the job's thread. */
 typedef struct query {
     gpuhal_job job;
     const gpuhal_plugin *plugin; /* lives as long as the process, as its backend does */
     gpuhal_plugin_instance *instance;
-    uint32_t index, other;       /* `other` only of a link */
+    uint32_t index, other;       /* `other` is for a link only */
     uint32_t count;              /* of keys; 0: a link */
     _Atomic uint32_t at;         /* the key that is being read */
     gpuhal_status status;
@@ -34,7 +34,7 @@ typedef struct query {
 static gpuhal_mutex list_mutex = GPUHAL_MUTEX_INITIALIZER; /* protects the list and `listed` and `returned` of each */
 static query *abandoned;
 
-/* Once the caller has gone, the other values are asked for by another call. */
+/* Once the caller has abandoned this call, another call reads the other values. */
 static bool is_wanted(query *own)
 {
     gpuhal_mutex_lock(&own->mutex);
@@ -46,7 +46,7 @@ static bool is_wanted(query *own)
 static void run(gpuhal_job *job)
 {
     query *own = (query *)job;
-    /* For nothing that the watchdog knows: what hangs here costs no device. */
+    /* Not a subject of the watchdog: a hang here must not mark a device as lost. */
     if (own->count == 0) {
         const gpuhal_call call = gpuhal_call_blocking(own, 0);
         own->status = own->plugin->link(gpuhal_host_table(), own->instance, own->index, own->other, &own->sink);
@@ -77,7 +77,7 @@ static void leave_list(gpuhal_job *job)
     gpuhal_mutex_unlock(&list_mutex);
 }
 
-/* The list has no reference: its members leave it themselves, before their thread lets go of them. */
+/* The list has no reference: its members leave it themselves, before their thread releases them. */
 static void enter_list(query *own)
 {
     gpuhal_mutex_lock(&list_mutex);
@@ -113,7 +113,8 @@ static query *make(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance
     return own;
 }
 
-/* Whether an abandoned call still asks for this. In the child of a fork no thread of the parent's comes back. */
+/* Returns whether an abandoned call is still reading this. In the child of a fork no thread of the parent's returns.
+ */
 static bool is_being_asked(const gpuhal_plugin *plugin, uint32_t index, uint32_t other, gpuhal_key key)
 {
     uint32_t stuck = 0;
@@ -129,7 +130,7 @@ static bool is_being_asked(const gpuhal_plugin *plugin, uint32_t index, uint32_t
     return same || stuck >= ABANDONED_MAX;
 }
 
-/* Moves over what the plugin gave; of an abandoned call, what it gave until now. */
+/* Moves what the plugin gave; of an abandoned call, what it gave until now. */
 static void take_facts(query *own, gpuhal_facts *to)
 {
     gpuhal_mutex_lock(&own->mutex);
@@ -148,7 +149,7 @@ static void take_facts(query *own, gpuhal_facts *to)
     gpuhal_mutex_unlock(&own->mutex);
 }
 
-/* Runs it and takes what came of it. The detail of a failure travels to this thread. */
+/* Runs the call and takes its results. The detail of a failure is copied to this thread. */
 static gpuhal_job_state ask(query *own, uint64_t deadline_ns, gpuhal_status *out_status, gpuhal_facts *out_facts, char *out_problem)
 {
     gpuhal_job_state state = gpuhal_job_run(&own->job, deadline_ns);
@@ -175,8 +176,8 @@ static void time_out(gpuhal_facts *facts, gpuhal_key key, const char *why)
     }
 }
 
-/* Asks for the keys that have no answer yet. When one hangs the others have a second chance, since they may come from elsewhere: a
- * vendor's management library that hangs costs no value that stands in a file of the system. */
+/* Reads the keys that have no result yet. When one hangs the others get a second chance, since they may have another
+ * source: a vendor's management library that hangs must not cost values that the system has in files. */
 static gpuhal_job_state sample_rest(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t index,
                                     const gpuhal_key *keys, uint32_t count, uint64_t deadline_ns,
                                     gpuhal_status *out_status, gpuhal_facts *facts, char *out_problem)
@@ -192,14 +193,14 @@ static gpuhal_job_state sample_rest(const gpuhal_plugin *plugin, gpuhal_plugin_i
             continue;
         }
         if (is_being_asked(plugin, index, 0, keys[i])) {
-            time_out(facts, keys[i], "the driver has not come back from an earlier call");
+            time_out(facts, keys[i], "an earlier call of the driver has not returned");
         } else {
             own->keys[own->count++] = keys[i];
         }
     }
     gpuhal_job_state state = own->count > 0 ? ask(own, deadline_ns, out_status, facts, out_problem) : GPUHAL_JOB_DONE;
     if (state == GPUHAL_JOB_ABANDONED) {
-        time_out(facts, own->keys[atomic_load(&own->at)], "the driver did not come back from the call in time");
+        time_out(facts, own->keys[atomic_load(&own->at)], "the driver's call timed out");
     }
     facts->failed = facts->failed || state == GPUHAL_JOB_NO_THREAD;
     gpuhal_job_release(&own->job);
@@ -220,7 +221,7 @@ gpuhal_status gpuhal_query_sample(const gpuhal_plugin *plugin, gpuhal_plugin_ins
         state = sample_rest(plugin, instance, index, keys, count, second_ns, &status, out_facts, out_problem);
     }
     for (uint32_t i = 0; i < count && state == GPUHAL_JOB_ABANDONED; i++) {
-        time_out(out_facts, keys[i], "not asked: the driver does not come back from calls for other values");
+        time_out(out_facts, keys[i], "not read: calls of the driver for other values have not returned");
     }
     return status;
 }

@@ -1,8 +1,8 @@
 /* loader/search.c: see search.h.
  *
- * Order: GPUHAL_PLUGIN_PATH, the configuration's plugin_path, `gpuhal/` beside the library, the compiled-in directory, then the
- * directories of vendors' manifests: the user's, the administrator's, that of packages. A process with more rights than its user searches
- * the compiled-in ones only. The same directory found twice is searched once.
+ * Order: GPUHAL_PLUGIN_PATH, the configuration's plugin_path, `gpuhal/` beside the library, the compiled-in directory,
+ * then the directories of vendors' manifests: the user's, the administrator's, that of packages. A process with more
+ * rights than its user searches the compiled-in ones only. A directory that is found twice is searched once.
  */
 #include "loader/search.h"
 
@@ -23,8 +23,8 @@
 
 typedef struct searched_directory {
     char *path;
-    const char *source; /* who named it; NULL: a standard one, which need not exist */
-    bool vendors;       /* manifests here name their libraries absolutely */
+    const char *source; /* the setting that named it; NULL: a standard one, which need not exist */
+    bool vendors;       /* manifests here must name their libraries absolutely */
     uint64_t device, inode;
     char **names;
     size_t count;
@@ -36,7 +36,7 @@ typedef struct named_library {
 } named_library;
 
 typedef struct search {
-    gpuhal_text looked_in; /* every directory that was looked for, also those that are not there */
+    gpuhal_text looked_in; /* every directory that was searched for, also absent ones */
     const gpuhal_settings *settings;
     gpuhal_log *log;
     gpuhal_candidates *candidates;
@@ -46,7 +46,8 @@ typedef struct search {
     size_t library_count;
 } search;
 
-/* The build tree is often both beside the library and on the path, by another spelling: files are no duplicates by that. */
+/* The build tree is often both beside the library and on the path, under another spelling: its files must not become
+ * duplicates. */
 static bool is_known_directory(const search *at, const gpuhal_file_info *info)
 {
     for (size_t i = 0; i < at->count; i++) {
@@ -57,19 +58,19 @@ static bool is_known_directory(const search *at, const gpuhal_file_info *info)
     return false;
 }
 
-/* What the user named should be there; the standard places need not exist. */
-static void remark_unreadable(search *at, const char *path, const char *source, int error)
+/* A directory that the user named should exist; the standard ones need not. */
+static void note_unreadable(search *at, const char *path, const char *source, int error)
 {
     if (source) {
-        gpuhal_candidates_remark(at->candidates, at->log, "%s names %s, which cannot be searched: %s", source, path,
+        gpuhal_candidates_add_note(at->candidates, at->log, "%s names %s, which cannot be searched: %s", source, path,
                                  strerror(error));
     } else if (error != ENOENT && error != ENOTDIR) {
-        gpuhal_candidates_remark(at->candidates, at->log, "the plugin directory %s cannot be searched: %s", path,
+        gpuhal_candidates_add_note(at->candidates, at->log, "the plugin directory %s cannot be searched: %s", path,
                                  strerror(error));
     }
 }
 
-/* Reads the names in a directory, if it is there. */
+/* Reads the names in a directory, if it exists. */
 static gpuhal_status add_directory(search *at, const char *path, const char *source, bool vendors)
 {
     gpuhal_file_info info;
@@ -84,7 +85,7 @@ static gpuhal_status add_directory(search *at, const char *path, const char *sou
         return gpuhal_error_host_memory();
     }
     if (error) {
-        remark_unreadable(at, path, source, error);
+        note_unreadable(at, path, source, error);
         return GPUHAL_OK;
     }
     added.device = info.device;
@@ -114,12 +115,12 @@ static gpuhal_status add_list(search *at, const char *paths, const char *source)
         if (!elements[i][0]) {
             status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is \"%s\": an element is empty", source, paths);
         } else if (!gpuhal_os_path_is_absolute(elements[i])) {
-            status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is \"%s\": \"%s\" is no absolute path", source, paths,
+            status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is \"%s\": \"%s\" is not an absolute path", source, paths,
                                       elements[i]);
         }
     }
     if (!status && gpuhal_os_privileged()) {
-        gpuhal_candidates_remark(at->candidates, at->log, "%s is not searched by a process with more rights than its user",
+        gpuhal_candidates_add_note(at->candidates, at->log, "%s is not searched by a process with more rights than its user",
                                  source);
         count = 0;
     }
@@ -130,7 +131,7 @@ static gpuhal_status add_list(search *at, const char *paths, const char *source)
     return status;
 }
 
-/* Taken from where the library lies, not from where it was compiled for: a build tree and a moved installation work. */
+/* Derived from the place of the library, not from the compiled-in one: a build tree and a moved installation work. */
 static gpuhal_status add_own(search *at)
 {
     char *own = gpuhal_os_privileged() ? NULL : gpuhal_os_own_directory();
@@ -163,7 +164,7 @@ static bool has_suffix(const char *name, const char *suffix)
     return length > end && strcmp(name + length - end, suffix) == 0;
 }
 
-/* The name between a prefix and a suffix where it is a backend's name, else NULL without an error. */
+/* Returns the name between a prefix and a suffix where it is a backend's name, else NULL without an error. */
 static char *name_inside(const char *file, const char *prefix, const char *suffix)
 {
     size_t front = strlen(prefix), back = strlen(suffix), length = strlen(file);
@@ -175,7 +176,7 @@ static char *name_inside(const char *file, const char *prefix, const char *suffi
     return name;
 }
 
-/* By file, not by name alone: manifests may go through symbolic links. */
+/* Identified by file, not by name alone: manifests may go through symbolic links. */
 static bool note_library(search *at, const char *library)
 {
     gpuhal_file_info info;
@@ -190,14 +191,14 @@ static bool note_library(search *at, const char *library)
     return libraries != NULL;
 }
 
-/* Adds the candidate that a manifest stands for, whatever is wrong with it. */
+/* Adds the candidate of a manifest, also of an invalid one. */
 static gpuhal_status add_manifest(search *at, const searched_directory *directory, const char *file)
 {
     char *path = gpuhal_text_format("%s/%s", directory->path, file);
     if (!path) {
         return gpuhal_error_host_memory();
     }
-    /* A manifest too broken to say its name is still known by its file name, for GPUHAL_BACKENDS and the report. */
+    /* A manifest without a readable name is named by its file, for GPUHAL_BACKENDS and the report. */
     gpuhal_load_context load = {.log = at->log};
     gpuhal_manifest manifest;
     bool good = gpuhal_manifest_read(&load, path, directory->vendors, &manifest);
@@ -244,13 +245,13 @@ static int compare_names(const void *name, const void *entry)
     return strcmp(name, *(char *const *)entry);
 }
 
-/* They come sorted. */
+/* The names are sorted. */
 static bool has_name(const searched_directory *directory, const char *name)
 {
     return directory->count > 0 && bsearch(name, directory->names, directory->count, sizeof *directory->names, compare_names) != NULL;
 }
 
-/* A library that looks like a plugin and was forgotten. Where its manifest is there but broken, that one tells the story. */
+/* A library that looks like a plugin but has no manifest. Where its manifest is invalid, that one has the reason. */
 static gpuhal_status add_stray(search *at, const searched_directory *directory, const char *file)
 {
     char *path = gpuhal_text_format("%s/%s", directory->path, file);
@@ -283,7 +284,7 @@ static gpuhal_status read_directories(search *at)
                 has_suffix(directory->names[i], MANIFEST_SUFFIX) ? add_manifest(at, directory, directory->names[i]) : GPUHAL_OK;
         }
     }
-    /* Only now every manifest is known that may name a library of another directory. */
+    /* Only now all manifests were read, and one may name a library of another directory. */
     if (at->library_count > 1) {
         qsort(at->libraries, at->library_count, sizeof *at->libraries, compare_libraries);
     }
@@ -304,7 +305,7 @@ gpuhal_status gpuhal_search(const gpuhal_settings *settings, gpuhal_log *log, gp
     gpuhal_status status = find_directories(&at);
     status = status ? status : read_directories(&at);
     if (!status && candidates->count == 0) {
-        gpuhal_candidates_remark(candidates, log, "no plugin was found in %s", gpuhal_text_get(&at.looked_in));
+        gpuhal_candidates_add_note(candidates, log, "no plugin was found in %s", gpuhal_text_get(&at.looked_in));
     }
     gpuhal_text_finish(&at.looked_in);
     for (size_t i = 0; i < at.count; i++) {

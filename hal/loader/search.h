@@ -1,4 +1,4 @@
-/* loader/search.h: the directories with plugins, and the manifests in them. */
+/* loader/search.h: finds the directories with plugins, and reads their manifests. */
 #ifndef GPUHAL_LOADER_SEARCH_H
 #define GPUHAL_LOADER_SEARCH_H
 

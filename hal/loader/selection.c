@@ -1,4 +1,4 @@
-/* loader/selection.c: see selection.h. The table below is the one place with the priorities of known backends. */
+/* loader/selection.c: see selection.h. Only the table below has the priorities of known backends. */
 #include "loader/selection.h"
 
 #include "core/error.h"
@@ -22,7 +22,7 @@ static bool is_cpu(const char *name)
     return name && strcmp(name, "cpu") == 0;
 }
 
-/* A vendor who ships a better plugin under a known name may move it; cpu stays where it is, being the last resort. */
+/* A vendor that ships a better plugin under a known name may move it; cpu is the last resort and cannot be moved. */
 int32_t gpuhal_selection_priority(const char *name, bool has_priority, int32_t priority)
 {
     if (has_priority && !is_cpu(name)) {
@@ -41,7 +41,7 @@ static gpuhal_status refuse(const gpuhal_selection_list *list, const char *why)
     return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is \"%s\": %s", list->source, list->text, why);
 }
 
-/* What can be told without knowing which backends exist. */
+/* Checks what does not depend on the installed backends. */
 static gpuhal_status check_names(const gpuhal_selection_list *list)
 {
     for (size_t i = 0; i < list->count; i++) {
@@ -53,7 +53,7 @@ static gpuhal_status check_names(const gpuhal_selection_list *list)
         }
         for (size_t other = 0; other < i; other++) {
             if (strcmp(list->names[other], list->names[i]) == 0) {
-                return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is \"%s\": %s stands there twice", list->source, list->text,
+                return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is \"%s\": %s occurs twice", list->source, list->text,
                                         list->names[i]);
             }
         }
@@ -61,7 +61,7 @@ static gpuhal_status check_names(const gpuhal_selection_list *list)
     return GPUHAL_OK;
 }
 
-/* The `-` is taken off the names; that all or none had it is what makes the list one of exclusions. */
+/* Removes the `-` of the names; a list in which all names have it excludes, one in which some do is refused. */
 static gpuhal_status parse(const char *text, const char *source, gpuhal_selection_list *list)
 {
     if (!text) {
@@ -122,7 +122,7 @@ static bool is_found(const gpuhal_candidates *candidates, const char *name)
     return false;
 }
 
-/* Place of a name in the list of wanted ones; NOT_LISTED when it is not there. */
+/* Returns the place of a name in the list; NOT_LISTED when it is absent. */
 static size_t place_of(const gpuhal_selection_list *list, const char *name)
 {
     for (size_t i = 0; name && i < list->count; i++) {
@@ -133,7 +133,7 @@ static size_t place_of(const gpuhal_selection_list *list, const char *name)
     return NOT_LISTED;
 }
 
-/* Names what there is: the mistake is mostly one of spelling. */
+/* Lists the available names: most mistakes are spelling. */
 static gpuhal_status refuse_unknown(const gpuhal_selection_list *list, const gpuhal_candidates *candidates, const char *name)
 {
     gpuhal_text others = {0};
@@ -167,21 +167,21 @@ static bool takes_only(const gpuhal_selection_list *list)
     return list->count > 0 && !list->excludes;
 }
 
-/* cpu is always wanted: without it a program with a strict list would have no device at all. */
+/* cpu is always wanted: without it a program with a strict list could have no device at all. */
 static bool wants(const gpuhal_selection_list *list, const char *name)
 {
     bool listed = place_of(list, name) != NOT_LISTED;
     return list->count == 0 || (list->excludes ? !listed : listed || is_cpu(name));
 }
 
-/* The list that leaves the backend out; NULL when both want it. */
+/* Returns the list that excludes the backend; NULL when both want it. */
 static const gpuhal_selection_list *excluding(const gpuhal_selection *selection, const char *name)
 {
     return !wants(&selection->allowed, name) ? &selection->allowed : !wants(&selection->narrowed, name) ? &selection->narrowed : NULL;
 }
 
-/* A known name without a manifest is no mistake: the same list serves machines with other hardware. It leaves a record, so that
- * the user sees why nothing came of it. */
+/* A known name without a manifest is allowed: the same list serves machines with other hardware. A record shows the
+ * user why it has no effect. */
 static gpuhal_status record_absent(const gpuhal_selection *selection, const gpuhal_selection_list *list, gpuhal_candidates *candidates)
 {
     for (size_t i = 0; i < list->count && takes_only(list); i++) {
@@ -195,13 +195,13 @@ static gpuhal_status record_absent(const gpuhal_selection *selection, const gpuh
         }
         absent->priority = gpuhal_selection_priority(name, false, 0);
         gpuhal_candidate_decide(absent, GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_SEARCH,
-                                "it was asked for, and no manifest of that name was found in any plugin directory");
+                                "it was requested, but no plugin directory has a manifest of that name");
     }
     return GPUHAL_OK;
 }
 
-/* Of a list of names and one that leaves nothing of it cpu alone is left. */
-static void remark_nothing_in_common(const gpuhal_selection *selection, gpuhal_log *log, gpuhal_candidates *candidates)
+/* Where one list excludes all names of the other, only cpu is left. */
+static void note_nothing_in_common(const gpuhal_selection *selection, gpuhal_log *log, gpuhal_candidates *candidates)
 {
     const gpuhal_selection_list *allowed = &selection->allowed, *narrowed = &selection->narrowed;
     const gpuhal_selection_list *named = takes_only(allowed) ? allowed : narrowed;
@@ -211,7 +211,7 @@ static void remark_nothing_in_common(const gpuhal_selection *selection, gpuhal_l
     }
     bool cpu_was_meant = narrowed->excludes ? place_of(allowed, "cpu") != NOT_LISTED : place_of(narrowed, "cpu") != NOT_LISTED;
     if (empty && !cpu_was_meant) {
-        gpuhal_candidates_remark(candidates, log, "%s is \"%s\" and %s is \"%s\": no backend is in both, so cpu alone is left", narrowed->source,
+        gpuhal_candidates_add_note(candidates, log, "%s is \"%s\" and %s is \"%s\": no backend is in both, so only cpu is left", narrowed->source,
                                  narrowed->text, allowed->source, allowed->text);
     }
 }
@@ -230,13 +230,13 @@ gpuhal_status gpuhal_selection_apply(const gpuhal_selection *selection, gpuhal_l
         }
     }
     if (!status) {
-        remark_nothing_in_common(selection, log, candidates);
+        note_nothing_in_common(selection, log, candidates);
     }
     return status;
 }
 
-/* Whether `a` comes before `b`: wanted ones in the order asked for, cpu behind them, the others by priority, cpu last of all. The
- * environment's order comes before the configuration's. */
+/* Returns whether `a` comes before `b`: wanted ones in the order of the lists, then cpu, the others by priority, cpu
+ * last of all. The environment's order comes before the configuration's. */
 static bool is_before(const gpuhal_selection *selection, const gpuhal_candidate *a, const gpuhal_candidate *b)
 {
     const gpuhal_selection_list *list = takes_only(&selection->narrowed) ? &selection->narrowed : &selection->allowed;
@@ -253,7 +253,7 @@ static bool is_before(const gpuhal_selection *selection, const gpuhal_candidate 
     return a->priority > b->priority;
 }
 
-/* By insertion: stable, and there are few candidates. */
+/* An insertion sort: stable, and there are few candidates. */
 void gpuhal_selection_sort(const gpuhal_selection *selection, gpuhal_candidates *candidates)
 {
     for (size_t i = 1; i < candidates->count; i++) {

@@ -1,7 +1,7 @@
-/* loader/sink.c: what plugins say about their devices: checked as it comes in, then kept.
+/* loader/sink.c: checks what plugins give about their devices as it arrives, and stores it.
  *
- * The first rule that is broken is worded in the sink's `problem`; whoever called the plugin looks there afterwards. Facts that
- * come in after it are dropped: the plugin's list is lost anyway.
+ * The first broken rule is described in the sink's `problem`, which the caller of the plugin reads afterwards. Later
+ * facts are dropped: the plugin's list is refused anyway.
  */
 #include "loader/device_rules.h"
 #include "loader/host.h"
@@ -18,7 +18,7 @@ static const gpuhal_direct_listener *listener_of(const gpuhal_sink *sink)
     return sink->listener;
 }
 
-/* A new empty entry for `index`; NULL with a problem. */
+/* Adds an empty entry for `index`; NULL with a problem. */
 static gpuhal_listed_device *add_device(gpuhal_sink *sink, uint32_t index)
 {
     gpuhal_listed_devices *devices = sink->devices;
@@ -32,7 +32,7 @@ static gpuhal_listed_device *add_device(gpuhal_sink *sink, uint32_t index)
     }
     gpuhal_listed_device *device = gpuhal_listed_devices_add(devices, index);
     if (!device) {
-        snprintf(sink->problem, sizeof sink->problem, "the host has no memory left for its devices");
+        snprintf(sink->problem, sizeof sink->problem, "out of host memory for its devices");
     }
     return device;
 }
@@ -50,7 +50,7 @@ void gpuhal_sink_device(__attribute__((unused)) const gpuhal_host *host, gpuhal_
         return;
     }
     if (!sink->devices) {
-        snprintf(sink->problem, sizeof sink->problem, "it calls device() while it is asked for a sample");
+        snprintf(sink->problem, sizeof sink->problem, "it calls device() during sample()");
         return;
     }
     gpuhal_listed_device *device = add_device(sink, index);
@@ -71,7 +71,7 @@ static void unlock(const gpuhal_sink *sink)
     }
 }
 
-/* Whether a fact can be taken now. */
+/* Returns whether facts are accepted now. */
 static bool takes_facts(gpuhal_sink *sink)
 {
     if (!sink || sink->closed || sink->problem[0]) {

@@ -1,5 +1,5 @@
-/* loader/stream.c: see stream.h. Whole lines are read as soon as they are there; each kind of record has one function for its
- * pairs. */
+/* loader/stream.c: see stream.h. Whole lines are parsed as soon as they arrive; each kind of record has one function
+ * for its pairs. */
 #include "loader/stream.h"
 
 #include "loader/device_rules.h"
@@ -69,12 +69,12 @@ void gpuhal_stream_write_end(gpuhal_text *to, const gpuhal_load_context *load, b
     gpuhal_records_write(to, "status", status);
     gpuhal_records_write_u64(to, "devices", devices);
     if (!good) {
-        gpuhal_records_write(to, "reason", load->reason ? load->reason : "the helper had no memory left for the reason");
+        gpuhal_records_write(to, "reason", load->reason ? load->reason : "the helper ran out of memory for the reason");
     }
     gpuhal_records_write_u64(to, "complete", 1);
 }
 
-/* Ends the reading. What was read before stays for the report, the devices do not. */
+/* Ends the reading. Earlier records are kept for the report, devices are not. */
 static gpuhal_stream_state rubbish(gpuhal_stream *stream, const char *problem)
 {
     snprintf(stream->problem, sizeof stream->problem, "%s", problem);
@@ -94,9 +94,9 @@ static bool keep_text(char **to, const char *value)
     return *to != NULL;
 }
 
-/* Each take_… function reads one pair of its kind of record and returns false for one that makes no sense. */
+/* Each take_… function parses one pair of its kind of record and returns false for an invalid one. */
 
-/* A helper of another version says another number; the caller then takes it for no helper. */
+/* A helper of another version sends another number; the caller then ignores it. */
 static bool take_hello(gpuhal_stream *stream, const char *key, const char *value)
 {
     bool good = strcmp(key, "protocol") == 0 ? gpuhal_records_u64(value, &stream->protocol)
@@ -126,7 +126,7 @@ static bool take_plugin(gpuhal_stream *stream, const char *key, const char *valu
            keep_text(&stream->load->version, value);
 }
 
-/* Log lines go on at once: the last ones before a crash are the interesting ones. */
+/* Log lines are passed on at once: the last ones before a crash matter most. */
 static bool take_log(gpuhal_stream *stream, const char *key, const char *value)
 {
     if (strcmp(key, "level") == 0) {
@@ -140,14 +140,14 @@ static bool take_log(gpuhal_stream *stream, const char *key, const char *value)
     return true;
 }
 
-/* The limit is the sink's own; more can only come from a plugin that writes into the stream itself. */
+/* The limit is the sink's; only a plugin that writes into the stream itself can exceed it. */
 static bool begin_device(gpuhal_stream *stream)
 {
     return stream->devices.count < GPUHAL_DEVICES_MAX && stream->whole == stream->devices.count &&
            gpuhal_listed_devices_add(&stream->devices, 0);
 }
 
-/* Its sum: it is another one than those before, and says what it must. */
+/* Checks the completed device: its index is new, and its facts obey the rules. */
 static bool is_whole_device(gpuhal_stream *stream)
 {
     const gpuhal_listed_devices *devices = &stream->devices;
@@ -175,7 +175,7 @@ static bool take_device(gpuhal_stream *stream, const char *key, const char *valu
         *(key[0] == 'i' ? &device->index : &device->capabilities) = (uint32_t)number;
         return good;
     }
-    /* One more than a plugin may give: the free memory that is sampled for the listing. */
+    /* One more than a plugin may give: the free memory that is sampled for the list. */
     if (device->facts.count > GPUHAL_FACTS_MAX) {
         snprintf(stream->problem, sizeof stream->problem, "more than %u facts of a device", GPUHAL_FACTS_MAX);
         return false;
@@ -192,7 +192,7 @@ static bool take_mapped(gpuhal_stream *stream, const char *key, const char *valu
     return !stream->mapped.failed;
 }
 
-/* The sum of the list: the devices told are those that came, each complete. */
+/* Checks the count of the list: every reported device has arrived completely. */
 static bool is_whole(gpuhal_stream *stream)
 {
     const gpuhal_listed_devices *devices = &stream->devices;
@@ -208,8 +208,8 @@ static bool is_whole(gpuhal_stream *stream)
     return all && (!stream->good || devices->count > 0);
 }
 
-/* What a helper may say at the end: all is well and nothing else is said, or one of the ways to fail, with its reason. */
-static bool is_verdict(gpuhal_stream *stream)
+/* Checks the [end]: success without a reason, or one of the failures with one. */
+static bool is_result(gpuhal_stream *stream)
 {
     const gpuhal_load_context *load = stream->load;
     bool failed = load->state == GPUHAL_PLUGIN_NO_DRIVER || load->state == GPUHAL_PLUGIN_NO_DEVICE ||
@@ -218,12 +218,12 @@ static bool is_verdict(gpuhal_stream *stream)
     bool has_reason = load->reason && *load->reason;
     bool good = stream->good ? load->status == GPUHAL_OK : failed && load->status < 0 && has_reason;
     if (!stream->state_reported || !good) {
-        snprintf(stream->problem, sizeof stream->problem, "an end without a verdict");
+        snprintf(stream->problem, sizeof stream->problem, "an end without a result");
     }
     return stream->state_reported && good;
 }
 
-/* Nothing of an [end] counts before its last pair: a process may die, or be killed, in the middle of writing it. */
+/* An [end] counts only with its last pair: a process may die while writing it. */
 static bool take_end(gpuhal_stream *stream, const char *key, const char *value)
 {
     gpuhal_load_context *load = stream->load;
@@ -242,12 +242,12 @@ static bool take_end(gpuhal_stream *stream, const char *key, const char *value)
         return gpuhal_records_u64(value, &stream->devices_reported);
     }
     if (strcmp(key, "reason") == 0) {
-        /* Escapes in the stream may stand for what no sentence has: a plugin can write here too. */
+        /* Escapes in the stream may yield control characters: a plugin can write here too. */
         bool kept = keep_text(&load->reason, value);
         gpuhal_records_clean(kept ? load->reason : (char[]){""});
         return kept;
     }
-    if (strcmp(key, "complete") != 0 || strcmp(value, "1") != 0 || !is_verdict(stream) || !is_whole(stream)) {
+    if (strcmp(key, "complete") != 0 || strcmp(value, "1") != 0 || !is_result(stream) || !is_whole(stream)) {
         return false;
     }
     stream->state = GPUHAL_STREAM_ENDED;
@@ -274,7 +274,7 @@ static const struct {
     {"crash", take_crash},
 };
 
-/* The hello comes first and once, so that another program at the end of the pipe is found out by its first line. */
+/* The hello comes first and once, so that another program at the other end is detected at its first line. */
 static gpuhal_stream_state begin_record(gpuhal_stream *stream, const char *kind)
 {
     bool first = !stream->kind[0];
@@ -293,7 +293,7 @@ static gpuhal_stream_state take_pair(gpuhal_stream *stream, const char *key, con
                 return stream->state;
             }
             char problem[sizeof stream->problem];
-            snprintf(problem, sizeof problem, "%s", stream->problem[0] ? stream->problem : "a value that makes no sense");
+            snprintf(problem, sizeof problem, "%s", stream->problem[0] ? stream->problem : "an invalid value");
             return rubbish(stream, problem);
         }
     }
@@ -319,7 +319,7 @@ static gpuhal_stream_state take_line(gpuhal_stream *stream, const char *line, si
     return state;
 }
 
-/* Bytes come in pieces of any size; only whole lines are looked at, which also bounds what half a line can cost. */
+/* Bytes arrive in pieces of any size; only whole lines are parsed, which also bounds the buffer. */
 gpuhal_stream_state gpuhal_stream_feed(gpuhal_stream *stream, const char *bytes, size_t count)
 {
     stream->bytes += count;

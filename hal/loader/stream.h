@@ -1,4 +1,4 @@
-/* loader/stream.h: what the helper program tells its parent: records, written as they happen, each as a whole.
+/* loader/stream.h: the protocol of the helper program: records, written as events happen, each as a whole.
  *
  *     [hello]  protocol, abi                  first of all
  *     [stage]  number                         before each stage
@@ -6,12 +6,12 @@
  *     [plugin] version
  *     [log]    level, text
  *     [device] index, capabilities, facts, complete = 1         as soon as it is
- *     [mapped] path                           a file with code in the helper's memory, one pair each, before the end
- *     [end]    state, status, devices, reason, complete = 1     the verdict
+ *     [mapped] path                           an executable mapping of the helper, one pair each, before the end
+ *     [end]    state, status, devices, reason, complete = 1     the result
  *     [crash]  signal                         instead of an end, from the signal handler
  *
- * The reader trusts nothing: the plugin's code runs in the process that writes. Only an [end] that is complete counts, and devices that
- * are complete.
+ * The reader must trust nothing: the plugin's code runs in the writing process. Only a complete [end] counts, and
+ * complete devices.
  */
 #ifndef GPUHAL_LOADER_STREAM_H
 #define GPUHAL_LOADER_STREAM_H
@@ -23,9 +23,9 @@
 #include "registry/texts.h"
 
 #define GPUHAL_HELPER_PROTOCOL     3u
-#define GPUHAL_HELPER_EXIT_USAGE   96 /* exit codes of the helper that are no answer of a plugin */
-#define GPUHAL_HELPER_EXIT_UNHEARD 97 /* the stream was closed under its feet */
-#define GPUHAL_HELPER_EXIT_HUNGRY  98 /* it had no memory for what it wanted to say */
+#define GPUHAL_HELPER_EXIT_USAGE   96 /* exit codes of the helper itself, not of a plugin */
+#define GPUHAL_HELPER_EXIT_UNHEARD 97 /* the parent closed the stream */
+#define GPUHAL_HELPER_EXIT_HUNGRY  98 /* it had no memory for its records */
 #define GPUHAL_STREAM_BYTES_MAX    (4u << 20)
 #define GPUHAL_STREAM_LINE_MAX     (64u << 10)
 #define GPUHAL_STREAM_MAPPED_MAX   1000u
@@ -44,26 +44,26 @@ typedef enum {
     GPUHAL_STREAM_MORE,  /* go on reading */
     GPUHAL_STREAM_ENDED, /* a complete [end] */
     GPUHAL_STREAM_CRASHED,
-    GPUHAL_STREAM_RUBBISH /* `problem` says what, `line` where */
+    GPUHAL_STREAM_RUBBISH /* `problem` says what is wrong, `line` where */
 } gpuhal_stream_state;
 
 /* A stream being read. Zero-initialised is the beginning, with `attempt` set. */
 typedef struct gpuhal_stream {
-    gpuhal_load_context *load; /* gets stage, driver, version, and the verdict */
+    gpuhal_load_context *load; /* gets stage, driver, version, and the result */
     gpuhal_stream_state state;
-    bool hello; /* it is a helper of this very version */
+    bool hello; /* it is a helper of this version */
     bool state_reported; /* by [end] */
     bool good;  /* at the end: the plugin lists devices */
     int signal; /* of the crash */
     uint32_t line;
     char problem[160];
-    gpuhal_listed_devices devices; /* the first `whole` of them are complete and by the rules */
+    gpuhal_listed_devices devices; /* the first `whole` of them are complete and checked */
     size_t whole;
     gpuhal_texts mapped;
     /* Inside. */
     uint64_t bytes, protocol, abi, devices_reported, level;
     char kind[64];
-    gpuhal_text pending; /* a line that is not complete */
+    gpuhal_text pending; /* an incomplete line */
 } gpuhal_stream;
 
 gpuhal_stream_state gpuhal_stream_feed(gpuhal_stream *stream, const char *bytes, size_t count);

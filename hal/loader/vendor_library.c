@@ -1,7 +1,7 @@
-/* loader/vendor_library.c: gpuhal_host.library(): opening a vendor's runtime library for a plugin.
+/* loader/vendor_library.c: implements gpuhal_host.library(): opens a vendor's runtime library for a plugin.
  *
- * A bare soname is allowed here and nowhere else: the system's dynamic loader knows where drivers live. What was opened is kept
- * with the attempt under way, for the report; what was tried and failed becomes the sentence of the error.
+ * A bare soname is allowed only here: the system's dynamic loader knows where drivers are. The opened path is kept in
+ * the load context, for the report; the failed names become the sentence of the error.
  */
 #include "core/error.h"
 #include "core/job.h"
@@ -26,7 +26,7 @@ void *gpuhal_plugin_dlopen(const char *name, char *reason, size_t reason_bytes)
     return library;
 }
 
-/* Takes the malloc'ed line. */
+/* Frees the malloc'ed line. */
 static void log_debug(char *line)
 {
     if (line) {
@@ -35,7 +35,7 @@ static void log_debug(char *line)
     free(line);
 }
 
-/* Takes the malloc'ed sentence. */
+/* Frees the malloc'ed sentence. */
 static gpuhal_status no_driver(char *sentence)
 {
     gpuhal_error_report(GPUHAL_ERROR_NO_DRIVER, NULL, 0, sentence);
@@ -58,7 +58,7 @@ static void *open_first(const char *setting, const char *const *sonames, gpuhal_
 {
     const char *override = setting ? gpuhal_load_variable(setting, "_LIBRARY") : NULL;
     if (override && !gpuhal_os_path_is_absolute(override)) {
-        gpuhal_text_printf(tried, "GPUHAL_%s_LIBRARY is \"%s\", which is no absolute path", setting, override);
+        gpuhal_text_printf(tried, "GPUHAL_%s_LIBRARY is \"%s\", which is not an absolute path", setting, override);
         return NULL;
     }
     if (override) {
@@ -76,7 +76,7 @@ static void *open_first(const char *setting, const char *const *sonames, gpuhal_
     return NULL;
 }
 
-/* A slot has the type of its function, which is unknown here: the pointer is written as bytes. */
+/* The type of a slot is unknown here: the pointer is copied as bytes. */
 static void set_slot(const gpuhal_symbol *symbol, const void *address)
 {
     memcpy(symbol->slot, &address, sizeof address);
@@ -89,7 +89,7 @@ static void clear_slots(const gpuhal_symbol *symbols, uint32_t count)
     }
 }
 
-/* Returns the first required symbol that is not there, NULL when all are. */
+/* Returns the first required symbol that is missing, NULL when none is. */
 static const char *fill_slots(void *library, const char *path, const gpuhal_symbol *symbols, uint32_t count)
 {
     const char *missing = NULL;

@@ -38,7 +38,7 @@ static gpuhal_status over_limit(const gpuhal_device *device, uint64_t bytes)
     uint64_t held = atomic_load(&device->allocated_bytes);
     uint64_t left = limit > held ? limit - held : 0;
     gpuhal_error_set(GPUHAL_ERROR_OUT_OF_MEMORY,
-                     "%s: %" PRIu64 " bytes asked, %" PRIu64 " left of the limit of %" PRIu64 " bytes that was set for it", device->id,
+                     "%s: %" PRIu64 " bytes requested, %" PRIu64 " left of the limit of %" PRIu64 " bytes", device->id,
                      bytes, left, limit);
     gpuhal_error_add_device(device->candidate->name, device->id);
     gpuhal_error_add_bytes(bytes, left, limit);
@@ -220,7 +220,7 @@ static __attribute__((noinline)) bool begin_writing(gpuhal_buffer *buffer)
 
 gpuhal_status gpuhal_buffer_refuse_write(const gpuhal_buffer *buffer)
 {
-    gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the buffer is host memory that was imported to be read only", buffer->device->id);
+    gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the buffer is host memory that was imported read-only", buffer->device->id);
     gpuhal_error_add_device(buffer->device->candidate->name, buffer->device->id);
     return GPUHAL_ERROR_INVALID_ARGUMENT;
 }
@@ -304,7 +304,7 @@ gpuhal_status gpuhal_buffer_find(gpuhal *gpu, uint64_t address, gpuhal_buffer **
         buffer = gpuhal_address_index_find(gpu->layers.addresses, kind, address, out_offset);
     }
     if (!buffer) {
-        return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "no buffer holds the address 0x%" PRIx64, address);
+        return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "no buffer contains the address 0x%" PRIx64, address);
     }
     *out_buffer = buffer;
     return GPUHAL_OK;

@@ -132,7 +132,7 @@ gpuhal_status gpuhal_buffer_import_host(gpuhal_device *device, const gpuhal_host
         return status;
     }
     if (!(gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_IMPORT_KINDS, 0) >> GPUHAL_HANDLE_HOST_POINTER & 1)) {
-        return no_such_way(device, "imports no", GPUHAL_HANDLE_HOST_POINTER);
+        return no_such_way(device, "cannot import", GPUHAL_HANDLE_HOST_POINTER);
     }
     status = gpuhal_device_open(device);
     status = status ? status : check_host(device, &import, &range);
@@ -164,12 +164,12 @@ gpuhal_status gpuhal_buffer_give_out(gpuhal_buffer *buffer, gpuhal_handle_kind k
                                : GPUHAL_ERROR_NOT_SUPPORTED;
     status = gpuhal_device_result(device, call, status);
     if (status) {
-        return gpuhal_device_failed(device, status, "giving out memory as %s", gpuhal_handle_kind_name(kind));
+        return gpuhal_device_failed(device, status, "exporting memory as %s", gpuhal_handle_kind_name(kind));
     }
     if (out_handle->kind != kind || (!gpuhal_is_vendor_kind(kind) && !gpuhal_os_is_descriptor(out_handle->as.os))) {
         gpuhal_error_report(GPUHAL_ERROR_DRIVER, "export_memory", 0,
-                            "the plugin gave a handle of another kind, or no descriptor");
-        return gpuhal_device_failed(device, GPUHAL_ERROR_DRIVER, "giving out memory as %s", gpuhal_handle_kind_name(kind));
+                            "the plugin returned a handle of another kind, or no descriptor");
+        return gpuhal_device_failed(device, GPUHAL_ERROR_DRIVER, "exporting memory as %s", gpuhal_handle_kind_name(kind));
     }
     return GPUHAL_OK;
 }
@@ -180,7 +180,7 @@ gpuhal_status gpuhal_buffer_export(gpuhal_buffer *buffer, gpuhal_handle_kind kin
     uint64_t offset = 0;
     if (!buffer || !out_handle || !is_kind(kind)) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                "gpuhal_buffer_export: an argument is NULL, or %u is no kind of handle", kind);
+                                "gpuhal_buffer_export: an argument is NULL, or %u is not a kind of handle", kind);
     }
     *out_handle = (gpuhal_handle){.size = sizeof *out_handle};
     gpuhal_status status = gpuhal_device_check(buffer->device);
@@ -189,7 +189,7 @@ gpuhal_status gpuhal_buffer_export(gpuhal_buffer *buffer, gpuhal_handle_kind kin
     }
     if (kind == GPUHAL_HANDLE_HOST_POINTER) {
         if (!buffer->memory.host) {
-            return no_such_way(buffer->device, "has no host address for this buffer, so cannot give out its", kind);
+            return no_such_way(buffer->device, "has no host address for this buffer, so cannot export its", kind);
         }
         out_handle->kind = kind;
         out_handle->as.pointer = buffer->memory.host;
@@ -208,8 +208,8 @@ gpuhal_status gpuhal_buffer_export(gpuhal_buffer *buffer, gpuhal_handle_kind kin
             gpuhal_os_descriptor_close(handle.as.os);
         }
         gpuhal_error_report(GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
-                            "it begins inside a larger piece of memory, which a handle cannot tell");
-        status = gpuhal_device_failed(buffer->device, GPUHAL_ERROR_NOT_SUPPORTED, "giving out memory as %s",
+                            "it begins inside a larger allocation, which a handle cannot express");
+        status = gpuhal_device_failed(buffer->device, GPUHAL_ERROR_NOT_SUPPORTED, "exporting memory as %s",
                                       gpuhal_handle_kind_name(kind));
     }
     if (!status) {
@@ -227,15 +227,15 @@ static gpuhal_status check_handle(const gpuhal_device *device, const gpuhal_buff
     }
     if (!is_kind(handle->kind) || !(desc->export_kinds >> handle->kind & 1)) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                "gpuhal_buffer_import: %s is no kind of the handle, or not among the export_kinds of desc",
+                                "gpuhal_buffer_import: %s is not the kind of the handle, or not among the export_kinds of desc",
                                 gpuhal_handle_kind_name(handle->kind));
     }
     uint64_t kinds = gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_IMPORT_KINDS, 0);
     if (!passes_through_plugin(handle->kind) || !(kinds >> handle->kind & 1)) {
-        return no_such_way(device, "imports no", handle->kind);
+        return no_such_way(device, "cannot import", handle->kind);
     }
     if (!gpuhal_is_vendor_kind(handle->kind) && !gpuhal_os_is_descriptor(handle->as.os)) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_import: %" PRIdPTR " is no open descriptor",
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_import: %" PRIdPTR " is not an open descriptor",
                                 handle->as.os);
     }
     return GPUHAL_OK;

@@ -41,7 +41,7 @@ static gpuhal_status check_map(gpuhal_buffer *buffer, uint64_t offset, uint64_t 
     }
     if (offset > buffer->bytes || bytes > buffer->bytes - offset) {
         return gpuhal_error_set(GPUHAL_ERROR_OUT_OF_RANGE,
-                                "%s: mapping %" PRIu64 " bytes from %" PRIu64 " on leaves the buffer of %" PRIu64 " bytes",
+                                "%s: mapping %" PRIu64 " bytes from %" PRIu64 " on is outside the buffer of %" PRIu64 " bytes",
                                 buffer->device->id, bytes, offset, buffer->bytes);
     }
     if (buffer->read_only && (access & GPUHAL_ACCESS_WRITE)) {
@@ -94,7 +94,7 @@ gpuhal_status gpuhal_buffer_unmap(gpuhal_buffer *buffer, void *pointer)
         if (claimed) {
             atomic_store(&buffer->use, GPUHAL_BUFFER_MAPPED);
         }
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_unmap: the pointer is no mapping of the buffer");
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_unmap: the pointer is not a mapping of the buffer");
     }
     gpuhal_device *device = buffer->device;
     gpuhal_status status = gpuhal_device_check(device);

@@ -25,7 +25,7 @@ gpuhal_status gpuhal_buffer_take_desc(const char *call, const gpuhal_buffer_desc
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: a buffer has at least 1 byte", call);
     }
     if (out->alignment & (out->alignment - 1)) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the alignment %" PRIu64 " is no power of two", call,
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the alignment %" PRIu64 " is not a power of two", call,
                                 out->alignment);
     }
     if (out->kind > GPUHAL_MEMORY_DEVICE_MAPPED && (out->kind < GPUHAL_VENDOR_KIND_FIRST || out->kind > 31)) {
@@ -54,7 +54,7 @@ uint64_t gpuhal_import_unit(const gpuhal_device *device)
 
 static gpuhal_status too_large(const gpuhal_device *device, uint64_t bytes)
 {
-    gpuhal_error_set(GPUHAL_ERROR_TOO_LARGE, "%s: %" PRIu64 " bytes asked in one allocation, the largest is %" PRIu64, device->id,
+    gpuhal_error_set(GPUHAL_ERROR_TOO_LARGE, "%s: %" PRIu64 " bytes requested in one allocation, the largest is %" PRIu64, device->id,
                      bytes, device->allocation_max_bytes);
     gpuhal_error_add_device(device->candidate->name, device->id);
     gpuhal_error_add_bytes(bytes, UINT64_MAX, device->allocation_max_bytes);

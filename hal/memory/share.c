@@ -48,7 +48,7 @@ static bool can_point(const offer *o, reasons *why)
         return refuse(why, "the memory of %s%s", o->owner->id, " has no host address");
     }
     if (!states(o->user, GPUHAL_FACT_IMPORT_KINDS, GPUHAL_HANDLE_HOST_POINTER)) {
-        return refuse(why, "%s imports no host memory%s", o->user->id, "");
+        return refuse(why, "%s cannot import host memory%s", o->user->id, "");
     }
     return true;
 }
@@ -56,10 +56,10 @@ static bool can_point(const offer *o, reasons *why)
 static bool can_pass(const offer *o, gpuhal_handle_kind kind, reasons *why)
 {
     if (!(o->export_kinds >> kind & 1)) {
-        return refuse(why, "the memory of %s cannot be given out as %s", o->owner->id, gpuhal_handle_kind_name(kind));
+        return refuse(why, "the memory of %s cannot be exported as %s", o->owner->id, gpuhal_handle_kind_name(kind));
     }
     if (!states(o->user, GPUHAL_FACT_IMPORT_KINDS, kind)) {
-        return refuse(why, "%s imports no %s", o->user->id, gpuhal_handle_kind_name(kind));
+        return refuse(why, "%s cannot import %s", o->user->id, gpuhal_handle_kind_name(kind));
     }
     return true;
 }
@@ -87,7 +87,7 @@ static bool can_pass_opaque(const offer *o, reasons *why)
         return refuse(why, "opaque_fd: %s has another driver than %s", o->owner->id, o->user->id);
     }
     if ((uuids[0] != NULL) != (uuids[1] != NULL) || (uuids[0] && strcmp(uuids[0], uuids[1]) != 0)) {
-        return refuse(why, "opaque_fd: %s is other hardware than %s", o->owner->id, o->user->id);
+        return refuse(why, "opaque_fd: %s is another physical device than %s", o->owner->id, o->user->id);
     }
     return true;
 }
@@ -103,7 +103,7 @@ static gpuhal_handle_kind choose(const offer *o, reasons *why)
 
 static gpuhal_status cannot(const gpuhal_device *user, const char *why)
 {
-    gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s cannot see that memory: %s", user->id, why);
+    gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s cannot access that memory: %s", user->id, why);
     gpuhal_error_add_device(user->candidate->name, user->id);
     return GPUHAL_ERROR_NOT_SUPPORTED;
 }
@@ -121,7 +121,7 @@ gpuhal_status gpuhal_share_query(gpuhal_device *owner, gpuhal_memory_kind kind, 
     }
     if (!owner || !user || !out_kind || kind > GPUHAL_MEMORY_DEVICE_MAPPED || owner == user) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                "gpuhal_share_query: an argument is NULL, kind is no memory kind, or it is one device twice");
+                                "gpuhal_share_query: an argument is NULL, kind is not a memory kind, or it is one device twice");
     }
     const gpuhal_facts *facts = &owner->listed->facts;
     if (!(gpuhal_facts_u64(facts, GPUHAL_FACT_MEMORY_KINDS, 1u << GPUHAL_MEMORY_DEVICE) >> kind & 1)) {
@@ -154,7 +154,7 @@ static bool fits(const gpuhal_buffer *buffer, const gpuhal_device *user, uint64_
     char number[24];
     snprintf(number, sizeof number, "%" PRIu64, unit);
     return refuse(
-        why, "%s imports host memory at multiples of %s bytes alone: create the buffer with host_pointer in its export_kinds",
+        why, "%s imports host memory only at multiples of %s bytes: create the buffer with host_pointer in its export_kinds",
         user->id, number);
 }
 
@@ -221,7 +221,7 @@ gpuhal_status gpuhal_buffer_share(gpuhal_buffer *buffer, gpuhal_device *device, 
     }
     gpuhal_buffer *root = buffer->origin.original ? buffer->origin.original : buffer;
     if (root->device == device) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_share: the memory lies on %s already", device->id);
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_share: the memory is on %s already", device->id);
     }
     if (root->device->gpu != device->gpu) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,

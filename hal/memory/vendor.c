@@ -64,7 +64,7 @@ static gpuhal_status import_copy(gpuhal_device *device, gpuhal_alloc alloc, gpuh
 {
     alloc.import.as.os = gpuhal_os_descriptor_copy(alloc.import.as.os);
     if (alloc.import.as.os < 0) {
-        return gpuhal_error_report(GPUHAL_ERROR_DRIVER, NULL, 0, "no further descriptor can be had");
+        return gpuhal_error_report(GPUHAL_ERROR_DRIVER, NULL, 0, "no further descriptor is available");
     }
     gpuhal_status status = allocate(device, &alloc, out_memory);
     if (status) {
@@ -82,21 +82,21 @@ gpuhal_status gpuhal_memory_allocate(gpuhal_device *device, const gpuhal_alloc *
         return allocation_failed(device, status, alloc->import.kind ? "importing" : "allocating", bytes);
     }
     if (out_memory->bytes < alloc->bytes) {
-        return unkept_promise(device, out_memory, "the plugin gave less memory than was asked for");
+        return unkept_promise(device, out_memory, "the plugin returned less memory than requested");
     }
     bool of_host = alloc->import.kind == GPUHAL_HANDLE_HOST_POINTER;
     if (of_host && out_memory->host != alloc->import.as.pointer) {
-        return unkept_promise(device, out_memory, "the plugin imported host memory and gives another host address");
+        return unkept_promise(device, out_memory, "the plugin imported host memory and returned another host address");
     }
     const uint64_t mask = alloc->import.kind == 0 && alloc->alignment > 1 ? alloc->alignment - 1 : 0;
     if ((out_memory->address | (uintptr_t)out_memory->host) & mask) {
-        return unkept_promise(device, out_memory, "the plugin gave memory that is not aligned as asked for");
+        return unkept_promise(device, out_memory, "the plugin returned memory that is not aligned as requested");
     }
     if (!alloc->import.kind && (uintptr_t)out_memory->host % HOST_ALIGNMENT != 0) {
-        return unkept_promise(device, out_memory, "the plugin gave a host address that is not a multiple of 64");
+        return unkept_promise(device, out_memory, "the plugin returned a host address that is not a multiple of 64");
     }
     if (alloc->kind != GPUHAL_MEMORY_DEVICE && alloc->kind < GPUHAL_VENDOR_KIND_FIRST && !out_memory->host) {
-        return unkept_promise(device, out_memory, "the plugin gave memory of this kind without a host address");
+        return unkept_promise(device, out_memory, "the plugin returned memory of this kind without a host address");
     }
     return GPUHAL_OK;
 }
@@ -106,7 +106,7 @@ gpuhal_status gpuhal_memory_check_shareable(gpuhal_device *device, uint32_t expo
     const bool by_address = export_kinds >> GPUHAL_HANDLE_HOST_POINTER & 1;
     return !by_address || memory->host
                ? GPUHAL_OK
-               : unkept_promise(device, memory, "the plugin gave memory without a host address, by which it was to be shared");
+               : unkept_promise(device, memory, "the plugin returned memory without the host address that sharing needs");
 }
 
 gpuhal_status gpuhal_memory_clean(gpuhal_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes, bool invalidate)

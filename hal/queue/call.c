@@ -90,7 +90,7 @@ gpuhal_status gpuhal_queue_native_call(gpuhal_queue *queue, gpuhal_native_fn *fn
         return null_error("gpuhal_queue_native_call");
     }
     if (!queue->vendor || !queue->device->ops.native_queue) {
-        return gpuhal_device_failed(queue->device, GPUHAL_ERROR_NOT_SUPPORTED, "calling with the vendor's queue: the queue is the library's own");
+        return gpuhal_device_failed(queue->device, GPUHAL_ERROR_NOT_SUPPORTED, "calling with the vendor's queue: the queue has no vendor's object");
     }
     return gpuhal_queue_defer(queue, &(gpuhal_op){.kind = &native_kind, .queue = queue, .native_fn = fn, .user = user});
 }

@@ -324,7 +324,7 @@ static gpuhal_status time_between(const gpuhal_timepoint *from, const gpuhal_tim
     const gpuhal_call call = gpuhal_call_prompt(device);
     status = device->ops.elapsed ? device->ops.elapsed(from->event, to->event, out_ns) : GPUHAL_ERROR_NOT_SUPPORTED;
     status = gpuhal_device_result(device, call, status);
-    return status && status != GPUHAL_NOT_READY ? gpuhal_device_failed(device, status, "asking for the time between two events") : status;
+    return status && status != GPUHAL_NOT_READY ? gpuhal_device_failed(device, status, "reading the time between two events") : status;
 }
 
 gpuhal_status gpuhal_event_elapsed(gpuhal_event *from, gpuhal_event *to, uint64_t *out_ns)

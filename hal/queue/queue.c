@@ -324,7 +324,7 @@ gpuhal_status gpuhal_queue_native_begin(gpuhal_queue *queue, uint64_t timeout_ns
         return status;
     }
     if (!queue->vendor || !device->ops.native_queue) {
-        return gpuhal_device_lacks(device, "beginning native access: the queue is the library's own");
+        return gpuhal_device_lacks(device, "beginning native access: the queue has no vendor's object");
     }
     gpuhal_queue_lock(queue);
     status = refuse_second_section(queue, deadline);
@@ -368,7 +368,7 @@ gpuhal_status gpuhal_queue_native_end(gpuhal_queue *queue)
     }
     gpuhal_mutex_unlock(&queue->mutex);
     if (!native) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_queue_native_end: the queue is in no native access");
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_queue_native_end: the queue is not in native access");
     }
     atomic_fetch_sub(&queue->device->native_accesses, 1);
     if (status != GPUHAL_ERROR_FORKED && queue->device->ops.native_unlock) {

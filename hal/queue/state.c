@@ -53,7 +53,7 @@ gpuhal_status gpuhal_queue_wait_until(gpuhal_queue *queue, gpuhal_queue_place pl
 {
     uint64_t now = gpuhal_os_monotonic_ns();
     if (now >= deadline_ns) {
-        return gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "%s: the time ran out", queue->device->id);
+        return gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "%s: timed out", queue->device->id);
     }
     gpuhal_queue_wait_at(queue, place, deadline_ns);
     return GPUHAL_OK;
@@ -61,7 +61,7 @@ gpuhal_status gpuhal_queue_wait_until(gpuhal_queue *queue, gpuhal_queue_place pl
 
 gpuhal_status gpuhal_queue_native_error(const gpuhal_queue *queue)
 {
-    return gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s: the queue is during native access", queue->device->id);
+    return gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s: the queue is in native access", queue->device->id);
 }
 
 gpuhal_status gpuhal_queue_own_call(const gpuhal_queue *queue)

@@ -67,7 +67,7 @@ gpuhal_status gpuhal_queue_submit_timepoint(gpuhal_queue *queue, gpuhal_timepoin
     gpuhal_plugin_event *event = gpuhal_queue_take_event(queue, timepoint->timed);
     gpuhal_status status = event ? GPUHAL_OK : gpuhal_plugin_event_create(device, timepoint->timed ? GPUHAL_TIMED : 0, &event);
     if (status) {
-        return gpuhal_device_failed(device, status, "making an event");
+        return gpuhal_device_failed(device, status, "creating an event");
     }
     status = gpuhal_plugin_event_record(device, queue->vendor, event);
     if (status) {

@@ -240,7 +240,7 @@ gpuhal_status gpuhal_fill(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_of
 {
     if (!to || (pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4) || bytes % pattern_bytes != 0) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                "gpuhal_fill: the buffer is NULL, the pattern has not 1, 2 or 4 bytes, or bytes is no multiple of it");
+                                "gpuhal_fill: the buffer is NULL, the pattern does not have 1, 2 or 4 bytes, or bytes is not a multiple of that");
     }
     if (!queue) {
         return gpuhal_fill_blocking(to, to_offset, bytes, pattern, pattern_bytes);

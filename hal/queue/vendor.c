@@ -8,7 +8,7 @@ gpuhal_status gpuhal_queue_make_vendor(gpuhal_queue *queue, gpuhal_plugin_queue 
 {
     gpuhal_device *device = queue->device;
     const gpuhal_native *adopt = queue->adopted ? &queue->adopt : NULL;
-    const char *what = adopt ? "taking over a queue" : "making a queue";
+    const char *what = adopt ? "adopting a queue" : "creating a queue";
     *out_vendor = NULL;
     if (!device->ops.queue_create) {
         return adopt ? gpuhal_device_lacks(device, what) : GPUHAL_OK;

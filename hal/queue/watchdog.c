@@ -318,7 +318,7 @@ void gpuhal_watchdog_add(gpuhal_device *device)
     }
     if (!watched) {
         gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_WARNING,
-                        "%s: a driver that hangs will not be signaled: the system gives no further thread", device->id);
+                        "%s: hangs of its driver are not detected: the system gives no further thread", device->id);
     }
 }
 

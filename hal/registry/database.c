@@ -1,4 +1,4 @@
-/* registry/database.c: see content.h. Lists are short, a few hundred records at most, so everything searches them from end to end. */
+/* registry/database.c: see database.h. Lists are short, a few hundred records at most, so every search is linear. */
 #include "registry/database.h"
 
 #include "registry/fields.h"
@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How often one plugin file is kept, under different circumstances: in containers, with other variables. */
-#define CIRCUMSTANCES_MAX 8
+/* How many results one plugin file may have, under different keys: in containers, with other variables. */
+#define RESULTS_PER_PLUGIN_MAX 8
 
 size_t gpuhal_database_limit(gpuhal_record_kind kind)
 {
@@ -110,7 +110,8 @@ static uint64_t generation_of(const void *record)
     return generation;
 }
 
-/* Hardware is there while one of its faces is, or when it was noted just now. What is no hardware is as good as absent. */
+/* A physical device is present while one of its interfaces is, or when it was recorded just now. Other records count
+ * as absent. */
 static bool is_present(const gpuhal_database *database, gpuhal_record_kind kind, const void *record)
 {
     size_t count;
@@ -129,7 +130,8 @@ static bool is_present(const gpuhal_database *database, gpuhal_record_kind kind,
     return false;
 }
 
-/* What is absent goes first, the oldest of it; of hardware that is there the last that came, since others may be known by their numbers. */
+/* Drops the oldest absent record; of present devices the last that was added, since others may be referred to by
+ * number. */
 static void drop_one_of(gpuhal_database *database, gpuhal_record_kind kind)
 {
     size_t victim = 0;
@@ -148,7 +150,8 @@ static void drop_one_of(gpuhal_database *database, gpuhal_record_kind kind)
 
 bool gpuhal_database_drop_oldest(gpuhal_database *database)
 {
-    /* Verdicts are found again by meeting the plugin, measurements by measuring; numbers come last, they cannot be found again. */
+    /* Probing finds results again, and measuring finds measurements again; stable numbers are lost for ever, so they
+     * come last. */
     static const gpuhal_record_kind order[] = {GPUHAL_RECORD_PLUGIN, GPUHAL_RECORD_LINK, GPUHAL_RECORD_WRITE,
                                                GPUHAL_RECORD_FAULT,  GPUHAL_RECORD_INTERFACE, GPUHAL_RECORD_PHYSICAL};
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
@@ -160,8 +163,8 @@ bool gpuhal_database_drop_oldest(gpuhal_database *database)
     return false;
 }
 
-/* Plugins of this identity beyond the limit. */
-static void trim_circumstances(gpuhal_database *database)
+/* Drops the results of this identity above the limit. */
+static void trim_results(gpuhal_database *database)
 {
     size_t count;
     const gpuhal_database_plugin *plugins = gpuhal_database_plugins(database, &count);
@@ -173,7 +176,7 @@ static void trim_circumstances(gpuhal_database *database)
                 oldest = plugins[j].generation < plugins[oldest].generation ? j : oldest;
             }
         }
-        if (same > CIRCUMSTANCES_MAX) {
+        if (same > RESULTS_PER_PLUGIN_MAX) {
             gpuhal_database_remove(database, GPUHAL_RECORD_PLUGIN, oldest);
             plugins = gpuhal_database_plugins(database, &count);
             i--;
@@ -193,7 +196,7 @@ static bool has_interface(const gpuhal_database *database, uint32_t number)
     return gpuhal_database_same(database, GPUHAL_RECORD_INTERFACE, &wanted) != NULL;
 }
 
-/* Whether what the record belongs to is still there. */
+/* Returns whether the owner of the record still exists. */
 static bool belongs(const gpuhal_database *database, gpuhal_record_kind kind, const void *record)
 {
     if (kind == GPUHAL_RECORD_INTERFACE) {
@@ -224,7 +227,7 @@ bool gpuhal_database_has_room(const gpuhal_database *database)
 
 void gpuhal_database_trim(gpuhal_database *database)
 {
-    trim_circumstances(database);
+    trim_results(database);
     for (gpuhal_record_kind kind = 0; kind < GPUHAL_RECORD_KINDS; kind++) {
         for (size_t i = database->records[kind].count; i > 0; i--) {
             if (!belongs(database, kind, gpuhal_database_at(database, kind, i - 1))) {

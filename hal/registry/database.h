@@ -1,8 +1,8 @@
-/* registry/database.h: what the registry knows, in memory.
+/* registry/database.h: the registry's records, in memory.
  *
- * One list for each kind of record. Members that are texts are malloc'ed, or NULL for nothing known. Every record begins with the
- * generation in which it was last written: generations order records by age, whatever the clock does; times are for people and
- * decide nothing. Numbers of physical devices and faces begin with 1, belong to one thing for ever, and are not given again.
+ * One list for each kind of record. Text members are malloc'ed; NULL means unknown. Every record begins with the
+ * generation in which it was last written. Records are ordered by generation, never by time: clocks go back. Times are
+ * for people. Stable numbers of physical devices and interfaces begin with 1 and are never given to another device.
  */
 #ifndef GPUHAL_REGISTRY_DATABASE_H
 #define GPUHAL_REGISTRY_DATABASE_H
@@ -16,24 +16,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What came of meeting a plugin. The same file met under other circumstances, its key, is another record. */
+/* The result of probing a plugin. The same file probed under another cache key is another record. */
 typedef struct gpuhal_database_plugin {
     uint64_t generation;
     char *identity;   /* of the file: gpuhal_key_identity() */
-    gpuhal_texts key; /* the circumstances: key.h */
+    gpuhal_texts key; /* cache key: key.h */
     char *name, *file, *version, *driver;
     gpuhal_plugin_state state;
     gpuhal_plugin_stage stage;
     int32_t status;
     uint32_t signal; /* that ended the helper; 0: none */
     char *reason;
-    gpuhal_texts output; /* the last lines that it said */
-    uint64_t probed_at;        /* time of the verdict; seconds since 1970, as all times here */
-    uint64_t deadline_ns; /* that it did not keep; 0: none */
+    gpuhal_texts output; /* the helper's last lines */
+    uint64_t probed_at;        /* seconds since 1970, as all times here */
+    uint64_t deadline_ns; /* the deadline that the helper exceeded; 0: none */
     gpuhal_listed_devices devices;
 } gpuhal_database_plugin;
 
-/* A piece of hardware. It is there while one of its faces is. */
+/* A physical device. It is present while one of its interfaces is. */
 typedef struct gpuhal_database_physical {
     uint64_t generation;
     uint32_t number;
@@ -53,32 +53,32 @@ typedef struct gpuhal_database_versions {
     size_t count, capacity;
 } gpuhal_database_versions;
 
-/* A piece of hardware, or a part of it, as one backend sees it. */
+/* A physical device, or a partition of it, as one backend lists it. */
 typedef struct gpuhal_database_interface {
     uint64_t generation;
     uint32_t number, physical;
-    uint32_t present; /* 1: it was there when its backend was last listed */
+    uint32_t present; /* 1: the backend listed it the last time */
     char *backend, *partition, *name, *uuid;
     uint64_t first_seen, last_seen;
     gpuhal_database_versions drivers; /* the newest is the last */
 } gpuhal_database_interface;
 
-/* What was found out about the way from one face to another, with these drivers. */
+/* What was found out about the path from one interface to another, with these drivers. */
 typedef struct gpuhal_database_link {
     uint64_t generation;
-    uint32_t from, to; /* numbers of faces */
+    uint32_t from, to; /* stable numbers of interfaces */
     char *from_driver, *to_driver;
-    uint32_t verified; /* 1: bytes came through right; 0: they did not */
+    uint32_t verified; /* 1: the bytes arrived unchanged; 0: they did not */
     uint64_t path, bytes_per_second, latency_ns; /* 0: not measured */
     char *reason;
     uint64_t tried;
 } gpuhal_database_link;
 
-/* Which of two paths large writes from pageable memory take. Valid for this driver and this plugin alone. */
+/* Which of two paths large writes from pageable memory take. Valid for this driver and this plugin only. */
 typedef struct gpuhal_database_write {
     uint64_t generation;
     uint32_t iface;
-    char *driver, *plugin; /* version, and identity of the plugin's file; NULL: none is known */
+    char *driver, *plugin; /* version, and identity of the plugin's file; NULL: unknown */
     uint32_t staged;       /* 1: through the library's staging memory; 0: the plugin's own write */
     uint64_t plugin_bytes_per_second, staged_bytes_per_second;
     uint64_t measured;
@@ -91,7 +91,7 @@ typedef enum {
     GPUHAL_FAULT_OUT_OF_MEMORY = 4
 } gpuhal_fault_kind;
 
-/* What went wrong, how often. It happened to a face, or to a plugin where that is all that is known. */
+/* A kind of fault and how often it happened, to an interface, or to a plugin where the interface is unknown. */
 typedef struct gpuhal_database_fault {
     uint64_t generation;
     uint32_t kind; /* gpuhal_fault_kind */
@@ -118,7 +118,7 @@ typedef struct gpuhal_record_list {
 } gpuhal_record_list;
 
 typedef struct gpuhal_database {
-    uint64_t generation; /* rises by one with every change */
+    uint64_t generation; /* incremented by every change */
     uint32_t next_physical, next_interface;
     gpuhal_record_list records[GPUHAL_RECORD_KINDS];
 } gpuhal_database;
@@ -156,21 +156,22 @@ static inline gpuhal_database_fault *gpuhal_database_faults(const gpuhal_databas
     return database->records[GPUHAL_RECORD_FAULT].list;
 }
 
-/* A new record at the end of its list, all zero; NULL without memory. */
+/* Appends a zeroed record to its list. Returns NULL without memory. */
 void *gpuhal_database_add(gpuhal_database *database, gpuhal_record_kind kind);
 void *gpuhal_database_at(const gpuhal_database *database, gpuhal_record_kind kind, size_t index);
 void gpuhal_database_remove(gpuhal_database *database, gpuhal_record_kind kind, size_t index);
-/* The record, another one than `record` itself, that stands for the same thing; NULL when there is none. */
+/* Returns the other record that stands for the same object as `record`; NULL when there is none. */
 void *gpuhal_database_same(const gpuhal_database *database, gpuhal_record_kind kind, const void *record);
-/* Drops what is too much, and what belonged to it: the oldest first; of hardware what is absent, before the last that came of what is there. */
+/* Drops records above the limits, and the records that belonged to them. The oldest go first; of physical devices the
+ * absent ones, then the last that was added. */
 void gpuhal_database_trim(gpuhal_database *database);
-/* Whether hardware that is new can be kept: fewer than the limit are there, and what is absent gives way. */
+/* Returns whether a new physical device can be recorded: fewer than the limit are present. Absent ones make room. */
 bool gpuhal_database_has_room(const gpuhal_database *database);
-/* Drops the oldest record of the kind that can best be done without; false when there is none left. */
+/* Drops the oldest record of the kind that is easiest to find out again. Returns false when no record is left. */
 bool gpuhal_database_drop_oldest(gpuhal_database *database);
 void gpuhal_database_finish(gpuhal_database *database);
 
-/* Most records of a kind that are kept. */
+/* Returns the largest number of records of a kind. */
 size_t gpuhal_database_limit(gpuhal_record_kind kind);
 
 #endif

@@ -1,5 +1,5 @@
-/* registry/fields.c: see fields.h. What is read is bounded and checked against the table, so that a record that was read can be used
- * without another look: needed members are there, numbers lie in their ranges, nothing is said twice. */
+/* registry/fields.c: see fields.h. Reading bounds and checks everything against the table, so that callers need no
+ * checks of their own: required members are there, numbers are in range, no key occurs twice. */
 #include "registry/fields.h"
 
 #include <inttypes.h>
@@ -18,7 +18,7 @@ typedef struct field {
     size_t offset;
     field_type type;
     bool needed;
-    uint64_t most; /* of a number */
+    uint64_t most; /* largest value */
 } field;
 
 #define PLUGIN(member)   offsetof(gpuhal_database_plugin, member)
@@ -230,7 +230,7 @@ static gpuhal_read_result read_texts(gpuhal_texts *to, const char *value)
     return to->failed ? GPUHAL_READ_NO_MEMORY : GPUHAL_READ_OK;
 }
 
-/* Room for one more; NULL without memory. */
+/* Makes room for one more. Returns NULL without memory. */
 static void *grow(void *list, size_t count, size_t *capacity, size_t size)
 {
     if (count < *capacity) {
@@ -242,7 +242,7 @@ static void *grow(void *list, size_t count, size_t *capacity, size_t size)
     return grown;
 }
 
-/* "1700000000 535.54": when it was first seen, and the version. */
+/* Parses "1700000000 535.54": when the version was first seen, and the version. */
 static gpuhal_read_result read_version(gpuhal_database_versions *to, const char *value)
 {
     const char *blank = strchr(value, ' ');
@@ -274,7 +274,7 @@ static gpuhal_read_result read_device(gpuhal_listed_devices *to, const char *val
     return gpuhal_listed_devices_add(to, (uint32_t)index) ? GPUHAL_READ_OK : GPUHAL_READ_NO_MEMORY;
 }
 
-/* Pairs behind a `device` belong to it, to the end of the record. */
+/* Pairs behind a `device` belong to it, up to the end of the record. */
 static gpuhal_read_result read_of_device(gpuhal_listed_devices *devices, const char *key, const char *value)
 {
     gpuhal_listed_device *device = &devices->list[devices->count - 1];

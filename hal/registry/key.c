@@ -1,4 +1,4 @@
-/* registry/key.c: see key.h. A line is made anew from what its own first words name, and compared. */
+/* registry/key.c: see key.h. A line is checked by making it again from the path or name in it. */
 #include "registry/key.h"
 
 #include "core/text.h"
@@ -11,7 +11,7 @@
 #define MAPS_BYTES_MAX   (4u << 20)
 #define FOLDER_NAMES_MAX 4096u
 
-/* What the dynamic loader goes by for every program. */
+/* What the dynamic loader reads for every program. */
 static const char *const library_variables[] = {"LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT"};
 
 /* ---- files */
@@ -28,7 +28,7 @@ char *gpuhal_key_identity(const char *path)
     return gpuhal_os_file_state(path, &state) ? NULL : words_of(&state);
 }
 
-/* A folder changes with what lies in it: a file that is written over does not change the folder's own times. */
+/* The line covers the entries, too: writing a file in place does not change the times of its folder. */
 static char *folder_line(const char *path, const gpuhal_file_state *state)
 {
     char **names;
@@ -57,7 +57,7 @@ static char *folder_line(const char *path, const gpuhal_file_state *state)
     return line;
 }
 
-/* The times of what the kernel makes up are those of the last time that it did. */
+/* Files that the kernel generates have the time of the last read, so their times mean nothing. */
 static bool is_made_up(const char *path)
 {
     return strncmp(path, "/sys/", 5) == 0 || strncmp(path, "/proc/", 6) == 0;
@@ -116,7 +116,7 @@ void gpuhal_key_make(const char *root, const gpuhal_key_request *request, const 
     add_all(machine, out_lines);
 }
 
-/* The line that would be written now for what this one is about; NULL for a line about the machine, and without memory. */
+/* Makes the line again for the object of this one. NULL for a line about the machine, and without memory. */
 static char *line_again(const char *line, bool *out_own)
 {
     const char *path = strncmp(line, "file ", 5) == 0     ? strchr(line + 5, ' ')
@@ -168,7 +168,8 @@ bool gpuhal_key_is_current(const gpuhal_texts *lines, const gpuhal_texts *machin
     return true;
 }
 
-/* Two keys may be current at once: that of a crash names fewer files than that of a listing. Then the later verdict counts. */
+/* Two keys may be current at once: that of a crash names fewer files than that of a completed probe. The later result
+ * wins. */
 const gpuhal_database_plugin *gpuhal_key_find(const gpuhal_database *database, const char *name, const char *identity,
                                            const gpuhal_texts *machine)
 {
@@ -184,9 +185,10 @@ const gpuhal_database_plugin *gpuhal_key_find(const gpuhal_database *database, c
     return found;
 }
 
-/* ---- what is mapped */
+/* ---- mappings */
 
-/* "7f0…-7f0… r-xp 00000000 fe:00 131 /usr/lib/libc.so.6": the path of a file with code; NULL for any other line. */
+/* Parses "7f0…-7f0… r-xp 00000000 fe:00 131 /usr/lib/libc.so.6": returns the path of an executable mapping; NULL for
+ * any other line. */
 static const char *code_path(const char *line)
 {
     const char *rights = strchr(line, ' ');

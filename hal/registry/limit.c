@@ -1,5 +1,5 @@
-/* registry/limit.c: see limit.h. A process stands in one group of each hierarchy, and the limits of all groups above bind it too. In a
- * container the upper part of the path is often not visible: levels that are missing are passed over. */
+/* registry/limit.c: see limit.h. A process belongs to one group of each hierarchy, and is bound by the limits of all
+ * groups above too. In a container the upper part of the path is often not visible: missing levels are skipped. */
 #include "registry/limit.h"
 
 #include "core/records.h"
@@ -12,9 +12,9 @@
 
 #define GROUPS_BYTES_MAX 65536u
 #define LIMIT_BYTES_MAX  64u
-#define NO_LIMIT         (UINT64_C(1) << 62) /* what the first version says where none is set lies above */
+#define NO_LIMIT         (UINT64_C(1) << 62) /* the first version reports a value above this where no limit is set */
 
-/* The text of a file below `root`; NULL when it cannot be read. */
+/* Returns the text of a file below `root`; NULL when it cannot be read. */
 static char *text_of(const char *root, const char *mount, const char *group, const char *file, size_t most)
 {
     size_t bytes;
@@ -34,14 +34,15 @@ static void narrow(const char *root, const char *mount, const char *group, const
     if (text) {
         text[strcspn(text, "\n")] = 0;
     }
-    /* "max" is no limit, and no number. */
+    /* "max" means unlimited. */
     if (text && gpuhal_records_u64(text, &number) && number < NO_LIMIT && number < *limit) {
         *limit = number;
     }
     free(text);
 }
 
-/* `path` is the process's own group, and is cut up to the top; one outside of what is visible counts as the top. */
+/* `path` is the process's own group, and is cut up to the top; a group outside of the visible tree counts as the top.
+ */
 static void narrow_by_all(const char *root, const char *mount, const char *path, const char *file, uint64_t *limit)
 {
     char *group = gpuhal_text_copy(strstr(path, "/..") ? "" : path);
@@ -52,7 +53,7 @@ static void narrow_by_all(const char *root, const char *mount, const char *path,
     free(group);
 }
 
-/* "memory" among words between commas. */
+/* Returns whether "memory" is in the comma-separated list. */
 static bool has_memory(const char *controllers)
 {
     const char *at = strstr(controllers, "memory");

@@ -1,5 +1,5 @@
-/* registry/machine.c: the lines of a key about the machine. No device is opened for them, nor a folder of devices: nodes are asked for by
- * name, and the folder /dev alone is read. */
+/* registry/machine.c: the lines of a key about the machine. No device and no folder of devices may be opened: nodes
+ * are stat'ed by name, and only the folder /dev is read. */
 #include "core/text.h"
 #include "registry/key.h"
 #include "registry/limit.h"
@@ -10,19 +10,19 @@
 #include <string.h>
 
 #define SMALL_FILE_BYTES 4096u
-/* A folder for each GPU, with one for each part of it. */
+/* A folder for each GPU, with one for each partition. */
 #define NVIDIA_CAPABILITIES "/proc/driver/nvidia/capabilities"
 
-/* Drivers of the kernel whose devices are GPUs, or may be after a rebinding. */
+/* Kernel drivers whose devices are GPUs, or may be after a rebinding. */
 static const char *const gpu_drivers[] = {"nvidia", "nouveau", "amdgpu", "radeon", "i915", "xe", "vfio-pci"};
-/* How the names of device nodes of GPUs in /dev begin. */
+/* Prefixes of the names of GPU device nodes in /dev. */
 static const char *const gpu_nodes[] = {"nvidia", "kfd", "dxg", "mali", "kgsl"};
-/* Those in folders of their own are named by the kernel elsewhere, so that the folders need not be opened. */
+/* Nodes in folders of their own: the kernel lists their names elsewhere, so the folders need not be opened. */
 static const struct {
     const char *names, *folder;
 } node_folders[] = {{"/sys/class/drm", "/dev/dri"}, {"/sys/class/accel", "/dev/accel"}};
 
-/* A folder's time changes with the nodes in it, which may have been put there for a container alone. */
+/* A folder's time is left out: it changes with its nodes, which may have been made for one container. */
 char *gpuhal_key_node_words(const char *seen, const gpuhal_file_state *state)
 {
     uint64_t which = state->directory ? (uint64_t)state->modified_ns : state->inode;
@@ -30,7 +30,7 @@ char *gpuhal_key_node_words(const char *seen, const gpuhal_file_state *state)
                               state->group, gpuhal_os_may_use(seen) ? "rw" : "no");
 }
 
-/* The first line of a small file below `root`; "" when it cannot be read. NULL without memory. */
+/* Returns the first line of a small file below `root`; "" when it cannot be read. NULL without memory. */
 static char *first_line_of(const char *root, const char *path)
 {
     char *text = NULL;
@@ -63,7 +63,7 @@ static void add_mounts(const char *root, gpuhal_texts *to)
     free(path);
 }
 
-/* Version by the module's own word, else by the checksum of its source. */
+/* Returns the module's version, else the checksum of its source. */
 static char *module_version(const char *root, const char *driver)
 {
     static const char *const files[] = {"version", "srcversion"};
@@ -149,7 +149,7 @@ static void add_nodes(const char *root, gpuhal_texts *to)
     free(path);
 }
 
-/* Connectors ("card0-DP-1") and the version have no nodes. A container may have the names and not the nodes. */
+/* Connectors ("card0-DP-1") and the version have no nodes. A container may have the names without the nodes. */
 static void add_nodes_in(const char *root, const char *names_folder, const char *folder, gpuhal_texts *to)
 {
     char **names;
@@ -169,7 +169,8 @@ static void add_nodes_in(const char *root, const char *names_folder, const char 
     free(path);
 }
 
-/* Who may use a capability is told by the rights of its file, or of its node, whose number stands in the file: "DeviceFileMinor: 12". */
+/* The rights of the file decide who may use a capability, or those of the node whose number is in the file:
+ * "DeviceFileMinor: 12". */
 static void add_capability(const char *root, const char *file, gpuhal_texts *to)
 {
     char *line = first_line_of(root, file);
@@ -188,7 +189,7 @@ static void add_capability(const char *root, const char *file, gpuhal_texts *to)
     free(line);
 }
 
-/* What lies in the folder of an instance goes into the line; who may use it and its parts is told by lines of their own. */
+/* The entries of an instance's folder go into the line; access rights have lines of their own. */
 static void add_instance(const char *root, const char *folder, gpuhal_text *line, gpuhal_texts *to)
 {
     char **names;
@@ -211,7 +212,7 @@ static void add_instance(const char *root, const char *folder, gpuhal_text *line
     free(path);
 }
 
-/* Parts of one GPU that NVIDIA's driver lists as devices (MIG): "instances gpu0 gi1 access ci0". */
+/* Lists the partitions of one GPU that NVIDIA's driver exposes as devices (MIG): "instances gpu0 gi1 access ci0". */
 static void add_instances_of(const char *root, const char *gpu, gpuhal_texts *to)
 {
     char **names;
@@ -256,7 +257,7 @@ static void add_instances(const char *root, gpuhal_texts *to)
     add_capability(root, NVIDIA_CAPABILITIES "/mig/monitor", to);
 }
 
-/* What this process is granted; and what another version of the library said need not be what this one would say. */
+/* Adds the limits of this process, and the library's version: another version may come to another result. */
 static void add_grants(const char *root, gpuhal_texts *to)
 {
     uint64_t limit = gpuhal_limit_memory(root);

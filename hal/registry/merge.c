@@ -1,4 +1,5 @@
-/* registry/merge.c: see merge.h. A record is copied by writing and reading it, so that what is kept is what the file can hold. */
+/* registry/merge.c: see merge.h. A record is copied by writing and reading it, so that memory never has more than the
+ * file can store. */
 #include "registry/merge.h"
 
 #include "registry/serial.h"
@@ -6,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of anything but a plugin with its devices. */
+/* Limit of every kind but a plugin with its devices. */
 #define SMALL_RECORD_BYTES_MAX 8192u
 
 static size_t most_bytes(gpuhal_record_kind kind)
@@ -14,7 +15,7 @@ static size_t most_bytes(gpuhal_record_kind kind)
     return kind == GPUHAL_RECORD_PLUGIN ? GPUHAL_RECORD_BYTES_MAX : SMALL_RECORD_BYTES_MAX;
 }
 
-/* Adds a copy; *out_copy is NULL for a record that is too long or makes no sense. false without memory. */
+/* Adds a copy; *out_copy is NULL for a record that is too long or invalid. Returns false without memory. */
 static bool add_copy(gpuhal_database *database, gpuhal_record_kind kind, const void *record, void **out_copy)
 {
     gpuhal_text text = {0};
@@ -38,7 +39,7 @@ static size_t index_of(const gpuhal_database *database, gpuhal_record_kind kind,
     return (size_t)((const char *)record - (const char *)database->records[kind].list) / gpuhal_record_size(kind);
 }
 
-/* What is known of the same thing goes. */
+/* Removes the earlier records of the same object. */
 static void remove_older(gpuhal_database *database, gpuhal_record_kind kind, const void *record)
 {
     const void *older = gpuhal_database_same(database, kind, record);
@@ -47,7 +48,7 @@ static void remove_older(gpuhal_database *database, gpuhal_record_kind kind, con
     }
 }
 
-/* Each takes the place of what is known of the same thing. */
+/* Replaces the earlier records of the same objects. */
 static bool put_newest(gpuhal_database *database, gpuhal_record_kind kind, const void *records, size_t count,
                        size_t *left_out)
 {
@@ -65,7 +66,7 @@ static bool put_newest(gpuhal_database *database, gpuhal_record_kind kind, const
     return true;
 }
 
-/* Counts are added up: processes that saw the same fault each bring their own. */
+/* Counts are added: processes that saw the same fault each bring their own count. */
 static bool put_faults(gpuhal_database *database, gpuhal_changes *changes)
 {
     for (size_t i = 0; i < changes->fault_count; i++) {
@@ -129,7 +130,7 @@ static void end_quarantine(gpuhal_database *database, const char *identity)
     }
 }
 
-/* A copy by way of the text, with numbers that were given on either side kept from being given again. */
+/* Copies through the text. Stable numbers that were given on either side are never given again. */
 static bool replace(gpuhal_database *database, const gpuhal_database *with)
 {
     gpuhal_database old = *database;

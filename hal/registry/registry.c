@@ -1,5 +1,5 @@
-/* registry/registry.c: see registry.h. `updating` is held while files are read and written, `mutex` only while the pointer to the newest
- * snapshot is read or replaced, so that readers never wait for a disk. */
+/* registry/registry.c: see registry.h. `updating` is locked while files are read and written, `mutex` only while the
+ * pointer to the newest snapshot is read or replaced, so that readers never wait for a disk. */
 #include "registry/registry.h"
 
 #include "core/error.h"
@@ -15,19 +15,19 @@ struct gpuhal_registry {
     char *directory; /* NULL: none */
     uint64_t lock_timeout_ns;
     gpuhal_log *log;
-    gpuhal_mutex updating; /* protects `apart`, `told` and `seen`, and is held before `mutex` */
-    bool apart;            /* something could not be kept: from then on everything is, here alone */
-    bool told;             /* that it is so */
+    gpuhal_mutex updating; /* protects the four members below; locked before `mutex` */
+    bool memory_only;             /* a change could not be saved: from then on changes stay in this object */
+    bool reported_memory_only;    /* `memory_only` was logged */
     bool reported_damage;
-    char why_apart[160];
-    gpuhal_file_state seen; /* the file that the snapshot was read from; all zero for none */
+    char why_memory_only[160];
+    gpuhal_file_state seen; /* state of the file that the snapshot was read from; all zero for none */
     gpuhal_mutex mutex;     /* protects `newest` */
     gpuhal_snapshot *newest;
 };
 
 /* ---- snapshots */
 
-/* Takes the content over. NULL without memory, then the content stays the caller's. */
+/* Takes over the database. Returns NULL without memory; then the caller keeps it. */
 static gpuhal_snapshot *snapshot_of(const gpuhal_database *database)
 {
     gpuhal_snapshot *snapshot = malloc(sizeof *snapshot);
@@ -55,7 +55,7 @@ gpuhal_snapshot *gpuhal_registry_snapshot(gpuhal_registry *registry)
     return snapshot;
 }
 
-/* Makes the content the newest snapshot; false without memory. */
+/* Makes the database the newest snapshot. Returns false without memory. */
 static bool publish(gpuhal_registry *registry, const gpuhal_database *database)
 {
     gpuhal_snapshot *snapshot = snapshot_of(database);
@@ -70,47 +70,47 @@ static bool publish(gpuhal_registry *registry, const gpuhal_database *database)
     return true;
 }
 
-/* ---- what is said */
+/* ---- log */
 
-/* Sentences for the log, which are told once `updating` is free: a listener may call the library. */
-typedef struct news {
-    const char *apart;   /* why; NULL: nothing to say */
-    const char *damaged; /* what is done about it */
-} news;
+/* Messages that are logged once `updating` is unlocked: a listener of the log may call the library. */
+typedef struct log_lines {
+    const char *memory_only; /* reason; NULL: nothing to log */
+    const char *damaged;     /* what the reader does about it */
+} log_lines;
 
-static void go_apart(gpuhal_registry *registry, const char *why, news *to_tell)
+static void keep_in_memory(gpuhal_registry *registry, const char *why, log_lines *lines)
 {
-    to_tell->apart = registry->told ? to_tell->apart : why;
-    registry->apart = registry->told = true;
-    snprintf(registry->why_apart, sizeof registry->why_apart, "%s", why);
+    lines->memory_only = registry->reported_memory_only ? lines->memory_only : why;
+    registry->memory_only = registry->reported_memory_only = true;
+    snprintf(registry->why_memory_only, sizeof registry->why_memory_only, "%s", why);
 }
 
-static void note_damage(gpuhal_registry *registry, const gpuhal_store_reading *reading, news *to_tell)
+static void note_damage(gpuhal_registry *registry, const gpuhal_store_reading *reading, log_lines *lines)
 {
     if (reading->damaged && !registry->reported_damage) {
         registry->reported_damage = true;
-        to_tell->damaged = reading->report.headless ? "it is not used, and will be made anew"
-                                                    : "the records that are whole are used, the others are left out";
+        lines->damaged = reading->report.headless ? "it is ignored, and will be replaced"
+                                                    : "the undamaged records are used, the others are dropped";
     }
 }
 
-static void tell(const gpuhal_registry *registry, const news *to_tell)
+static void write_log(const gpuhal_registry *registry, const log_lines *lines)
 {
-    if (to_tell->damaged) {
-        gpuhal_log_line(registry->log, GPUHAL_LEVEL_WARNING, "the registry in %s is damaged: %s", registry->directory, to_tell->damaged);
+    if (lines->damaged) {
+        gpuhal_log_line(registry->log, GPUHAL_LEVEL_WARNING, "the registry in %s is damaged: %s", registry->directory, lines->damaged);
     }
-    if (to_tell->apart) {
-        gpuhal_log_line(registry->log, GPUHAL_LEVEL_WARNING, "nothing new is remembered in the registry in %s: %s",
-                        registry->directory, to_tell->apart);
+    if (lines->memory_only) {
+        gpuhal_log_line(registry->log, GPUHAL_LEVEL_WARNING, "results are not cached in the registry in %s: %s",
+                        registry->directory, lines->memory_only);
     }
 }
 
 static const char *words_of(int error)
 {
-    return error == ETIMEDOUT ? "another process keeps it locked" : strerror(error);
+    return error == ETIMEDOUT ? "another process has locked it" : strerror(error);
 }
 
-/* Why what was read may not be replaced; NULL when it may. */
+/* Returns why the file may not be replaced; NULL when it may. */
 static const char *stands_in_the_way(const gpuhal_store_reading *reading)
 {
     if (reading->error) {
@@ -121,8 +121,8 @@ static const char *stands_in_the_way(const gpuhal_store_reading *reading)
 
 /* ---- reading */
 
-/* Called with `updating` held, or before anybody knows the object. */
-static bool load(gpuhal_registry *registry, uint64_t generation_least, news *to_tell)
+/* Must be called with `updating` locked, or before the object is published. */
+static bool load(gpuhal_registry *registry, uint64_t generation_least, log_lines *lines)
 {
     gpuhal_database database;
     gpuhal_store_reading reading;
@@ -131,10 +131,10 @@ static bool load(gpuhal_registry *registry, uint64_t generation_least, news *to_
         gpuhal_database_finish(&database);
         return false;
     }
-    note_damage(registry, &reading, to_tell);
+    note_damage(registry, &reading, lines);
     const char *why = stands_in_the_way(&reading);
     if (why) {
-        go_apart(registry, why, to_tell);
+        keep_in_memory(registry, why, lines);
     }
     if (database.generation < generation_least) {
         database.generation = generation_least;
@@ -158,21 +158,21 @@ gpuhal_registry *gpuhal_registry_create(const char *directory, uint64_t lock_tim
     registry->lock_timeout_ns = lock_timeout_ns;
     registry->log = log;
     bool good = true;
-    news to_tell = {0};
+    log_lines lines = {0};
     if (directory && !gpuhal_os_privileged()) {
         registry->directory = gpuhal_text_copy(directory);
-        good = registry->directory && load(registry, 0, &to_tell);
+        good = registry->directory && load(registry, 0, &lines);
     } else {
-        /* Nobody expects to be remembered. */
-        registry->apart = registry->told = true;
-        snprintf(registry->why_apart, sizeof registry->why_apart, "%s", "none is kept");
+        /* Without a directory this needs no message. */
+        registry->memory_only = registry->reported_memory_only = true;
+        snprintf(registry->why_memory_only, sizeof registry->why_memory_only, "%s", "no registry is kept");
         good = publish(registry, &GPUHAL_DATABASE_EMPTY);
     }
     if (!good) {
         gpuhal_registry_destroy(registry);
         return NULL;
     }
-    tell(registry, &to_tell);
+    write_log(registry, &lines);
     return registry;
 }
 
@@ -210,7 +210,7 @@ static bool same_state(const gpuhal_file_state *one, const gpuhal_file_state *ot
 bool gpuhal_registry_refresh(gpuhal_registry *registry)
 {
     bool changed = false;
-    news to_tell = {0};
+    log_lines lines = {0};
     if (!registry->directory) {
         return false;
     }
@@ -219,19 +219,20 @@ bool gpuhal_registry_refresh(gpuhal_registry *registry)
     gpuhal_mutex_lock(&registry->updating);
     int error = path ? gpuhal_os_file_state(path, &state) : ENOMEM;
     bool same = !error && same_state(&state, &registry->seen);
-    if (error != ENOMEM && (!same || registry->apart)) {
-        registry->apart = false;
-        changed = load(registry, newest_generation(registry) + 1, &to_tell);
+    if (error != ENOMEM && (!same || registry->memory_only)) {
+        registry->memory_only = false;
+        changed = load(registry, newest_generation(registry) + 1, &lines);
     }
     gpuhal_mutex_unlock(&registry->updating);
-    tell(registry, &to_tell);
+    write_log(registry, &lines);
     free(path);
     return changed;
 }
 
 /* ---- writing */
 
-/* The changes merged into `content`, and the text of that; the oldest goes where it is too long. false without memory. */
+/* Merges the changes into `database` and makes its text; drops the oldest records while it is too long. Returns false
+ * without memory. */
 static bool merge_and_write(gpuhal_database *database, gpuhal_changes *changes, gpuhal_text *out_text)
 {
     if (!gpuhal_database_merge(database, changes)) {
@@ -246,7 +247,7 @@ static bool merge_and_write(gpuhal_database *database, gpuhal_changes *changes, 
     return !out_text->failed;
 }
 
-/* What is published is what a reader of the file would see. */
+/* Publishes what a reader of the file would see. */
 static bool publish_text(gpuhal_registry *registry, const gpuhal_text *text)
 {
     gpuhal_database database;
@@ -258,7 +259,7 @@ static bool publish_text(gpuhal_registry *registry, const gpuhal_text *text)
     return good;
 }
 
-/* A copy of what this object has, by way of the text. false without memory. */
+/* Copies the newest snapshot through its text. Returns false without memory. */
 static bool copy_newest(gpuhal_registry *registry, gpuhal_database *out_content)
 {
     gpuhal_text text = {0};
@@ -271,7 +272,7 @@ static bool copy_newest(gpuhal_registry *registry, gpuhal_database *out_content)
     return good;
 }
 
-/* Changes that this object keeps for itself: OK, or HOST_MEMORY. */
+/* Keeps the changes in this object. Returns OK, or HOST_MEMORY. */
 static gpuhal_status update_here(gpuhal_registry *registry, gpuhal_changes *changes)
 {
     gpuhal_database database = GPUHAL_DATABASE_EMPTY;
@@ -282,8 +283,9 @@ static gpuhal_status update_here(gpuhal_registry *registry, gpuhal_changes *chan
     return good ? GPUHAL_OK : gpuhal_error_host_memory();
 }
 
-/* With the lock between processes held. *out_why is set when nothing was written; then nothing was published either. */
-static gpuhal_status update_file(gpuhal_registry *registry, gpuhal_changes *changes, const char **out_why, news *to_tell)
+/* Must be called with the lock between processes. *out_why is set when nothing was written; then nothing was published
+ * either. */
+static gpuhal_status update_file(gpuhal_registry *registry, gpuhal_changes *changes, const char **out_why, log_lines *lines)
 {
     gpuhal_database database;
     gpuhal_store_reading reading;
@@ -297,7 +299,7 @@ static gpuhal_status update_file(gpuhal_registry *registry, gpuhal_changes *chan
     if (status || *out_why) {
         goto end;
     }
-    note_damage(registry, &reading, to_tell);
+    note_damage(registry, &reading, lines);
     uint64_t generation = newest_generation(registry);
     database.generation = generation > database.generation ? generation : database.generation;
     if (!merge_and_write(&database, changes, &text)) {
@@ -316,7 +318,7 @@ end:
     return status;
 }
 
-/* On a machine where nothing changes a start writes nothing, and waits for nobody. */
+/* On a machine where nothing changes, opening the library writes nothing and waits for no other process. */
 static bool has_already(gpuhal_registry *registry, const gpuhal_changes *changes)
 {
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
@@ -329,33 +331,33 @@ static gpuhal_status update(gpuhal_registry *registry, gpuhal_changes *changes)
 {
     gpuhal_status status = GPUHAL_OK;
     const char *why = NULL;
-    news to_tell = {0};
+    log_lines lines = {0};
     intptr_t lock = -1;
     gpuhal_mutex_lock(&registry->updating);
-    if (!registry->apart && has_already(registry, changes)) {
+    if (!registry->memory_only && has_already(registry, changes)) {
         gpuhal_mutex_unlock(&registry->updating);
         return GPUHAL_OK;
     }
-    if (!registry->apart && gpuhal_store_is_foreign(registry->directory)) {
+    if (!registry->memory_only && gpuhal_store_is_foreign(registry->directory)) {
         why = "its directory belongs to another user";
-    } else if (!registry->apart) {
+    } else if (!registry->memory_only) {
         int error = gpuhal_store_lock(registry->directory, registry->lock_timeout_ns, &lock);
         why = error ? words_of(error) : NULL;
     }
     if (lock >= 0) {
-        status = update_file(registry, changes, &why, &to_tell);
+        status = update_file(registry, changes, &why, &lines);
         gpuhal_os_lock_give(lock);
     }
     if (why) {
-        go_apart(registry, why, &to_tell);
+        keep_in_memory(registry, why, &lines);
     }
-    if (!status && registry->apart) {
+    if (!status && registry->memory_only) {
         status = update_here(registry, changes);
         status = status ? status : gpuhal_error_set(GPUHAL_ERROR_FILE, "the registry%s%s cannot be written: %s", registry->directory ? " in " : "",
-                                                    registry->directory ? registry->directory : "", registry->why_apart);
+                                                    registry->directory ? registry->directory : "", registry->why_memory_only);
     }
     gpuhal_mutex_unlock(&registry->updating);
-    tell(registry, &to_tell);
+    write_log(registry, &lines);
     return status;
 }
 

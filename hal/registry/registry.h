@@ -1,9 +1,10 @@
-/* registry/registry.h: the persistent record of this machine: plugins, devices, links, faults. What the layers above see.
+/* registry/registry.h: the persistent record of this machine: plugins, devices, links, faults. The interface for the
+ * layers above.
  *
- * Whoever reads takes a snapshot, which never changes and never waits for anything. Whoever has something to add calls
- * gpuhal_registry_update(): under a lock between processes the file is read again, the changes are merged in, and the whole is
- * written, so that nothing which another process added is lost. Where nothing can be kept (no home, a read-only or full disk, a
- * foreign directory, a file of a newer version) everything works all the same within this object; one line of the log says so.
+ * A reader takes a snapshot, which never changes and never waits. A writer calls gpuhal_registry_update(): under a
+ * lock between processes it reads the file again, merges its changes and writes the whole, so that no other process's
+ * changes are lost. Where nothing can be saved (no home, a read-only or full disk, another user's directory, a file of
+ * a newer version) the changes apply to this object only, and the log says so once.
  */
 #ifndef GPUHAL_REGISTRY_REGISTRY_H
 #define GPUHAL_REGISTRY_REGISTRY_H
@@ -16,31 +17,32 @@
 
 typedef struct gpuhal_registry gpuhal_registry;
 
-/* The whole at one moment. Content is only read. */
+/* The whole at one moment. Must not be changed. */
 typedef struct gpuhal_snapshot {
     _Atomic uint64_t references;
     gpuhal_database database; /* its generation rises from snapshot to snapshot of one registry object */
 } gpuhal_snapshot;
 
-/* Reads what is there. `directory` is that of gpuhal_settings, NULL for none; a privileged process has none whatever is said. NULL
- * without memory. */
+/* Reads the registry. `directory` is that of gpuhal_settings; NULL for none. A privileged process never has one.
+ * Returns NULL without memory. */
 gpuhal_registry *gpuhal_registry_create(const char *directory, uint64_t lock_timeout_ns, gpuhal_log *log);
 /* Snapshots stay valid. NULL does nothing. */
 void gpuhal_registry_destroy(gpuhal_registry *registry);
 
-/* The newest one; never NULL. Any thread, does not wait. The caller releases it. */
+/* Returns the newest snapshot; never NULL. Any thread, does not wait. The caller releases it. */
 gpuhal_snapshot *gpuhal_registry_snapshot(gpuhal_registry *registry);
 void gpuhal_snapshot_release(gpuhal_snapshot *snapshot);
 
-/* Reads the file again if it is another one than the last time. An object that could not write tries again from here on. Returns true
- * when there is a new snapshot. */
+/* Reads the file again if it changed. An object that could not write tries again from here on. Returns true when there
+ * is a new snapshot. */
 bool gpuhal_registry_refresh(gpuhal_registry *registry);
 
-/* Merges the changes in, unless they are known already: OK once the disk has them. GPUHAL_ERROR_FILE: they are in the next snapshot, and will be gone with this
- * object; the numbers that were given are its own. HOST_MEMORY: nothing changed. */
+/* Merges the changes, unless the registry has them already. Returns OK once the disk has them. GPUHAL_ERROR_FILE: they
+ * are in the next snapshots of this object and are lost with it; the stable numbers are valid for this object only.
+ * HOST_MEMORY: nothing changed. */
 gpuhal_status gpuhal_registry_update(gpuhal_registry *registry, gpuhal_changes *changes);
 
-/* "/home/a/.local/state/gpuhal", or NULL. */
+/* Returns "/home/a/.local/state/gpuhal", or NULL. */
 const char *gpuhal_registry_directory(const gpuhal_registry *registry);
 
 #endif

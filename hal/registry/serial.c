@@ -1,4 +1,4 @@
-/* registry/serial.c: see form.h. Records are first cut out of the text and held against their checksums; only what passes is parsed.
+/* registry/serial.c: see serial.h. The text is cut into records, and only records whose checksum is right are parsed.
  * A damaged `[` or `crc` line joins two records to one, which then fails as a whole. */
 #include "registry/serial.h"
 
@@ -21,7 +21,7 @@ static void end_record(gpuhal_text *to, size_t begin)
     gpuhal_text_printf(to, CRC_LINE "%08" PRIx32 "\n", gpuhal_checksum(0, text + begin, to->length - begin));
 }
 
-/* The writer puts an empty line before a kind, which is not of the record. */
+/* Skips the empty line that the writer puts before a record: it does not belong to the checksum. */
 static size_t begin_of_next(const gpuhal_text *to)
 {
     return to->length > 0 ? to->length + 1 : 0;
@@ -30,7 +30,7 @@ static size_t begin_of_next(const gpuhal_text *to)
 void gpuhal_serial_write(const gpuhal_database *database, gpuhal_text *to)
 {
     size_t count = 0;
-    gpuhal_text_printf(to, "# What libgpuhal knows about this machine. It may be deleted: then plugins are met anew.\n");
+    gpuhal_text_printf(to, "# libgpuhal's record of this machine. It may be deleted: then plugins are probed again.\n");
     size_t begin = begin_of_next(to);
     gpuhal_records_write_kind(to, "registry");
     gpuhal_records_write_u64(to, "version", GPUHAL_REGISTRY_VERSION);
@@ -64,7 +64,8 @@ typedef struct cutter {
     size_t damaged;
 } cutter;
 
-/* The next line without its end; false at the end of the text. A last line that does not end counts as one that was cut off. */
+/* Returns the next line without its end; false at the end of the text. A last line without an end counts as truncated.
+ */
 static bool next_line(cutter *at, const char **out_line, size_t *out_length)
 {
     if (at->next >= at->end) {
@@ -90,7 +91,7 @@ static bool is_crc_line(const char *line, size_t length)
     return length > strlen(CRC_LINE) && memcmp(line, CRC_LINE, strlen(CRC_LINE)) == 0;
 }
 
-/* Exactly the digits that the writer writes, so that no flipped bit goes unnoticed. */
+/* Compares digits, not values, so that every flipped bit is detected. */
 static bool crc_is(const char *line, size_t length, uint32_t sum)
 {
     static const char digits[] = "0123456789abcdef";
@@ -115,7 +116,7 @@ static bool take_kind(piece *to, const char *line, size_t length)
     return true;
 }
 
-/* Finds the next record whose checksum is right, and counts what is passed over. */
+/* Finds the next record whose checksum is right, and counts the damaged ones before it. */
 static bool next_piece(cutter *at, piece *out_piece)
 {
     const char *line, *begin = NULL;
@@ -142,7 +143,7 @@ static bool next_piece(cutter *at, piece *out_piece)
     return false;
 }
 
-/* The numbers of a record that has nothing but numbers, in the order of `names`. */
+/* Reads a record of numbers only, in the order of `names`. */
 static gpuhal_read_result read_numbers(const piece *from, const char *const *names, uint64_t *out_numbers, size_t count)
 {
     gpuhal_records_reader reader;
@@ -152,7 +153,7 @@ static gpuhal_read_result read_numbers(const piece *from, const char *const *nam
     gpuhal_records_next(&reader);
     gpuhal_records_item item;
     while (good && (item = gpuhal_records_next(&reader)) == GPUHAL_RECORDS_PAIR) {
-        /* A later version may say more in its first record: what comes behind is not looked at. */
+        /* A later version may have more members in its first record: the rest is ignored. */
         if (found < count) {
             good = strcmp(reader.name, names[found]) == 0 && gpuhal_records_u64(gpuhal_text_get(&reader.value), &out_numbers[found]);
             found++;
@@ -169,7 +170,7 @@ static gpuhal_read_result read_head(cutter *at, gpuhal_database *database, gpuha
     static const char *const names[] = {"version", "generation", "next_physical", "next_interface"};
     uint64_t numbers[4] = {0};
     piece head;
-    /* The version comes first and alone, since a later one may write the rest in another way. */
+    /* The version is read alone, since a later one may have another format. */
     gpuhal_read_result result = next_piece(at, &head) && strcmp(head.kind, "registry") == 0 ? read_numbers(&head, names, numbers, 1)
                                                                                            : GPUHAL_READ_DAMAGED;
     if (result == GPUHAL_READ_OK && numbers[0] > GPUHAL_REGISTRY_VERSION) {
@@ -194,7 +195,7 @@ static gpuhal_read_result read_head(cutter *at, gpuhal_database *database, gpuha
     return GPUHAL_READ_OK;
 }
 
-/* Whether the numbers in a record are such as were given out before the text was written. */
+/* Returns whether the stable numbers in a record are below the next free ones. */
 static bool numbers_were_given(const gpuhal_database *database, gpuhal_record_kind kind, const void *record)
 {
     if (kind == GPUHAL_RECORD_PHYSICAL) {
@@ -208,7 +209,7 @@ static bool numbers_were_given(const gpuhal_database *database, gpuhal_record_ki
     return true;
 }
 
-/* Adds the record; damaged is also one that stands for the same as another, and one too many. */
+/* Adds the record. A second record of the same object is damage, and so is one above the limit. */
 static gpuhal_read_result take_record(gpuhal_database *database, const piece *from)
 {
     gpuhal_record_kind kind = gpuhal_record_kind_of(from->kind);
@@ -233,15 +234,15 @@ gpuhal_read_result gpuhal_serial_read(const char *text, size_t bytes, gpuhal_dat
 {
     static const char *const count_name[] = {"records"};
     cutter at = {.next = text, .end = text + bytes};
-    uint64_t records = 0, told = UINT64_MAX;
+    uint64_t records = 0, expected = UINT64_MAX;
     piece found;
     *out_content = GPUHAL_DATABASE_EMPTY;
     *out_report = (gpuhal_serial_report){0};
     gpuhal_read_result result = read_head(&at, out_content, out_report);
     bool usable = result == GPUHAL_READ_OK && !out_report->newer && !out_report->headless;
-    while (usable && told == UINT64_MAX && result != GPUHAL_READ_NO_MEMORY && next_piece(&at, &found)) {
+    while (usable && expected == UINT64_MAX && result != GPUHAL_READ_NO_MEMORY && next_piece(&at, &found)) {
         if (strcmp(found.kind, "end") == 0) {
-            result = read_numbers(&found, count_name, &told, 1);
+            result = read_numbers(&found, count_name, &expected, 1);
         } else {
             records++;
             result = take_record(out_content, &found);
@@ -252,7 +253,7 @@ gpuhal_read_result gpuhal_serial_read(const char *text, size_t bytes, gpuhal_dat
         gpuhal_database_finish(out_content);
         return result;
     }
-    out_report->cut = usable && (told != records || next_piece(&at, &found));
+    out_report->cut = usable && (expected != records || next_piece(&at, &found));
     out_report->damaged = at.damaged;
     gpuhal_database_trim(out_content);
     return GPUHAL_READ_OK;

@@ -1,9 +1,10 @@
-/* registry/stable_ids.c: which numbers the hardware had that is seen now.
+/* registry/stable_ids.c: finds the stable numbers of the physical devices that are listed now.
  *
- * Hardware is known again by a UUID of one of its faces; else by its PCI address, if it has the same vendor and no face denies it;
- * else, where an address is unknown, by backend and name, in the order in which it is listed. A face denies it when its UUID changed
- * although its driver did not: then other hardware lies in the same slot. (Some drivers make UUIDs that change with their version.)
- * Each number is given to one piece of hardware at most, the strongest reason first.
+ * A physical device is recognised by a UUID of one of its interfaces; else by its PCI address, if the vendor is the
+ * same and no interface contradicts; else, where an address is unknown, by backend and name, in the order in which it
+ * is listed. An interface contradicts when its UUID changed although its driver did not: then another device is in the
+ * same slot. (Some drivers derive UUIDs from their version.) Each number is given to one physical device at most, the
+ * strongest reason first.
  */
 #include "registry/merge.h"
 
@@ -13,10 +14,10 @@
 #include <string.h>
 
 #define TEXT_BYTES_MAX    256u
-#define FRESH_SECONDS     86400u /* for so long nobody needs to note again that something was seen */
+#define FRESH_SECONDS     86400u /* a sighting needs no new record for so long */
 #define VERSIONS_KEPT_MAX 16u
 
-/* What one call works on. */
+/* The state of one call. */
 typedef struct numbering {
     const gpuhal_database *database;
     gpuhal_sighting *sightings;
@@ -46,7 +47,7 @@ static bool same_vendor(uint32_t one, uint32_t other)
     return one == 0 || other == 0 || one == other;
 }
 
-/* Names are compared as they are kept. */
+/* Names are compared as they are stored. */
 static size_t kept_bytes(const char *text)
 {
     size_t length = text ? strlen(text) : 0;
@@ -70,7 +71,7 @@ static const char *last_driver(const gpuhal_database_interface *iface)
     return iface->drivers.count > 0 ? iface->drivers.list[iface->drivers.count - 1].version : NULL;
 }
 
-/* ---- hardware */
+/* ---- physical devices */
 
 static const char *group_pci(const numbering *at, uint32_t group)
 {
@@ -101,7 +102,7 @@ static bool group_is_host(const numbering *at, uint32_t group)
     return host;
 }
 
-/* Whether a face that is seen and one that is known, of this group and this hardware, are related in some way. */
+/* Returns whether `related` is true of any sighting of this group and any interface of this physical device. */
 static bool any_pair(const numbering *at, uint32_t group, uint32_t physical,
                      bool (*related)(const gpuhal_sighting *seen, const gpuhal_database_interface *known))
 {
@@ -188,7 +189,8 @@ static bool is_taken(const numbering *at, uint32_t number)
     return taken;
 }
 
-/* Groups in the order of their first sighting, hardware in the order of its numbers: the answer is the same every time. */
+/* Groups in the order of their first sighting, physical devices in the order of their numbers: the result is
+ * deterministic. */
 static void match_all(const numbering *at, match_fn *matches)
 {
     size_t count;
@@ -203,7 +205,7 @@ static void match_all(const numbering *at, match_fn *matches)
     }
 }
 
-/* A copy of at most so many bytes; what is not said leaves what was known. */
+/* Copies at most so many bytes; an empty text keeps the earlier one. */
 static bool keep(char **to, const char *text)
 {
     if (!is_said(text)) {
@@ -217,7 +219,7 @@ static bool keep(char **to, const char *text)
     return copy != NULL;
 }
 
-/* The hardware of a group that has a number, made where it is new. NULL without memory. */
+/* Returns the physical device of a group that has a number, and adds it where it is new. NULL without memory. */
 static gpuhal_database_physical *physical_of(const numbering *at, gpuhal_database *to, uint32_t group)
 {
     gpuhal_database_physical wanted = {.number = number_of(at, group)};
@@ -233,7 +235,7 @@ static gpuhal_database_physical *physical_of(const numbering *at, gpuhal_databas
     return physical;
 }
 
-/* More hardware than is kept, all of it there: what comes last gets no number, so that what has one keeps it. */
+/* More physical devices are present than are recorded: the last ones get no number, so that the others keep theirs. */
 static bool is_beyond(const gpuhal_database *database, uint32_t number)
 {
     return number == 0 && !gpuhal_database_has_room(database);
@@ -257,7 +259,7 @@ static bool note_physical(const numbering *at, gpuhal_database *to, const gpuhal
     return keep(&physical->pci, group_pci(at, seen->group)) && (!first || keep(&physical->name, seen->name));
 }
 
-/* ---- faces */
+/* ---- interfaces */
 
 static bool interface_is_taken(const numbering *at, uint32_t number)
 {
@@ -328,7 +330,7 @@ static bool note_interface(const numbering *at, gpuhal_database *to, gpuhal_sigh
            keep(&iface->uuid, seen->uuid) && note_driver(&iface->drivers, seen->driver_version, at->now);
 }
 
-/* Before anything is noted as present. */
+/* Must run before any sighting is recorded as present. */
 static void note_absence(gpuhal_database *database, const char *const *listed)
 {
     size_t count;
@@ -342,7 +344,7 @@ static void note_absence(gpuhal_database *database, const char *const *listed)
     }
 }
 
-/* More than can be kept are not looked at: a plugin that lists thousands shall not hold everybody up. */
+/* Sightings above the limit are ignored, so that a plugin that lists thousands cannot delay every start. */
 static numbering begin_numbering(const gpuhal_database *database, const gpuhal_changes *changes)
 {
     static match_fn *const reasons[] = {match_host, match_uuid, match_pci, match_name};
@@ -357,8 +359,9 @@ static numbering begin_numbering(const gpuhal_database *database, const gpuhal_c
     return at;
 }
 
-/* Once all hardware has its number. The names first: they tell faces of one backend apart. */
-static void match_faces(const numbering *at)
+/* Runs once every physical device has its number. Names come first, because they distinguish interfaces of one
+ * backend. */
+static void match_interfaces(const numbering *at)
 {
     for (size_t i = 0; i < 2 * at->count; i++) {
         match_interface(at, &at->sightings[i % at->count], i < at->count);
@@ -369,7 +372,7 @@ bool gpuhal_database_number(gpuhal_database *database, const gpuhal_changes *cha
 {
     note_absence(database, changes->listed);
     const numbering at = begin_numbering(database, changes);
-    /* What is known first: only then it shows how much room there is for what is new. */
+    /* Recorded devices first: only then it is known how much room is left for new ones. */
     for (size_t i = 0; i < 2 * at.count; i++) {
         const gpuhal_sighting *seen = &at.sightings[i % at.count];
         bool known = number_of(&at, seen->group) != 0;
@@ -377,7 +380,7 @@ bool gpuhal_database_number(gpuhal_database *database, const gpuhal_changes *cha
             return false;
         }
     }
-    match_faces(&at);
+    match_interfaces(&at);
     for (size_t i = 0; i < at.count; i++) {
         if (!note_interface(&at, database, &at.sightings[i])) {
             return false;
@@ -386,7 +389,7 @@ bool gpuhal_database_number(gpuhal_database *database, const gpuhal_changes *cha
     return true;
 }
 
-/* ---- nothing new */
+/* ---- no change */
 
 static bool would_keep(const char *kept, const char *seen)
 {
@@ -450,7 +453,7 @@ bool gpuhal_database_has_noted(const gpuhal_database *database, const gpuhal_cha
         noted = physical_is_noted(&at, i);
     }
     if (noted) {
-        match_faces(&at);
+        match_interfaces(&at);
     }
     for (size_t i = 0; i < at.count && noted; i++) {
         noted = interface_is_noted(&at, &at.sightings[i]);

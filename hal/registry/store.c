@@ -1,4 +1,5 @@
-/* registry/store.c: see store.h. At every moment, whatever is killed, `registry` is a whole text or is not there. */
+/* registry/store.c: see store.h. At every moment, whichever process is killed, `registry` is a complete text or does
+ * not exist. */
 #include "registry/store.h"
 
 #include "core/text.h"
@@ -16,7 +17,8 @@ static char *path_of(const char *directory, const char *name)
     return gpuhal_text_format("%s/%s", directory, name);
 }
 
-/* Root with a user's HOME (sudo -E) would else make that user's .local its own. What lies in a directory of root's, such as /tmp, may be made. */
+/* Root with a user's HOME (sudo -E) must not own that user's .local. Below a directory of root's, such as /tmp, one
+ * may be made. */
 static bool would_be_foreign(const char *directory)
 {
     gpuhal_file_info info = {0};
@@ -40,7 +42,7 @@ static void read_text(const char *path, gpuhal_database *database, gpuhal_store_
 {
     char *text = NULL;
     size_t bytes = 0;
-    /* The state before the text: a change in between is then seen as one the next time. */
+    /* The state is read before the text: a change in between is then found the next time. */
     reading->error = gpuhal_os_file_state(path, &reading->state);
     if (!reading->error) {
         reading->error = gpuhal_os_file_read(path, GPUHAL_REGISTRY_BYTES_MAX, &text, &bytes);
@@ -48,7 +50,7 @@ static void read_text(const char *path, gpuhal_database *database, gpuhal_store_
     if (reading->error == ENOENT) {
         *reading = (gpuhal_store_reading){.absent = true};
     } else if (reading->error == EFBIG) {
-        /* No writer of ours makes one so large. */
+        /* The library never writes a file of this size. */
         reading->error = 0;
         reading->report.headless = true;
     } else if (!reading->error && gpuhal_serial_read(text, bytes, database, &reading->report) == GPUHAL_READ_NO_MEMORY) {
@@ -81,7 +83,7 @@ int gpuhal_store_lock(const char *directory, uint64_t timeout_ns, intptr_t *out_
     return error;
 }
 
-/* What writers left that were killed: the one that lives is the one that has the lock. */
+/* Removes the files of killed writers: a live writer has the lock. */
 static void sweep(const char *directory)
 {
     char **names;
@@ -106,7 +108,7 @@ static char *damaged_path(const char *directory, uint32_t number)
     return gpuhal_text_format("%s/" FILE_NAME ".damaged-%" PRIu32, directory, number);
 }
 
-/* Makes room for number 1; the oldest is written over. */
+/* Makes room for number 1; overwrites the oldest. */
 static int age_damaged(const char *directory)
 {
     int error = 0;
@@ -115,7 +117,7 @@ static int age_damaged(const char *directory)
         error = from && to ? gpuhal_os_file_rename(from, to) : ENOMEM;
         error = error == ENOENT ? 0 : error;
         if (!error) {
-            /* Still there where both were names of one file: renaming then does nothing. */
+            /* Needed where both names are one file: renaming does nothing then. */
             gpuhal_os_file_remove(from);
         }
         free(from);
@@ -124,7 +126,8 @@ static int age_damaged(const char *directory)
     return error;
 }
 
-/* By a second name, so that the file stays readable until the new one takes its place; where there are no second names, by moving. */
+/* Adds a second name, so that the file stays readable until the new one replaces it; moves it where there are no hard
+ * links. */
 static int set_aside(const char *directory, const char *path)
 {
     char *aside = damaged_path(directory, 1);

@@ -174,7 +174,7 @@ static gpuhal_status make_queue(gpuhal_device *device, gpuhal_chunk *chunk)
     gpuhal_status status = gpuhal_device_result(device, call, device->ops.queue_create(device->handle, 0, 0, NULL, &chunk->queue));
     status = status ? status : gpuhal_plugin_event_create(device, 0, &chunk->event);
     if (status) {
-        status = gpuhal_device_failed(device, status, "making a queue for staging");
+        status = gpuhal_device_failed(device, status, "creating a queue for staging");
         drop_queue(device, chunk);
     }
     return status;

@@ -10,7 +10,7 @@
 
 gpuhal_status gpuhal_range_error(const gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes)
 {
-    gpuhal_error_set(GPUHAL_ERROR_OUT_OF_RANGE, "%s: %" PRIu64 " bytes from offset %" PRIu64 " on leave the buffer of %" PRIu64 " bytes",
+    gpuhal_error_set(GPUHAL_ERROR_OUT_OF_RANGE, "%s: %" PRIu64 " bytes from offset %" PRIu64 " on are outside the buffer of %" PRIu64 " bytes",
                      buffer->device->id, bytes, offset, buffer->bytes);
     gpuhal_error_add_device(buffer->device->candidate->name, buffer->device->id);
     return GPUHAL_ERROR_OUT_OF_RANGE;

@@ -17,7 +17,7 @@ static gpuhal_status open_failed(const gpuhal_file_job *job, bool by_path, int e
 {
     const char *why = strerror(error);
     if (error == ESPIPE) {
-        why = "it has no offsets: FIFOs, sockets and terminals are no files";
+        why = "it has no offsets: FIFOs, sockets and terminals are not supported";
     } else if (error == EBADF && !by_path) {
         why = job->writes ? "it is not open for writing" : "it is not open for reading";
     } else if (error == EINVAL && !by_path) {
@@ -99,7 +99,7 @@ static gpuhal_status check_whole(const gpuhal_file_job *job)
     bool whole = !job->writes && job->bytes == GPUHAL_WHOLE_SIZE;
     if (whole && gpuhal_os_file_size(job->file, &size) == 0 && size == UINT64_MAX) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                "%s is a device, of which nobody knows the size: say how many bytes", job->name);
+                                "%s is a device, whose size is unknown: pass the number of bytes", job->name);
     }
     return GPUHAL_OK;
 }
@@ -110,7 +110,7 @@ static gpuhal_status look_at_size(const gpuhal_file_job *job, uint64_t *out_byte
     uint64_t size = 0;
     int error = gpuhal_os_file_size(job->file, &size);
     if (error) {
-        return gpuhal_file_failed(job->name, "looking at", job->file_offset, "fstat", error);
+        return gpuhal_file_failed(job->name, "reading the size of", job->file_offset, "fstat", error);
     }
     bool whole = job->bytes == GPUHAL_WHOLE_SIZE;
     if (job->file_offset > size || (!whole && job->bytes > size - job->file_offset)) {
@@ -134,7 +134,7 @@ static gpuhal_status finish_file(const gpuhal_file_job *job, uint64_t bytes)
         return gpuhal_file_failed(job->name, "truncating", end, "ftruncate", error);
     }
     error = job->flags & GPUHAL_FILE_SYNC ? gpuhal_os_file_sync(job->file) : 0;
-    return error ? gpuhal_file_failed(job->name, "bringing to the disk", job->file_offset, "fdatasync", error) : GPUHAL_OK;
+    return error ? gpuhal_file_failed(job->name, "syncing", job->file_offset, "fdatasync", error) : GPUHAL_OK;
 }
 
 static gpuhal_status transfer(const gpuhal_file_job *job)

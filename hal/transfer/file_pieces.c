@@ -45,7 +45,7 @@ gpuhal_status gpuhal_file_status(int error)
 gpuhal_status gpuhal_file_failed(const char *name, const char *action, uint64_t offset, const char *call, int error)
 {
     const char *words = strerror(error);
-    gpuhal_error_set(gpuhal_file_status(error), "%s %s from offset %" PRIu64 " on: %s (%s answered errno %d)", action, name, offset, words,
+    gpuhal_error_set(gpuhal_file_status(error), "%s %s from offset %" PRIu64 " on: %s (%s failed with errno %d)", action, name, offset, words,
                      call, error);
     gpuhal_error_add_call(call, error, words);
     return gpuhal_file_status(error);

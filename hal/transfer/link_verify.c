@@ -55,7 +55,7 @@ static gpuhal_status make_buffers(verification *v)
 static gpuhal_status found_wrong(const verification *v, uint64_t bytes, uint64_t at)
 {
     char how[256];
-    snprintf(how, sizeof how, "%s to %s: of %" PRIu64 " bytes copied by the way \"%s\", byte %" PRIu64 " is wrong", v->from_device->id,
+    snprintf(how, sizeof how, "%s to %s: of %" PRIu64 " bytes copied by the path \"%s\", byte %" PRIu64 " is wrong", v->from_device->id,
              v->to_device->id, bytes, gpuhal_path_name(v->path), at);
     if (v->path == GPUHAL_PATH_PEER) {
         gpuhal_peer_break(v->to_device, v->from_device, how);
@@ -161,12 +161,12 @@ static gpuhal_status judge(const gpuhal_device *from, const gpuhal_device *to)
     const gpuhal_link *link = gpuhal_link_between(from, to);
     gpuhal_peer_state state = gpuhal_peer_state_of(to, from);
     if (state == GPUHAL_PEER_TRYING || state == GPUHAL_PEER_RECALLED) {
-        return gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s to %s: another thread is just trying the link", from->id, to->id);
+        return gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s to %s: another thread is testing the link", from->id, to->id);
     }
     if (state != GPUHAL_PEER_BROKEN) {
         return GPUHAL_OK;
     }
-    gpuhal_error_set(GPUHAL_ERROR_DRIVER, "%s to %s: %s", from->id, to->id, link->why_broken ? link->why_broken : "the link is broken");
+    gpuhal_error_set(GPUHAL_ERROR_DRIVER, "%s to %s: %s", from->id, to->id, link->why_broken ? link->why_broken : "the link failed");
     gpuhal_error_add_device(from->candidate->name, from->id);
     return GPUHAL_ERROR_DRIVER;
 }

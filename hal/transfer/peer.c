@@ -230,7 +230,7 @@ static gpuhal_status compare(proof *p, const gpuhal_device *runner)
     }
     if (wrong > 0) {
         snprintf(p->how, sizeof p->how,
-                 "the driver says that %s reaches memory of %s, but after a copy by %s %zu of %u bytes are wrong, the first at offset %zu",
+                 "the driver reports that %s can access memory of %s, but after a copy by %s %zu of %u bytes are wrong, the first at offset %zu",
                  p->to_device->id, p->from_device->id, runner->id, wrong, PROOF_BYTES, first);
     }
     return status;
@@ -245,13 +245,13 @@ static gpuhal_status prove(proof *p, gpuhal_device *runner)
     }
     status = copy_in_time(p, runner);
     if (status == GPUHAL_ERROR_TIMEOUT) {
-        snprintf(p->how, sizeof p->how, "the driver says that %s reaches memory of %s, but a copy by %s did not end within %u s",
+        snprintf(p->how, sizeof p->how, "the driver reports that %s can access memory of %s, but a copy by %s did not end within %u s",
                  p->to_device->id, p->from_device->id, runner->id, (unsigned)(PATIENCE_NS / 1000000000));
         return GPUHAL_OK;
     }
     if (status) {
         status = gpuhal_device_failed(culprit(status, p->to_device, p->from_device), status, "copying over the link to the other device");
-        snprintf(p->how, sizeof p->how, "the driver says that %s reaches memory of %s, but a copy failed: %s", p->to_device->id,
+        snprintf(p->how, sizeof p->how, "the driver reports that %s can access memory of %s, but a copy failed: %s", p->to_device->id,
                  p->from_device->id, gpuhal_last_error()->sentence);
         bool other = status == GPUHAL_ERROR_OUT_OF_MEMORY || status == GPUHAL_ERROR_HOST_MEMORY || status == GPUHAL_ERROR_DEVICE_LOST ||
                      status == GPUHAL_ERROR_NOT_SUPPORTED;
@@ -298,23 +298,23 @@ static gpuhal_status prove_both(proof *p)
 
 static void warn(const gpuhal_device *to, const gpuhal_device *from, const char *how)
 {
-    gpuhal_log_line(to->gpu->log, GPUHAL_LEVEL_WARNING, "%s: copies from %s to %s take another way", how, from->id, to->id);
+    gpuhal_log_line(to->gpu->log, GPUHAL_LEVEL_WARNING, "%s: copies from %s to %s take another path", how, from->id, to->id);
 }
 
 static gpuhal_peer_state try_link(gpuhal_link *link, gpuhal_device *to, gpuhal_device *from)
 {
     gpuhal_status status = enable(link, to, from);
     if (status) {
-        status = gpuhal_error_from_plugin(status, to->candidate->name, to->id, "reaching memory of another device");
+        status = gpuhal_error_from_plugin(status, to->candidate->name, to->id, "accessing memory of another device");
         gpuhal_log_line(to->gpu->log, status == GPUHAL_ERROR_NOT_SUPPORTED ? GPUHAL_LEVEL_DEBUG : GPUHAL_LEVEL_WARNING,
-                        "%s: copies from %s to %s take another way", gpuhal_last_error()->sentence, from->id, to->id);
+                        "%s: copies from %s to %s take another path", gpuhal_last_error()->sentence, from->id, to->id);
         return GPUHAL_PEER_NONE;
     }
     uint64_t unit = (to->copy_mask | from->copy_mask) + 1;
     proof p = {.to_device = to, .from_device = from, .to_offset = 3 * unit, .from_offset = 5 * unit, .bytes = PROOF_BYTES - 7 * unit};
     status = prove_both(&p);
     if (!status && !p.how[0]) {
-        gpuhal_log_line(to->gpu->log, GPUHAL_LEVEL_DEBUG, "copies from %s to %s go over a link between them", from->id, to->id);
+        gpuhal_log_line(to->gpu->log, GPUHAL_LEVEL_DEBUG, "copies from %s to %s use a link between them", from->id, to->id);
         return GPUHAL_PEER_USABLE;
     }
     if (p.stuck) {
@@ -325,7 +325,7 @@ static gpuhal_peer_state try_link(gpuhal_link *link, gpuhal_device *to, gpuhal_d
         disable(link, to, from);
     }
     if (status) {
-        gpuhal_log_line(to->gpu->log, GPUHAL_LEVEL_DEBUG, "the link from %s to %s could not be tried: %s", from->id, to->id,
+        gpuhal_log_line(to->gpu->log, GPUHAL_LEVEL_DEBUG, "the link from %s to %s could not be tested: %s", from->id, to->id,
                         gpuhal_last_error()->sentence);
         return status == GPUHAL_ERROR_NOT_SUPPORTED ? GPUHAL_PEER_NONE : GPUHAL_PEER_UNKNOWN;
     }
@@ -338,11 +338,11 @@ static gpuhal_peer_state try_link(gpuhal_link *link, gpuhal_device *to, gpuhal_d
 static bool was_broken(const gpuhal_link *link, const gpuhal_device *to, const gpuhal_device *from)
 {
     gpuhal_recalled_link known;
-    if (atomic_load(&link->afresh) || !gpuhal_fault_log_recall(from, to, &known) || known.verified) {
+    if (atomic_load(&link->refresh) || !gpuhal_fault_log_recall(from, to, &known) || known.verified) {
         return false;
     }
     char how[640];
-    snprintf(how, sizeof how, "the link was found broken before, with the same drivers: %s", known.reason);
+    snprintf(how, sizeof how, "the link failed before, with the same drivers: %s", known.reason);
     warn(to, from, how);
     return true;
 }
@@ -372,7 +372,7 @@ void gpuhal_peer_forget(gpuhal_device *to_device, gpuhal_device *from_device)
 {
     gpuhal_link *link = gpuhal_link_between(from_device, to_device);
     uint32_t state = GPUHAL_PEER_RECALLED;
-    atomic_store(&link->afresh, 1);
+    atomic_store(&link->refresh, 1);
     atomic_compare_exchange_strong(&link->peer, &state, GPUHAL_PEER_UNKNOWN);
 }
 

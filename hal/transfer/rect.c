@@ -50,7 +50,7 @@ static gpuhal_status take_side(const gpuhal_rect *rect, const box *extent, side 
     rows_span = least_slice - out->row_pitch;
     if (__builtin_mul_overflow(out->slice_pitch, extent->slices - 1, &slices_span) ||
         __builtin_add_overflow(rows_span, slices_span, &span) || __builtin_add_overflow(span, extent->width, &span)) {
-        return gpuhal_error_set(GPUHAL_ERROR_OUT_OF_RANGE, "gpuhal_copy_rect: the box leaves the address space");
+        return gpuhal_error_set(GPUHAL_ERROR_OUT_OF_RANGE, "gpuhal_copy_rect: the box exceeds the address space");
     }
     *out_span = span;
     return GPUHAL_OK;
@@ -237,7 +237,7 @@ static gpuhal_status check(const side *to, const side *from, const box *extent, 
     uint64_t end = 0;
     if ((!to->buffer && __builtin_add_overflow(to->offset, to_span, &end)) ||
         (!from->buffer && __builtin_add_overflow(from->offset, from_span, &end))) {
-        return gpuhal_error_set(GPUHAL_ERROR_OUT_OF_RANGE, "gpuhal_copy_rect: the box leaves the address space");
+        return gpuhal_error_set(GPUHAL_ERROR_OUT_OF_RANGE, "gpuhal_copy_rect: the box exceeds the address space");
     }
     if (to->buffer && from->buffer && to->buffer->device->gpu != from->buffer->device->gpu) {
         return invalid("the buffers belong to two gpuhal objects");

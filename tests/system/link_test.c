@@ -268,11 +268,11 @@ TEST(a_link_that_lies_is_warned_of_once_and_copies_stay_right)
         assert_int_equal(copy_exactly(one, other, i), GPUHAL_PATH_STAGED);
     }
     assert_int_equal(said.count, 1);
-    expect_word(said.last, "from " BACKEND ":0 to " BACKEND ":1 take another way");
+    expect_word(said.last, "from " BACKEND ":0 to " BACKEND ":1 take another path");
     assert_int_equal(copy_exactly(other, one, 9), GPUHAL_PATH_STAGED);
     assert_int_equal(said.count, 2);
     assert_int_equal(gpuhal_link_verify(one, other), GPUHAL_ERROR_DRIVER);
-    expect_word(gpuhal_last_error()->sentence, BACKEND ":1 reaches memory of " BACKEND ":0");
+    expect_word(gpuhal_last_error()->sentence, BACKEND ":1 can access memory of " BACKEND ":0");
     assert_int_equal(link_number(one, other, GPUHAL_LINK_VERIFIED), 0);
     assert_int_equal(link_number(one, other, GPUHAL_LINK_PATH), GPUHAL_PATH_STAGED);
     assert_int_equal(said.count, 2);

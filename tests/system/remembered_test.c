@@ -72,11 +72,11 @@ TEST(a_link_that_was_found_broken_is_not_tried_by_the_next_program_until_somebod
     assert_int_equal(copy_exactly(one, other), GPUHAL_PATH_STAGED);
     assert_int_equal(calls_of(PEER_COPY), before);
     assert_int_equal(later.count, 1);
-    expect_word(later.last, "found broken before, with the same drivers");
-    expect_word(later.last, "from " BACKEND ":0 to " BACKEND ":1 take another way");
+    expect_word(later.last, "the link failed before, with the same drivers");
+    expect_word(later.last, "from " BACKEND ":0 to " BACKEND ":1 take another path");
     assert_int_equal(gpuhal_link_verify(one, other), GPUHAL_ERROR_DRIVER);
     assert_true(calls_of(PEER_COPY) > before);
-    expect_word(gpuhal_last_error()->sentence, BACKEND ":1 reaches memory of " BACKEND ":0");
+    expect_word(gpuhal_last_error()->sentence, BACKEND ":1 can access memory of " BACKEND ":0");
     gpuhal_close(gpu);
     expect_clean();
 }

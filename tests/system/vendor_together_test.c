@@ -292,7 +292,7 @@ TEST(threads_that_import_the_same_memory_at_once_all_get_it)
 
 /* ---- a reset on a machine with one device */
 
-/* Without a look the processor would step on memory that is not there any more. */
+/* Without a look the processor would step on memory that does not exist any more. */
 TEST(page_locked_memory_that_a_reset_took_is_not_touched_by_blocking_copies)
 {
     use_machine("devices 1");

@@ -199,7 +199,7 @@ TEST(host_memory_of_the_caller_is_used_in_place_and_given_back)
     gpuhal *gpu = open_lavapipe();
     uint64_t kinds = 0;
     if (gpuhal_device_u64(select_or_fail(gpu, "vulkan:0"), GPUHAL_FACT_IMPORT_KINDS, &kinds) || !(kinds >> GPUHAL_HANDLE_HOST_POINTER & 1)) {
-        SKIP_TEST("the Vulkan driver imports no host memory");
+        SKIP_TEST("the Vulkan driver cannot import host memory");
     }
     void *released = NULL;
     unsigned char *memory = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -395,11 +395,11 @@ def a_link_that_lies_answers_4_and_is_named(probe):
     settings = fake_cuda("devices 3; link 0 1 nvlink 4 18; silent 0 1; link 1 2 system")
     document, result = probe.json("--links", "--verify", "--backends", "cuda", **settings)
     links = by_ends(document)
-    check(result.code == 4 and "the link from cuda:0 to cuda:1 is not verified: the driver says that cuda:1 reaches memory of cuda:0"
+    check(result.code == 4 and "the link from cuda:0 to cuda:1 is not verified: the driver reports that cuda:1 can access memory of cuda:0"
           in result.err, result)
     lying = links["cuda:0", "cuda:1"]
     check(lying["verified"] is False and lying["peer_advertised"] and lying["path"] == "staged" and lying["kind"] == "nvlink", lying)
-    check("cuda:1 reaches memory of cuda:0" in lying["verify_error"], lying)
+    check("cuda:1 can access memory of cuda:0" in lying["verify_error"], lying)
     check(links["cuda:0", "cuda:2"]["verified"] and links["cuda:0", "cuda:2"]["path"] == "peer", result)
     check(links["cuda:1", "cuda:2"]["verified"] and links["cuda:1", "cuda:2"]["path"] == "staged", result)
     check(not complaints(probe, document), complaints(probe, document))
@@ -495,7 +495,7 @@ def a_selector_of_gpus_that_finds_only_software_says_so(probe):
     probe.use_drivers()
     for options, settings in ((["--device", "gpu"], {}), ([], {"GPUHAL_DEVICES": "gpu"})):
         result = probe.run(*options, **settings)
-        check(result.code == 5 and re.search(r': no device matches "gpu"; [a-z]+:0(, [a-z]+:[0-9]+)* (is a software device|are software devices), only used when named', result.err), result)
+        check(result.code == 5 and re.search(r': no device matches "gpu"; ignored: [a-z]+:0(, [a-z]+:[0-9]+)* \(software drivers? on the CPU; select (it|them) by name\)', result.err), result)
 
 
 def a_crashing_plugin_answers_4_and_is_explained(probe):
@@ -629,8 +629,8 @@ def without_a_gpu_the_choice_is_the_processor_and_the_reason_names_what_was_pass
     result = probe.run("--all", "--verify")
     last = " ".join(result.out.split("\n\n")[-1].split())
     check(result.out.startswith("physical device 1: the host's processor\n"), result)
-    check(last.startswith("* cpu:0: no GPU is usable, so the processor itself; passed over "), result)
-    check("opencl:0" in last and "only used when named" in last, result)
+    check(last.startswith("* cpu:0: no usable GPU; using the CPU; ignored: "), result)
+    check("opencl:0" in last and "by name)" in last, result)
     check("\n+ " not in result.out, "a mark that no line has is not explained", result)
 
 
@@ -744,7 +744,7 @@ def a_terminal_sees_why_none_of_several_devices_is_chosen(probe):
     probe.use_drivers()
     lines = screen_lines(probe.on_terminal("--device", "opencl:0,opencl:1").out)
     words = " ".join(" ".join(lines).split())
-    check('none is chosen: no device matches "auto"; opencl:0, opencl:1 are software devices, only used when named; 2 are hidden by '
+    check('none is chosen: no device matches "auto"; ignored: opencl:0, opencl:1 (software drivers on the CPU; select them by name); 2 are hidden by '
           'GPUHAL_DEVICES or --device' in words, lines)
 
 

@@ -189,7 +189,7 @@ TEST(a_plugins_report_is_used_once_and_only_for_its_own_status)
     gpuhal_error_report(GPUHAL_ERROR_BUSY, "vendorCall", -5, "in use");
     assert_int_equal(gpuhal_error_from_plugin(GPUHAL_ERROR_BUSY, "b", "b:0", "opening"), GPUHAL_ERROR_BUSY);
     const gpuhal_error *error = gpuhal_last_error();
-    assert_string_equal(error->sentence, "b:0: opening: busy: in use (vendorCall answered -5)");
+    assert_string_equal(error->sentence, "b:0: opening: busy: in use (vendorCall returned -5)");
     assert_int_equal(error->vendor_code, -5);
     gpuhal_error_from_plugin(GPUHAL_ERROR_BUSY, "b", "b:0", "opening");
     assert_string_equal(error->vendor_call, "");

@@ -1,4 +1,4 @@
-/* A driver that stops in a call that the core makes under a deadline: starting, listing, opening, sampling, asking for a link, closing. The
+/* A driver that stops in a call that the core makes under a deadline: starting, listing, opening, sampling, reading facts of a link, closing. The
  * caller gets an answer in time, other callers and other devices go on, and a driver that comes back late is used again. */
 #include "support/lab.h"
 #include "test.h"
@@ -106,7 +106,7 @@ TEST(a_plugin_that_hangs_while_starting_is_given_up_and_used_once_it_comes_back)
 
 TEST(a_plugin_that_hangs_while_listing_is_given_up_and_used_once_it_comes_back)
 {
-    expect_listing_in_time(GPUHAL_LAB_ENUMERATE, "while listing its devices");
+    expect_listing_in_time(GPUHAL_LAB_ENUMERATE, "while listing devices");
 }
 
 TEST(free_memory_that_hangs_while_listing_costs_that_value_alone)

@@ -67,7 +67,7 @@ TEST(ranges_that_leave_the_file_or_the_buffer_are_refused_before_anything_moves)
         assert_int_equal(gpuhal_write(NULL, buffer, 0, model, LARGE), GPUHAL_OK);
         gpuhal_file file = by_path(0);
         expect_failure(gpuhal_read_file(NULL, buffer, 0, &file, LARGE), GPUHAL_ERROR_OUT_OF_RANGE, "too few");
-        expect_failure(gpuhal_read_file(NULL, buffer, 2, &file, LARGE - 1), GPUHAL_ERROR_OUT_OF_RANGE, "leave the buffer");
+        expect_failure(gpuhal_read_file(NULL, buffer, 2, &file, LARGE - 1), GPUHAL_ERROR_OUT_OF_RANGE, "outside the buffer");
         file.offset = LARGE;
         expect_failure(gpuhal_read_file(NULL, buffer, 0, &file, GPUHAL_WHOLE_SIZE), GPUHAL_ERROR_OUT_OF_RANGE, "too few");
         expect_failure(gpuhal_read_file(NULL, buffer, 0, &file, 0), GPUHAL_ERROR_OUT_OF_RANGE, "too few");

@@ -71,7 +71,7 @@ TEST(the_whole_size_ends_with_the_file_when_reading_and_with_the_buffer_when_wri
     assert_int_equal(gpuhal_read_file(NULL, buffer, 300, &file, GPUHAL_WHOLE_SIZE), GPUHAL_OK);
     memcpy(expected + 300, model, 700);
     expect_contents(buffer, expected, 1000);
-    expect_failure(gpuhal_read_file(NULL, buffer, 301, &file, GPUHAL_WHOLE_SIZE), GPUHAL_ERROR_OUT_OF_RANGE, "leave the buffer");
+    expect_failure(gpuhal_read_file(NULL, buffer, 301, &file, GPUHAL_WHOLE_SIZE), GPUHAL_ERROR_OUT_OF_RANGE, "outside the buffer");
 
     file.offset = 5;
     assert_int_equal(gpuhal_write_file(NULL, &file, buffer, 990, GPUHAL_WHOLE_SIZE), GPUHAL_OK);

@@ -47,7 +47,7 @@ TEST(an_address_hides_all_but_the_faces_of_that_hardware)
     gpuhal_close(gpu);
 }
 
-TEST(the_reason_tells_which_faces_were_passed_over)
+TEST(the_reason_names_the_other_interfaces_and_ignored_devices)
 {
     read_machine("hybrid-laptop.records");
     gpuhal *gpu = open_machine(NULL);
@@ -55,15 +55,13 @@ TEST(the_reason_tells_which_faces_were_passed_over)
     const char *reason = NULL;
     assert_int_equal(gpuhal_select(gpu, "auto", 0, &device, &reason), GPUHAL_OK);
     assert_string_equal(reason,
-                        "the best device of cuda, the first backend in order that offers one; passed over vulkan:1: another face "
-                        "of the same device, later in that order; passed over vulkan:2: a software device on the processor, only "
-                        "used when named");
+                        "first GPU of the preferred API (cuda); also reachable through vulkan:1; ignored: vulkan:2 (software "
+                        "driver on the CPU; select it by name)");
     assert_int_equal(gpuhal_select(gpu, "pci=0000:00:02.0", 0, &device, &reason), GPUHAL_OK);
-    assert_string_equal(
-        reason, "the selector \"pci=0000:00:02.0\" names its hardware, and vulkan is the first backend in order that offers "
-                "it; passed over opencl:0: another face of the same device, later in that order");
+    assert_string_equal(reason, "\"pci=0000:00:02.0\" names the physical device, whose preferred API is vulkan; also "
+                                "reachable through opencl:0");
     assert_int_equal(gpuhal_select(gpu, "vulkan:2", 0, &device, &reason), GPUHAL_OK);
-    assert_string_equal(reason, "the selector \"vulkan:2\" names it");
+    assert_string_equal(reason, "\"vulkan:2\" names it");
     gpuhal_close(gpu);
 }
 
@@ -74,8 +72,8 @@ TEST(a_driver_that_gives_all_its_devices_one_uuid_is_told_of_in_words_about_the_
     gpuhal_evidence evidence = {.size = sizeof evidence};
     assert_int_equal(gpuhal_physical_evidence(gpu, 1, 0, &evidence), GPUHAL_OK);
     assert_string_equal(evidence.sentence,
-                        "vulkan:1 and vulkan:0 state the same UUID, but that tells nothing: one driver lists both "
-                        "as devices of their own");
+                        "vulkan:1 and vulkan:0 state the same UUID, but that identifies neither: one driver lists both "
+                        "as separate devices");
     gpuhal_close(gpu);
 }
 
@@ -87,7 +85,7 @@ TEST(hiding_the_first_of_those_that_stay_apart_leaves_the_others_told_apart)
     assert_int_equal(gpuhal_physical_evidence(gpu, 1, 0, &evidence), GPUHAL_OK);
     assert_int_equal(evidence.same, 0);
     assert_string_equal(evidence.sentence,
-                        "third:0 and opencl:1 state the same UUID, but that tells nothing: opencl:0 is at PCI address "
+                        "third:0 and opencl:1 state the same UUID, but that identifies neither: opencl:0 is at PCI address "
                         "0000:03:00.0 and opencl:1 at 0000:04:00.0");
     gpuhal_close(gpu);
 }
@@ -102,7 +100,7 @@ TEST(the_address_that_a_software_device_draws_for_and_its_uuid_never_name_the_pr
     assert_string_equal(gpuhal_device_id(device), "opencl:0");
     assert_int_equal(gpuhal_select(gpu, "uuid=6d657361-3232-2e33-2e36-000000000000", 0, &device, &reason), GPUHAL_OK);
     assert_string_equal(gpuhal_device_id(device), "vulkan:0");
-    assert_string_equal(reason, "the selector \"uuid=6d657361-3232-2e33-2e36-000000000000\" names it");
+    assert_string_equal(reason, "\"uuid=6d657361-3232-2e33-2e36-000000000000\" names it");
     gpuhal_close(gpu);
 }
 
@@ -114,7 +112,7 @@ TEST(a_doubted_match_tells_in_words_what_speaks_against_it)
     assert_int_equal(gpuhal_physical_evidence(gpu, 1, 0, &evidence), GPUHAL_OK);
     assert_int_equal(evidence.same, 0);
     assert_string_equal(evidence.sentence,
-                        "opencl:1 and opencl:0 state the same UUID, but that tells nothing: opencl:0 is at PCI address "
+                        "opencl:1 and opencl:0 state the same UUID, but that identifies neither: opencl:0 is at PCI address "
                         "0000:03:00.0 and opencl:1 at 0000:04:00.0");
     gpuhal_close(gpu);
 }

@@ -351,7 +351,7 @@ static void check_evidence(void)
         visible[i] = roll(4) != 0;
         sets[i] = i;
     }
-    assert_int_equal(gpuhal_identity_tell(&identity, visible, &told), GPUHAL_OK);
+    assert_int_equal(gpuhal_identity_explain(&identity, visible, &told), GPUHAL_OK);
     for (uint32_t e = 0; e < told.count; e++) {
         const gpuhal_evidence *item = &told.list[e].evidence;
         uint32_t a = face_named(&identity, item->device), b = face_named(&identity, item->other);

@@ -166,7 +166,7 @@ TEST(what_nobody_tells_of_a_link_is_missing_with_its_reason)
     const char *why = NULL;
     uint64_t value = 1;
     assert_int_equal(gpuhal_link_missing(one, other, GPUHAL_LINK_PEER_ADVERTISED, &why), GPUHAL_MISSING_NOT_SUPPORTED);
-    assert_string_equal(why, "the backend tells nothing of links");
+    assert_string_equal(why, "the backend reports no links");
     assert_int_equal(gpuhal_link_missing(one, cpu, GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND, &why), GPUHAL_MISSING_NOT_SUPPORTED);
     assert_string_equal(why, "the two are devices of two backends");
     assert_int_equal(gpuhal_link_missing(one, other, GPUHAL_LINK_KIND, &why), 0);
@@ -175,9 +175,9 @@ TEST(what_nobody_tells_of_a_link_is_missing_with_its_reason)
     assert_int_equal(value, 0);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "lab:0 to cpu:0: link_count is missing: not supported: "));
     assert_int_equal(gpuhal_link_text(one, other, GPUHAL_LINK_KIND, &why), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_string_equal(gpuhal_last_error()->sentence, "link_kind is a number: ask gpuhal_link_u64()");
+    assert_string_equal(gpuhal_last_error()->sentence, "link_kind is a number: use gpuhal_link_u64()");
     assert_int_equal(gpuhal_link_u64(one, other, GPUHAL_FACT_NAME, &value), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_string_equal(gpuhal_last_error()->sentence, "name is no fact of a link");
+    assert_string_equal(gpuhal_last_error()->sentence, "name is not a fact of a link");
     gpuhal_close(gpu);
 }
 

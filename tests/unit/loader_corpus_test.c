@@ -118,7 +118,7 @@ static bool is_met_alone(const item *it)
     bool protected = candidate && candidate->isolated == (candidate->stage > GPUHAL_STAGE_FILE);
     bool listed = candidate && (candidate->devices.count > 0) == (it->state == GPUHAL_PLUGIN_OK);
     bool others = has_verdict(find_candidate(&candidates, "good"), GPUHAL_PLUGIN_OK, GPUHAL_STAGE_DONE, NULL);
-    bool good = told && waited && protected && listed && others && in_time && candidates.remark_count == 0;
+    bool good = told && waited && protected && listed && others && in_time && candidates.note_count == 0;
     if (!good) {
         printf("# %s: told %d, waited %d, protected %d, listed %d, others %d, in time %d\n", it->name, told, waited, protected, listed,
                others, in_time);

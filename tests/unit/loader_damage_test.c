@@ -88,7 +88,7 @@ static bool is_survived(unsigned number, char *copy)
     }
     const gpuhal_candidate *candidate = find_candidate(&candidates, "cpu");
     /* A process that is killed may take its time to die on a busy machine, which a remark tells. */
-    bool good = candidate && is_verdict(candidate) && (candidates.remark_count == 0 || candidate->state == GPUHAL_PLUGIN_TIMED_OUT);
+    bool good = candidate && is_verdict(candidate) && (candidates.note_count == 0 || candidate->state == GPUHAL_PLUGIN_TIMED_OUT);
     if (!good) {
         print_candidates(&candidates);
     }

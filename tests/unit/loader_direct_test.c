@@ -29,7 +29,7 @@ static void assert_load_refused(const char *file, gpuhal_status status, gpuhal_p
 TEST(a_bad_file_is_refused_with_stage_status_and_sentence)
 {
     const gpuhal_plugin *plugin;
-    assert_load_refused("plugin.so", GPUHAL_ERROR_INVALID_ARGUMENT, GPUHAL_STAGE_SEARCH, "is no absolute path");
+    assert_load_refused("plugin.so", GPUHAL_ERROR_INVALID_ARGUMENT, GPUHAL_STAGE_SEARCH, "is not an absolute path");
     assert_load_refused("/nowhere.so", GPUHAL_ERROR_NOT_FOUND, GPUHAL_STAGE_FILE, "/nowhere.so does not exist");
     assert_load_refused("/dev/null", GPUHAL_ERROR_DRIVER, GPUHAL_STAGE_FILE, "is no regular file");
     assert_load_refused("/etc/passwd", GPUHAL_ERROR_DRIVER, GPUHAL_STAGE_FILE, "is no shared library");

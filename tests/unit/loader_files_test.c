@@ -187,7 +187,7 @@ TEST(a_file_of_another_user_is_taken_with_a_warning)
     gpuhal_candidates_finish(&candidates);
 }
 
-/* Processor time of this process for looking at a folder with so many libraries that no manifest names. */
+/* Processor time of this process for reading the size of a folder with so many libraries that no manifest names. */
 static uint64_t time_with_strays(unsigned count)
 {
     new_folder();

@@ -75,7 +75,7 @@ TEST(a_mistake_in_a_manifest_is_refused_with_file_and_line)
     assert_refused("[plugin]\nname = A\n", "line 2: name must be");
     assert_refused("[plugin]\nname = ../a\n", "line 2: name must be");
     assert_refused("[plugin]\nname = abcdefghijklmnopqrstuvwxyz_123456\n", "line 2: name must be");
-    assert_refused("[plugin]\nname = a\nname = b\n", "line 3: name stands there twice");
+    assert_refused("[plugin]\nname = a\nname = b\n", "line 3: name occurs twice");
     assert_refused("[plugin]\n[plugin]\n", "line 2: a manifest has one record");
     assert_refused("[device]\n", "line 1: a manifest has one record");
     assert_refused("[plugin]\nlibrary =\n", "line 2: library is empty");
@@ -192,9 +192,9 @@ TEST(a_directory_of_the_user_that_is_not_there_is_remarked_upon)
     settings.plugin_path = gpuhal_text_format("%s/nowhere:%s", own_folder(), own_folder());
     write_manifest("good.gpuhal", "good", test_plugin("good"), "");
     gpuhal_candidates candidates = run_loader(&settings);
-    assert_int_equal(candidates.remark_count, 1);
-    assert_non_null(strstr(candidates.remarks[0], "config.plugin_path names "));
-    assert_non_null(strstr(candidates.remarks[0], "/nowhere"));
+    assert_int_equal(candidates.note_count, 1);
+    assert_non_null(strstr(candidates.notes[0], "config.plugin_path names "));
+    assert_non_null(strstr(candidates.notes[0], "/nowhere"));
     assert_listed(&candidates, "good");
     gpuhal_candidates_finish(&candidates);
     free(settings.plugin_path);

@@ -79,8 +79,8 @@ static void check_as_privileged(void)
     for (size_t i = 0; i < candidates.count; i++) {
         assert_true(!candidates.list[i].file || strncmp(candidates.list[i].file, path, strlen(path)) != 0);
     }
-    assert_true(candidates.remark_count > 0);
-    assert_non_null(strstr(candidates.remarks[0], "config.plugin_path is not searched"));
+    assert_true(candidates.note_count > 0);
+    assert_non_null(strstr(candidates.notes[0], "config.plugin_path is not searched"));
     gpuhal_candidates_finish(&candidates);
     gpuhal_settings_finish(&settings);
     check_environment_of_helper();

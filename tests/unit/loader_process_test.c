@@ -23,7 +23,7 @@ static void check_plugins(bool status_known)
 {
     gpuhal_settings settings = own_settings();
     gpuhal_candidates candidates = run_loader(&settings);
-    const char *lost = "sent no end: the stream stopped while loading";
+    const char *lost = "sent no result: the stream ended while loading";
     assert_listed(&candidates, "good");
     assert_verdict(&candidates, find_candidate(&candidates, "constructor_segfault"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD,
                    "crashed with signal 11 (Segmentation fault) while loading");
@@ -33,7 +33,7 @@ static void check_plugins(bool status_known)
                    status_known ? "exited with code 3 while loading" : lost);
     assert_verdict(&candidates, find_candidate(&candidates, "constructor_killed"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD,
                    status_known ? "signal 9 (Killed) while loading" : lost);
-    assert_int_equal(candidates.remark_count, 0);
+    assert_int_equal(candidates.note_count, 0);
     gpuhal_candidates_finish(&candidates);
 }
 
@@ -255,8 +255,8 @@ static void check_without_helper(const char *helper, const char *words)
     gpuhal_candidates candidates = run_loader(&settings);
     assert_verdict(&candidates, find_candidate(&candidates, "good"), GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_STAGE_SPAWN, words);
     assert_verdict(&candidates, find_candidate(&candidates, "constructor_abort"), GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_STAGE_SPAWN, words);
-    assert_int_equal(candidates.remark_count, 1);
-    assert_non_null(strstr(candidates.remarks[0], words));
+    assert_int_equal(candidates.note_count, 1);
+    assert_non_null(strstr(candidates.notes[0], words));
     assert_false(is_loaded_here("gpuhal-good"));
     gpuhal_candidates_finish(&candidates);
 }
@@ -274,7 +274,7 @@ TEST(without_a_helper_plugins_are_not_probed_and_a_remark_says_so)
     write_file(in_folder("script"), "#!/bin/sh\n", 10);
     assert_int_equal(chmod(in_folder("script"), 0755), 0);
     check_without_helper(in_folder("script"), "is no program");
-    check_without_helper("/bin/true", "said nothing: it is no helper of this version, or in another PID namespace than this process");
+    check_without_helper("/bin/true", "sent nothing: it is not a helper of this version, or is in another PID namespace than this process");
     check_without_helper("/usr", "/usr is a directory");
 }
 
@@ -309,7 +309,7 @@ TEST(a_host_at_its_limit_of_descriptors_loads_no_plugin_itself)
         assert_verdict(&candidates, find_candidate(&candidates, names[i]), GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_STAGE_SPAWN,
                        "cannot be started: Too many open files");
     }
-    assert_int_equal(candidates.remark_count, 1);
+    assert_int_equal(candidates.note_count, 1);
     assert_false(is_loaded_here("gpuhal-good"));
     gpuhal_candidates_finish(&candidates);
 }
@@ -337,7 +337,7 @@ TEST(where_helpers_do_not_all_fit_the_rest_wait_for_their_turn)
     assert_listed(&candidates, "good");
     assert_true(find_candidate(&candidates, "good")->isolated);
     assert_verdict(&candidates, find_candidate(&candidates, "silent_5"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD, "signal 11");
-    assert_int_equal(candidates.remark_count, 0);
+    assert_int_equal(candidates.note_count, 0);
     gpuhal_candidates_finish(&candidates);
 }
 
@@ -350,7 +350,7 @@ TEST(a_helper_that_never_speaks_costs_the_deadline_and_nothing_is_loaded_here)
     settings.helper_deadline_ns = 500000000;
     gpuhal_candidates candidates = run_loader(&settings);
     assert_verdict(&candidates, find_candidate(&candidates, "good"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_SPAWN,
-                   "its helper process said nothing within 500 ms");
+                   "its helper process sent nothing within 500 ms");
     gpuhal_candidates_finish(&candidates);
     assert_false(is_loaded_here("gpuhal-good"));
 }
@@ -384,7 +384,7 @@ TEST(plugins_that_fall_silent_do_not_wait_for_each_other)
     gpuhal_candidates candidates = run_loader(&settings);
     uint64_t used = gpuhal_os_monotonic_ns() - begun;
     assert_verdict(&candidates, find_candidate(&candidates, "silent_23"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD,
-                   "sent no end: the stream stopped while loading");
+                   "sent no result: the stream ended while loading");
     assert_true(used < 12000000000u);
     gpuhal_candidates_finish(&candidates);
 }
@@ -480,8 +480,8 @@ TEST(a_refused_helper_of_ones_own_is_named_with_the_reason)
         gpuhal_settings settings = {.isolation = GPUHAL_ISOLATION_ALWAYS, .helper_deadline_ns = PATIENT_NS};
         settings.plugin_path = getenv("GPUHAL_TEST_COPY");
         gpuhal_candidates candidates = run_loader(&settings);
-        assert_int_equal(candidates.remark_count, 1);
-        assert_non_null(strstr(candidates.remarks[0], "gpuhal/gpuhal-helper may be written to by everybody"));
+        assert_int_equal(candidates.note_count, 1);
+        assert_non_null(strstr(candidates.notes[0], "gpuhal/gpuhal-helper may be written to by everybody"));
         gpuhal_candidates_finish(&candidates);
         return;
     }

@@ -14,7 +14,7 @@ TEST(a_plugin_that_listed_its_devices_is_not_run_again)
     const gpuhal_candidate *was = candidate_of(&first, "good"), *is = candidate_of(&second, "good");
     assert_false(was->cached);
     assert_true(is->cached && is->isolated);
-    assert_int_equal(second.remark_count, 0);
+    assert_int_equal(second.note_count, 0);
     assert_listed(&second, "good");
     assert_int_equal(is->devices.count, was->devices.count);
     assert_int_equal(is->devices.list[0].capabilities, was->devices.list[0].capabilities);
@@ -136,8 +136,8 @@ TEST(a_retry_meets_a_quarantined_plugin_again_and_only_that)
     is_remembered(&settings, "start_crashes", GPUHAL_PLUGIN_FAILED);
     settings.retry = (char *)"other, start_crashes";
     gpuhal_candidates again = start(&settings, NULL);
-    assert_int_equal(again.remark_count, 1);
-    assert_non_null(strstr(again.remarks[0], "no plugin is called \"other\""));
+    assert_int_equal(again.note_count, 1);
+    assert_non_null(strstr(again.notes[0], "there is no plugin \"other\""));
     assert_verdict(&again, candidate_of(&again, "start_crashes"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_START, "signal 11");
     assert_true(candidate_of(&again, "start_without_driver")->cached);
     gpuhal_candidates_finish(&again);
@@ -285,14 +285,14 @@ TEST(what_a_hung_plugin_had_told_is_kept_and_it_stays_timed_out)
     settings.helper_deadline_ns = 4000000000u;
     gpuhal_candidates first = start(&settings, NULL), second = start(&settings, NULL);
     const gpuhal_candidate *is = candidate_of(&first, "sample_hangs_at_second");
-    assert_verdict(&first, is, GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_ENUMERATE, "told of 1 device: sample_hangs_at_second:0 ");
+    assert_verdict(&first, is, GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_ENUMERATE, "had listed 1 device: sample_hangs_at_second:0 ");
     assert_int_equal(is->devices.count, 0);
     assert_int_equal(first.learned_count, 1);
     assert_int_equal(first.learned[0].state, GPUHAL_PLUGIN_TIMED_OUT);
     assert_int_equal(first.learned[0].devices.count, 1);
     assert_int_equal(first.faults[0].kind, GPUHAL_FAULT_HANG);
     assert_verdict(&second, candidate_of(&second, "sample_hangs_at_second"), GPUHAL_PLUGIN_QUARANTINED, GPUHAL_STAGE_ENUMERATE,
-                   "told of 1 device");
+                   "had listed 1 device");
     gpuhal_candidates_finish(&first);
     gpuhal_candidates_finish(&second);
 }

@@ -45,12 +45,12 @@ static const char *left_of(const char *allowed, const char *environment, bool *o
             snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", names[0] ? " " : "", candidates.list[i].name);
         }
     }
-    *out_remarked = candidates.remark_count > 0;
+    *out_remarked = candidates.note_count > 0;
     if (*out_remarked) {
-        assert_int_equal(candidates.remark_count, 1);
-        assert_non_null(strstr(candidates.remarks[0], allowed));
-        assert_non_null(strstr(candidates.remarks[0], environment));
-        assert_non_null(strstr(candidates.remarks[0], "no backend is in both"));
+        assert_int_equal(candidates.note_count, 1);
+        assert_non_null(strstr(candidates.notes[0], allowed));
+        assert_non_null(strstr(candidates.notes[0], environment));
+        assert_non_null(strstr(candidates.notes[0], "no backend is in both"));
     }
     gpuhal_candidates_finish(&candidates);
     return names;
@@ -148,8 +148,8 @@ TEST(a_list_that_is_none_is_an_error_that_names_the_variable)
     assert_backends_refused("good,,opencl", GPUHAL_ERROR_INVALID_ARGUMENT, "an element is empty");
     assert_backends_refused("good,", GPUHAL_ERROR_INVALID_ARGUMENT, "an element is empty");
     assert_backends_refused("-", GPUHAL_ERROR_INVALID_ARGUMENT, "an element is empty");
-    assert_backends_refused("good,good", GPUHAL_ERROR_INVALID_ARGUMENT, "good stands there twice");
-    assert_backends_refused("-good, -good", GPUHAL_ERROR_INVALID_ARGUMENT, "good stands there twice");
+    assert_backends_refused("good,good", GPUHAL_ERROR_INVALID_ARGUMENT, "good occurs twice");
+    assert_backends_refused("-good, -good", GPUHAL_ERROR_INVALID_ARGUMENT, "good occurs twice");
     assert_backends_refused("-cpu", GPUHAL_ERROR_INVALID_ARGUMENT, "cpu cannot be excluded");
     assert_backends_refused("goo", GPUHAL_ERROR_NOT_FOUND, "no backend named \"goo\"");
     assert_backends_refused("GOOD", GPUHAL_ERROR_NOT_FOUND, "no backend named \"GOOD\"");
@@ -206,7 +206,7 @@ TEST(of_the_same_file_or_the_same_name_the_first_is_taken_and_the_other_says_so)
     snprintf(wanted, sizeof wanted, "a plugin named good was found earlier: %s", test_plugin("good"));
     assert_verdict(&candidates, candidate_at(&candidates, in_folder("copy.so")), GPUHAL_PLUGIN_DUPLICATE, GPUHAL_STAGE_SELECT,
                    wanted);
-    snprintf(wanted, sizeof wanted, "this very file was found earlier, as good (%s)", test_plugin("good"));
+    snprintf(wanted, sizeof wanted, "the same file was found earlier, as good (%s)", test_plugin("good"));
     assert_verdict(&candidates, find_candidate(&candidates, "alias"), GPUHAL_PLUGIN_DUPLICATE, GPUHAL_STAGE_SELECT, wanted);
     gpuhal_candidates_finish(&candidates);
 }

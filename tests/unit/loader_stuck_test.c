@@ -58,10 +58,10 @@ int __wrap_poll(struct pollfd *polled, nfds_t count, int timeout)
 /* The process that a remark names. */
 static pid_t process_in(const gpuhal_candidates *candidates, const char *name)
 {
-    for (size_t i = 0; i < candidates->remark_count; i++) {
+    for (size_t i = 0; i < candidates->note_count; i++) {
         char begin[96];
         snprintf(begin, sizeof begin, "%s: the helper process ", name);
-        const char *remark = candidates->remarks[i];
+        const char *remark = candidates->notes[i];
         if (strncmp(remark, begin, strlen(begin)) == 0 && strstr(remark, " cannot be ended, and was left behind")) {
             return atoi(remark + strlen(begin));
         }
@@ -87,11 +87,11 @@ TEST(a_helper_that_cannot_be_ended_is_left_behind_and_reported_and_stops_nobody)
     assert_true(gpuhal_os_monotonic_ns() - begun < PATIENT_NS);
     assert_true(atomic_load(&signals_sent) >= 4); /* each was asked, and then killed */
     assert_listed(&first, "good");
-    assert_verdict(&first, candidate_of(&first, "start_hangs"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_START, "did not answer within 2 s");
-    assert_verdict(&first, candidate_of(&first, "constructor_sleeps"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_LOAD, "did not answer");
+    assert_verdict(&first, candidate_of(&first, "start_hangs"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_START, "the driver hung while starting (2 s timeout)");
+    assert_verdict(&first, candidate_of(&first, "constructor_sleeps"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_LOAD, "the driver hung");
     assert_int_equal(count_descriptors(), descriptors);
     pid_t left[] = {process_in(&first, "start_hangs"), process_in(&first, "constructor_sleeps")};
-    assert_int_equal(first.remark_count, 2);
+    assert_int_equal(first.note_count, 2);
     gpuhal_candidates_finish(&first);
     /* They still run, and hold nothing that others need. */
     intptr_t lock = -1;

@@ -157,8 +157,8 @@ UNUSED_HELPER void print_candidates(const gpuhal_candidates *candidates)
                gpuhal_plugin_state_name(candidate->state), gpuhal_plugin_stage_name(candidate->stage),
                candidate->reason ? candidate->reason : "");
     }
-    for (size_t i = 0; i < candidates->remark_count; i++) {
-        printf("# remark: %s\n", candidates->remarks[i]);
+    for (size_t i = 0; i < candidates->note_count; i++) {
+        printf("# remark: %s\n", candidates->notes[i]);
     }
 }
 

@@ -170,7 +170,7 @@ TEST(out_of_memory_says_how_much_comes_free_when_queued_work_ends)
     gpuhal_buffer_release(held);
     assert_int_equal(gpuhal_buffer_create(device, &desc, &more), GPUHAL_ERROR_OUT_OF_MEMORY);
     assert_int_equal(gpuhal_last_error()->bytes_pending, 8 * PIECE);
-    assert_non_null(strstr(gpuhal_last_error()->sentence, "32768 bytes come free when queued work ends"));
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "32768 bytes are freed when queued work ends"));
     engine.never_done = false;
     for (int i = 0; i < 3; i++) { /* the engine is done when it has been asked three times */
         (void)gpuhal_event_poll(d.event);

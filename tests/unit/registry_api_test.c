@@ -430,7 +430,7 @@ TEST(questions_and_changes_that_make_no_sense_are_refused)
     assert_int_equal(gpuhal_registry_import(&config, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_registry_import(&config, "/nowhere/at/all"), GPUHAL_ERROR_FILE);
     assert_int_equal(gpuhal_registry_forget(&none, NULL), GPUHAL_ERROR_FILE);
-    assert_non_null(strstr(gpuhal_last_error()->sentence, "none is kept"));
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "no registry is kept"));
     assert_int_equal(gpuhal_registry_generation(NULL), 0);
     assert_string_equal(gpuhal_registry_place(NULL), "");
     gpuhal_registry_view_release(NULL);

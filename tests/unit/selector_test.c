@@ -302,7 +302,7 @@ TEST(when_the_preferred_face_is_hidden_another_is_preferred)
     assert_int_equal(gpuhal_select(gpu, "cpu", 0, &device, NULL), GPUHAL_ERROR_NOT_FOUND);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "; available: lab:0; 1 is hidden by GPUHAL_DEVICES or config.devices"));
     assert_int_equal(gpuhal_select(gpu, "auto", 0, &device, NULL), GPUHAL_ERROR_NOT_FOUND);
-    assert_non_null(strstr(gpuhal_last_error()->sentence, "; lab:0 is a software device, only used when named; 1 is hidden"));
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "; ignored: lab:0 (software driver on the CPU; select it by name); 1 is hidden"));
     gpuhal_close(gpu);
     gpuhal_builtin_fn *const builtins[] = {gpuhal_lab_query, NULL};
     gpuhal_config config = {.size = sizeof config, .ignore_environment = 1, .registry = "none", .isolation = GPUHAL_ISOLATION_NEVER, .builtins = builtins, .devices = "lab,"};

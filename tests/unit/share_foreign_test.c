@@ -133,7 +133,7 @@ static char *map_weights(void)
 static void expect_refused(gpuhal_status status)
 {
     assert_int_equal(status, GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_non_null(strstr(gpuhal_last_error()->sentence, "read only"));
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "read-only"));
 }
 
 static void expect_no_destination(gpuhal_buffer *buffer, gpuhal_buffer *other, gpuhal_queue *queue)

@@ -48,9 +48,9 @@ TEST(the_question_gives_the_kind_or_names_what_is_missing_on_which_side)
     gpuhal *gpu = open_four();
     expect_kind(gpu, 0, GPUHAL_MEMORY_DEVICE, 1, GPUHAL_HANDLE_HOST_POINTER);
     expect_kind(gpu, 3, GPUHAL_MEMORY_UPLOAD, 1, GPUHAL_HANDLE_HOST_POINTER);
-    expect_reason(gpu, 0, GPUHAL_MEMORY_DEVICE, 3, "lab:3 imports no host memory");
+    expect_reason(gpu, 0, GPUHAL_MEMORY_DEVICE, 3, "lab:3 cannot import host memory");
     expect_reason(gpu, 1, GPUHAL_MEMORY_DEVICE, 2, "the memory of lab:1 has no host address");
-    expect_reason(gpu, 1, GPUHAL_MEMORY_DEVICE, 2, "cannot be given out as opaque_fd");
+    expect_reason(gpu, 1, GPUHAL_MEMORY_DEVICE, 2, "cannot be exported as opaque_fd");
     expect_reason(gpu, 0, GPUHAL_MEMORY_DEVICE_MAPPED, 1, "lab:0 has no memory of that kind");
     gpuhal_device *device = gpuhal_device_at(gpu, 0);
     gpuhal_handle_kind kind = 0;
@@ -80,10 +80,10 @@ TEST(opaque_descriptors_pass_between_equal_drivers_on_equal_hardware_alone)
     gpuhal *gpu = gpuhal_lab_open(NULL, 0);
     expect_kind(gpu, 0, GPUHAL_MEMORY_DEVICE, 1, GPUHAL_HANDLE_OPAQUE_FD);
     expect_reason(gpu, 0, GPUHAL_MEMORY_DEVICE, 2, "lab:0 has another driver than lab:2");
-    expect_reason(gpu, 0, GPUHAL_MEMORY_DEVICE, 3, "lab:0 is other hardware than lab:3");
+    expect_reason(gpu, 0, GPUHAL_MEMORY_DEVICE, 3, "lab:0 is another physical device than lab:3");
     expect_reason(gpu, 0, GPUHAL_MEMORY_DEVICE, 4, "lab:4 does not state its driver_uuid");
-    expect_reason(gpu, 0, GPUHAL_MEMORY_DEVICE, 5, "lab:0 is other hardware than lab:5");
-    expect_reason(gpu, 0, GPUHAL_MEMORY_DEVICE, 6, "lab:6 imports no opaque_fd");
+    expect_reason(gpu, 0, GPUHAL_MEMORY_DEVICE, 5, "lab:0 is another physical device than lab:5");
+    expect_reason(gpu, 0, GPUHAL_MEMORY_DEVICE, 6, "lab:6 cannot import opaque_fd");
     expect_kind(gpu, 6, GPUHAL_MEMORY_DEVICE, 5, GPUHAL_HANDLE_OPAQUE_FD);
     gpuhal_close(gpu);
 }
@@ -120,7 +120,7 @@ TEST(memory_made_without_sharing_in_mind_is_refused_with_the_way_out)
     expect_no_memory();
 }
 
-/* lab:0 and lab:1 are two openings of one driver for one piece of hardware; lab:2 imports nothing. */
+/* lab:0 and lab:1 are two openings of one driver for one piece of hardware; lab:2 cannot importthing. */
 static gpuhal *open_opaque(void)
 {
     gpuhal_lab = (gpuhal_lab_state){.count = 3};
@@ -176,7 +176,7 @@ TEST(an_exported_descriptor_is_imported_and_a_bad_one_stays_the_callers)
     assert_true(fcntl(ends[0], F_GETFD) >= 0);
     bad.as.os = 900;
     assert_int_equal(gpuhal_buffer_import(device, &desc, &bad, &imported), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_non_null(strstr(gpuhal_last_error()->sentence, "no open descriptor"));
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "not an open descriptor"));
     bad.as.os = -1;
     assert_int_equal(gpuhal_buffer_import(device, &desc, &bad, &imported), GPUHAL_ERROR_INVALID_ARGUMENT);
     bad = (gpuhal_handle){.size = sizeof bad, .kind = GPUHAL_HANDLE_HOST_POINTER, .as.pointer = &bad};

@@ -1,9 +1,11 @@
-/* loader/helper/main.c: the helper program: meets one plugin so that nobody else has to, and tells the parent through
+/* loader/helper/main.c: the helper program: probes one plugin in a process of its own, and sends what happens to the
+ * parent through
  * the stream between them.
  *
  *     gpuhal-helper PROTOCOL NAME FILE LOG_LEVEL IGNORE_ENVIRONMENT PARENT OPTIONS
  *
- * Whatever the plugin does here ends with this process. It leaves without running exit handlers, which drivers may have added.
+ * A fault of the plugin ends this process only. It leaves without running exit handlers, which drivers may have
+ * added.
  */
 #include "core/log.h"
 #include "core/records.h"
@@ -18,11 +20,12 @@
 
 #define LOG_BYTES_MAX (256u << 10)
 
-static gpuhal_mutex stream_mutex = GPUHAL_MUTEX_INITIALIZER; /* records of several threads do not mix; protects log_bytes */
+/* serialises records of several threads; protects log_bytes */
+static gpuhal_mutex stream_mutex = GPUHAL_MUTEX_INITIALIZER;
 static size_t log_bytes;
-static size_t device_count; /* devices that were told */
+static size_t device_count; /* devices that were sent */
 
-/* Without a listener there is nothing left to do here. */
+/* Without a reader the helper has nothing left to do. */
 static void send_bytes(const char *bytes, size_t count)
 {
     if (!gpuhal_os_helper_send(bytes, count)) {
@@ -30,7 +33,7 @@ static void send_bytes(const char *bytes, size_t count)
     }
 }
 
-/* Sends records, with an empty line before them, and forgets them. */
+/* Sends records, with an empty line before them, and clears them. */
 static void send_records(gpuhal_text *records)
 {
     if (records->failed) {
@@ -43,7 +46,7 @@ static void send_records(gpuhal_text *records)
     gpuhal_text_finish(records);
 }
 
-static void tell_stage(void *user, gpuhal_plugin_stage stage)
+static void send_stage(void *user, gpuhal_plugin_stage stage)
 {
     const gpuhal_load_context *load = user;
     gpuhal_text records = {0};
@@ -54,15 +57,15 @@ static void tell_stage(void *user, gpuhal_plugin_stage stage)
     send_records(&records);
 }
 
-static void tell_driver(__attribute__((unused)) void *user, const char *path)
+static void send_driver(__attribute__((unused)) void *user, const char *path)
 {
     gpuhal_text records = {0};
     gpuhal_stream_write_library(&records, path);
     send_records(&records);
 }
 
-/* A chatty driver must not use up the stream. */
-static void tell_log(__attribute__((unused)) void *user, int32_t level, const char *line)
+/* Many log lines must not fill the stream. */
+static void send_log(__attribute__((unused)) void *user, int32_t level, const char *line)
 {
     gpuhal_mutex_lock(&stream_mutex);
     log_bytes += strlen(line) + 32;
@@ -76,7 +79,7 @@ static void tell_log(__attribute__((unused)) void *user, int32_t level, const ch
 }
 
 /* Async-signal-safe: no lock, no allocation. */
-static bool tell_crash(int signal_number)
+static bool send_crash(int signal_number)
 {
     char record[] = "\n[crash]\nsignal = 000\n";
     size_t digits = sizeof record - 5;
@@ -86,8 +89,8 @@ static bool tell_crash(int signal_number)
     return gpuhal_os_helper_send(record, sizeof record - 1);
 }
 
-/* At once, so that it is known even when the next one never comes. */
-static void tell_device(__attribute__((unused)) void *user, const gpuhal_listed_device *device)
+/* Sends each device at once, so that it arrives even when the next one never comes. */
+static void send_device(__attribute__((unused)) void *user, const gpuhal_listed_device *device)
 {
     gpuhal_text records = {0};
     gpuhal_stream_write_device(&records, device);
@@ -95,9 +98,9 @@ static void tell_device(__attribute__((unused)) void *user, const gpuhal_listed_
     device_count++;
 }
 
-/* Which files the answer came from: while they stay the same it can be remembered, and without them it is not. That memory ran out is no
- * answer of the plugin's. */
-static void tell_result(const gpuhal_load_context *load, bool good)
+/* Sends the mapped files: the result is cached while they stay the same, and is not cached without them. Running out
+ * of memory is not a result of the plugin. */
+static void send_result(const gpuhal_load_context *load, bool good)
 {
     gpuhal_text records = {0};
     gpuhal_texts mapped;
@@ -113,21 +116,21 @@ static void tell_result(const gpuhal_load_context *load, bool good)
     send_records(&records);
 }
 
-static void meet(char *name, char *file, char *options, uint32_t log_level, bool ignore_environment)
+static void probe(char *name, char *file, char *options, uint32_t log_level, bool ignore_environment)
 {
     gpuhal_candidate candidate = {.name = name, .file = file, .options = *options ? options : NULL};
     gpuhal_load_context load = {
         .name = name,
-        .log = gpuhal_log_create(tell_log, NULL, log_level, false),
+        .log = gpuhal_log_create(send_log, NULL, log_level, false),
         .ignore_environment = ignore_environment,
-        .on_stage = tell_stage,
-        .on_driver = tell_driver,
-        .on_device = tell_device,
+        .on_stage = send_stage,
+        .on_driver = send_driver,
+        .on_device = send_device,
         .user = &load,
     };
     gpuhal_backend *backend = NULL;
     bool good = gpuhal_backend_obtain(&load, &candidate, &backend);
-    tell_result(&load, good);
+    send_result(&load, good);
 }
 
 int main(int count, char **arguments)
@@ -143,10 +146,10 @@ int main(int count, char **arguments)
     gpuhal_text hello = {0};
     gpuhal_stream_write_hello(&hello);
     send_records(&hello);
-    /* The parent reads the hello of another version and goes another way. */
+    /* The parent reads the hello of another version and then ignores the helper. */
     if (protocol == GPUHAL_HELPER_PROTOCOL) {
-        gpuhal_os_helper_on_crash(tell_crash);
-        meet(arguments[2], arguments[3], arguments[7], (uint32_t)log_level, ignore_environment != 0);
+        gpuhal_os_helper_on_crash(send_crash);
+        probe(arguments[2], arguments[3], arguments[7], (uint32_t)log_level, ignore_environment != 0);
     }
     gpuhal_os_helper_exit(0);
 }

@@ -1,4 +1,4 @@
-/* os/linux/environment.c: environment variables, which a process with more rights than its user must not believe. */
+/* os/linux/environment.c: environment variables, which a process with more rights than its user must not trust. */
 #include "os/os.h"
 
 #include <stdlib.h>

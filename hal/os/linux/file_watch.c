@@ -1,7 +1,9 @@
-/* os/linux/file_watch.c: noticing that files and folders come, go or change: inotify.
+/* os/linux/file_watch.c: reports that files and folders are created, removed or changed: inotify.
  *
- * A path is watched through the folder that it lies in, so that a file that is removed and made anew is seen; where that folder is missing,
- * through the nearest one above it that is there, for the name that would lead on. So what else changes in such a folder is no news. */
+ * A path is watched through its folder, so that a file that is removed and created again is seen; where that folder is
+ * missing, through its nearest existing ancestor, for the name that leads on. Other changes in such a folder are
+ * ignored.
+ */
 #include "os/os.h"
 
 #include <errno.h>
@@ -12,12 +14,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Not IN_CLOSE_WRITE: a driver that closes its device node has changed nothing. */
+/* Not IN_CLOSE_WRITE: a driver that closes its device node has not changed anything. */
 #define EVENTS (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_MODIFY | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF)
 
 typedef struct watched_name {
-    int folder; /* as inotify numbers it */
-    char *name; /* in it; NULL: everything */
+    int folder; /* inotify's number */
+    char *name; /* in the folder; NULL: all entries */
 } watched_name;
 
 struct gpuhal_file_watch {
@@ -64,7 +66,7 @@ intptr_t gpuhal_os_file_watch_descriptor(const gpuhal_file_watch *watch)
     return watch->descriptor;
 }
 
-/* `name` NULL: everything in it. */
+/* `name` NULL: all entries. */
 static int add(gpuhal_file_watch *watch, const char *folder, const char *name)
 {
     int number = inotify_add_watch(watch->descriptor, folder, EVENTS | IN_ONLYDIR);

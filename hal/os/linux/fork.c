@@ -1,16 +1,18 @@
-/* os/linux/fork.c: noticing a fork without a handler that takes locks.
+/* os/linux/fork.c: detects a fork without a handler that takes locks.
  *
- * One page holds the generation; the kernel hands a child that page filled with zeroes. The ordinary copy of the number, which the
- * child inherits, tells it which generation comes next. Kernels before 4.14 lack MADV_WIPEONFORK: there the process id is compared. */
+ * One page holds the generation; the kernel clears that page in a child (MADV_WIPEONFORK). From the ordinary copy of
+ * the number, which the child inherits, it derives the next generation. Kernels before 4.14 lack MADV_WIPEONFORK:
+ * there the process id is compared.
+ */
 #include "os/os.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
 
-static _Atomic uint32_t nothing; /* stays 0: whoever reads it looks closer */
+static _Atomic uint32_t nothing; /* stays 0: readers of it call gpuhal_os_fork_look() */
 _Atomic(_Atomic uint32_t *) gpuhal_os_fork_word = &nothing;
-static _Atomic(_Atomic uint32_t *) word; /* in the wiped page; NULL until first asked */
-static _Atomic uint32_t generation;      /* survives a fork; 0 until first asked */
+static _Atomic(_Atomic uint32_t *) word; /* in the wiped page; NULL until first used */
+static _Atomic uint32_t generation;      /* survives a fork; 0 until first used */
 static _Atomic uint32_t fallback_word;
 static _Atomic pid_t fallback_pid; /* not 0: the page cannot be wiped, compare process ids */
 
@@ -35,7 +37,7 @@ static _Atomic uint32_t *make_word(void)
     return mine;
 }
 
-/* The word is 0: this process has not asked before. Several threads may come here at once; one raises the number. */
+/* The word is 0: first use in this process. Several threads may come here at once; one increments the number. */
 static uint32_t begin_generation(_Atomic uint32_t *at)
 {
     uint32_t before = atomic_load(&generation);

@@ -32,7 +32,7 @@ static const char *filtered_by(void)
     char *status = NULL;
     size_t bytes = 0;
     if (gpuhal_os_file_read("/proc/thread-self/status", STATUS_BYTES_MAX, &status, &bytes)) {
-        return "/proc is hidden, so that nobody knows what else limits it";
+        return "/proc is hidden, so other limits are unknown";
     }
     const char *filter = number_of(status, "\nSeccomp:") ? "seccomp" : number_of(status, "\nNoNewPrivs:") ? "NoNewPrivs" : NULL;
     free(status);

@@ -1,4 +1,4 @@
-/* os/linux/notifier.c: something to poll() for: an eventfd. */
+/* os/linux/notifier.c: a descriptor for poll(): an eventfd. */
 #include "os/os.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@ int gpuhal_os_notifier_create(intptr_t *out_notifier)
     return error;
 }
 
-/* Neither can fail on an eventfd but by a counter that is full or empty, and then it says already what it shall. */
+/* Both fail only when the counter is full or empty, and then it has the wanted state already. */
 void gpuhal_os_notifier_set(intptr_t notifier)
 {
     (void)!eventfd_write((int)notifier, 1);

@@ -1,8 +1,9 @@
 /* os/linux/process.c: the parent's side of helper processes.
  *
- * The host owns the process: it may ignore SIGCHLD, reap every child, block signals, have descriptors without close-on-exec or
- * have 0 to 2 closed. So the exit status is a bonus, the helper starts with default dispositions and an empty mask, and no number
- * is taken for granted. A process id is only signalled while it cannot have become somebody else's.
+ * The host owns the process: it may ignore SIGCHLD, reap every child, block signals, have descriptors without
+ * close-on-exec or have 0 to 2 closed. So the exit status may be unknown, the helper starts with default dispositions
+ * and an empty mask, and no descriptor number may be assumed. A process id must be signalled only while it cannot
+ * belong to another process.
  */
 #include "os/os.h"
 
@@ -21,11 +22,12 @@
 
 #define SIGNAL_PROCESS_GROUP 4u /* PIDFD_SIGNAL_PROCESS_GROUP, Linux 6.9 */
 #define STREAM               3
-#define REAP_NS              2000000000u /* for a killed process to go, on a busy machine too; one stuck in a driver may never */
-#define BLIND_NS             20000000u  /* between two looks at a process without a pidfd */
+/* for a killed process to go, on a busy machine too; one stuck in a driver may never go */
+#define REAP_NS              2000000000u
+#define BLIND_NS             20000000u  /* between two checks of a process without a pidfd */
 #define NO_PROCESS           ((gpuhal_process){.pid = 0, .stream = -1, .output = -1, .pidfd = -1})
 
-/* A pipe whose ends lie above the numbers that the child's descriptors get; reading from it does not wait. */
+/* Makes a pipe whose ends are above the child's descriptor numbers; its read end does not block. */
 static int make_pipe(int ends[2])
 {
     int raw[2];
@@ -63,7 +65,7 @@ static int set_attributes(posix_spawnattr_t *attributes)
     return error ? error : posix_spawnattr_setsigmask(attributes, &none);
 }
 
-/* Both pipes lie above the numbers that are overwritten here. */
+/* Both pipes are above the numbers that are overwritten here. */
 static int set_actions(posix_spawn_file_actions_t *actions, int stream, int output)
 {
     int error = posix_spawn_file_actions_adddup2(actions, stream, STREAM);
@@ -72,8 +74,8 @@ static int set_actions(posix_spawn_file_actions_t *actions, int stream, int outp
     return error ? error : posix_spawn_file_actions_adddup2(actions, output, 2);
 }
 
-/* A privileged process hands nothing of its caller's environment to a child that does not know it is privileged: drivers' own
- * loaders would take libraries to open from there. */
+/* A privileged process passes nothing of its caller's environment to a child that does not know it is privileged:
+ * drivers' own loaders would read names of libraries from there. */
 static char *const *environment_for_helper(void)
 {
     static char path[] = "PATH=/usr/bin:/bin", language[] = "LANG=C.UTF-8";
@@ -150,8 +152,8 @@ static int poll_time(uint64_t ns)
     return milliseconds > INT32_MAX ? INT32_MAX : (int)milliseconds;
 }
 
-/* Looks at the end of the process and leaves it to be reaped. Returns 1 when it has ended, 0 when it runs, -1 when it is not ours
- * any more. */
+/* Checks whether the process has ended, without reaping it. Returns 1 when it has, 0 when it runs, -1 when it does not
+ * belong to this process any more. */
 static int peek(const gpuhal_process *process, siginfo_t *out_info)
 {
     *out_info = (siginfo_t){0};
@@ -162,7 +164,7 @@ static int peek(const gpuhal_process *process, siginfo_t *out_info)
     return error ? -1 : out_info->si_pid != 0;
 }
 
-/* Whether the process has ended, or is not ours any more. */
+/* Returns whether the process has ended, or does not belong to this process any more. */
 static bool has_ended(const gpuhal_process *process)
 {
     struct pollfd polled = {.fd = process->pidfd, .events = POLLIN};
@@ -170,8 +172,8 @@ static bool has_ended(const gpuhal_process *process)
     return process->pidfd >= 0 ? poll(&polled, 1, 0) > 0 : peek(process, &info) != 0;
 }
 
-/* Streams first, then what is printed, then pidfds: poll refuses more entries than the process may have descriptors, and then does with
- * fewer sorts, which makes the wait a blind one: whoever has an open stream is looked at now and then. */
+/* Streams first, then output, then pidfds: poll refuses more entries than the process may have descriptors; then fewer
+ * sorts are polled, and processes with an open stream are checked periodically. */
 int gpuhal_os_process_wait(gpuhal_process *const *processes, size_t count, uint64_t timeout_ns, bool *ready)
 {
     struct pollfd polled[3 * GPUHAL_PROCESSES_MAX];
@@ -202,7 +204,7 @@ int gpuhal_os_process_wait(gpuhal_process *const *processes, size_t count, uint6
     return 0;
 }
 
-/* -1 with nothing there, -2 for an error. */
+/* Returns -1 when there is nothing, -2 for an error. */
 static int64_t read_once(int from, void *to, size_t bytes)
 {
     for (;;) {
@@ -222,7 +224,7 @@ int64_t gpuhal_os_process_read(gpuhal_process *process, void *to, size_t bytes)
     if (got != -1 || !has_ended(process)) {
         return got;
     }
-    /* What it wrote just before its end is there by now. */
+    /* Reads again what it wrote just before its end. */
     got = read_once(process->stream, to, bytes);
     return got == -1 ? 0 : got;
 }
@@ -235,7 +237,7 @@ static void close_end(int *end)
     }
 }
 
-/* What will never say anything again is closed, so that nobody is woken up for it. */
+/* Closes streams at their end, so that they do not wake the caller again. */
 size_t gpuhal_os_process_read_output(gpuhal_process *process, void *to, size_t bytes)
 {
     int64_t got = process->output < 0 ? -1 : read_once(process->output, to, bytes);
@@ -245,8 +247,8 @@ size_t gpuhal_os_process_read_output(gpuhal_process *process, void *to, size_t b
     return got > 0 ? (size_t)got : 0;
 }
 
-/* "147318 2951 6": time on a processor, time in the queue for one, turns (Documentation/scheduler/sched-stats.rst); of the main thread, in
- * which the plugin is loaded and asked. */
+/* "147318 2951 6": time on a processor, time in the run queue, turns (Documentation/scheduler/sched-stats.rst); of the
+ * main thread, which loads and probes the plugin. */
 uint64_t gpuhal_os_process_starved_ns(const gpuhal_process *process)
 {
     char path[48], text[96] = "", *second = text;
@@ -268,7 +270,7 @@ void gpuhal_os_process_close_stream(gpuhal_process *process)
     close_end(&process->stream);
 }
 
-/* The process itself too: a driver may have moved it into another group. */
+/* The process itself is signalled too: a driver may have moved it into another group. */
 static void signal_group(const gpuhal_process *process, int number)
 {
     pid_t pid = (pid_t)process->pid;
@@ -280,8 +282,8 @@ static void signal_group(const gpuhal_process *process, int number)
         }
     }
 #endif
-    /* The number is ours while the process is there, dead or alive; afterwards its group keeps it, unless a new process has it.
-     */
+    /* The number belongs to the process while it exists, dead or alive; afterwards to its group, unless a new process
+     * has it. */
     siginfo_t info;
     int state = peek(process, &info);
     if (state == 0) {
@@ -292,7 +294,7 @@ static void signal_group(const gpuhal_process *process, int number)
     }
 }
 
-/* Waits up to `ns` for the end; returns what peek returned last. */
+/* Waits up to `ns` for the end; returns the last result of peek. */
 static int wait_for_end(const gpuhal_process *process, uint64_t ns, siginfo_t *out_info)
 {
     uint64_t deadline = gpuhal_os_monotonic_ns() + ns;
@@ -319,8 +321,8 @@ static gpuhal_ended ended_how(const siginfo_t *info, int *out_value)
     return info->si_code == CLD_EXITED ? GPUHAL_ENDED_EXIT : GPUHAL_ENDED_SIGNAL;
 }
 
-/* The group is killed while its leader is not yet reaped: until then its number cannot be given away. Who was killed here did not
- * end by itself, so its signal is no answer. */
+/* The group is killed before its leader is reaped: until then its number cannot be reused. The signal of a process
+ * that was killed here is not its own result. */
 gpuhal_ended gpuhal_os_process_finish(gpuhal_process *process, uint64_t grace_ns, uint64_t term_ns, int *out_value)
 {
     siginfo_t info;

@@ -1,5 +1,5 @@
-/* os/linux/state.c: files that are replaced as a whole, and a lock between processes. Everything that is made here is for its owner
- * alone. A file counts as written when the disk has it. */
+/* os/linux/state.c: files that are replaced as a whole, and a lock between processes. Only the owner may access what
+ * is made here. A file counts as written when the disk has it. */
 #include "os/os.h"
 
 #include <errno.h>
@@ -54,7 +54,7 @@ bool gpuhal_os_may_use(const char *path)
     return faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) == 0;
 }
 
-/* The parent is told of a directory that is new, so that what is written there stays. */
+/* The parent of a new directory is synced, so that files in the directory survive a crash. */
 static int make_one(const char *path, size_t parent_length)
 {
     char parent[PATH_MAX];
@@ -84,7 +84,7 @@ int gpuhal_os_directory_make(const char *path)
         memcpy(some, path, end);
         some[end] = 0;
         error = make_one(some, parent_length);
-        /* Whether it is there already is for the system to say in its own way: EEXIST, but also EROFS or EACCES. */
+        /* The system's own error says whether the directory exists: EEXIST, but also EROFS or EACCES. */
         if (error && access(some, F_OK)) {
             return error;
         }
@@ -93,7 +93,7 @@ int gpuhal_os_directory_make(const char *path)
     return 0;
 }
 
-/* Without the signal by which a process dies whose file grows above its limit: the host never agreed to that. */
+/* Suppresses SIGXFSZ, which would kill a host whose file grows above its limit. */
 static ssize_t write_quietly(int file, const char *bytes, size_t count)
 {
     sigset_t limit, before, pending;
@@ -168,7 +168,7 @@ int gpuhal_os_directory_sync(const char *path)
     if (directory < 0) {
         return errno;
     }
-    /* A filesystem that keeps no directories on a disk says EINVAL: then there is nothing to be kept. */
+    /* A filesystem without directories on a disk returns EINVAL: then there is nothing to sync. */
     int error = fsync(directory) && errno != EINVAL ? errno : 0;
     close(directory);
     return error;
@@ -181,7 +181,7 @@ int gpuhal_os_lock_take(const char *path, uint64_t timeout_ns, intptr_t *out_loc
     if (file < 0) {
         return errno;
     }
-    /* Waiting in flock itself has no end, and ends early for signals only. */
+    /* flock itself cannot wait with a timeout. */
     while (flock(file, LOCK_EX | LOCK_NB)) {
         int error = errno;
         bool busy = error == EWOULDBLOCK || error == EINTR;
@@ -197,7 +197,8 @@ int gpuhal_os_lock_take(const char *path, uint64_t timeout_ns, intptr_t *out_loc
 
 void gpuhal_os_lock_give(intptr_t lock)
 {
-    /* Said, and not left to closing: a child that was forked meanwhile has the same lock, and would keep it. */
+    /* Unlocked explicitly: a child that was forked meanwhile shares the lock, and closing would leave it locked there.
+     */
     flock((int)lock, LOCK_UN);
     close((int)lock);
 }

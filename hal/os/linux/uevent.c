@@ -1,7 +1,8 @@
-/* os/linux/uevent.c: the kernel's own news of hardware (uevents), over a netlink socket that needs no rights.
+/* os/linux/uevent.c: the kernel's events of devices (uevents), over a netlink socket that needs no rights.
  *
- * The form of a message is not trusted: it is searched within its bytes, and what does not look like one is none. Only the kernel sends
- * with the number 0; what other processes send to the socket is thrown away. */
+ * The format of a message is not trusted: it is searched within its bytes, and a malformed one is ignored. Only the
+ * kernel sends with the number 0; messages of other processes are dropped.
+ */
 #include "os/os.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define KERNEL_GROUP  1u   /* what the kernel sends; udev's own messages come in another group */
+#define KERNEL_GROUP  1u   /* the kernel's messages; udev's come in another group */
 #define MESSAGE_BYTES 8192 /* the kernel's are at most 2 KiB, with a little more in front */
 
 int gpuhal_os_hotplug_open(intptr_t *out_source)
@@ -30,7 +31,8 @@ int gpuhal_os_hotplug_open(intptr_t *out_source)
     return 0;
 }
 
-/* The value of "KEY=value" among the strings of a message, NULL for none. The last string may lack its end: it does not count then. */
+/* Returns the value of "KEY=value" among the strings of a message, NULL for none. A last string without its end is
+ * ignored. */
 static const char *value_of(const char *message, size_t bytes, const char *key)
 {
     size_t length = strlen(key);
@@ -78,11 +80,11 @@ bool gpuhal_os_hotplug_concerns(const char *message, size_t bytes)
     if (strcmp(subsystem, "module") == 0) {
         return is_one_of(value_of(message, bytes, "DEVPATH"), modules);
     }
-    /* A monitor that is plugged in is no device. */
+    /* A monitor that is plugged in does not count. */
     return is_one_of(subsystem, subsystems) && !(type && strcmp(type, "drm_connector") == 0);
 }
 
-/* Takes all messages that are there. */
+/* Reads all pending messages. */
 static gpuhal_hotplug take_all(int source)
 {
     gpuhal_hotplug found = GPUHAL_HOTPLUG_QUIET;
@@ -95,14 +97,14 @@ static gpuhal_hotplug take_all(int source)
             continue;
         }
         if (bytes < 0 && errno == ENOBUFS) {
-            found = GPUHAL_HOTPLUG_NEWS; /* some were thrown away: they may have been ours */
+            found = GPUHAL_HOTPLUG_NEWS; /* some messages were lost, maybe relevant ones */
             continue;
         }
         if (bytes < 0) {
             return errno == EAGAIN || errno == EWOULDBLOCK ? found : GPUHAL_HOTPLUG_GONE;
         }
         if (bytes == 0 && sender_bytes == 0) {
-            return GPUHAL_HOTPLUG_GONE; /* nobody sent it: the other end is closed */
+            return GPUHAL_HOTPLUG_GONE; /* end of file: the other end is closed */
         }
         bool foreign = sender_bytes > 0 && sender.nl_family == AF_NETLINK && sender.nl_pid != 0;
         if (!foreign && gpuhal_os_hotplug_concerns(message, (size_t)bytes)) {
@@ -111,7 +113,7 @@ static gpuhal_hotplug take_all(int source)
     }
 }
 
-/* What the sources have to say once poll() has returned. */
+/* Evaluates the sources once poll() has returned. */
 static gpuhal_hotplug look_at(const gpuhal_hotplug_sources *sources, const struct pollfd watched[4])
 {
     if (watched[0].revents) {

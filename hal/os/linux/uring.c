@@ -1,8 +1,9 @@
-/* os/linux/uring.c: reads that go on while their thread does something else, by the io_uring of Linux 5.6 and later, with the
- * system's calls themselves: libc has none for it. Where the kernel or its administrator refuses a ring, gpuhal_os_uring_create()
- * says so.
+/* os/linux/uring.c: asynchronous reads by the io_uring of Linux 5.6 and later, through the system calls themselves:
+ * libc has no functions for it. gpuhal_os_uring_create() fails where the kernel or its administrator refuses a ring.
  *
- * A ring belongs to one thread. It never has more reads under way than it was made for, so neither of its two lists overflows. */
+ * A ring belongs to one thread. It never has more reads in progress than it was made for, so neither of its two lists
+ * overflows.
+ */
 #include "os/os.h"
 
 #include <errno.h>
@@ -93,7 +94,7 @@ void gpuhal_os_uring_destroy(gpuhal_uring *ring)
     free(ring);
 }
 
-/* 0 or errno. A signal interrupts a wait, and nothing else. */
+/* Returns 0 or errno. Only signals interrupt a wait. */
 static int enter(const gpuhal_uring *ring, uint32_t submit, uint32_t wait)
 {
     while (syscall(SYS_io_uring_enter, ring->descriptor, submit, wait, wait > 0 ? IORING_ENTER_GETEVENTS : 0, NULL, 0) < 0) {
@@ -114,7 +115,7 @@ int gpuhal_os_uring_read(gpuhal_uring *ring, intptr_t file, uint64_t offset, voi
     atomic_store_explicit(ring->submit_tail, tail + 1, memory_order_release);
     int error = enter(ring, 1, 0);
     if (error) {
-        atomic_store_explicit(ring->submit_tail, tail, memory_order_release); /* the kernel did not take it */
+        atomic_store_explicit(ring->submit_tail, tail, memory_order_release); /* the kernel has not read it */
     }
     return error;
 }
