@@ -1,4 +1,4 @@
-/* gpuhal.c: opening and closing the gpuhal object: the one file that knows every layer. */
+/* gpuhal.c: opens and closes the gpuhal object: the only file that sees every layer. */
 #include "core/error.h"
 #include "device/fault_log.h"
 #include "device/snapshot.h"
@@ -54,8 +54,8 @@ static bool has_open_device(const gpuhal *gpu)
     return open;
 }
 
-/* Links and staging give memory back to drivers, any of which may stop: then the object stays until that driver
- * comes back. */
+/* Links and staging release memory of drivers, any of which may hang: then the object stays until that driver returns.
+ */
 static void destroy(gpuhal *gpu)
 {
     for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
@@ -79,7 +79,7 @@ static void destroy(gpuhal *gpu)
     gpuhal_error_restore(&before);
 }
 
-static void tell_what_was_ignored(const gpuhal *gpu)
+static void log_ignored_variables(const gpuhal *gpu)
 {
     char *ignored = gpuhal_settings_ignored(&gpu->settings);
     if (ignored) {
@@ -116,11 +116,11 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config)
     if (!gpu->registry) {
         return gpuhal_error_host_memory();
     }
-    tell_what_was_ignored(gpu);
-    gpuhal_device_events news;
-    status = gpuhal_devices_list(gpu, &news);
-    gpuhal_jobs_end(); /* a program that has only listed may still fork as one without threads */
-    free(news.list);
+    log_ignored_variables(gpu);
+    gpuhal_device_events events;
+    status = gpuhal_devices_list(gpu, &events);
+    gpuhal_jobs_end(); /* a program that has only listed devices may still fork as one without threads */
+    free(events.list);
     return status;
 }
 

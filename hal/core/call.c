@@ -8,7 +8,7 @@
 enum { ASKED_AT_ONCE = 16 };
 
 static _Atomic(gpuhal_call_slot *) first;
-/* For threads that there was no memory for: the watchdog does not look at it. */
+/* for threads without memory for a slot: the watchdog ignores it */
 static _Thread_local gpuhal_call_slot nowhere;
 
 gpuhal_call_slot *gpuhal_call_slots(void)
@@ -16,14 +16,14 @@ gpuhal_call_slot *gpuhal_call_slots(void)
     return atomic_load_explicit(&first, memory_order_acquire);
 }
 
-/* The number of the thread that forked is another one in the child, so one of an earlier generation says nothing. */
+/* The forking thread has another number in the child, so numbers of an earlier generation mean nothing. */
 bool gpuhal_call_slot_is_alive(const gpuhal_call_slot *slot)
 {
     return slot->generation != gpuhal_os_fork_generation() ||
            gpuhal_os_thread_is_alive(atomic_load_explicit(&slot->thread, memory_order_relaxed));
 }
 
-/* One whose thread has ended: by its own number, which the system has given anew, or by nobody's having it. */
+/* Takes over a slot whose thread has ended: the system has given its number to this thread, or no thread has it. */
 static bool take_over(gpuhal_call_slot *slot, uint64_t thread)
 {
     uint64_t owner = atomic_load_explicit(&slot->thread, memory_order_relaxed);
@@ -33,15 +33,15 @@ static bool take_over(gpuhal_call_slot *slot, uint64_t thread)
     if (!atomic_compare_exchange_strong(&slot->thread, &owner, thread)) {
         return false;
     }
-    atomic_store(&slot->call, 0); /* a thread may have been ended in the middle of a call */
+    atomic_store(&slot->call, 0); /* a thread may have been cancelled in a call */
     return true;
 }
 
-/* One that had this thread's number, else of a thread that has ended: the system is asked about a few at a time, so that
- * the first call of a thread costs no more where thousands have slots. NULL: none. */
+/* Finds the slot of an ended thread, first one with this thread's number. The system is asked about a few slots at a
+ * time, so that the first call of a thread stays cheap where thousands have slots. NULL: none. */
 static gpuhal_call_slot *find_free(uint64_t thread)
 {
-    static _Atomic(gpuhal_call_slot *) next; /* to ask about; NULL: the first */
+    static _Atomic(gpuhal_call_slot *) next; /* the next slot to check; NULL: the first */
     for (gpuhal_call_slot *slot = gpuhal_call_slots(); slot; slot = slot->next) {
         if (atomic_load_explicit(&slot->thread, memory_order_relaxed) == thread && take_over(slot, thread)) {
             return slot;
@@ -51,7 +51,7 @@ static gpuhal_call_slot *find_free(uint64_t thread)
     for (int i = 0; i < ASKED_AT_ONCE; i++) {
         slot = slot ? slot : gpuhal_call_slots();
         if (!slot || slot == begun) {
-            return NULL; /* all were asked */
+            return NULL; /* all were checked */
         }
         begun = begun ? begun : slot;
         if (take_over(slot, thread)) {

@@ -1,5 +1,5 @@
-/* core/config.c: see config.h. The table below is the one place that names the environment variables; `gpuhal-probe --env` and a test
- * of docs/environment.md read it. An empty variable counts as not set. */
+/* core/config.c: see config.h. The table below is the only place with names of environment variables; `gpuhal-probe
+ * --env` and a test of docs/environment.md read it. An empty variable counts as not set. */
 #include "core/config.h"
 
 #include "core/error.h"
@@ -34,20 +34,21 @@ static const struct {
 
 #define DEADLINE_NS 15000000000u
 #define HANG_NS UINT64_C(30000000000)
-/* The watchdog looks four times as often, and a call that the system interrupts for a moment is no hang. */
+/* The watchdog looks four times as often, and a call that the system interrupts for a moment must not count as a hang.
+ */
 #define HANG_LEAST_NS UINT64_C(20000000)
 #define STAGING_BYTES (16u << 20)
 #define STAGING_TOTAL_BYTES (256u << 20)
 #define STAGING_LEAST (64u << 10)
 
-/* NULL for what is not set, empty, or not to be read. */
+/* Returns NULL for a variable that is not set, empty, or not to be read. */
 static const char *read_variable(const gpuhal_settings *settings, const char *name)
 {
     const char *value = settings->ignore_environment ? NULL : gpuhal_os_environment(name);
     return value && *value ? value : NULL;
 }
 
-/* The variable asks for lines even where nobody listens: then they go to standard error. */
+/* The variable requests lines even without a listener: then they go to standard error. */
 static gpuhal_status read_log_level(const gpuhal_config *config, gpuhal_settings *settings)
 {
     static const char *const words[] = {"error", "warning", "info", "debug", "trace"};
@@ -89,7 +90,7 @@ static gpuhal_status read_isolation(const gpuhal_config *config, gpuhal_settings
                  : GPUHAL_OK;
 }
 
-/* "64M": digits, and at most one of K, M and G. false for anything else, and for what does not fit. */
+/* Parses "64M": digits, and at most one of K, M and G. Returns false for anything else, and for an overflow. */
 static bool parse_bytes(const char *text, uint64_t *out_bytes)
 {
     uint64_t bytes = 0;
@@ -124,8 +125,8 @@ static gpuhal_status read_staging(const gpuhal_config *config, gpuhal_settings *
     return GPUHAL_OK;
 }
 
-/* A folder of the user's by the XDG base directory specification, in which a relative path does not count; NULL where neither variable
- * says where it is. These variables are the system's: they are read also where GPUHAL_ ones are not. */
+/* Finds a folder of the user by the XDG base directory specification, which ignores relative paths; NULL where neither
+ * variable is set. These variables are the system's: they are read also where GPUHAL_ ones are not. */
 static char *user_folder(const char *variable, const char *below_home, const char *name)
 {
     const char *folder = gpuhal_os_environment(variable);
@@ -136,7 +137,7 @@ static char *user_folder(const char *variable, const char *below_home, const cha
     return home && gpuhal_os_path_is_absolute(home) ? gpuhal_text_format("%s/%s/%s", home, below_home, name) : NULL;
 }
 
-/* A privileged process keeps none: who started it has a say in where that would be. */
+/* A privileged process keeps no registry: its user could choose the directory. */
 static gpuhal_status read_registry(const gpuhal_config *config, gpuhal_settings *settings)
 {
     const char *variable = read_variable(settings, "GPUHAL_REGISTRY");
@@ -157,7 +158,7 @@ static gpuhal_status read_registry(const gpuhal_config *config, gpuhal_settings 
     return GPUHAL_OK;
 }
 
-/* The operator's come last, and so count. */
+/* The operator's options come last, and so override. */
 static gpuhal_status read_options(const gpuhal_config *config, gpuhal_settings *settings)
 {
     const char *texts[] = {config->options, read_variable(settings, "GPUHAL_OPTIONS")};
@@ -187,7 +188,8 @@ static bool keep_texts(const gpuhal_config *config, gpuhal_settings *settings)
            keep(&settings->helper_path, config->helper_path) && keep(&settings->retry, config->retry);
 }
 
-/* The structure as this library knows it: what an older program does not have is zero, what a newer one has more is not read. */
+/* Copies the structure in this library's size: members missing in an older program are zero, additional ones of a
+ * newer program are ignored. */
 static gpuhal_status take_structure(const gpuhal_config *given, gpuhal_config *out)
 {
     *out = (gpuhal_config){.size = sizeof *out};

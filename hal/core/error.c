@@ -1,7 +1,9 @@
 /* core/error.c: the per-thread error detail.
  *
- * A thread's detail and the report that a plugin left aside are static thread-local blocks without a destructor; texts are cut to
- * fit. A report is used at most once, and only for the status that it was made for, so that an old one cannot stick to a new error. */
+ * A thread's detail and the kept report of a plugin are static thread-local blocks without a destructor; texts are cut
+ * to fit. A report is used at most once, and only for the status that it was made for, so that an old one cannot be
+ * attached to a new error.
+ */
 #include "core/error.h"
 
 #include "core/call.h"
@@ -17,7 +19,7 @@
 _Thread_local gpuhal_thread_own gpuhal_own;
 #define last gpuhal_own.error
 
-/* Drops a UTF-8 character that was cut off at the end. */
+/* Drops a truncated UTF-8 character at the end. */
 static void drop_cut_character(char *text)
 {
     size_t length = strlen(text), lead = length;
@@ -34,7 +36,7 @@ static void drop_cut_character(char *text)
     }
 }
 
-/* Copies and cuts, never in the middle of a UTF-8 character. Vendors' texts and file names may hold anything, and all of it ends up on
+/* Copies and cuts, never inside a UTF-8 character. Vendors' texts and file names may hold any bytes, and appear on
  * terminals, in logs and in JSON. */
 static void put(char *to, size_t capacity, const char *from)
 {
@@ -51,7 +53,7 @@ static void put(char *to, size_t capacity, const char *from)
     gpuhal_records_clean(to);
 }
 
-/* The texts of a detail lie in the detail itself. */
+/* The texts of a detail are inside the detail. */
 static void point_inside(gpuhal_error_detail *detail)
 {
     detail->error.sentence = detail->sentence;
@@ -61,7 +63,7 @@ static void point_inside(gpuhal_error_detail *detail)
     detail->error.vendor_text = detail->vendor_text;
 }
 
-/* A new detail; the report aside survives, it may be what the new detail is made of. */
+/* Begins a detail; the kept report survives, since the detail may be made of it. */
 static void begin(gpuhal_status status)
 {
     last.error = (gpuhal_error){.size = sizeof last.error, .status = status};
@@ -127,7 +129,7 @@ void gpuhal_error_clear(void)
     begin(GPUHAL_OK);
 }
 
-/* "opencl:1: allocating 64 bytes: out of memory: CL_OUT_OF_RESOURCES (clCreateBuffer answered -5)". */
+/* "opencl:1: allocating 64 bytes: out of memory: CL_OUT_OF_RESOURCES (clCreateBuffer returned -5)". */
 static void describe_sentence(gpuhal_status status, const char *where, const char *what)
 {
     int used = snprintf(last.sentence, sizeof last.sentence, "%s: %s: %s", where, what, gpuhal_status_name(status));

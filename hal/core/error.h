@@ -1,7 +1,7 @@
-/* core/error.h: making the per-thread error detail of gpuhal/error.h.
+/* core/error.h: makes the per-thread error detail of gpuhal/error.h.
  *
- * One static block per thread without a destructor holds the texts, cut to fit. A function that fails calls one of these and
- * returns its result; a function that passes a failure on leaves the detail alone.
+ * One static block per thread without a destructor holds the texts, cut to fit. A function that fails calls one of
+ * these and returns its result; a function that passes a failure on must not change the detail.
  */
 #ifndef GPUHAL_CORE_ERROR_H
 #define GPUHAL_CORE_ERROR_H
@@ -12,42 +12,44 @@
 
 /* Sets a new detail with this sentence and returns `status`. */
 gpuhal_status gpuhal_error_set(gpuhal_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* malloc failed. */
+/* Reports that malloc failed. */
 gpuhal_status gpuhal_error_host_memory(void);
-/* HOST_MEMORY: gpuhal_thread_start() returned @p error. */
+/* Returns HOST_MEMORY: gpuhal_thread_start() returned @p error. */
 gpuhal_status gpuhal_error_no_thread(int error);
 
-/* What a plugin says through gpuhal_host.report(): kept aside until gpuhal_error_from_plugin picks it up. */
+/* Keeps a plugin's report from gpuhal_host.report() until gpuhal_error_from_plugin uses it. */
 gpuhal_status gpuhal_error_report(gpuhal_status status, const char *vendor_call, int64_t vendor_code, const char *text);
-/* Forgets what an earlier call of a plugin left aside; before a call that may fail without a report. */
+/* Drops the report of an earlier call of a plugin; must precede a call that may fail without a report. */
 void gpuhal_error_forget_report(void);
-/* Makes the thread's detail that of a thread which has had no error, and forgets such a report. */
+/* Resets the thread's detail to that of a thread without errors, and drops a kept report. */
 void gpuhal_error_clear(void);
-/* Whether work of the application's own can fail with it: not with what waits for that work mean otherwise, nor with what is no error. */
+/* Returns whether the application's own work may fail with this status: not with one that has another meaning for
+ * waits, nor with one that is not an error. */
 bool gpuhal_error_is_cause(gpuhal_status status);
-/* Turns the status that a plugin returned into a detail: the sentence is "<device or backend>: <what>: <vendor call, text and
- * code>". `what` is the action in words ("allocating 4096 bytes"); device may be NULL. A number that is no error becomes
- * GPUHAL_ERROR_DRIVER. Returns the status. */
+/* Turns the status that a plugin returned into a detail: the sentence is "<device or backend>: <what>: <vendor call,
+ * text and code>". `what` is the action in words ("allocating 4096 bytes"); device may be NULL. An invalid status
+ * becomes GPUHAL_ERROR_DRIVER. Returns the status. */
 gpuhal_status gpuhal_error_from_plugin(gpuhal_status status, const char *backend, const char *device, const char *what);
 /* Adds to the detail just set. */
 void gpuhal_error_add_device(const char *backend, const char *device);
-/* A call of the system's, or of somebody else's, that answered `code`. */
+/* Adds a call of the system, or of another library, that returned `code`. */
 void gpuhal_error_add_call(const char *call, int64_t code, const char *text);
 void gpuhal_error_add_bytes(uint64_t asked, uint64_t free_bytes, uint64_t total);
-/* Out of memory, and so many bytes are freed when queued work ends. */
+/* Adds to an out-of-memory detail how many bytes are freed when queued work ends. */
 void gpuhal_error_add_pending(uint64_t bytes);
 
-/* A detail with its texts, and the plugin's report that waits to be used. Errors of a thread that works for another are carried over with these two. */
+/* A detail with its texts, and the kept report of a plugin. Copies errors of a thread that works for another one to
+ * that thread. */
 typedef struct gpuhal_error_detail {
     gpuhal_error error;
     char sentence[768], backend[32], device[48], vendor_call[64], vendor_text[512];
-    gpuhal_status report_status; /* GPUHAL_OK: none waits */
+    gpuhal_status report_status; /* GPUHAL_OK: none */
     int64_t report_code;
     char report_call[64], report_text[512];
 } gpuhal_error_detail;
 /* Copies this thread's last detail. */
 void gpuhal_error_save(gpuhal_error_detail *out_detail);
-/* Makes a copy this thread's last detail, and returns its status. */
+/* Makes the copy this thread's last detail, and returns its status. */
 gpuhal_status gpuhal_error_restore(const gpuhal_error_detail *detail);
 
 #endif

@@ -29,7 +29,7 @@ static bool is_gpu(const gpuhal_device *device)
     return !is_software(device) && (type_of(device) == GPUHAL_DEVICE_GPU || type_of(device) == GPUHAL_DEVICE_INTEGRATED_GPU);
 }
 
-/* `*` stands for any bytes, `?` for one. On a mismatch the last `*` takes one byte more: earlier ones never need to. */
+/* `*` matches any bytes, `?` one. On a mismatch the last `*` takes one byte more: earlier ones never need to. */
 static bool glob_matches(const char *glob, const char *text)
 {
     const char *behind_star = NULL, *taken = NULL;

@@ -1,4 +1,5 @@
-/* loader/file_check.c: see file_check.h. file_trust.c judges who may change the file, the system's folder judges the format. */
+/* loader/file_check.c: see file_check.h. file_trust.c checks who may change the file, the system's folder checks the
+ * format. */
 #include "loader/file_check.h"
 
 #include "os/os.h"

@@ -1,7 +1,7 @@
-/* loader/file_check.h: what is demanded of a file before any byte of it runs. Nothing here executes or maps the file.
+/* loader/file_check.h: checks of a file before any of its code runs. Nothing here may execute or map the file.
  *
- * A half-copied library kills the process that loads it, a FIFO hangs it, and whoever may write the file decides what runs. The
- * checks are about accidents and permissions; what a hostile file does is the helper process's business.
+ * A half-copied library kills the process that loads it, a FIFO hangs it, and a user that can write the file decides
+ * what runs. The checks are about accidents and permissions; a hostile file is the helper process's concern.
  */
 #ifndef GPUHAL_LOADER_FILE_CHECK_H
 #define GPUHAL_LOADER_FILE_CHECK_H
@@ -16,14 +16,14 @@ typedef struct gpuhal_checked_file {
     uint64_t device, inode, bytes;
 } gpuhal_checked_file;
 
-/* A regular file that not everybody can change, nor put another in its place: SECURITY.md has the rules. In a privileged
- * process it belongs to root alone; elsewhere another owner than root and the user is worth a warning. */
+/* Checks that it is a regular file that other users can neither change nor replace: SECURITY.md has the rules. In a
+ * privileged process it must belong to root alone; elsewhere another owner than root and the user causes a warning. */
 bool gpuhal_file_check_trust(gpuhal_load_context *load, const char *path, gpuhal_checked_file *out_file);
-/* Complete, and for this machine. `program`: may be an executable of fixed addresses too. */
+/* Checks that it is complete, and for this machine. `program`: may be an executable of fixed addresses too. */
 bool gpuhal_file_check_image(gpuhal_load_context *load, const gpuhal_checked_file *file, bool program);
-/* Both. */
+/* Does both checks. */
 bool gpuhal_file_check(gpuhal_load_context *load, const char *path, bool program, gpuhal_checked_file *out_file);
-/* Says why a file cannot be read, an errno; always false. */
+/* Describes why a file cannot be read, an errno; always returns false. */
 bool gpuhal_file_refuse_unreadable(gpuhal_load_context *load, const char *path, int error);
 void gpuhal_checked_file_finish(gpuhal_checked_file *file);
 

@@ -1,5 +1,5 @@
-/* loader/file_trust.c: who may change a file, and put another in its place: by owners and modes, of the file and of everything on the way
- * to it. See file_check.h. */
+/* loader/file_trust.c: which users may change a file, or replace it: by owners and modes of the file and of every
+ * directory and link on its path. See file_check.h. */
 #include "loader/file_check.h"
 
 #include "core/text.h"
@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAMED_MAX 256u  /* bytes of a path that are named */
-#define STEPS_MAX 1024u /* parts of a path, and of the links on it */
+#define NAMED_MAX 256u  /* bytes of a path in a message */
+#define STEPS_MAX 1024u /* parts of a path, including those of links */
 
-/* "Does not exist" is the one everybody meets: a sentence of its own. */
+/* A missing file is the usual case: it gets a sentence of its own. */
 bool gpuhal_file_refuse_unreadable(gpuhal_load_context *load, const char *path, int error)
 {
     if (error == ENOENT) {
@@ -24,7 +24,7 @@ bool gpuhal_file_refuse_unreadable(gpuhal_load_context *load, const char *path, 
                                    "%s: the symbolic links run in a circle", path);
     }
     gpuhal_status status = error == EACCES || error == EPERM ? GPUHAL_ERROR_NO_PERMISSION : GPUHAL_ERROR_NOT_FOUND;
-    /* The longest names must not push the reason out of the sentence. */
+    /* Long names must not push the reason out of the sentence. */
     bool cut = strlen(path) > NAMED_MAX;
     return gpuhal_load_fail(load, GPUHAL_PLUGIN_REJECTED, status, "%.*s%s cannot be read: %s", (int)NAMED_MAX, path,
                                cut ? "..." : "", strerror(error));
@@ -35,13 +35,13 @@ static bool refuse_permissions(gpuhal_load_context *load, const char *path, cons
     return gpuhal_load_fail(load, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_NO_PERMISSION, "%s %s", path, why);
 }
 
-/* Root can do everything anyway, and so can the user with what is the user's. */
+/* Root may do anything, and the user may change the user's own files. */
 static bool is_trusted_owner(uint32_t owner)
 {
     return owner == 0 || (owner == gpuhal_os_user() && !gpuhal_os_privileged());
 }
 
-/* Nobody else may put another file in its place. In a sticky directory, such as /tmp, only owners can rename or remove. */
+/* No other user may replace the file. In a sticky directory, such as /tmp, only owners can rename or remove. */
 static bool check_parents(gpuhal_load_context *load, const char *path, uint32_t owner)
 {
     char *directory = gpuhal_text_copy(path);
@@ -69,7 +69,7 @@ static bool check_parents(gpuhal_load_context *load, const char *path, uint32_t 
     return good;
 }
 
-/* Files of a third user are common on shared machines and in user namespaces: too strict would be a mistake as well. */
+/* Files of a third user are common on shared machines and in user namespaces, so they must not be refused. */
 static bool check_permissions(gpuhal_load_context *load, const char *path, const gpuhal_file_info *info)
 {
     if (!info->regular) {
@@ -89,11 +89,11 @@ static bool check_permissions(gpuhal_load_context *load, const char *path, const
     return check_parents(load, path, info->owner);
 }
 
-/* A way along a path, through the links on it. */
+/* The state of following a path and its links. */
 typedef struct walk {
     gpuhal_load_context *load;
-    const char *path; /* the whole, for sentences */
-    uint32_t steps;   /* parts looked at so far: links that lead to links would multiply without a limit */
+    const char *path; /* the whole path, for messages */
+    uint32_t steps;   /* parts so far: limited, since links to links could multiply without end */
 } walk;
 
 static bool check_way(walk *at, const char *path);
@@ -107,8 +107,8 @@ static bool check_target(walk *at, const char *part, size_t name, const char *ta
     return good;
 }
 
-/* Whoever may put something there decides where the path leads: where everybody may write, only what belongs to a trusted user
- * counts, and only where others cannot rename it. */
+/* A user that can write to a directory decides where the path leads: where all users may write, only an entry of a
+ * trusted user counts, and only where others cannot rename it. */
 static bool check_part(walk *at, char *part, size_t name)
 {
     if (strcmp(part + name, ".") == 0 || strcmp(part + name, "..") == 0) {
@@ -140,7 +140,7 @@ static bool check_part(walk *at, char *part, size_t name)
     return good;
 }
 
-/* Part by part, as the kernel goes. */
+/* Follows the path part by part, like the kernel. */
 static bool check_way(walk *at, const char *path)
 {
     char *part = gpuhal_text_copy(path);
@@ -160,7 +160,7 @@ static bool check_way(walk *at, const char *path)
     return good;
 }
 
-/* The path is resolved and the rules are applied to what it leads to, and to the way there: symbolic links are allowed. */
+/* The rules apply to the resolved file, and to every step on its path: symbolic links are allowed. */
 bool gpuhal_file_check_trust(gpuhal_load_context *load, const char *path, gpuhal_checked_file *out_file)
 {
     *out_file = (gpuhal_checked_file){0};

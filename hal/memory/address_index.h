@@ -13,7 +13,7 @@ typedef struct gpuhal_address_range {
     struct gpuhal_address_range *left, *right; /* the index's own */
 } gpuhal_address_range;
 
-/* The devices' addresses and the host's are apart: a device may count its own from anywhere. */
+/* Addresses of devices and of the host are separate spaces: a device may number its own from anywhere. */
 typedef enum { GPUHAL_ADDRESS_DEVICE, GPUHAL_ADDRESS_HOST, GPUHAL_ADDRESS_KINDS } gpuhal_address_kind;
 
 /* NULL without memory. */

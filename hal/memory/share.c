@@ -65,7 +65,7 @@ static bool can_pass(const offer *o, gpuhal_handle_kind kind, reasons *why)
 }
 
 /* Opaque means that only the driver that made it knows what it is: both must state the same driver and the same hardware.
- * Software devices have no hardware to tell apart. */
+ * Software devices have no hardware to compare. */
 static bool can_pass_opaque(const offer *o, reasons *why)
 {
     if (!can_pass(o, GPUHAL_HANDLE_OPAQUE_FD, why)) {

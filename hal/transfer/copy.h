@@ -33,8 +33,8 @@ static inline gpuhal_status gpuhal_copy_check(gpuhal_buffer *to, uint64_t to_off
     if (__builtin_expect(from_offset > from->bytes || bytes > from->bytes - from_offset, 0)) {
         return gpuhal_range_error(from, from_offset, bytes);
     }
-    bool apart = to->device->gpu == from->device->gpu && to->root != from->root;
-    return __builtin_expect(apart, 1) ? GPUHAL_OK
+    bool separate = to->device->gpu == from->device->gpu && to->root != from->root;
+    return __builtin_expect(separate, 1) ? GPUHAL_OK
                                       : gpuhal_copy_check_pair(&(gpuhal_buffer_copy){to, from, to_offset, from_offset, bytes});
 }
 

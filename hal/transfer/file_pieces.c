@@ -209,14 +209,14 @@ static gpuhal_status from_device(const gpuhal_file_moving *moving, const slot *p
 
 /* With the mutex held, which is released meanwhile. The thread that ends a piece reports progress, unless another thread is in the function:
  * so the application is called by one thread at a time, and no thread waits for it. The last call comes when everything is done. */
-static void tell_progress(gpuhal_file_moving *moving)
+static void report_progress(gpuhal_file_moving *moving)
 {
     const gpuhal_file_job *job = moving->job;
     uint64_t done = moving->done;
-    if (!job->progress || moving->telling || moving->status || done == moving->total) {
+    if (!job->progress || moving->reporting || moving->status || done == moving->total) {
         return;
     }
-    moving->telling = true;
+    moving->reporting = true;
     gpuhal_mutex_unlock(&moving->mutex);
     if (job->progress(job->user, done, moving->total)) {
         note_failure(moving,
@@ -225,7 +225,7 @@ static void tell_progress(gpuhal_file_moving *moving)
                                       job->name, done, moving->total));
     }
     gpuhal_mutex_lock(&moving->mutex);
-    moving->telling = false;
+    moving->reporting = false;
 }
 
 /* After a failure elsewhere what was begun is only put away. */
@@ -246,7 +246,7 @@ static void end_piece(gpuhal_file_moving *moving, slot *piece)
     gpuhal_mutex_lock(&moving->mutex);
     if (!stopped && !status) {
         moving->done += piece->bytes;
-        tell_progress(moving);
+        report_progress(moving);
     }
     gpuhal_mutex_unlock(&moving->mutex);
 }

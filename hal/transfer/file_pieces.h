@@ -16,7 +16,7 @@ typedef struct gpuhal_file_moving {
     gpuhal_mutex mutex; /* protects what follows */
     uint64_t next, end; /* what no thread has taken of the present pass */
     uint64_t done;
-    bool telling;         /* a thread is in the progress function */
+    bool reporting;         /* a thread is in the progress function */
     gpuhal_status status; /* of the first failure */
     gpuhal_error_detail error;
 } gpuhal_file_moving;

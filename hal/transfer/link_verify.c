@@ -172,7 +172,7 @@ static gpuhal_status judge(const gpuhal_device *from, const gpuhal_device *to)
 }
 
 /* What the caller hears is what came of the trial, not of writing it down. */
-static void remember(gpuhal_device *from, gpuhal_device *to)
+static void record(gpuhal_device *from, gpuhal_device *to)
 {
     gpuhal_error_detail detail;
     gpuhal_error_save(&detail);
@@ -200,7 +200,7 @@ gpuhal_status gpuhal_link_verify(gpuhal_device *from, gpuhal_device *to)
     if (!status || wrong) {
         atomic_store(&link->verified, status == GPUHAL_OK);
         atomic_store(&link->tried, 1);
-        remember(from, to);
+        record(from, to);
     }
     return status;
 }

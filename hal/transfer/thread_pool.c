@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-enum { CREW_MOST = 64 };
+enum { THREADS_MAX = 64 };
 
 struct gpuhal_thread_pool {
     gpuhal_mutex mutex;         /* protects what follows */
@@ -15,13 +15,13 @@ struct gpuhal_thread_pool {
     bool closing;
     uint32_t generation;        /* fork generation of the threads */
     uint32_t count, busy;       /* threads, and how many of them help right now */
-    gpuhal_thread threads[CREW_MOST];
+    gpuhal_thread threads[THREADS_MAX];
 };
 
 uint32_t gpuhal_thread_pool_most(void)
 {
     uint32_t processors = gpuhal_os_processors();
-    return processors < 2 ? 2 : processors < CREW_MOST ? processors : CREW_MOST;
+    return processors < 2 ? 2 : processors < THREADS_MAX ? processors : THREADS_MAX;
 }
 
 /* Threads and jobs of the parent are not in the child. Called with the mutex held. */

@@ -1,11 +1,9 @@
 /* loader/helper/main.c: the helper program: probes one plugin in a process of its own, and sends what happens to the
- * parent through
- * the stream between them.
+ * parent through the stream between them.
  *
  *     gpuhal-helper PROTOCOL NAME FILE LOG_LEVEL IGNORE_ENVIRONMENT PARENT OPTIONS
  *
- * A fault of the plugin ends this process only. It leaves without running exit handlers, which drivers may have
- * added.
+ * A fault of the plugin ends this process only. It leaves without running exit handlers, which drivers may have added.
  */
 #include "core/log.h"
 #include "core/records.h"

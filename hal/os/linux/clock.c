@@ -1,4 +1,4 @@
-/* os/linux/clock.c: the monotonic clock, the calendar, and resting. */
+/* os/linux/clock.c: the monotonic clock, the calendar, and sleeping. */
 #include "os/os.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* os/linux/file.c: what a file is, and its contents. No function here waits on a FIFO or wakes a device: what is no regular file
- * is told apart before it is opened, and again after, since it may change in between. */
+/* os/linux/file.c: files' attributes and contents. No function here may wait on a FIFO or wake a device: the type is
+ * checked before a file is opened, and again afterwards, since it may change in between. */
 #include "os/os.h"
 
 #include <dirent.h>
@@ -120,7 +120,7 @@ int gpuhal_os_file_read(const char *path, size_t limit, char **out_text, size_t 
         error = EFBIG;
         goto end;
     }
-    /* Files in /proc and /sys have no size: read to the limit, and one byte more to see whether that was all. */
+    /* Files in /proc and /sys have no size: one byte more than the limit is read, to detect longer ones. */
     text = malloc(limit + 2);
     error = text ? read_fully(file, 0, text, limit + 1, out_bytes) : ENOMEM;
     if (!error && *out_bytes > limit) {

@@ -1,5 +1,5 @@
-/* os/linux/file_io.c: large pieces of files at given offsets, through the page cache or around it. The position of a descriptor
- * is neither used nor moved, so one descriptor serves any number of threads. */
+/* os/linux/file_io.c: reads and writes large pieces of files at offsets, through the page cache or around it. The
+ * position of a descriptor is neither used nor changed, so one descriptor serves any number of threads. */
 #include "os/os.h"
 
 #include <errno.h>
@@ -10,11 +10,11 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* What O_DIRECT wants on practically all disks, where the kernel does not tell (before Linux 6.1). */
+/* The alignment of O_DIRECT on practically all disks, where the kernel does not report it (before Linux 6.1). */
 enum { USUAL_ALIGNMENT = 4096 };
 
-/* Refuses what has no offsets to read from: directories, FIFOs, sockets, terminals. A device may be asked only once it is open.
- */
+/* Refuses files without offsets: directories, FIFOs, sockets, terminals. The type of a device is known only once it is
+ * open. */
 static int check_form(mode_t mode, int file)
 {
     if (S_ISDIR(mode)) {
@@ -26,7 +26,8 @@ static int check_form(mode_t mode, int file)
     return file >= 0 && lseek(file, 0, SEEK_CUR) < 0 ? errno : 0;
 }
 
-/* Opening a FIFO would wait, or end somebody else's waiting: so what is there is told apart before, and once more after. */
+/* Opening a FIFO would wait, or end the wait of another process: so the type is checked before, and once more
+ * afterwards. */
 int gpuhal_os_file_open(const char *path, bool writes, intptr_t *out_file)
 {
     struct stat status;
@@ -49,7 +50,7 @@ int gpuhal_os_file_open(const char *path, bool writes, intptr_t *out_file)
     return 0;
 }
 
-/* A new opening of the same file, also of one that has no name any more. */
+/* Opens the same file again, also one without a name. */
 static int open_again(int file, int flags)
 {
     char name[40];
@@ -57,8 +58,9 @@ static int open_again(int file, int flags)
     return open(name, flags | O_CLOEXEC | O_NONBLOCK);
 }
 
-/* Linux: "if a file is opened with O_APPEND, pwrite() appends data to the end of the file, regardless of the value of offset"
- * (pwrite(2), BUGS). With O_DIRECT a descriptor takes aligned pieces only: then the file is opened anew without. */
+/* Linux: "if a file is opened with O_APPEND, pwrite() appends data to the end of the file, regardless of the value of
+ * offset" (pwrite(2), BUGS). With O_DIRECT a descriptor accepts aligned pieces only: then the file is opened again
+ * without it. */
 int gpuhal_os_file_adopt(intptr_t descriptor, bool writes, intptr_t *out_file)
 {
     struct stat status;
@@ -109,7 +111,7 @@ int gpuhal_os_file_read_piece(intptr_t file, uint64_t offset, void *to, uint64_t
     return 0;
 }
 
-/* A disk that takes nothing and gives no reason would be asked for ever. */
+/* Without this check a disk that accepts no bytes and gives no error would be retried for ever. */
 int gpuhal_os_file_write_piece(intptr_t file, uint64_t offset, const void *from, uint64_t bytes, uint64_t *out_done)
 {
     *out_done = 0;
@@ -126,8 +128,8 @@ int gpuhal_os_file_write_piece(intptr_t file, uint64_t offset, const void *from,
     return 0;
 }
 
-/* RWF_NOWAIT (Linux 4.14) reads what is in memory and answers EAGAIN for the rest; a filesystem that does not know it counts as
- * cached, since then nothing speaks against the page cache. */
+/* RWF_NOWAIT (Linux 4.14) reads cached bytes and returns EAGAIN for others; a file on a filesystem without it counts
+ * as cached, since then the page cache is as good. */
 bool gpuhal_os_file_is_cached(intptr_t file, uint64_t offset)
 {
 #ifdef RWF_NOWAIT
@@ -140,7 +142,7 @@ bool gpuhal_os_file_is_cached(intptr_t file, uint64_t offset)
 #endif
 }
 
-/* A filesystem that cannot do it refuses the flag (tmpfs before Linux 6.6), or states no alignment. */
+/* A filesystem without it refuses the flag (tmpfs before Linux 6.6), or states no alignment. */
 int gpuhal_os_file_open_direct(intptr_t file, gpuhal_direct_file *out_direct)
 {
     *out_direct = (gpuhal_direct_file){.file = -1, .offset_mask = USUAL_ALIGNMENT - 1, .memory_mask = USUAL_ALIGNMENT - 1};
@@ -168,7 +170,7 @@ int gpuhal_os_file_truncate(intptr_t file, uint64_t bytes)
     return ftruncate((int)file, (off_t)bytes) ? errno : 0;
 }
 
-/* What has no disk behind it has nothing to bring there. */
+/* Files without a disk need no sync. */
 int gpuhal_os_file_sync(intptr_t file)
 {
     return fdatasync((int)file) && errno != EINVAL && errno != EROFS ? errno : 0;

@@ -1,4 +1,4 @@
-/* os/linux/helper_process.c: the helper program's side: what it may keep, and its last words. */
+/* os/linux/helper_process.c: the helper program's side: what it may keep, and its crash report. */
 #include "os/os.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ enum { STREAM = 3 };
 static bool (*describe_crash)(int signal_number);
 static pid_t helper_pid;
 
-/* Hosts open files without close-on-exec: a driver must not find them, nor keep a lock or a pipe of the host open. */
+/* Hosts open files without close-on-exec: a driver must not get them, or keep a lock or a pipe of the host open. */
 static void close_descriptors(void)
 {
 #ifdef SYS_close_range
@@ -34,7 +34,7 @@ static void close_descriptors(void)
     }
 }
 
-/* A driver that takes memory without end costs its own process, not whichever the kernel would choose. */
+/* A driver that uses memory without limit must end its own process, not one that the kernel chooses. */
 static void be_first_without_memory(void)
 {
     int file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -48,14 +48,15 @@ static void be_first_without_memory(void)
 void gpuhal_os_helper_prepare(int64_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    /* A parent that ended before that line sends nothing any more. 1 alone says nothing: in a container the host may be 1. */
+    /* A parent that ended before that line sends no signal. Being 1 proves nothing: in a container the host may be 1.
+     */
     if (getppid() != (pid_t)parent) {
         _exit(CRASH_EXIT_BASE);
     }
     close_descriptors();
-    /* What the driver starts shall not hold the stream, nor speak on it. */
+    /* Processes that the driver starts must not inherit the stream. */
     fcntl(STREAM, F_SETFD, FD_CLOEXEC);
-    /* 1 byte, not 0: only that keeps the kernel from handing a dump to a program too (fs/coredump.c). */
+    /* 1 byte, not 0: only that stops the kernel from passing a dump to a program too (fs/coredump.c). */
     const struct rlimit no_core = {.rlim_cur = 1, .rlim_max = 1};
     setrlimit(RLIMIT_CORE, &no_core);
     be_first_without_memory();
@@ -80,9 +81,9 @@ void gpuhal_os_helper_exit(int code)
     _exit(code);
 }
 
-/* Leaves at once: running on, or returning into the fault, would only crash again. A child that the driver forked has inherited
- * this handler, yet its crash is the driver's affair: it dies of the signal that is raised again, as soon as this handler
- * returns; and so does a helper whose stream the driver has closed. */
+/* Exits at once: returning into the fault would only crash again. A child that the driver forked has inherited this
+ * handler, but its crash is the driver's: it dies of the signal that is raised again, as soon as this handler returns;
+ * and so does a helper whose stream the driver has closed. */
 static void on_crash(int signal_number)
 {
     if (getpid() != helper_pid || !describe_crash(signal_number)) {
@@ -100,7 +101,7 @@ void gpuhal_os_helper_on_crash(bool (*describe)(int signal_number))
     static _Alignas(16) unsigned char crash_stack[CRASH_STACK_BYTES];
     describe_crash = describe;
     helper_pid = getpid();
-    /* A stack of its own: the crash may be an overflow of the ordinary one. */
+    /* A separate stack: the crash may be an overflow of the usual one. */
     const stack_t stack = {.ss_sp = crash_stack, .ss_size = sizeof crash_stack};
     sigaltstack(&stack, NULL);
     struct sigaction action = {.sa_handler = on_crash, .sa_flags = (int)(SA_ONSTACK | SA_RESETHAND)};

@@ -1,5 +1,5 @@
-/* os/linux/image.c: whether a file is a whole ELF library or program of this machine. Reads the ELF header and the program headers with
- * checked arithmetic; every number in them is somebody else's. */
+/* os/linux/image.c: whether a file is a complete ELF library or program of this machine. Reads the ELF header and the
+ * program headers with checked arithmetic; none of their numbers may be trusted. */
 #include "os/os.h"
 
 #include <elf.h>
@@ -97,7 +97,7 @@ static gpuhal_image foreign(const judged *at, const ElfW(Ehdr) * header)
     return GPUHAL_IMAGE_FOREIGN;
 }
 
-/* The first bytes: for another machine the dynamic loader would only say that the file does not exist. */
+/* Checks the first bytes: for another machine the dynamic loader would only report that the file does not exist. */
 static gpuhal_image check_header(const judged *at, const ElfW(Ehdr) * header)
 {
     if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) {
@@ -115,13 +115,14 @@ static gpuhal_image check_header(const judged *at, const ElfW(Ehdr) * header)
     return GPUHAL_IMAGE_GOOD;
 }
 
-/* Without overflow, whatever the two numbers are. */
+/* Never overflows, whatever the numbers are. */
 static bool lies_within(uint64_t offset, uint64_t size, uint64_t bytes)
 {
     return offset <= bytes && size <= bytes - offset;
 }
 
-/* A mapping that reaches behind the end of the file kills whoever touches it (SIGBUS), long after dlopen has succeeded. */
+/* A mapping that reaches behind the end of the file kills the thread that touches it (SIGBUS), long after dlopen has
+ * succeeded. */
 static gpuhal_image check_segments(const judged *at, const ElfW(Phdr) * segments, size_t count)
 {
     uint64_t last_end = 0;
@@ -139,7 +140,7 @@ static gpuhal_image check_segments(const judged *at, const ElfW(Phdr) * segments
         if (segment->p_type == PT_DYNAMIC) {
             continue;
         }
-        /* The order and the alignment are what the kernel and the dynamic loader rely on without looking. */
+        /* The kernel and the dynamic loader rely on the order and the alignment without a check. */
         bool aligned = segment->p_align <= 1 || (segment->p_vaddr - segment->p_offset) % segment->p_align == 0;
         if (segment->p_filesz > segment->p_memsz || segment->p_vaddr + segment->p_memsz < segment->p_vaddr || !aligned ||
             (loads > 0 && segment->p_vaddr < last_end)) {
@@ -173,7 +174,7 @@ gpuhal_image gpuhal_os_image_check(const char *path, uint64_t bytes, bool progra
     if (image) {
         return image;
     }
-    /* Sections are not needed to run, but stand at the end: where they are missing, the copying has stopped half-way. */
+    /* Sections are not needed to run, but are at the end: where they are missing, a copy was incomplete. */
     uint64_t sections = (uint64_t)header.e_shnum * header.e_shentsize;
     size_t table = (size_t)header.e_phnum * sizeof(ElfW(Phdr));
     if (!lies_within(header.e_phoff, table, bytes) || (header.e_shoff && !lies_within(header.e_shoff, sections, bytes))) {

@@ -1,5 +1,5 @@
-/* os/linux/library.c: shared libraries. Nothing is ever closed: drivers leave threads, thread-local destructors and exit handlers
- * behind that would run in unmapped memory. */
+/* os/linux/library.c: shared libraries. Nothing is ever closed: drivers leave threads, thread-local destructors and
+ * exit handlers behind that would run in unmapped memory. */
 #include "os/os.h"
 
 #include <dlfcn.h>
@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* NOW: a missing symbol shows here and not in the middle of a copy. LOCAL: two vendors' copies of one library do not mix.
- * NODELETE: see above. No DEEPBIND: it breaks allocators and sanitizers that the host brings along. */
+/* NOW: a missing symbol must fail here and not in the middle of a copy. LOCAL: two vendors' copies of one library must
+ * not mix. NODELETE: see above. No DEEPBIND: it breaks allocators and sanitizers of the host. */
 void *gpuhal_os_library_open(const char *name, char *reason, size_t reason_bytes)
 {
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
@@ -27,12 +27,12 @@ void *gpuhal_os_library_symbol(void *library, const char *name)
     return dlsym(library, name);
 }
 
-/* Where an address lies. */
+/* The object that contains an address. */
 typedef struct place {
     uintptr_t address;
-    size_t objects; /* looked at so far */
+    size_t objects; /* examined so far */
     bool is_program, is_code;
-    char *name; /* as the dynamic loader knows the file, malloc'ed; NULL: in none */
+    char *name; /* the dynamic loader's name of the file, malloc'ed; NULL: none */
 } place;
 
 static int look_into(struct dl_phdr_info *object, size_t size, void *user)
@@ -51,7 +51,7 @@ static int look_into(struct dl_phdr_info *object, size_t size, void *user)
     return at->name != NULL;
 }
 
-/* dladdr() has another opinion of the program's name in each C library, and none of segments. */
+/* dladdr() names the program differently in each C library, and says nothing of segments. */
 static place place_of(const void *address)
 {
     place at = {.address = (uintptr_t)address};
@@ -67,7 +67,7 @@ bool gpuhal_os_library_is_data(const void *address)
     return is_data;
 }
 
-/* The file that the kernel mapped at `address`: the way out where the dynamic loader only knows a relative name. */
+/* Returns the file mapped at `address`, for libraries of which the dynamic loader only has a relative name. */
 static char *mapped_path(const void *address)
 {
     FILE *maps = fopen("/proc/self/maps", "re");
@@ -90,7 +90,7 @@ static char *mapped_path(const void *address)
 char *gpuhal_os_library_path(const void *address)
 {
     const place at = place_of(address);
-    /* A relative name was relative to the directory of that moment, which may not be today's. */
+    /* A relative name was relative to an earlier current directory, which may have changed. */
     char *path = !at.name            ? NULL
                  : at.is_program     ? realpath("/proc/self/exe", NULL)
                  : at.name[0] == '/' ? realpath(at.name, NULL)
@@ -105,7 +105,7 @@ char *gpuhal_os_library_file(void *library)
     return dlinfo(library, RTLD_DI_LINKMAP, &map) || !map ? NULL : gpuhal_os_library_path(map->l_ld);
 }
 
-/* Any address of this code will do: it lies in the library, or in the program that links it statically. */
+/* Any address of this code is in the library, or in the program that links it statically. */
 char *gpuhal_os_own_directory(void)
 {
     static const char here = 0;

@@ -1,4 +1,4 @@
-/* os/linux/limits.c: whether this process may do less than programs usually may. */
+/* os/linux/limits.c: whether this process is more restricted than programs usually are. */
 #include "os/os.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 
 #define STATUS_BYTES_MAX 65536u
 
-/* What Linux gives a program by itself, and what no distribution goes below. */
+/* The defaults of Linux, below which no distribution goes. */
 static const struct {
     unsigned char resource; /* int for one C library, an enumeration for another */
     const char *name;
@@ -19,14 +19,14 @@ static const struct {
     {RLIMIT_NPROC, "RLIMIT_NPROC", 1024},    {RLIMIT_NOFILE, "RLIMIT_NOFILE", 1024},
 };
 
-/* "Seccomp:\t2": the number behind a word of the status; 0 when it is not there, as in older kernels. */
+/* Returns the number behind a key of the status, "Seccomp:\t2"; 0 when it is absent, as in older kernels. */
 static unsigned long number_of(const char *status, const char *word)
 {
     const char *at = strstr(status, word);
     return at ? strtoul(at + strlen(word), NULL, 10) : 0;
 }
 
-/* Filters belong to threads: the calling one is the one whose filter a helper inherits. */
+/* Filters belong to threads: a helper inherits the filter of the calling one. */
 static const char *filtered_by(void)
 {
     char *status = NULL;

@@ -1,4 +1,4 @@
-/* os/linux/memory.c: whole pages of host memory, and whether memory is there to be used. */
+/* os/linux/memory.c: whole pages of host memory, and whether memory is accessible. */
 #include "os/os.h"
 
 #include <errno.h>
@@ -18,12 +18,12 @@ void *gpuhal_os_pages_map(uint64_t bytes)
     return pages == MAP_FAILED ? NULL : pages;
 }
 
-/* Of the kernels that are built by anybody. */
+/* The largest number of any kernel configuration. */
 #define NODES_MAX 1024u
 #define BITS      (sizeof(unsigned long) * CHAR_BIT)
 
-/* Pages come when they are touched, so the wish can be told afterwards. A kernel without NUMA, a node that is not there, or a sandbox
- * refuses it, and the pages are as good as any. glibc has no mbind; libnuma would be a dependency. */
+/* Pages are allocated when they are first touched, so the node can be set afterwards. A kernel without NUMA, a missing
+ * node, or a sandbox refuses it; then any pages will do. glibc has no mbind; libnuma would be a dependency. */
 void *gpuhal_os_pages_map_on(uint64_t bytes, uint32_t node)
 {
     void *pages = gpuhal_os_pages_map(bytes);
@@ -50,16 +50,15 @@ void *gpuhal_os_aligned_alloc(size_t alignment, size_t bytes)
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* The kernel copies the eight bytes before it looks at the rest, which it refuses: EFAULT says that they cannot be
+/* The kernel copies the eight bytes before it checks and refuses the other arguments: EFAULT means that they cannot be
  * read. */
 static bool is_readable(const void *bytes)
 {
     return syscall(SYS_rt_sigprocmask, ~0, bytes, NULL, (size_t)8) == 0 || errno != EFAULT;
 }
 
-/* Asking for a page does not change it. Linux before 5.14 does not know the question, and mappings of devices answer it
- * like memory that may not be touched: memory that cannot be read, or can be read and not written, is recognised by a
- * second question. */
+/* The query does not change the page. Linux before 5.14 lacks it, and mappings of devices fail like inaccessible
+ * memory: memory that cannot be read, or can be read and not written, is detected by a second query. */
 static bool page_is_accessible(void *page, size_t bytes, bool written)
 {
     if (madvise(page, bytes, written ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0) {
@@ -70,8 +69,8 @@ static bool page_is_accessible(void *page, size_t bytes, bool written)
     return !behind_its_file && !read_only && is_readable(page);
 }
 
-/* msync with MS_ASYNC does nothing since Linux 2.6.19 but walk the mappings and answer ENOMEM for a hole: mincore would look at every
- * page. */
+/* msync with MS_ASYNC does nothing since Linux 2.6.19 but walk the mappings and return ENOMEM for a hole: mincore
+ * would check every page. */
 bool gpuhal_os_is_accessible(const void *memory, uint64_t bytes, bool written)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);

@@ -1,4 +1,4 @@
-/* os/linux/path.c: what paths look like here. */
+/* os/linux/path.c: the syntax of paths. */
 #include "os/os.h"
 
 bool gpuhal_os_path_is_absolute(const char *path)
