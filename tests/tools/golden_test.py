@@ -61,7 +61,7 @@ def show_the_record(script):
     with_files.write(registry_text(*(plugin(f"p{i}", key=(key,)) for i, key in enumerate(keys)),
                                    plugin("failing", state=4, stage=7, reason="it failed"),
                                    plugin("chatty", state=11, stage=5, output=("\u00e9" * 500, "short"))))
-    script.run("--registry", place=with_files, only="^plugin|holds|printed|short", **WIDE)
+    script.run("--registry", place=with_files, only="^plugin|valid|printed|short", **WIDE)
     script.title("records that say little or nothing")
     script.run("--registry", place=Place(registry_text(face(1, 1), physical(1), write_path(1, 1, driver="550.54.14"))), **WIDE)
     script.run("--registry", place=Place(), **WIDE)

@@ -25,7 +25,7 @@ static void print_change(comparison *own, const char *label, gpuhal_probe_style 
 }
 
 /* The id of the device that has this number now, else what is recorded of it. `named`: with its name. */
-static void name_interface(const comparison *own, const gpuhal_remembered_face *entry, bool named, char *to, size_t bytes)
+static void name_interface(const comparison *own, const gpuhal_interface_record *entry, bool named, char *to, size_t bytes)
 {
     const char *name = named ? entry->name : "";
     for (uint32_t i = 0; i < gpuhal_device_count(own->gpu); i++) {
@@ -41,7 +41,7 @@ static void name_interface(const comparison *own, const gpuhal_remembered_face *
 
 static bool was_present(const gpuhal_registry_view *view, uint32_t number, bool *out_known)
 {
-    gpuhal_remembered_face entry;
+    gpuhal_interface_record entry;
     uint32_t index;
     *out_known = gpuhal_probe_find_interface(view, number, &entry, &index);
     return *out_known && entry.is_present;
@@ -49,13 +49,13 @@ static bool was_present(const gpuhal_registry_view *view, uint32_t number, bool 
 
 /* Names the interfaces of a physical device that are in `here` and not in `there`. `known`: those that were known there, or the others. */
 static uint32_t name_interfaces(const comparison *own, const gpuhal_registry_view *here, const gpuhal_registry_view *there,
-                           const gpuhal_remembered_physical *physical, bool known, char *to, size_t bytes)
+                           const gpuhal_physical_record *physical, bool known, char *to, size_t bytes)
 {
-    gpuhal_remembered_face entry = {.size = sizeof entry};
+    gpuhal_interface_record entry = {.size = sizeof entry};
     uint32_t count = 0;
     size_t used = 0;
     *to = 0;
-    for (uint32_t i = 0; gpuhal_registry_face(here, i, &entry) == GPUHAL_OK; i++) {
+    for (uint32_t i = 0; gpuhal_registry_interface(here, i, &entry) == GPUHAL_OK; i++) {
         bool is_known = false;
         bool other = was_present(there, entry.number, &is_known);
         if (entry.physical != physical->number || !entry.is_present || other || is_known != known || used >= bytes) {
@@ -88,9 +88,9 @@ static void compare_presence(comparison *own, const gpuhal_registry_view *here, 
 
 static void compare_drivers(comparison *own)
 {
-    gpuhal_remembered_face entry = {.size = sizeof entry}, older;
+    gpuhal_interface_record entry = {.size = sizeof entry}, older;
     uint32_t older_index = 0;
-    for (uint32_t i = 0; gpuhal_registry_face(own->after, i, &entry) == GPUHAL_OK; i++) {
+    for (uint32_t i = 0; gpuhal_registry_interface(own->after, i, &entry) == GPUHAL_OK; i++) {
         if (!entry.is_present || !gpuhal_probe_find_interface(own->before, entry.number, &older, &older_index)) {
             continue;
         }
@@ -143,10 +143,10 @@ static bool is_found(const gpuhal *gpu, const char *backend)
 /* Devices whose plugin was taken away, or is not searched for where it lies, are neither there nor gone either. */
 static void report_absent(const comparison *own)
 {
-    gpuhal_remembered_face entry = {.size = sizeof entry}, earlier = {.size = sizeof earlier};
-    for (uint32_t i = 0; gpuhal_registry_face(own->before, i, &entry) == GPUHAL_OK; i++) {
+    gpuhal_interface_record entry = {.size = sizeof entry}, earlier = {.size = sizeof earlier};
+    for (uint32_t i = 0; gpuhal_registry_interface(own->before, i, &entry) == GPUHAL_OK; i++) {
         bool known = !entry.is_present || is_found(own->gpu, entry.backend);
-        for (uint32_t e = 0; !known && e < i && gpuhal_registry_face(own->before, e, &earlier) == GPUHAL_OK; e++) {
+        for (uint32_t e = 0; !known && e < i && gpuhal_registry_interface(own->before, e, &earlier) == GPUHAL_OK; e++) {
             known = earlier.is_present && strcmp(earlier.backend, entry.backend) == 0;
         }
         if (!known) {
@@ -161,11 +161,11 @@ static gpuhal_probe_exit compare(comparison *own)
     bool first = gpuhal_registry_physical(own->before, 0, &physical) != GPUHAL_OK;
     if (first) {
         char text[200];
-        gpuhal_remembered_face entry = {.size = sizeof entry};
+        gpuhal_interface_record entry = {.size = sizeof entry};
         uint32_t count = 0, interfaces = 0;
         for (; gpuhal_registry_physical(own->after, count, &physical) == GPUHAL_OK; count++) {
         }
-        for (; gpuhal_registry_face(own->after, interfaces, &entry) == GPUHAL_OK; interfaces++) {
+        for (; gpuhal_registry_interface(own->after, interfaces, &entry) == GPUHAL_OK; interfaces++) {
         }
         snprintf(text, sizeof text,
                  "no devices were recorded before, so there is nothing to compare with; now there %s %u physical device%s with %u "

@@ -35,8 +35,8 @@ static void write_reached(const gpuhal_plugin_report *report, char *to, size_t b
 {
     const char *stage = gpuhal_plugin_stage_name(report->stage);
     char when[GPUHAL_PROBE_TIME_BYTES];
-    if (report->remembered) {
-        gpuhal_probe_format_time(report->met, when);
+    if (report->cached) {
+        gpuhal_probe_format_time(report->probed_at, when);
         snprintf(to, bytes, "%s, cached from %s; not run again now", stage, when);
     } else if (report->time_ns) {
         snprintf(to, bytes, "%s after %.1f ms, %s", stage, (double)report->time_ns / 1e6,
@@ -83,7 +83,7 @@ static void print_interfaces(const gpuhal_probe_machine *machine, uint32_t index
     char ids[IDS_BYTES] = "";
     size_t used = 0;
     const gpuhal_device *device;
-    for (uint32_t entry = 0; (device = gpuhal_physical_face(machine->gpu, index, entry)) && used < sizeof ids; entry++) {
+    for (uint32_t entry = 0; (device = gpuhal_physical_device(machine->gpu, index, entry)) && used < sizeof ids; entry++) {
         uint32_t number = 0, is_preferred = 0;
         gpuhal_device_physical(device, &number, &is_preferred);
         if (is_preferred || !preferred) {
@@ -150,7 +150,7 @@ void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const g
     }
     print_choice(machine, screen);
     const char *note;
-    for (uint32_t i = 0; (note = gpuhal_remark_at(machine->gpu, i)); i++) {
+    for (uint32_t i = 0; (note = gpuhal_note_at(machine->gpu, i)); i++) {
         print_note(note, screen);
     }
     print_unwritten(machine->gpu, screen);
@@ -174,7 +174,7 @@ void gpuhal_probe_print_timings(const gpuhal_probe_machine *machine, const gpuha
     width = width > screen->width / 2 ? screen->width / 2 : width;
     for (uint32_t i = 0; gpuhal_probe_report(machine->gpu, i, &report); i++) {
         char text[32];
-        if (report.remembered) {
+        if (report.cached) {
             snprintf(text, sizeof text, "cached");
         } else {
             snprintf(text, sizeof text, "%.1f ms", (double)report.time_ns / 1e6);

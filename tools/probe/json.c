@@ -50,8 +50,8 @@ static json_t *make_plugin(gpuhal_probe_json *builder, const gpuhal_plugin_repor
     gpuhal_probe_put(builder, object, "reason", gpuhal_probe_text(gpuhal_probe_in_options(report->reason, words)));
     gpuhal_probe_put(builder, object, "driver", gpuhal_probe_text(report->driver));
     gpuhal_probe_put(builder, object, "time_ms", make_milliseconds(report->time_ns));
-    gpuhal_probe_put(builder, object, "cached", json_boolean(report->remembered));
-    gpuhal_probe_format_stamp(report->met, met);
+    gpuhal_probe_put(builder, object, "cached", json_boolean(report->cached));
+    gpuhal_probe_format_stamp(report->probed_at, met);
     gpuhal_probe_put(builder, object, "probed_at", gpuhal_probe_text(met));
     return object;
 }
@@ -205,8 +205,8 @@ static json_t *make_physical(gpuhal_probe_json *builder, const gpuhal *gpu, uint
     gpuhal_probe_put(builder, object, "number", gpuhal_probe_number(physical->number));
     gpuhal_probe_put(builder, object, "pci_address", gpuhal_probe_text(physical->pci_address));
     gpuhal_probe_put(builder, object, "uuid", gpuhal_probe_text(physical->uuid));
-    for (uint32_t i = 0; i < physical->face_count; i++) {
-        gpuhal_probe_append(builder, interfaces, gpuhal_probe_any_text(gpuhal_device_id(gpuhal_physical_face(gpu, index, i))));
+    for (uint32_t i = 0; i < physical->device_count; i++) {
+        gpuhal_probe_append(builder, interfaces, gpuhal_probe_any_text(gpuhal_device_id(gpuhal_physical_device(gpu, index, i))));
     }
     gpuhal_probe_put(builder, object, "interfaces", interfaces);
     gpuhal_evidence evidence = {.size = sizeof evidence};
@@ -238,11 +238,11 @@ static json_t *make_link_value(size_t place, uint64_t value)
 static void put_link_result(gpuhal_probe_json *builder, json_t *object, json_t *missing, const gpuhal_probe_link *link, bool verifying)
 {
     gpuhal_probe_result result = link->result;
-    if (link->remembered && !link->values[PROBE_LINK_VERIFIED].u64) {
+    if (link->cached && !link->values[PROBE_LINK_VERIFIED].u64) {
         result.status = GPUHAL_ERROR_DRIVER;
         snprintf(result.sentence, sizeof result.sentence, "it failed before with these drivers; gpuhal-probe --registry says how");
     }
-    put_result(builder, object, missing, link->tried || link->remembered, &result, verifying);
+    put_result(builder, object, missing, link->tried || link->cached, &result, verifying);
 }
 
 static json_t *make_link(gpuhal_probe_json *builder, const gpuhal_probe_machine *machine, const gpuhal_probe_link *link)
@@ -271,7 +271,7 @@ static json_t *make_link(gpuhal_probe_json *builder, const gpuhal_probe_machine 
     if (link->name_missing) {
         put_reason(builder, missing, "name", link->name_missing, link->name);
     }
-    gpuhal_probe_put(builder, object, "cached", json_boolean(link->remembered));
+    gpuhal_probe_put(builder, object, "cached", json_boolean(link->cached));
     gpuhal_probe_put(builder, object, "missing", missing);
     return object;
 }
@@ -337,7 +337,7 @@ static json_t *make_document(gpuhal_probe_json *builder, const gpuhal_probe_mach
     gpuhal_probe_put(builder, document, "links", make_links(builder, machine));
     gpuhal_probe_put(builder, document, "chosen", make_chosen(builder, machine));
     const char *note;
-    for (uint32_t i = 0; (note = gpuhal_remark_at(machine->gpu, i)); i++) {
+    for (uint32_t i = 0; (note = gpuhal_note_at(machine->gpu, i)); i++) {
         gpuhal_probe_append(builder, notes, gpuhal_probe_any_text(note));
     }
     gpuhal_probe_put(builder, document, "notes", notes);

@@ -25,7 +25,7 @@ struct gpuhal_probe_link {
     uint32_t from, to; /* places among the devices of the machine */
     bool software;     /* one of the two, at least, is a program on the host's processor: what is measured is that */
     bool tried;        /* --verify was meant for it */
-    bool remembered;   /* what was measured is from an earlier time */
+    bool cached;   /* what was measured is from an earlier time */
     gpuhal_probe_result result; /* of verifying it, and of the driver while it was asked */
     gpuhal_value values[PROBE_LINK_VALUES];
     gpuhal_missing name_missing; /* 0: `name` is what the vendor calls it; else why there is none */

@@ -248,7 +248,7 @@ static void report_counts(const uint32_t counts[GPUHAL_PLUGIN_QUARANTINED + 1])
         gpuhal_plugin_state state;
         const char *one, *several;
     } phrases[] = {
-        {GPUHAL_PLUGIN_BROKEN, "failed", "failed"},
+        {GPUHAL_PLUGIN_FAILED, "failed", "failed"},
         {GPUHAL_PLUGIN_TIMED_OUT, "timed out", "timed out"},
         {GPUHAL_PLUGIN_INCOMPATIBLE, "is incompatible", "are incompatible"},
         {GPUHAL_PLUGIN_REJECTED, "was rejected", "were rejected"},

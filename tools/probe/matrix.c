@@ -65,7 +65,7 @@ static bool is_advertised(const gpuhal_probe_link *link)
 static char mark_of(const gpuhal_probe_link *link)
 {
     bool proven = link->values[PROBE_LINK_PATH].u64 == GPUHAL_PATH_PEER;
-    bool failed = link->result.status || (link->remembered && !link->values[PROBE_LINK_VERIFIED].u64);
+    bool failed = link->result.status || (link->cached && !link->values[PROBE_LINK_VERIFIED].u64);
     return failed ? '!' : is_advertised(link) && (proven || !link->tried) ? '+' : 0;
 }
 

@@ -13,7 +13,7 @@ bool gpuhal_probe_physical(const gpuhal_probe_machine *machine, uint32_t index, 
 
 static bool is_processor(const gpuhal_probe_machine *machine, uint32_t index)
 {
-    const gpuhal_device *entry = gpuhal_physical_face(machine->gpu, index, 0);
+    const gpuhal_device *entry = gpuhal_physical_device(machine->gpu, index, 0);
     uint64_t software = 0, type = 0;
     gpuhal_device_u64(entry, GPUHAL_FACT_SOFTWARE, &software);
     gpuhal_device_u64(entry, GPUHAL_FACT_TYPE, &type);

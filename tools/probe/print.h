@@ -17,7 +17,7 @@ bool gpuhal_probe_print_links(const gpuhal_probe_machine *machine, const gpuhal_
 void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                     const gpuhal_probe_screen *screen);
 /* Physical device number `index`; false past the last. */
-bool gpuhal_probe_physical(const gpuhal_probe_machine *machine, uint32_t index, gpuhal_physical_device *out_physical);
+bool gpuhal_probe_physical(const gpuhal_probe_machine *machine, uint32_t index, gpuhal_physical_info *out_physical);
 /* One line: "physical device 1: PCI 0000:c1:00.0, UUID ...". */
 void gpuhal_probe_print_heading(const gpuhal_probe_machine *machine, uint32_t index, const gpuhal_probe_screen *screen);
 /* Why devices are interfaces of it, or are not although something suggests that: one sentence each. */

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool gpuhal_probe_find_interface(const gpuhal_registry_view *view, uint32_t number, gpuhal_remembered_face *out_entry, uint32_t *out_index)
+bool gpuhal_probe_find_interface(const gpuhal_registry_view *view, uint32_t number, gpuhal_interface_record *out_entry, uint32_t *out_index)
 {
-    *out_entry = (gpuhal_remembered_face){.size = sizeof *out_entry};
-    for (uint32_t i = 0; gpuhal_registry_face(view, i, out_entry) == GPUHAL_OK; i++) {
+    *out_entry = (gpuhal_interface_record){.size = sizeof *out_entry};
+    for (uint32_t i = 0; gpuhal_registry_interface(view, i, out_entry) == GPUHAL_OK; i++) {
         if (out_entry->number == number) {
             *out_index = i;
             return true;
@@ -49,14 +49,14 @@ bool gpuhal_probe_is_unwritten(const gpuhal_registry_view *newest)
 gpuhal_status gpuhal_probe_plugin_stale(const gpuhal_registry_view *view, uint32_t index, const gpuhal_plugin_record *plugin, char *out_why,
                                         uint32_t why_bytes)
 {
-    if (plugin->state == GPUHAL_PLUGIN_BROKEN) {
+    if (plugin->state == GPUHAL_PLUGIN_FAILED) {
         snprintf(out_why, why_bytes, "it failed, and is run again each time");
         return GPUHAL_OK;
     }
     return gpuhal_registry_plugin_stale(view, index, out_why, why_bytes);
 }
 
-void gpuhal_probe_format_hardware(const gpuhal_remembered_physical *physical, char *to, size_t bytes)
+void gpuhal_probe_format_hardware(const gpuhal_physical_record *physical, char *to, size_t bytes)
 {
     const char *name = *physical->name ? physical->name : "a device without a name";
     if (physical->is_host) {
@@ -132,18 +132,18 @@ static gpuhal_probe_exit show(bool json, FILE *out)
 /* "2 plugin results, 3 physical devices with 7 interfaces, 2 links, 1 write path, 1 fault". */
 static void format_counts(const gpuhal_registry_view *view, char *to, size_t bytes)
 {
-    gpuhal_remembered_plugin plugin = {.size = sizeof plugin};
-    gpuhal_remembered_physical physical = {.size = sizeof physical};
-    gpuhal_remembered_face entry = {.size = sizeof entry};
-    gpuhal_remembered_link link = {.size = sizeof link};
-    gpuhal_remembered_write_path path = {.size = sizeof path};
-    gpuhal_remembered_fault fault = {.size = sizeof fault};
+    gpuhal_plugin_record plugin = {.size = sizeof plugin};
+    gpuhal_physical_record physical = {.size = sizeof physical};
+    gpuhal_interface_record entry = {.size = sizeof entry};
+    gpuhal_link_record link = {.size = sizeof link};
+    gpuhal_write_path_record path = {.size = sizeof path};
+    gpuhal_fault_record fault = {.size = sizeof fault};
     uint32_t plugins = 0, physicals = 0, interfaces = 0, links = 0, paths = 0, faults = 0;
     for (; gpuhal_registry_plugin(view, plugins, &plugin) == GPUHAL_OK; plugins++) {
     }
     for (; gpuhal_registry_physical(view, physicals, &physical) == GPUHAL_OK; physicals++) {
     }
-    for (; gpuhal_registry_face(view, interfaces, &entry) == GPUHAL_OK; interfaces++) {
+    for (; gpuhal_registry_interface(view, interfaces, &entry) == GPUHAL_OK; interfaces++) {
     }
     for (; gpuhal_registry_link(view, links, &link) == GPUHAL_OK; links++) {
     }

@@ -33,7 +33,7 @@ static json_t *make_plugin(gpuhal_probe_json *builder, const gpuhal_registry_vie
     gpuhal_probe_put(builder, object, "output", make_lines(builder, plugin->output));
     gpuhal_probe_put(builder, object, "driver", gpuhal_probe_text(plugin->driver));
     gpuhal_probe_put(builder, object, "devices", gpuhal_probe_number(plugin->device_count));
-    gpuhal_probe_put(builder, object, "probed_at", gpuhal_probe_time(plugin->met));
+    gpuhal_probe_put(builder, object, "probed_at", gpuhal_probe_time(plugin->probed_at));
     gpuhal_probe_put(builder, object, "valid", looked ? json_boolean(*why == 0) : json_null());
     gpuhal_probe_put(builder, object, "stale", gpuhal_probe_text(why));
     return object;
@@ -53,13 +53,13 @@ static json_t *make_drivers(gpuhal_probe_json *builder, const gpuhal_registry_vi
     return array;
 }
 
-static json_t *make_interface(gpuhal_probe_json *builder, const gpuhal_registry_view *view, uint32_t index, const gpuhal_remembered_face *entry)
+static json_t *make_interface(gpuhal_probe_json *builder, const gpuhal_registry_view *view, uint32_t index, const gpuhal_interface_record *entry)
 {
     json_t *object = json_object();
     gpuhal_probe_put(builder, object, "number", gpuhal_probe_number(entry->number));
     gpuhal_probe_put(builder, object, "backend", gpuhal_probe_text(entry->backend));
     gpuhal_probe_put(builder, object, "name", gpuhal_probe_text(entry->name));
-    gpuhal_probe_put(builder, object, "partition", gpuhal_probe_text(entry->part));
+    gpuhal_probe_put(builder, object, "partition", gpuhal_probe_text(entry->partition));
     gpuhal_probe_put(builder, object, "uuid", gpuhal_probe_text(entry->uuid));
     gpuhal_probe_put(builder, object, "present", json_boolean(entry->is_present != 0));
     gpuhal_probe_put(builder, object, "first_seen", gpuhal_probe_time(entry->first_seen));
@@ -79,8 +79,8 @@ static json_t *make_physical(gpuhal_probe_json *builder, const gpuhal_registry_v
     gpuhal_probe_put(builder, object, "present", json_boolean(physical->is_present != 0));
     gpuhal_probe_put(builder, object, "first_seen", gpuhal_probe_time(physical->first_seen));
     gpuhal_probe_put(builder, object, "last_seen", gpuhal_probe_time(physical->last_seen));
-    gpuhal_remembered_face entry = {.size = sizeof entry};
-    for (uint32_t i = 0; gpuhal_registry_face(view, i, &entry) == GPUHAL_OK; i++) {
+    gpuhal_interface_record entry = {.size = sizeof entry};
+    for (uint32_t i = 0; gpuhal_registry_interface(view, i, &entry) == GPUHAL_OK; i++) {
         if (entry.physical == physical->number) {
             gpuhal_probe_append(builder, interfaces, make_interface(builder, view, i, &entry));
         }
@@ -111,7 +111,7 @@ static json_t *make_write_path(gpuhal_probe_json *builder, const gpuhal_write_pa
 {
     const uint64_t plugin = path->plugin_bytes_per_second, staged = path->staged_bytes_per_second;
     json_t *object = json_object();
-    gpuhal_probe_put(builder, object, "interface", gpuhal_probe_number(path->face));
+    gpuhal_probe_put(builder, object, "interface", gpuhal_probe_number(path->interface_number));
     gpuhal_probe_put(builder, object, "driver", gpuhal_probe_text(path->driver));
     gpuhal_probe_put(builder, object, "plugin", gpuhal_probe_text(path->plugin));
     gpuhal_probe_put(builder, object, "path", gpuhal_probe_text(path->is_staged ? "staged" : "plugin"));
@@ -125,7 +125,7 @@ static json_t *make_fault(gpuhal_probe_json *builder, const gpuhal_fault_record 
 {
     json_t *object = json_object();
     gpuhal_probe_put(builder, object, "kind", gpuhal_probe_text(fault->kind));
-    gpuhal_probe_put(builder, object, "interface", fault->face ? gpuhal_probe_number(fault->face) : json_null());
+    gpuhal_probe_put(builder, object, "interface", fault->interface_number ? gpuhal_probe_number(fault->interface_number) : json_null());
     gpuhal_probe_put(builder, object, "plugin", gpuhal_probe_text(fault->plugin));
     gpuhal_probe_put(builder, object, "driver_version", gpuhal_probe_text(fault->driver_version));
     gpuhal_probe_put(builder, object, "detail", gpuhal_probe_text(fault->detail));

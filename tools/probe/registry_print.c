@@ -40,13 +40,13 @@ static void print_title(const gpuhal_probe_screen *screen, const char *title, co
 
 /* ---- physical devices */
 
-static void print_interface(const gpuhal_registry_view *view, uint32_t index, const gpuhal_remembered_face *entry,
-                       const gpuhal_remembered_physical *physical, const gpuhal_probe_screen *screen)
+static void print_interface(const gpuhal_registry_view *view, uint32_t index, const gpuhal_interface_record *entry,
+                       const gpuhal_physical_record *physical, const gpuhal_probe_screen *screen)
 {
     char title[64], text[WORDS], span[128];
     snprintf(title, sizeof title, "  interface %u", entry->number);
     bool own_name = *entry->name && (physical->is_host || strcmp(entry->name, physical->name) != 0);
-    snprintf(text, sizeof text, "%.64s%s%.128s%s%.256s%s", entry->backend, *entry->part ? ", partition " : "", entry->part, own_name ? ", " : "",
+    snprintf(text, sizeof text, "%.64s%s%.128s%s%.256s%s", entry->backend, *entry->partition ? ", partition " : "", entry->partition, own_name ? ", " : "",
              own_name ? entry->name : "", entry->is_present ? "" : ", not there any more");
     print_title(screen, title, text, entry->is_present ? PROBE_PLAIN : PROBE_WARN);
     gpuhal_probe_screen_field(screen, "uuid", entry->uuid);
@@ -66,8 +66,8 @@ static void print_interface(const gpuhal_registry_view *view, uint32_t index, co
 
 static bool print_hardware(const gpuhal_registry_view *view, const gpuhal_probe_screen *screen)
 {
-    gpuhal_remembered_physical physical = {.size = sizeof physical};
-    gpuhal_remembered_face entry = {.size = sizeof entry};
+    gpuhal_physical_record physical = {.size = sizeof physical};
+    gpuhal_interface_record entry = {.size = sizeof entry};
     uint32_t p = 0;
     for (; gpuhal_registry_physical(view, p, &physical) == GPUHAL_OK; p++) {
         char title[64], text[WORDS], words[WORDS - 64];
@@ -78,7 +78,7 @@ static bool print_hardware(const gpuhal_registry_view *view, const gpuhal_probe_
         print_title(screen, title, text, physical.is_present ? PROBE_PLAIN : PROBE_WARN);
         write_span(gpuhal_probe_format_day, physical.first_seen, physical.last_seen, text, sizeof text);
         gpuhal_probe_screen_field(screen, "seen", text);
-        for (uint32_t f = 0; gpuhal_registry_face(view, f, &entry) == GPUHAL_OK; f++) {
+        for (uint32_t f = 0; gpuhal_registry_interface(view, f, &entry) == GPUHAL_OK; f++) {
             if (entry.physical == physical.number) {
                 print_interface(view, f, &entry, &physical, screen);
             }
@@ -121,7 +121,7 @@ static void print_plugin(const gpuhal_registry_view *view, uint32_t index, const
     print_title(screen, text, state, plugin->state == GPUHAL_PLUGIN_OK ? PROBE_GOOD : bad ? PROBE_BAD : PROBE_WARN);
     gpuhal_probe_screen_field(screen, "reason", plugin->reason);
     gpuhal_probe_screen_lines(screen, "printed", plugin->output);
-    gpuhal_probe_format_time(plugin->met, when);
+    gpuhal_probe_format_time(plugin->probed_at, when);
     gpuhal_probe_screen_field(screen, "probed", when);
     gpuhal_status status = gpuhal_probe_plugin_stale(view, index, plugin, why, sizeof why);
     if (status) {
@@ -153,7 +153,7 @@ static bool print_plugins(const gpuhal_registry_view *view, const gpuhal_probe_s
 /* "cuda interface 2". */
 static void name_interface(const gpuhal_registry_view *view, uint32_t number, char *to, size_t bytes)
 {
-    gpuhal_remembered_face entry;
+    gpuhal_interface_record entry;
     uint32_t index;
     bool known = gpuhal_probe_find_interface(view, number, &entry, &index);
     snprintf(to, bytes, "%.40s%sinterface %u", known ? entry.backend : "", known ? " " : "", number);
@@ -161,7 +161,7 @@ static void name_interface(const gpuhal_registry_view *view, uint32_t number, ch
 
 static bool is_newest_driver(const gpuhal_registry_view *view, uint32_t number, const char *driver)
 {
-    gpuhal_remembered_face entry;
+    gpuhal_interface_record entry;
     uint32_t index;
     return gpuhal_probe_find_interface(view, number, &entry, &index) && strcmp(gpuhal_probe_last_driver(view, index), driver) == 0;
 }
@@ -185,7 +185,7 @@ static void print_good_link(const gpuhal_registry_view *view, const gpuhal_link_
     print_title(screen, title, text, PROBE_PLAIN);
 }
 
-static void print_failed_link(const gpuhal_registry_view *view, const gpuhal_remembered_link *link, const gpuhal_probe_screen *screen)
+static void print_failed_link(const gpuhal_registry_view *view, const gpuhal_link_record *link, const gpuhal_probe_screen *screen)
 {
     char title[160], text[WORDS], from[64], to[64], when[GPUHAL_PROBE_TIME_BYTES];
     bool counts = is_current(view, link), same = strcmp(link->from_driver, link->to_driver) == 0;
@@ -222,7 +222,7 @@ static bool print_write_paths(const gpuhal_registry_view *view, const gpuhal_pro
             fputc('\n', screen->out);
             print_title(screen, "large writes", "of two paths that were measured; staged, where that was faster by a tenth", PROBE_GOOD);
         }
-        name_interface(view, path.face, title + 2, sizeof title - 2);
+        name_interface(view, path.interface_number, title + 2, sizeof title - 2);
         gpuhal_probe_format_time(path.measured, when);
         snprintf(text, sizeof text, "%s, as %.2f GiB/s staged and %.2f GiB/s by the plugin, %s%s",
                  path.is_staged ? "staged" : "by the plugin", (double)path.staged_bytes_per_second / GIB,
@@ -245,8 +245,8 @@ static void print_fault(const gpuhal_registry_view *view, const gpuhal_fault_rec
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         words = strcmp(fault->kind, kinds[i].kind) == 0 ? kinds[i].words : words;
     }
-    if (fault->face) {
-        name_interface(view, fault->face, who, sizeof who);
+    if (fault->interface_number) {
+        name_interface(view, fault->interface_number, who, sizeof who);
     } else {
         snprintf(who, sizeof who, "plugin %.64s", fault->plugin);
     }

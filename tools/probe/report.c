@@ -66,7 +66,7 @@ const char *gpuhal_probe_state_name(gpuhal_plugin_state state)
         [GPUHAL_PLUGIN_NO_DRIVER] = "no driver",
         [GPUHAL_PLUGIN_NO_DEVICE] = "no device",
         [GPUHAL_PLUGIN_NO_PERMISSION] = "no permission",
-        [GPUHAL_PLUGIN_BROKEN] = "failed",
+        [GPUHAL_PLUGIN_FAILED] = "failed",
         [GPUHAL_PLUGIN_TIMED_OUT] = "timed out",
         [GPUHAL_PLUGIN_INCOMPATIBLE] = "incompatible",
         [GPUHAL_PLUGIN_REJECTED] = "rejected",
