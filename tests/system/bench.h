@@ -1,8 +1,9 @@
-/* tests/system/bench.h: driving a plugin slot by slot. Whoever includes it defines GPUHAL_BENCH_PLUGIN, the plugin's file. */
+/* tests/system/bench.h: driving a vendor's plugin slot by slot, beside an engine that uses the vendor's library
+ * itself. */
 #ifndef GPUHAL_TEST_BENCH_H
 #define GPUHAL_TEST_BENCH_H
 
-#include "system.h"
+#include "vendor.h"
 
 #include <gpuhal/direct.h>
 
@@ -30,7 +31,7 @@ static inline void expect_fine(gpuhal_status status, const bench *with, const ch
 static inline void start(bench *out)
 {
     memset(out, 0, sizeof *out);
-    assert_ok(gpuhal_direct_load(GPUHAL_BENCH_PLUGIN, &out->plugin, NULL));
+    assert_ok(gpuhal_direct_load(OF(GPUHAL_CUDA_PLUGIN, GPUHAL_ROCM_PLUGIN), &out->plugin, NULL));
     expect_fine(out->plugin->start(gpuhal_direct_host(), &out->instance), out, "start");
     expect_fine(gpuhal_direct_enumerate(out->plugin, out->instance, &(gpuhal_direct_listener){0}), out, "enumerate");
     out->ops.size = sizeof out->ops;
@@ -138,6 +139,44 @@ static inline told link_of(const bench *with, uint32_t from, uint32_t to)
     host.missing = take_missing;
     expect_fine(with->plugin->link(&host, with->instance, from, to, (gpuhal_sink *)(void *)&out), with, "link");
     return out;
+}
+
+/* The vendor's header has the engine, on one device which is current from engine_begin() to engine_end(), and
+ * load_kernels(): a program with the kernels fill and add, which the fake knows. */
+#ifdef GPUHAL_CUDA_PLUGIN
+#include "cuda_bench.h"
+#else
+#include "rocm_bench.h"
+#endif
+
+static inline vendor_stream engine_stream(const vendor_api *api)
+{
+    vendor_stream stream = NULL;
+    assert_int_equal(api->VENDOR(StreamCreate)(&stream, 1), FAKE_OK); /* it does not wait for the NULL stream */
+    return stream;
+}
+
+static inline bool engine_locks(void *memory, size_t bytes)
+{
+    engine own = engine_begin(0);
+    const fake_code code = own.api.VENDOR(HostRegister)(memory, bytes, 1);
+    engine_end(&own);
+    return code == FAKE_OK;
+}
+
+static inline bool engine_unlocks(void *memory)
+{
+    engine own = engine_begin(0);
+    const fake_code code = own.api.VENDOR(HostUnregister)(memory);
+    engine_end(&own);
+    return code == FAKE_OK;
+}
+
+static inline void reset_by_engine(void)
+{
+    engine own = engine_begin(0);
+    engine_resets(&own);
+    engine_end(&own);
 }
 
 #endif

@@ -1,56 +1,43 @@
-/* tests/system/cuda_bench.h: driving the CUDA plugin slot by slot, over the fake driver; and what is the vendor's own in
- * vendor_slots_test.c. */
+/* tests/system/cuda_bench.h: CUDA's own part of bench.h. */
 #ifndef GPUHAL_TEST_CUDA_BENCH_H
 #define GPUHAL_TEST_CUDA_BENCH_H
 
-#include "cuda_fake.h"
+#define OWN_LINK "nvlink 4 18"
 
-#define GPUHAL_BENCH_PLUGIN GPUHAL_CUDA_PLUGIN
-#include "bench.h"
-
-#define FILL_FUNCTION       "cuMemsetD8Async"
-#define EVENT_WAIT_FUNCTION "cuEventSynchronize"
-#define STREAM_FUNCTION     "cuStreamCreateWithPriority"
-#define OWN_LINK            "nvlink 4 18"
-
-/* The engine in the same process, in the context of device 0. */
-static inline bool engine_locks(const bench *with, void *memory, size_t bytes)
-{
-    const driver api = load_driver();
-    gpuhal_native native = {.size = sizeof native};
+typedef struct engine {
+    vendor_api api;
     CUcontext context;
-    expect_fine(with->ops.native_device(with->devices[0], &native), with, "native_device");
-    assert_int_equal(api.cuCtxPushCurrent_v2((CUcontext)(uintptr_t)native.values[0]), CUDA_SUCCESS);
-    const CUresult code = api.cuMemHostRegister_v2(memory, bytes, CU_MEMHOSTREGISTER_PORTABLE);
-    assert_int_equal(api.cuCtxPopCurrent_v2(&context), CUDA_SUCCESS);
-    return code == CUDA_SUCCESS;
-}
+    int device;
+} engine;
 
-static inline bool engine_unlocks(const bench *with, void *memory)
+static inline engine engine_begin(int device)
 {
-    const driver api = load_driver();
-    gpuhal_native native = {.size = sizeof native};
-    CUcontext context;
-    expect_fine(with->ops.native_device(with->devices[0], &native), with, "native_device");
-    assert_int_equal(api.cuCtxPushCurrent_v2((CUcontext)(uintptr_t)native.values[0]), CUDA_SUCCESS);
-    const CUresult code = api.cuMemHostUnregister(memory);
-    assert_int_equal(api.cuCtxPopCurrent_v2(&context), CUDA_SUCCESS);
-    return code == CUDA_SUCCESS;
+    engine own = {.api = load_api(), .device = device};
+    assert_int_equal(own.api.cuDevicePrimaryCtxRetain(&own.context, device), CUDA_SUCCESS);
+    assert_int_equal(own.api.cuCtxPushCurrent_v2(own.context), CUDA_SUCCESS);
+    return own;
 }
 
-static inline void engine_resets(void)
+static inline void engine_end(engine *own)
 {
-    assert_int_equal(load_driver().cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
+    assert_int_equal(own->api.cuCtxPopCurrent_v2(&own->context), CUDA_SUCCESS);
+    assert_int_equal(own->api.cuDevicePrimaryCtxRelease_v2(own->device), CUDA_SUCCESS);
 }
 
-/* A program with the kernels fill and add, which the fake knows. */
+static inline void engine_resets(engine *own)
+{
+    assert_int_equal(own->api.cuDevicePrimaryCtxReset_v2(own->device), CUDA_SUCCESS);
+}
+
 static inline gpuhal_plugin_program *load_kernels(const bench *with)
 {
-    static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
-                              ".visible .entry fill(.param .u64 a, .param .u32 b, .param .u32 c)\n{\n ret;\n}\n"
-                              ".visible .entry add(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 d)\n{\n ret;\n}\n";
+    static const char ptx[] =
+        ".version 7.0\n.target sm_70\n.address_size 64\n"
+        ".visible .entry fill(.param .u64 a, .param .u32 b, .param .u32 c)\n{\n ret;\n}\n"
+        ".visible .entry add(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 d)\n{\n ret;\n}\n";
     gpuhal_plugin_program *program = NULL;
-    expect_fine(with->ops.program_load(with->devices[0], "ptx", ptx, sizeof ptx, NULL, &program), with, "program_load");
+    expect_fine(with->ops.program_load(with->devices[0], "ptx", ptx, sizeof ptx, NULL, &program), with,
+                "program_load");
     return program;
 }
 

@@ -1,9 +1,8 @@
 /* The CUDA plugin over the fake driver, slot by slot (direct.h): what is CUDA's own of links and programs, and the caller's own
  * contexts and streams. What it shares with other vendors is in vendor_slots_test.c. */
-#include "cuda_bench.h"
+#include "bench.h"
 
 #include <pthread.h>
-#include <sys/wait.h>
 
 TEST(links_are_told_apart_with_kind_generation_and_count)
 {
@@ -131,39 +130,33 @@ TEST(host_memory_of_any_alignment_has_an_address_on_the_device)
     expect_clean();
 }
 
+/* In a child. */
+static void expect_registered(const void *machine)
+{
+    unsigned char *page = aligned_alloc(4096, 4096);
+    use_machine(machine);
+    bench with;
+    begin(&with, 1);
+    expect_fine(with.ops.register_host(with.devices[0], page, 4096), &with, "register_host");
+    expect_fine(with.ops.unregister_host(with.devices[0], page), &with, "unregister_host");
+    free(page);
+    end(&with);
+    expect_clean();
+}
+
 /* Files of weights are mapped so; the driver has a flag for them, and no documented code that asks for it. */
 TEST(memory_that_may_not_be_written_is_registered_whatever_the_driver_answers_first)
 {
-    static const char *const machines[] = {"devices 1; attribute 0 113 1; fail cuMemHostRegister_v2 1 1",
-                                           "devices 1; attribute 0 113 1; fail cuMemHostRegister_v2 1 304",
-                                           "devices 1; attribute 0 113 1; fail cuMemHostRegister_v2 1 800",
-                                           "devices 1; attribute 0 113 1; fail cuMemHostRegister_v2 1 801"};
-    unsigned char *page = aligned_alloc(4096, 4096);
-    assert_non_null(page);
-    for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
-        const pid_t child = fork();
-        assert_true(child >= 0);
-        if (child == 0) {
-            use_machine(machines[i]);
-            bench with;
-            begin(&with, 1);
-            expect_fine(with.ops.register_host(with.devices[0], page, 4096), &with, "register_host");
-            expect_fine(with.ops.unregister_host(with.devices[0], page), &with, "unregister_host");
-            end(&with);
-            expect_clean();
-            _exit(0);
-        }
-        int ended = -1;
-        assert_int_equal(waitpid(child, &ended, 0), child);
-        assert_int_equal(ended, 0);
-    }
-    free(page);
+    assert_true(passes_in_child(expect_registered, "devices 1; attribute 0 113 1; fail cuMemHostRegister_v2 1 1"));
+    assert_true(passes_in_child(expect_registered, "devices 1; attribute 0 113 1; fail cuMemHostRegister_v2 1 304"));
+    assert_true(passes_in_child(expect_registered, "devices 1; attribute 0 113 1; fail cuMemHostRegister_v2 1 800"));
+    assert_true(passes_in_child(expect_registered, "devices 1; attribute 0 113 1; fail cuMemHostRegister_v2 1 801"));
 }
 
 TEST(access_that_the_program_switched_on_stays_on)
 {
     use_machine("devices 2");
-    const driver api = load_driver();
+    const vendor_api api = load_api();
     CUcontext contexts[2] = {NULL}, popped = NULL;
     for (int i = 0; i < 2; i++) {
         assert_int_equal(api.cuDevicePrimaryCtxRetain(&contexts[i], i), CUDA_SUCCESS);
@@ -185,7 +178,7 @@ TEST(access_that_the_program_switched_on_stays_on)
 TEST(an_adopted_context_is_worked_in_and_left_to_the_caller)
 {
     use_machine("devices 2");
-    const driver api = load_driver();
+    const vendor_api api = load_api();
     CUcontext mine = NULL, current = NULL;
     CUstream stream = NULL;
     assert_int_equal(api.cuCtxCreate_v2(&mine, 0, 0), CUDA_SUCCESS);
@@ -222,7 +215,7 @@ TEST(an_adopted_context_is_worked_in_and_left_to_the_caller)
 TEST(blocking_calls_come_after_what_the_adopted_stream_had_been_given)
 {
     use_machine("devices 1; slow_us 20000");
-    const driver api = load_driver();
+    const vendor_api api = load_api();
     CUcontext mine = NULL;
     CUstream stream = NULL;
     CUdeviceptr own = 0;
@@ -248,6 +241,36 @@ TEST(blocking_calls_come_after_what_the_adopted_stream_had_been_given)
     assert_int_equal(api.cuMemFree_v2(own), CUDA_SUCCESS);
     assert_int_equal(api.cuStreamDestroy_v2(stream), CUDA_SUCCESS);
     assert_int_equal(api.cuCtxDestroy_v2(mine), CUDA_SUCCESS);
+    expect_clean();
+}
+
+TEST(memory_of_an_allocator_that_grows_in_place_is_wrapped_over_all_its_pieces)
+{
+    use_machine("devices 1");
+    bench with;
+    begin(&with, 1);
+    uint64_t piece = 0;
+    gpuhal_memory range_memory = {.size = sizeof range_memory}, wrapped = {.size = sizeof wrapped};
+    gpuhal_plugin_range *range = NULL;
+    expect_fine(with.ops.range_granularity(with.devices[0], &piece), &with, "range_granularity");
+    expect_fine(with.ops.range_reserve(with.devices[0], 4 * piece, &range_memory, &range), &with, "range_reserve");
+    for (uint64_t i = 0; i < 3; i++) {
+        expect_fine(with.ops.range_commit(range, i * piece, piece, NULL, 0), &with, "range_commit");
+    }
+    gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_CUDA_MEMORY, .values = {range_memory.address + 100}};
+    const uint64_t most = 3 * piece - 100;
+    assert_int_equal(with.ops.wrap_memory(with.devices[0], &native, most + 1, &wrapped), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(with.ops.wrap_memory(with.devices[0], &native, UINT64_MAX, &wrapped), GPUHAL_ERROR_INVALID_ARGUMENT);
+    expect_fine(with.ops.wrap_memory(with.devices[0], &native, most, &wrapped), &with, "wrap_memory");
+    unsigned char *sent = pattern_of(3, most), *got = pattern_of(4, most);
+    expect_fine(with.ops.write(with.devices[0], NULL, &wrapped, 0, sent, most), &with, "write");
+    expect_fine(with.ops.read(with.devices[0], NULL, got, &wrapped, 0, most), &with, "read");
+    assert_memory_equal(got, sent, most);
+    free(sent);
+    free(got);
+    with.ops.release(with.devices[0], &wrapped);
+    with.ops.range_release(range);
+    end(&with);
     expect_clean();
 }
 
@@ -279,7 +302,7 @@ static void begin_fill(long_fill *own)
 TEST(a_long_call_returns_after_its_work_while_another_one_shares_its_stream)
 {
     use_machine("devices 1; memory 0 1G; slow_us 300000; fail cuStreamCreateWithPriority 2+ 2");
-    const driver api = load_driver();
+    const vendor_api api = load_api();
     CUcontext mine = NULL;
     CUstream stream = NULL;
     assert_int_equal(api.cuCtxCreate_v2(&mine, 0, 0), CUDA_SUCCESS);

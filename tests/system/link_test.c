@@ -3,19 +3,10 @@
 
 #include <pthread.h>
 
-#ifdef GPUHAL_CUDA_PLUGIN
-#define BACKEND     "cuda"
-#define PEER_COPY   "cuMemcpyPeerAsync"
-#define PEER_ENABLE "cuCtxEnablePeerAccess"
-#define OWN_KIND    GPUHAL_LINK_NVLINK
-#define MACHINE     GPUHAL_SOURCE_DIRECTORY "/tests/fakes/cuda/eight_devices.machine"
-#else
-#define BACKEND     "rocm"
-#define PEER_COPY   "hipMemcpyPeerAsync"
-#define PEER_ENABLE "hipDeviceEnablePeerAccess"
-#define OWN_KIND    GPUHAL_LINK_XGMI
-#define MACHINE     GPUHAL_SOURCE_DIRECTORY "/tests/fakes/rocm/eight_devices.machine"
-#endif
+#define PEER_COPY   CALLED(MemcpyPeerAsync)
+#define PEER_ENABLE OF("cuCtxEnablePeerAccess", "hipDeviceEnablePeerAccess")
+#define OWN_KIND    OF(GPUHAL_LINK_NVLINK, GPUHAL_LINK_XGMI)
+#define MACHINE     GPUHAL_SOURCE_DIRECTORY "/tests/fakes/" BACKEND "/eight_devices.machine"
 
 enum { BYTES = 300001 };
 

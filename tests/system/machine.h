@@ -1,27 +1,31 @@
-/* tests/system/machine.h: what the tests of plugins over the fakes of a vendor share: the machine, and the report of the fakes.
+/* tests/system/machine.h: what the tests of plugins over the fakes of a vendor share: the machine, and the report of
+ * the fakes. Whoever includes it defines BACKEND, the backend's name.
  *
- * The fakes read their machine once per process, so every test runs in a process of its own, as CTest does it, and says first
- * which machine it wants.
+ * The fakes read their machine once per process, so every test runs in a process of its own, as CTest does it, and
+ * says first which machine it wants.
  */
 #ifndef GPUHAL_TEST_MACHINE_H
 #define GPUHAL_TEST_MACHINE_H
 
 #include "system.h"
 
+#include "../fakes/common/codes.h"
 #include "../fakes/common/report.h"
 #include "../fakes/common/script.h"
 
+#include <dlfcn.h>
 #include <glob.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #define MIB (UINT64_C(1) << 20)
 
 /* The directory that the plugin takes for `/`. */
-static inline void set_system_root(const char *plugin, const char *path)
+static inline void set_system_root(const char *path)
 {
     char options[512];
-    snprintf(options, sizeof options, "%s.system_root=%s", plugin, path);
+    snprintf(options, sizeof options, BACKEND ".system_root=%s", path);
     setenv("GPUHAL_OPTIONS", options, 1);
 }
 
@@ -62,8 +66,8 @@ static inline void expect_no_violation(void)
 static inline unsigned alive(void)
 {
     const fake_report *r = fake_report_get();
-    return r->streams + r->events + r->modules + r->allocations + r->host_allocations + r->registrations + r->physical +
-           r->reservations + r->mappings + r->imports;
+    return r->streams + r->events + r->modules + r->allocations + r->host_allocations + r->registrations +
+           r->physical + r->reservations + r->mappings + r->imports;
 }
 
 /* The sum over all processes of the test. */
@@ -134,6 +138,86 @@ static inline void expect_word(const char *text, const char *word)
     if (!strstr(text, word)) {
         fail_msg("\"%s\" says nothing of \"%s\"", text, word);
     }
+}
+
+/* The backend and the CPU; every plugin is met in a helper process, unless said otherwise. */
+static inline gpuhal *open_backend(uint32_t isolation)
+{
+    return open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .backends = BACKEND, .isolation = isolation});
+}
+
+static inline gpuhal_plugin_report report_of_backend(const gpuhal *gpu)
+{
+    return report_of_plugin(gpu, BACKEND);
+}
+
+/* The plugin ends in this state, with a sentence in which the words stand; the CPU is there all the same. */
+static inline void expect_state(gpuhal_plugin_state state, const char *words)
+{
+    gpuhal *gpu = open_backend(0);
+    const gpuhal_plugin_report report = report_of_backend(gpu);
+    if (report.state != state) {
+        fail_msg("state %s: %s", gpuhal_plugin_state_name(report.state), report.reason);
+    }
+    expect_word(report.reason, words);
+    assert_int_equal(gpuhal_device_count(gpu), 1);
+    assert_ok(gpuhal_device_verify(select_or_fail(gpu, "cpu:0")));
+    gpuhal_close(gpu);
+    remove_reports();
+}
+
+/* The device cannot be opened, which the last error says of it. */
+static inline gpuhal_status open_refused(gpuhal *gpu, const char *id)
+{
+    const gpuhal_status status = gpuhal_device_open(select_or_fail(gpu, id));
+    assert_true(status < 0);
+    assert_string_equal(gpuhal_last_error()->device, id);
+    assert_true(gpuhal_last_error()->sentence[0] != '\0');
+    return status;
+}
+
+static inline void expect_text(const gpuhal_device *device, gpuhal_key key, const char *wanted)
+{
+    const char *text = NULL;
+    assert_ok(gpuhal_device_text(device, key, &text));
+    assert_string_equal(text, wanted);
+}
+
+static inline uint64_t number_of(const gpuhal_device *device, gpuhal_key key)
+{
+    uint64_t value = 0;
+    assert_ok(gpuhal_device_u64(device, key, &value));
+    return value;
+}
+
+static inline gpuhal_value sample_one(gpuhal_device *device, gpuhal_key key)
+{
+    gpuhal_value value = {.key = key};
+    assert_ok(gpuhal_device_sample(device, 0, &value, 1, NULL));
+    return value;
+}
+
+/* A function of the vendor's library, into a pointer to a function. */
+static inline void load_function(void *library, const char *name, void *out_function)
+{
+    void *found = dlsym(library, name);
+    assert_non_null(found);
+    memcpy(out_function, &found, sizeof found);
+}
+
+/* Runs @p expect in a process of its own, for the fakes read their machine once. True when it came to its end. */
+static inline bool passes_in_child(void (*expect)(const void *what), const void *what)
+{
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        alarm(30);
+        expect(what);
+        _exit(0);
+    }
+    int ended = -1;
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    return ended == 0;
 }
 
 #endif

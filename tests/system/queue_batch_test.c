@@ -20,7 +20,7 @@ TEST(each_piece_of_a_batch_is_counted_before_anybody_waits_for_it)
 {
     uint64_t bytes = 0;
     use_machine("devices 1");
-    gpuhal *gpu = open_cuda(GPUHAL_ISOLATION_NEVER);
+    gpuhal *gpu = open_backend(GPUHAL_ISOLATION_NEVER);
     gpuhal_device *device = select_or_fail(gpu, "cuda:0");
     gpuhal_buffer *from = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES), *to = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
     gpuhal_queue *queue = queue_or_fail(device, 0);
@@ -42,7 +42,7 @@ TEST(a_batch_of_several_kinds_keeps_its_order)
 {
     unsigned char out[PIECE], wanted[PIECE];
     use_machine("devices 1");
-    gpuhal *gpu = open_cuda(GPUHAL_ISOLATION_NEVER);
+    gpuhal *gpu = open_backend(GPUHAL_ISOLATION_NEVER);
     gpuhal_device *device = select_or_fail(gpu, "cuda:0");
     gpuhal_buffer *one = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, PIECE), *two = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, PIECE);
     gpuhal_queue *queue = queue_or_fail(device, 0);
@@ -70,7 +70,7 @@ TEST(a_piece_in_the_middle_of_a_batch_that_the_driver_refuses_ends_it_with_its_c
     unsigned char out[PIECE * 20], wanted[PIECE * 20];
     char first[512];
     use_machine("devices 1; fail cuMemcpyDtoDAsync_v2 8 999");
-    gpuhal *gpu = open_cuda(GPUHAL_ISOLATION_NEVER);
+    gpuhal *gpu = open_backend(GPUHAL_ISOLATION_NEVER);
     gpuhal_device *device = select_or_fail(gpu, "cuda:0");
     gpuhal_buffer *from = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, sizeof out), *to = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, sizeof out);
     gpuhal_queue *queue = queue_or_fail(device, 0);
@@ -104,7 +104,7 @@ TEST(a_buffer_that_is_mapped_in_the_middle_of_a_batch_is_not_touched_meanwhile)
 {
     void *bytes = NULL;
     use_machine("devices 1");
-    gpuhal *gpu = open_cuda(GPUHAL_ISOLATION_NEVER);
+    gpuhal *gpu = open_backend(GPUHAL_ISOLATION_NEVER);
     gpuhal_device *device = select_or_fail(gpu, "cuda:0");
     gpuhal_queue *queue = queue_or_fail(device, 0);
     gpuhal_buffer *memory = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, PIECE);
@@ -135,7 +135,7 @@ TEST(a_batch_waits_behind_held_work_and_is_refused_in_a_native_section)
     gate shut;
     gpuhal_native native = {.size = sizeof native};
     use_machine("devices 1");
-    gpuhal *gpu = open_cuda(GPUHAL_ISOLATION_NEVER);
+    gpuhal *gpu = open_backend(GPUHAL_ISOLATION_NEVER);
     gpuhal_device *device = select_or_fail(gpu, "cuda:0"), *cpu = select_or_fail(gpu, "cpu:0");
     gpuhal_buffer *slow = buffer_or_fail(cpu, GPUHAL_MEMORY_DEVICE, PIECE), *buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, PIECE);
     gpuhal_queue *queue = queue_or_fail(device, 0), *on_cpu = queue_or_fail(cpu, 0);
@@ -180,7 +180,7 @@ TEST(a_batch_waits_behind_held_work_and_is_refused_in_a_native_section)
 TEST(the_buffers_of_a_batch_go_with_its_last_piece)
 {
     use_machine("devices 1");
-    gpuhal *gpu = open_cuda(GPUHAL_ISOLATION_NEVER);
+    gpuhal *gpu = open_backend(GPUHAL_ISOLATION_NEVER);
     gpuhal_device *device = select_or_fail(gpu, "cuda:0");
     gpuhal_queue *queue = queue_or_fail(device, 0);
     gpuhal_buffer *from = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES), *to = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
@@ -204,7 +204,7 @@ TEST(the_buffers_of_a_batch_go_with_its_last_piece)
 TEST(a_device_that_is_lost_in_the_middle_of_a_batch_ends_it_and_gives_everything_back)
 {
     use_machine("devices 1; lose 0 cuMemcpyDtoDAsync_v2 6 719");
-    gpuhal *gpu = open_cuda(GPUHAL_ISOLATION_NEVER);
+    gpuhal *gpu = open_backend(GPUHAL_ISOLATION_NEVER);
     gpuhal_device *device = select_or_fail(gpu, "cuda:0");
     gpuhal_queue *queue = queue_or_fail(device, 0);
     gpuhal_buffer *from = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES), *to = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
@@ -295,7 +295,7 @@ static void play_crowd(gpuhal *gpu, gpuhal_device *device)
 TEST(threads_that_share_a_queue_lose_nothing_while_another_one_looks_at_it)
 {
     use_machine("devices 1");
-    gpuhal *gpu = open_cuda(GPUHAL_ISOLATION_NEVER);
+    gpuhal *gpu = open_backend(GPUHAL_ISOLATION_NEVER);
     play_crowd(gpu, select_or_fail(gpu, "cuda:0"));
     gpuhal_close(gpu);
     expect_clean();
@@ -340,7 +340,7 @@ TEST(sections_failures_and_resets_in_the_middle_of_batches_leave_no_piece_uncoun
         snprintf(script + strlen(script), sizeof script - strlen(script), "; fail cuMemcpyDtoDAsync_v2 %u 999", i * 150);
     }
     use_machine(script);
-    gpuhal *gpu = open_cuda(GPUHAL_ISOLATION_NEVER);
+    gpuhal *gpu = open_backend(GPUHAL_ISOLATION_NEVER);
     gpuhal_device *device = select_or_fail(gpu, "cuda:0");
     uint64_t bytes = 0;
     crowd c = {.device = device, .queue = queue_or_fail(device, 0), .event = event_or_fail(gpu, 0)};
@@ -373,8 +373,8 @@ TEST(sections_failures_and_resets_in_the_middle_of_batches_leave_no_piece_uncoun
 TEST(a_deferred_read_of_an_adopted_stream_comes_after_what_the_engine_submitted_by_itself)
 {
     use_machine("devices 1; slow_us 100000");
-    gpuhal *gpu = open_cuda(GPUHAL_ISOLATION_NEVER);
-    driver api = load_driver();
+    gpuhal *gpu = open_backend(GPUHAL_ISOLATION_NEVER);
+    vendor_api api = load_api();
     gpuhal_device *device = select_or_fail(gpu, "cuda:0");
     gpuhal_buffer *buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, PIECE);
     gpuhal_native context = {.size = sizeof context}, memory = {.size = sizeof memory};

@@ -13,7 +13,7 @@ static const char slow_machine[] = "devices 2; slow_us 300000";
 static gpuhal *open_machine(const char *script)
 {
     use_machine(script);
-    return open_cuda(GPUHAL_ISOLATION_NEVER);
+    return open_backend(GPUHAL_ISOLATION_NEVER);
 }
 
 /* A chain of work on a CUDA queue, and a queue of the CPU that waits for it. */
@@ -372,7 +372,7 @@ TEST(buffers_of_two_other_devices_are_refused_and_ranges_may_not_overlap)
 TEST(a_native_section_keeps_the_order_and_the_queue_to_itself)
 {
     gpuhal *gpu = open_machine("slow_us 2000");
-    driver api = load_driver();
+    vendor_api api = load_api();
     gpuhal_device *device = select_or_fail(gpu, "cuda:0");
     gpuhal_queue *queue = queue_or_fail(device, 0);
     gpuhal_event *event = event_or_fail(gpu, 0);
@@ -426,7 +426,7 @@ TEST(a_native_section_keeps_the_order_and_the_queue_to_itself)
 TEST(a_stream_is_taken_over_and_survives_reset_and_destruction)
 {
     gpuhal *gpu = open_machine("fail cuMemsetD32Async 1 999");
-    driver api = load_driver();
+    vendor_api api = load_api();
     gpuhal_device *device = select_or_fail(gpu, "cuda:0");
     gpuhal_buffer *buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
     gpuhal_native context = {.size = sizeof context};

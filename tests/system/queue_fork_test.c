@@ -50,7 +50,7 @@ TEST(a_child_gives_up_queues_and_events_that_are_at_work)
 #endif
     static calls seen;
     use_machine("slow_us 400000");
-    gpuhal *gpu = open_cuda(GPUHAL_ISOLATION_NEVER);
+    gpuhal *gpu = open_backend(GPUHAL_ISOLATION_NEVER);
     gpuhal_device *device = select_or_fail(gpu, "cuda:0");
     gpuhal_queue *queue = queue_or_fail(device, 0), *on_cpu = queue_or_fail(select_or_fail(gpu, "cpu:0"), 0);
     gpuhal_event *event = event_or_fail(gpu, 0);

@@ -185,7 +185,7 @@ TEST(a_driver_that_was_started_earlier_does_not_take_from_the_record_what_a_look
     assert_int_equal(gpuhal_generation(gpu), 2);
     gpuhal_close(gpu);
     gpu = open_with(GPUHAL_ISOLATION_ONCE);
-    assert_int_equal(report_of_cuda(gpu).cached, 1);
+    assert_int_equal(report_of_backend(gpu).cached, 1);
     assert_non_null(find_card(gpu, 'B'));
     close_cards(gpu);
 }
@@ -201,7 +201,7 @@ TEST(what_the_driver_here_tells_differently_takes_the_place_of_what_the_newest_l
     assert_int_equal(gpuhal_generation(gpu), 3);
     gpuhal_close(gpu);
     gpu = open_with(GPUHAL_ISOLATION_ONCE);
-    assert_int_equal(report_of_cuda(gpu).cached, 1);
+    assert_int_equal(report_of_backend(gpu).cached, 1);
     assert_non_null(find_card(gpu, 'A'));
     assert_null(find_card(gpu, 'B'));
     close_cards(gpu);
@@ -213,13 +213,13 @@ TEST(a_plugin_in_quarantine_is_not_run_by_a_look_until_somebody_lifts_it)
     use_machine(make_cards("A"));
     put_cards("A", "hang cuInit 1");
     gpuhal *gpu = open_with(GPUHAL_ISOLATION_ONCE);
-    assert_int_equal(report_of_cuda(gpu).state, GPUHAL_PLUGIN_TIMED_OUT);
+    assert_int_equal(report_of_backend(gpu).state, GPUHAL_PLUGIN_TIMED_OUT);
     put_cards("A", "");
     assert_int_equal(look_again(gpu), 0);
-    assert_int_equal(report_of_cuda(gpu).state, GPUHAL_PLUGIN_QUARANTINED);
+    assert_int_equal(report_of_backend(gpu).state, GPUHAL_PLUGIN_QUARANTINED);
     assert_ok(gpuhal_registry_forget(NULL, "cuda"));
     assert_int_equal(look_again(gpu), 1);
-    assert_int_equal(report_of_cuda(gpu).state, GPUHAL_PLUGIN_OK);
+    assert_int_equal(report_of_backend(gpu).state, GPUHAL_PLUGIN_OK);
     assert_non_null(find_card(gpu, 'A'));
     close_cards(gpu);
 }
@@ -243,7 +243,7 @@ TEST(a_look_at_which_the_driver_hangs_leaves_what_is_remembered_of_its_devices)
     const uint32_t present = count_present();
     put_cards("A", "hang cuInit 1");
     assert_int_equal(look_again(gpu), 0);
-    assert_int_equal(report_of_cuda(gpu).state, GPUHAL_PLUGIN_TIMED_OUT);
+    assert_int_equal(report_of_backend(gpu).state, GPUHAL_PLUGIN_TIMED_OUT);
     for (int round = 0; round < 2; round++) {
         assert_int_equal(count_present(), round == 0 ? present : present - 1);
         put_cards("A", "");
@@ -268,7 +268,7 @@ TEST(a_look_at_which_the_driver_hangs_leaves_what_its_hidden_devices_say_of_othe
     assert_ptr_equal(select_or_fail(gpu, "pci=0000:41:00.0"), gpuhal_device_at(gpu, 0));
     put_cards("A", "hang cuInit 1");
     assert_int_equal(look_again(gpu), 0);
-    assert_int_equal(report_of_cuda(gpu).state, GPUHAL_PLUGIN_TIMED_OUT);
+    assert_int_equal(report_of_backend(gpu).state, GPUHAL_PLUGIN_TIMED_OUT);
     assert_ptr_equal(select_or_fail(gpu, "pci=0000:41:00.0"), gpuhal_device_at(gpu, 0));
     put_cards("A", "");
     say_otherwise(one);

@@ -5,15 +5,8 @@
 
 #include <sys/wait.h>
 
-#ifdef GPUHAL_CUDA_PLUGIN
-#define BACKEND   "cuda"
-#define PEER_COPY "cuMemcpyPeerAsync"
-#define LOSES     "cuMemsetD8Async 1 719"
-#else
-#define BACKEND   "rocm"
-#define PEER_COPY "hipMemcpyPeerAsync"
-#define LOSES     "hipMemsetD8Async 1 719"
-#endif
+#define PEER_COPY CALLED(MemcpyPeerAsync)
+#define LOSES     CALLED(MemsetD8Async) " 1 719"
 
 enum { BYTES = 100001 };
 

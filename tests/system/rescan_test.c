@@ -89,20 +89,20 @@ TEST(the_physical_devices_are_those_that_are_there_now)
 TEST(a_look_that_finds_nothing_new_changes_nothing)
 {
     gpuhal *gpu = open_cards("AB", NULL);
-    gpuhal_plugin_report before = report_of_cuda(gpu);
+    gpuhal_plugin_report before = report_of_backend(gpu);
     assert_int_equal(change_cards(gpu, "AB"), 0);
-    assert_ptr_equal(report_of_cuda(gpu).file, before.file);
+    assert_ptr_equal(report_of_backend(gpu).file, before.file);
     close_cards(gpu);
 }
 
 TEST(reports_tell_of_the_newest_look_and_earlier_texts_stay)
 {
     gpuhal *gpu = open_cards("A", NULL);
-    gpuhal_plugin_report before = report_of_cuda(gpu);
+    gpuhal_plugin_report before = report_of_backend(gpu);
     assert_int_equal(change_cards(gpu, "AB"), 1);
     assert_int_equal(before.device_count, 1);
-    assert_int_equal(report_of_cuda(gpu).device_count, 2);
-    assert_string_equal(before.file, report_of_cuda(gpu).file);
+    assert_int_equal(report_of_backend(gpu).device_count, 2);
+    assert_string_equal(before.file, report_of_backend(gpu).file);
     close_cards(gpu);
 }
 
@@ -249,10 +249,10 @@ TEST(a_driver_that_hangs_or_fails_at_the_next_look_takes_no_device_away)
     uint32_t count = gpuhal_device_count(gpu);
     put_cards("A", "hang cuInit 1");
     assert_ok(gpuhal_rescan(gpu, NULL));
-    assert_int_equal(report_of_cuda(gpu).state, GPUHAL_PLUGIN_TIMED_OUT);
+    assert_int_equal(report_of_backend(gpu).state, GPUHAL_PLUGIN_TIMED_OUT);
     put_cards("A", "init 999");
     assert_ok(gpuhal_rescan(gpu, NULL));
-    assert_int_not_equal(report_of_cuda(gpu).state, GPUHAL_PLUGIN_OK);
+    assert_int_not_equal(report_of_backend(gpu).state, GPUHAL_PLUGIN_OK);
     assert_int_equal(gpuhal_generation(gpu), 1);
     assert_int_equal(gpuhal_device_count(gpu), count);
     assert_ptr_equal(select_or_fail(gpu, "cuda:1"), find_card(gpu, 'B'));

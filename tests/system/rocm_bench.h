@@ -1,39 +1,34 @@
-/* tests/system/rocm_bench.h: driving the ROCm plugin slot by slot, over the fake runtime; and what is the vendor's own in
- * vendor_slots_test.c. */
+/* tests/system/rocm_bench.h: HIP's own part of bench.h. */
 #ifndef GPUHAL_TEST_ROCM_BENCH_H
 #define GPUHAL_TEST_ROCM_BENCH_H
 
-#include "rocm_fake.h"
+#define OWN_LINK "xgmi 1"
 
-#define GPUHAL_BENCH_PLUGIN GPUHAL_ROCM_PLUGIN
-#include "bench.h"
+typedef struct engine {
+    vendor_api api;
+} engine;
 
-#define FILL_FUNCTION       "hipMemsetD8Async"
-#define EVENT_WAIT_FUNCTION "hipEventSynchronize"
-#define STREAM_FUNCTION     "hipStreamCreateWithPriority"
-#define OWN_LINK            "xgmi 1"
-
-/* The engine in the same process, on device 0. */
-static inline bool engine_locks(const bench *with, void *memory, size_t bytes)
+static inline engine engine_begin(int device)
 {
-    (void)with;
-    return load_runtime().hipHostRegister(memory, bytes, hipHostRegisterPortable) == hipSuccess;
+    const engine own = {load_api()};
+    assert_int_equal(own.api.hipSetDevice(device), hipSuccess);
+    return own;
 }
 
-static inline bool engine_unlocks(const bench *with, void *memory)
+static inline void engine_end(engine *own)
 {
-    (void)with;
-    return load_runtime().hipHostUnregister(memory) == hipSuccess;
+    assert_int_equal(own->api.hipSetDevice(0), hipSuccess);
 }
 
-static inline void engine_resets(void)
+static inline void engine_resets(engine *own)
 {
-    assert_int_equal(load_runtime().hipDeviceReset(), hipSuccess);
+    assert_int_equal(own->api.hipDeviceReset(), hipSuccess);
 }
 
 enum { CODE_BYTES = 256 };
 
-/* What the fake takes for a code object: the header of an ELF file for the machine, without tables, and names of kernels. */
+/* What the fake takes for a code object: the header of an ELF file for the machine, without tables, and names of
+ * kernels. */
 static inline void make_code(unsigned char out[CODE_BYTES])
 {
     static const unsigned char begin[] = {0x7f, 'E', 'L', 'F', 2, 1, 1};
@@ -46,13 +41,13 @@ static inline void make_code(unsigned char out[CODE_BYTES])
     snprintf((char *)out + 64, CODE_BYTES - 64, ".kernel fill\n.kernel add\n");
 }
 
-/* A program with the kernels fill and add, which the fake knows. */
 static inline gpuhal_plugin_program *load_kernels(const bench *with)
 {
     unsigned char code[CODE_BYTES];
     gpuhal_plugin_program *program = NULL;
     make_code(code);
-    expect_fine(with->ops.program_load(with->devices[0], "hsaco", code, sizeof code, NULL, &program), with, "program_load");
+    expect_fine(with->ops.program_load(with->devices[0], "hsaco", code, sizeof code, NULL, &program), with,
+                "program_load");
     return program;
 }
 

@@ -1,7 +1,7 @@
 /* The ROCm plugin over the fake runtime and the kernel's files of made-up machines: what sysfs, hwmon and gpu_metrics say, in the
  * units of their keys. The trees are those of an MI210, of a Navi card for displays and of an MI300X, cut down to what is read.
  */
-#include "rocm_bench.h"
+#include "bench.h"
 #include "rocm_tree.h"
 
 /* ---- the table of measurements, as the kernel's kgd_pp_interface.h lays it out */
@@ -116,7 +116,7 @@ static gpuhal_device *open_on_files(gpuhal **out_gpu)
 {
     use_amd_smi(false);
     use_rocm_smi(false);
-    *out_gpu = open_rocm(0);
+    *out_gpu = open_backend(0);
     return select_or_fail(*out_gpu, "rocm:0");
 }
 
@@ -438,7 +438,7 @@ TEST(a_gpu_that_sleeps_is_not_woken_for_a_value)
     make_tree();
     put_of_device("power/runtime_status", "suspended\n");
     put_of_device("gpu_busy_percent", "0\n");
-    gpuhal *gpu = open_rocm(0); /* both libraries are there, and neither is asked */
+    gpuhal *gpu = open_backend(0); /* both libraries are there, and neither is asked */
     gpuhal_device *device = select_or_fail(gpu, "rocm:0");
     EXPECT(device,
            {GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE, 0, GPUHAL_MISSING_ASLEEP, "the GPU sleeps, and reading would wake it"},
@@ -517,7 +517,7 @@ TEST(a_library_is_not_called_where_the_system_has_nothing_for_it_to_read_since_i
     make_tree();
     remove_tree();
     assert_int_equal(mkdir(tree_root, 0755), 0);
-    gpuhal *gpu = open_rocm(0);
+    gpuhal *gpu = open_backend(0);
     EXPECT(select_or_fail(gpu, "rocm:0"),
            {GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, 0, GPUHAL_MISSING_NOT_SUPPORTED, "the system has no sensors"});
     assert_int_equal(calls_of("amdsmi_init"), 0);
@@ -527,7 +527,7 @@ TEST(a_library_is_not_called_where_the_system_has_nothing_for_it_to_read_since_i
 TEST(a_library_that_failed_to_initialise_is_not_asked_a_second_time)
 {
     use_machine("devices 1; fail amdsmi_init 1+ 10");
-    gpuhal *gpu = open_rocm(0);
+    gpuhal *gpu = open_backend(0);
     gpuhal_device *device = select_or_fail(gpu, "rocm:0");
     for (int i = 0; i < 3; i++) {
         EXPECT(device, {GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, 0, GPUHAL_MISSING_NO_PERMISSION, "AMD SMI returned 10"});
@@ -543,7 +543,7 @@ TEST(where_amd_smi_would_write_to_standard_error_rocm_smi_is_asked)
     use_machine("devices 1");
     make_tree();
     remove_part("sys/class/scsi_host");
-    gpuhal *gpu = open_rocm(0);
+    gpuhal *gpu = open_backend(0);
     EXPECT(select_or_fail(gpu, "rocm:0"), {GPUHAL_VALUE_MEMORY_FREE_BYTES, 256 * MIB, 0, NULL});
     assert_int_equal(calls_of("amdsmi_init"), 0);
     gpuhal_close(gpu);
@@ -554,8 +554,8 @@ TEST(where_amd_smi_would_write_to_standard_error_rocm_smi_is_asked)
 TEST(without_a_device_neither_library_is_opened)
 {
     use_machine("devices 0");
-    gpuhal *gpu = open_rocm(GPUHAL_ISOLATION_NEVER);
-    assert_int_equal(report_of_plugin(gpu, "rocm").state, GPUHAL_PLUGIN_NO_DEVICE);
+    gpuhal *gpu = open_backend(GPUHAL_ISOLATION_NEVER);
+    assert_int_equal(report_of_backend(gpu).state, GPUHAL_PLUGIN_NO_DEVICE);
     assert_null(dlopen(GPUHAL_FAKE_ROCM_DIRECTORY "/libamd_smi.so", RTLD_NOLOAD | RTLD_LAZY));
     gpuhal_close(gpu);
     expect_clean();
@@ -567,8 +567,8 @@ TEST(a_root_that_is_no_absolute_path_is_refused_by_its_name)
 {
     use_machine("devices 1");
     setenv("GPUHAL_OPTIONS", "rocm.system_root=somewhere", 1);
-    gpuhal *gpu = open_rocm(0);
-    expect_word(report_of_plugin(gpu, "rocm").reason, "rocm.system_root");
+    gpuhal *gpu = open_backend(0);
+    expect_word(report_of_backend(gpu).reason, "rocm.system_root");
     gpuhal_close(gpu);
     remove_reports();
 }

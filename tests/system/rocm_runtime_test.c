@@ -1,8 +1,6 @@
 /* The ROCm plugin over the distribution's HIP runtime, on a machine without a GPU: it has to be refused, quickly and with the
  * runtime's own words. Skipped where the runtime is not installed, and where there is an AMD GPU. */
-#include "machine.h"
-
-#include <dlfcn.h>
+#include "rocm_fake.h"
 
 static void need_runtime_without_gpu(void)
 {
@@ -31,7 +29,7 @@ static gpuhal *open_quickly(uint32_t isolation)
 static void expect_refused(uint32_t isolation)
 {
     gpuhal *gpu = open_quickly(isolation);
-    const gpuhal_plugin_report report = report_of_plugin(gpu, "rocm");
+    const gpuhal_plugin_report report = report_of_backend(gpu);
     if (report.state != GPUHAL_PLUGIN_NO_DEVICE) {
         fail_msg("state %s: %s", gpuhal_plugin_state_name(report.state), report.reason);
     }

@@ -1,6 +1,6 @@
 /* The ROCm plugin over the fake runtime, slot by slot (direct.h): what is ROCm's own of links and programs, and the caller's own
  * streams and memory. What it shares with other vendors is in vendor_slots_test.c. */
-#include "rocm_bench.h"
+#include "bench.h"
 
 TEST(links_of_amds_own_are_told_with_their_bandwidth)
 {
@@ -50,7 +50,7 @@ TEST(code_that_cannot_be_loaded_is_refused_and_the_device_goes_on)
 TEST(access_that_the_program_switched_on_stays_on)
 {
     use_machine("devices 2");
-    const runtime api = load_runtime();
+    const vendor_api api = load_api();
     assert_int_equal(api.hipSetDevice(1), hipSuccess);
     assert_int_equal(api.hipDeviceEnablePeerAccess(0, 0), hipSuccess);
     bench with;
@@ -65,7 +65,7 @@ TEST(access_that_the_program_switched_on_stays_on)
 TEST(an_adopted_stream_comes_first_and_is_left_to_the_caller)
 {
     use_machine("devices 2; slow_us 20000");
-    const runtime api = load_runtime();
+    const vendor_api api = load_api();
     hipStream_t stream = NULL;
     void *own = NULL;
     int current = -1;
@@ -106,7 +106,7 @@ TEST(memory_of_hip_5_is_told_apart_from_the_hosts)
 {
     use_machine("devices 1");
     use_runtime("", 5);
-    const runtime api = load_runtime();
+    const vendor_api api = load_api();
     void *own = NULL, *locked = NULL;
     assert_int_equal(api.hipMalloc(&own, 256), hipSuccess);
     assert_int_equal(api.hipHostMalloc(&locked, 256, 0), hipSuccess);
@@ -131,7 +131,7 @@ TEST(a_runtime_that_knows_no_graphs_records_events_in_queues_that_were_taken_ove
     use_machine("devices 1; fail hipStreamIsCapturing 1+ 801");
     bench with;
     begin(&with, 1);
-    const runtime api = load_runtime();
+    const vendor_api api = load_api();
     hipStream_t stream = NULL;
     gpuhal_plugin_queue *queue = NULL;
     assert_int_equal(api.hipStreamCreateWithFlags(&stream, hipStreamNonBlocking), hipSuccess);

@@ -2,13 +2,6 @@
  * kernel's files are those of rocm_files_test.c; here there are none. */
 #include "rocm_fake.h"
 
-static gpuhal_value sample_one(gpuhal_device *device, gpuhal_key key)
-{
-    gpuhal_value value = {.key = key};
-    assert_ok(gpuhal_device_sample(device, 0, &value, 1, NULL));
-    return value;
-}
-
 static void expect_sample(gpuhal_device *device, gpuhal_key key, uint64_t wanted)
 {
     const gpuhal_value value = sample_one(device, key);
@@ -35,7 +28,7 @@ TEST(rocm_smi_alone_gives_memory_and_no_value_that_it_reads_in_the_systems_files
 {
     use_machine(machine);
     use_amd_smi(false);
-    gpuhal *gpu = open_rocm(0);
+    gpuhal *gpu = open_backend(0);
     gpuhal_device *one = select_or_fail(gpu, "rocm:0");
     expect_values(gpu);
     assert_int_equal(sample_one(one, GPUHAL_VALUE_POWER_MICROWATTS).missing, GPUHAL_MISSING_NOT_SUPPORTED);
@@ -49,7 +42,7 @@ TEST(amd_smi_alone_gives_its_values_in_the_units_of_their_names)
 {
     use_machine(machine);
     use_rocm_smi(false);
-    gpuhal *gpu = open_rocm(0);
+    gpuhal *gpu = open_backend(0);
     gpuhal_device *one = select_or_fail(gpu, "rocm:0");
     expect_values(gpu);
     expect_sample(one, GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, 52000);
@@ -62,7 +55,7 @@ TEST(amd_smi_alone_gives_its_values_in_the_units_of_their_names)
 /* The session that ends is ours: with ROCm SMI since it is shut down once too often, with AMD SMI by the first. */
 static void expect_values_after_shutdown(const char *variable, const char *function)
 {
-    gpuhal *gpu = open_rocm(0);
+    gpuhal *gpu = open_backend(0);
     void *library = dlopen(getenv(variable), RTLD_NOW | RTLD_LOCAL);
     assert_non_null(library);
     uint32_t (*shut_down)(void);
@@ -93,7 +86,7 @@ TEST(values_come_back_after_the_program_has_shut_amd_smi_down)
 TEST(energy_is_in_microjoules_and_grows_as_its_counter_does)
 {
     use_machine("devices 1");
-    gpuhal *gpu = open_rocm(0);
+    gpuhal *gpu = open_backend(0);
     gpuhal_device *device = select_or_fail(gpu, "rocm:0");
     const gpuhal_value first = sample_one(device, GPUHAL_VALUE_ENERGY_MICROJOULES);
     usleep(200000);
@@ -108,7 +101,7 @@ TEST(energy_is_in_microjoules_and_grows_as_its_counter_does)
 TEST(memory_of_this_process_is_seen_without_opening_the_device_twice)
 {
     use_machine("devices 2; memory * 1G");
-    gpuhal *gpu = open_rocm(0);
+    gpuhal *gpu = open_backend(0);
     gpuhal_device *device = select_or_fail(gpu, "rocm:1");
     const uint64_t before = sample_one(device, GPUHAL_VALUE_MEMORY_FREE_BYTES).u64;
     gpuhal_buffer *buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, 64 * MIB);
@@ -122,7 +115,7 @@ TEST(memory_of_this_process_is_seen_without_opening_the_device_twice)
 TEST(parts_of_a_divided_gpu_are_found_by_their_number)
 {
     use_machine("devices 1; memory 0 384M; partitions 0 3; used 0 1M");
-    gpuhal *gpu = open_rocm(0);
+    gpuhal *gpu = open_backend(0);
     gpuhal_device *device = select_or_fail(gpu, "rocm:2");
     gpuhal_buffer *buffer = buffer_or_fail(select_or_fail(gpu, "rocm:0"), GPUHAL_MEMORY_DEVICE, 64 * MIB);
     const gpuhal_value value = sample_one(device, GPUHAL_VALUE_MEMORY_FREE_BYTES);
@@ -134,7 +127,7 @@ TEST(parts_of_a_divided_gpu_are_found_by_their_number)
 
 static void expect_no_memory_of_part_0(void)
 {
-    gpuhal *gpu = open_rocm(0);
+    gpuhal *gpu = open_backend(0);
     const gpuhal_value value = sample_one(select_or_fail(gpu, "rocm:0"), GPUHAL_VALUE_MEMORY_FREE_BYTES);
     assert_int_equal(value.missing, GPUHAL_MISSING_NOT_SUPPORTED);
     expect_sample(select_or_fail(gpu, "rocm:1"), GPUHAL_VALUE_MEMORY_FREE_BYTES, 128 * MIB);
@@ -161,7 +154,7 @@ TEST(parts_that_we_have_numbered_are_not_looked_for_under_these_numbers)
 {
     use_machine("devices 2; memory * 1G; pci 0 0000:c1:00.0; pci 1 0000:c1:00.0; used 0 1M");
     setenv("HIP_VISIBLE_DEVICES", "1,0", 1);
-    gpuhal *gpu = open_rocm(0);
+    gpuhal *gpu = open_backend(0);
     const gpuhal_value value = sample_one(select_or_fail(gpu, "rocm:0"), GPUHAL_VALUE_MEMORY_USED_BYTES);
     assert_int_equal(value.missing, GPUHAL_MISSING_NOT_SUPPORTED);
     gpuhal_close(gpu);
@@ -172,7 +165,7 @@ TEST(parts_that_we_have_numbered_are_not_looked_for_under_these_numbers)
 
 static void expect_without(gpuhal_missing reason)
 {
-    gpuhal *gpu = open_rocm(0);
+    gpuhal *gpu = open_backend(0);
     gpuhal_device *device = select_or_fail(gpu, "rocm:0");
     const gpuhal_value value = sample_one(device, GPUHAL_VALUE_MEMORY_FREE_BYTES);
     assert_int_equal(value.missing, reason);
@@ -208,7 +201,7 @@ TEST(a_value_that_is_refused_is_missing_and_the_others_are_there)
 {
     use_machine("devices 1; memory 0 64M; fail amdsmi_get_temp_metric 1+ 10");
     use_rocm_smi(false);
-    gpuhal *gpu = open_rocm(0);
+    gpuhal *gpu = open_backend(0);
     gpuhal_device *device = select_or_fail(gpu, "rocm:0");
     assert_int_equal(sample_one(device, GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS).missing, GPUHAL_MISSING_NO_PERMISSION);
     expect_sample(device, GPUHAL_VALUE_MEMORY_FREE_BYTES, 64 * MIB);

@@ -1,6 +1,6 @@
 /* The ROCm plugin over the fake runtime in the versions before 7, slot by slot: what those answer and do otherwise, as their
  * source says (ROCm/clr, tags rocm-6.1 to 6.3). */
-#include "rocm_bench.h"
+#include "bench.h"
 
 enum { HIP_6_1 = 60140093, HIP_6_2 = 60241134 };
 
@@ -194,7 +194,7 @@ static void expect_managed(int version)
 {
     bench with;
     begin_version(&with, version, "devices 2");
-    const runtime api = load_runtime();
+    const vendor_api api = load_api();
     void *memory = NULL, *page_locked = NULL, *ordinary = aligned_alloc(4096, 4096);
     memset(ordinary, 0x55, 4096); /* what a runtime before 6.2 would follow */
     assert_int_equal(api.hipMallocManaged(&memory, 4096, 1), hipSuccess);

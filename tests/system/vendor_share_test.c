@@ -1,6 +1,6 @@
 /* A vendor's plugin over its fake: ranges that are filled piece by piece, memory given out and taken in, and memory that a
  * peer or another interface sees too. */
-#include "vendor_bench.h"
+#include "bench.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
 /* A vendor's plugin over its fake, slot by slot (direct.h): queues, events, peers and programs. What is the vendor's own is in
  * cuda_slots_own_test.c and rocm_slots_own_test.c. */
-#include "vendor_bench.h"
+#include "bench.h"
 
 /* ---- queues and events */
 
@@ -72,7 +72,7 @@ TEST(a_queue_waits_for_an_event_of_another_device)
 
 TEST(an_event_after_work_that_failed_says_so_and_only_this_device_is_lost)
 {
-    use_machine("devices 2; slow_us 1000; lose 0 " FILL_FUNCTION " 1 700");
+    use_machine("devices 2; slow_us 1000; lose 0 " CALLED(MemsetD8Async) " 1 700");
     bench with;
     begin(&with, 2);
     gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64}),

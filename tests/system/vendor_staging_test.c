@@ -3,23 +3,13 @@
 #include "queues.h"
 #include "support/import_host.h"
 
-#ifdef GPUHAL_CUDA_PLUGIN
-#include "cuda_fake.h"
-#define BACKEND       "cuda"
-#define TO_DEVICE     "cuMemcpyHtoDAsync_v2"
-#define FROM_DEVICE   "cuMemcpyDtoHAsync_v2"
-#define ALLOCATE_HOST "cuMemHostAlloc"
-#define READS_PAGES   "attribute 0 100 1" /* through the page tables of the host */
+#include "vendor.h"
+
+#define TO_DEVICE     OF("cuMemcpyHtoDAsync_v2", "hipMemcpyAsync")
+#define FROM_DEVICE   OF("cuMemcpyDtoHAsync_v2", "hipMemcpyAsync")
+#define ALLOCATE_HOST CALLED(HostAlloc)
+#define READS_PAGES   OF("attribute 0 100 1", "attribute 0 65 1") /* through the page tables of the host */
 #define LOST          "700"
-#else
-#include "rocm_fake.h"
-#define BACKEND       "rocm"
-#define TO_DEVICE     "hipMemcpyAsync"
-#define FROM_DEVICE   "hipMemcpyAsync"
-#define ALLOCATE_HOST "hipHostMalloc"
-#define READS_PAGES   "attribute 0 65 1"
-#define LOST          "700"
-#endif
 
 #include <dirent.h>
 #include <pthread.h>

@@ -1,15 +1,7 @@
 /* A vendor's plugin over its fake, which stops in one function of the driver after the other: all other threads
  * learn that in time, by the status, by a listener and by the registry; and the calls that the library makes under a
  * deadline return in time. */
-#ifdef GPUHAL_CUDA_PLUGIN
-#include "cuda_fake.h"
-#define BACKEND         "cuda"
-#define OF(cuda, hip)   cuda
-#else
-#include "rocm_fake.h"
-#define BACKEND         "rocm"
-#define OF(cuda, hip)   hip
-#endif
+#include "vendor.h"
 
 #include "support/stops.h"
 

@@ -1,6 +1,6 @@
 /* A vendor's plugin over its fake, used by several callers at once: threads that wait and threads that copy, and host memory that
  * more than one of them has page-locked. */
-#include "vendor_bench.h"
+#include "bench.h"
 
 #include <pthread.h>
 #include <sys/wait.h>
@@ -43,7 +43,7 @@ TEST(twelve_threads_that_wait_for_queues_hold_up_neither_copies_nor_other_waits)
         expect_fine(with.ops.event_record(queues[i], waits[i].event), &with, "event_record");
         assert_int_equal(pthread_create(&waits[i].thread, NULL, block_on_it, &waits[i]), 0);
     }
-    while (calls_of(EVENT_WAIT_FUNCTION) < QUEUES) {
+    while (calls_of(CALLED(EventSynchronize)) < QUEUES) {
         usleep(1000);
     }
     char byte = 7;
@@ -91,7 +91,7 @@ static void wait_for_calls(const char *function, uint64_t calls)
 /* In a process of its own, which ends with a thread inside the driver. */
 static void expect_two_of_three(void)
 {
-    use_machine("devices 1; slow_us 1000000; hang " STREAM_FUNCTION " 2");
+    use_machine("devices 1; slow_us 1000000; hang " CALLED(StreamCreateWithPriority) " 2");
     bench with;
     begin(&with, 1);
     gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 3 * 64});
@@ -99,12 +99,12 @@ static void expect_two_of_three(void)
     for (int i = 0; i < 3; i++) {
         fills[i] = (filling){.with = &with, .memory = &memory, .offset = 64 * (uint64_t)i};
         assert_int_equal(pthread_create(&fills[i].thread, NULL, fill_it, &fills[i]), 0);
-        wait_for_calls(i == 1 ? STREAM_FUNCTION : FILL_FUNCTION, i == 0 ? 1 : 2);
+        wait_for_calls(i == 1 ? CALLED(StreamCreateWithPriority) : CALLED(MemsetD8Async), i == 0 ? 1 : 2);
     }
     assert_int_equal(pthread_join(fills[0].thread, NULL), 0);
     assert_int_equal(pthread_join(fills[2].thread, NULL), 0);
     assert_false(fills[1].done);
-    assert_int_equal(calls_of(STREAM_FUNCTION), 3);
+    assert_int_equal(calls_of(CALLED(StreamCreateWithPriority)), 3);
     expect_no_violation();
     remove_reports();
 }
@@ -213,15 +213,15 @@ TEST(memory_that_the_engine_registered_is_busy_and_stays_the_engines)
     gpuhal_memory memory = {.size = sizeof memory};
     gpuhal_alloc alloc = import_of(own, 8192);
     alloc.size = sizeof alloc;
-    assert_true(engine_locks(&with, own, 8192));
+    assert_true(engine_locks(own, 8192));
     assert_int_equal(with.ops.allocate(with.devices[0], &alloc, &memory), GPUHAL_ERROR_BUSY);
     assert_int_equal(with.ops.register_host(with.devices[0], own, 4096), GPUHAL_ERROR_BUSY);
     assert_int_equal(with.ops.register_host(with.devices[0], own + 4096, 4096), GPUHAL_ERROR_BUSY);
-    assert_true(engine_unlocks(&with, own));
+    assert_true(engine_unlocks(own));
     gpuhal_memory imported = allocate(&with, 0, import_of(own, 8192));
     with.ops.release(with.devices[0], &imported);
-    assert_true(engine_locks(&with, own, 8192));
-    assert_true(engine_unlocks(&with, own));
+    assert_true(engine_locks(own, 8192));
+    assert_true(engine_unlocks(own));
     free(own);
     end(&with);
     expect_clean();
@@ -237,13 +237,13 @@ TEST(memory_around_a_piece_that_the_engine_registered_is_busy_and_that_stays_the
     gpuhal_memory memory = {.size = sizeof memory};
     gpuhal_alloc alloc = import_of(own, 16384);
     alloc.size = sizeof alloc;
-    assert_true(engine_locks(&with, own + 4096, 4096));
+    assert_true(engine_locks(own + 4096, 4096));
     assert_int_equal(with.ops.register_host(with.devices[0], own, 16384), GPUHAL_ERROR_BUSY);
     assert_int_equal(with.ops.allocate(with.devices[0], &alloc, &memory), GPUHAL_ERROR_BUSY);
     assert_int_equal(fake_report_get()->registrations, 1);
     gpuhal_memory behind = allocate(&with, 0, import_of(own + 8192, 8192));
     with.ops.release(with.devices[0], &behind);
-    assert_true(engine_unlocks(&with, own + 4096));
+    assert_true(engine_unlocks(own + 4096));
     gpuhal_memory whole = allocate(&with, 0, import_of(own, 16384));
     with.ops.release(with.devices[0], &whole);
     free(own);
@@ -304,7 +304,7 @@ TEST(page_locked_memory_that_a_reset_took_is_not_touched_by_blocking_copies)
     const gpuhal_plugin_rect to = {.memory = &host, .row_pitch = 64, .slice_pitch = 4096},
                              from = {.memory = &other, .row_pitch = 64, .slice_pitch = 4096};
     expect_fine(with.ops.write(with.devices[0], NULL, &host, 0, bytes, 8192), &with, "write");
-    engine_resets();
+    reset_by_engine();
     assert_int_equal(with.ops.write(with.devices[0], NULL, &host, 0, bytes, 8192), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(with.ops.read(with.devices[0], NULL, bytes, &other, 0, 8192), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(with.ops.copy(with.devices[0], NULL, &host, 0, &other, 0, 8192), GPUHAL_ERROR_DEVICE_LOST);
@@ -326,7 +326,7 @@ TEST(a_registration_that_a_reset_took_is_neither_shared_nor_given_back)
     char *own = aligned_alloc(4096, 4096);
     gpuhal_memory imported = allocate(&with, 0, import_of(own, 4096));
     expect_fine(with.ops.register_host(with.devices[0], own, 4096), &with, "register_host");
-    engine_resets();
+    reset_by_engine();
     assert_int_equal(with.ops.fill(with.devices[0], NULL, &imported, 0, 64, 1, 1), GPUHAL_ERROR_DEVICE_LOST);
     gpuhal_plugin_device *old = with.devices[0];
     expect_fine(open_device(&with, 0, NULL), &with, "open");

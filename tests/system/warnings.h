@@ -2,7 +2,7 @@
 #ifndef WARNINGS_H
 #define WARNINGS_H
 
-#include "vendor_bench.h"
+#include "bench.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

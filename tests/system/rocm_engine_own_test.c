@@ -1,118 +1,10 @@
-/* The ROCm plugin over the fake runtime, slot by slot, beside an engine that does what engines do in the same process: it
- * captures graphs, resets devices, loses one of two, asks for events while others wait for them, and hands over memory and
- * streams. */
-#include "rocm_bench.h"
+/* The ROCm plugin over the fake runtime, slot by slot, beside an engine in the same process: what HIP alone demands when events
+ * are asked for, devices are reset, and memory is handed over. What it shares with CUDA is in vendor_engine_test.c. */
+#include "bench.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
-
-static hipStream_t engine_stream(const runtime *api)
-{
-    hipStream_t stream = NULL;
-    assert_int_equal(api->hipStreamCreateWithFlags(&stream, hipStreamNonBlocking), hipSuccess);
-    return stream;
-}
-
-/* ---- graphs */
-
-/* Allocates, copies, asks and waits. */
-static void *use_everything(void *argument)
-{
-    const bench *with = argument;
-    unsigned char byte = 0x5a, got = 0, *own = aligned_alloc(4096, 4096);
-    gpuhal_memory memory = allocate(with, 0, (gpuhal_alloc){.bytes = 4096});
-    gpuhal_memory host = allocate(with, 0, (gpuhal_alloc){.kind = GPUHAL_MEMORY_UPLOAD, .bytes = 4096});
-    expect_fine(with->ops.register_host(with->devices[0], own, 4096), with, "register_host");
-    expect_fine(with->ops.write(with->devices[0], NULL, &memory, 7, &byte, 1), with, "write");
-    expect_fine(with->ops.read(with->devices[0], NULL, &got, &memory, 7, 1), with, "read");
-    assert_int_equal(got, byte);
-    gpuhal_plugin_queue *queue = queue_on(with, 0);
-    gpuhal_plugin_event *event = event_on(with, 0);
-    expect_fine(with->ops.event_record(queue, event), with, "event_record");
-    assert_true(with->ops.event_query(event) >= 0);
-    expect_fine(with->ops.event_block(event, 10000 * MS_NS), with, "event_block");
-    with->ops.event_destroy(event);
-    with->ops.queue_destroy(queue);
-    expect_fine(with->ops.unregister_host(with->devices[0], own), with, "unregister_host");
-    with->ops.release(with->devices[0], &host);
-    with->ops.release(with->devices[0], &memory);
-    free(own);
-    return NULL;
-}
-
-TEST(a_graph_that_the_engine_captures_is_not_spoiled_by_any_call_on_any_thread)
-{
-    use_machine("devices 1");
-    bench with;
-    begin(&with, 1);
-    const runtime api = load_runtime();
-    hipStream_t stream = engine_stream(&api);
-    hipGraph_t graph = NULL;
-    pthread_t thread;
-    assert_int_equal(api.hipStreamBeginCapture(stream, 0), hipSuccess);
-    (void)use_everything(&with);
-    assert_int_equal(pthread_create(&thread, NULL, use_everything, &with), 0);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_int_equal(api.hipStreamEndCapture(stream, &graph), hipSuccess);
-    hipStreamCaptureMode mode = 0;
-    assert_int_equal(api.hipThreadExchangeStreamCaptureMode(&mode), hipSuccess);
-    assert_int_equal(mode, 0); /* as the engine had it */
-    assert_int_equal(api.hipStreamDestroy(stream), hipSuccess);
-    end(&with);
-    expect_clean();
-}
-
-TEST(calls_that_come_after_an_adopted_stream_are_busy_while_it_is_captured)
-{
-    use_machine("devices 1");
-    bench with;
-    start(&with);
-    const runtime api = load_runtime();
-    hipStream_t stream = engine_stream(&api);
-    hipGraph_t graph = NULL;
-    const gpuhal_native whole = {.size = sizeof whole, .type = GPUHAL_NATIVE_HIP_DEVICE, .values = {0, 0, (uintptr_t)stream}};
-    const gpuhal_native part = {.size = sizeof part, .type = GPUHAL_NATIVE_HIP_STREAM, .values = {(uintptr_t)stream}};
-    expect_fine(open_device(&with, 0, &whole), &with, "open");
-    gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64});
-    gpuhal_plugin_queue *queue = NULL;
-    expect_fine(with.ops.queue_create(with.devices[0], 0, 0, &part, &queue), &with, "queue_create");
-    gpuhal_plugin_event *event = event_on(&with, 0);
-    assert_int_equal(api.hipStreamBeginCapture(stream, 0), hipSuccess);
-    assert_int_equal(with.ops.fill(with.devices[0], NULL, &memory, 0, 64, 1, 1), GPUHAL_ERROR_BUSY);
-    assert_int_equal(with.ops.event_record(queue, event), GPUHAL_ERROR_BUSY);
-    assert_int_equal(api.hipStreamEndCapture(stream, &graph), hipSuccess);
-    expect_fine(with.ops.fill(with.devices[0], NULL, &memory, 0, 64, 1, 1), &with, "fill");
-    expect_fine(with.ops.event_record(queue, event), &with, "event_record");
-    with.ops.event_destroy(event);
-    with.ops.queue_destroy(queue);
-    with.ops.release(with.devices[0], &memory);
-    end(&with);
-    assert_int_equal(api.hipStreamDestroy(stream), hipSuccess);
-    expect_clean();
-}
-
-TEST(no_event_is_recorded_into_a_graph_that_the_engine_captures_by_native_access)
-{
-    use_machine("devices 1");
-    bench with;
-    begin(&with, 1);
-    const runtime api = load_runtime();
-    gpuhal_plugin_queue *queue = queue_on(&with, 0);
-    gpuhal_plugin_event *event = event_on(&with, 0);
-    gpuhal_native native = {.size = sizeof native};
-    expect_fine(with.ops.native_queue(queue, &native), &with, "native_queue");
-    hipStream_t stream = (hipStream_t)(uintptr_t)native.values[0];
-    hipGraph_t graph = NULL;
-    assert_int_equal(api.hipStreamBeginCapture(stream, 0), hipSuccess);
-    assert_int_equal(with.ops.event_record(queue, event), GPUHAL_ERROR_BUSY);
-    assert_int_equal(api.hipStreamEndCapture(stream, &graph), hipSuccess);
-    expect_fine(with.ops.event_record(queue, event), &with, "event_record");
-    with.ops.event_destroy(event);
-    with.ops.queue_destroy(queue);
-    end(&with);
-    expect_clean();
-}
 
 /* ---- events */
 
@@ -185,46 +77,13 @@ TEST(an_event_outlives_the_queue_in_which_it_was_recorded)
 
 /* ---- devices */
 
-TEST(after_the_engine_reset_the_device_its_openings_are_lost_and_a_new_one_works)
-{
-    use_machine("devices 1");
-    bench with;
-    begin(&with, 1);
-    const runtime api = load_runtime();
-    unsigned char *own = aligned_alloc(4096, 4096);
-    gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64});
-    gpuhal_memory shared = allocate(&with, 0, (gpuhal_alloc){.bytes = 64, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD});
-    gpuhal_plugin_queue *queue = queue_on(&with, 0);
-    expect_fine(with.ops.register_host(with.devices[0], own, 4096), &with, "register_host");
-    assert_int_equal(api.hipDeviceReset(), hipSuccess);
-    assert_int_equal(with.ops.fill(with.devices[0], queue, &memory, 0, 64, 1, 1), GPUHAL_ERROR_DEVICE_LOST);
-    (void)gpuhal_direct_failed(with.plugin, GPUHAL_ERROR_DEVICE_LOST, "fill");
-    expect_word(gpuhal_last_error()->sentence, "the device was reset");
-    assert_int_equal(with.ops.query_health(with.devices[0]), GPUHAL_ERROR_DEVICE_LOST);
-    assert_int_equal(with.ops.fill(with.devices[0], NULL, &memory, 0, 64, 1, 1), GPUHAL_ERROR_DEVICE_LOST);
-    gpuhal_plugin_device *old = with.devices[0];
-    expect_fine(open_device(&with, 0, NULL), &with, "open");
-    assert_int_equal(with.ops.query_health(with.devices[0]), GPUHAL_OK);
-    (void)use_everything(&with);
-    expect_fine(with.ops.unregister_host(old, own), &with, "unregister_host");
-    with.ops.queue_destroy(queue);
-    with.ops.release(old, &shared);
-    with.ops.release(old, &memory);
-    with.plugin->close(old);
-    (void)use_everything(&with);
-    free(own);
-    end(&with);
-    expect_no_violation();
-    remove_reports();
-}
-
 /* Its memory may be somebody else's by then, and the runtime would follow the stream in which the event was recorded. */
 TEST(what_a_device_had_that_the_engine_reset_is_not_used_by_another_one)
 {
     use_machine("devices 2");
     bench with;
     begin(&with, 2);
-    const runtime api = load_runtime();
+    const vendor_api api = load_api();
     gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64}),
                   other = allocate(&with, 1, (gpuhal_alloc){.bytes = 64});
     gpuhal_plugin_queue *queue = queue_on(&with, 0), *others = queue_on(&with, 1);
@@ -256,7 +115,7 @@ static void expect_reset_noticed(int major)
     use_runtime("", major);
     bench with;
     begin(&with, 1);
-    const runtime api = load_runtime();
+    const vendor_api api = load_api();
     gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64});
     gpuhal_plugin_queue *queue = queue_on(&with, 0);
     assert_int_equal(api.hipDeviceReset(), hipSuccess);
@@ -287,7 +146,7 @@ TEST(memory_that_a_reset_took_is_not_freed_a_second_time)
     use_machine("devices 1");
     bench with;
     begin(&with, 1);
-    const runtime api = load_runtime();
+    const vendor_api api = load_api();
     gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64});
     assert_int_equal(api.hipDeviceReset(), hipSuccess);
     with.ops.release(with.devices[0], &memory);
@@ -302,7 +161,7 @@ TEST(a_stream_that_the_engine_destroyed_costs_its_queue_and_not_the_device)
     use_machine("devices 1");
     bench with;
     begin(&with, 1);
-    const runtime api = load_runtime();
+    const vendor_api api = load_api();
     hipStream_t stream = engine_stream(&api);
     const gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_HIP_STREAM, .values = {(uintptr_t)stream}};
     gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64});
@@ -319,33 +178,6 @@ TEST(a_stream_that_the_engine_destroyed_costs_its_queue_and_not_the_device)
     remove_reports(); /* using the stream was a mistake of the engine's */
 }
 
-TEST(a_peer_whose_device_is_lost_does_not_take_the_other_one_with_it)
-{
-    use_machine("devices 2; lose 1 hipMemsetD8Async 1 700");
-    bench with;
-    begin(&with, 2);
-    gpuhal_memory here = allocate(&with, 0, (gpuhal_alloc){.bytes = 64}), there = allocate(&with, 1, (gpuhal_alloc){.bytes = 64});
-    gpuhal_plugin_queue *queue = queue_on(&with, 1);
-    expect_fine(with.ops.fill(with.devices[1], queue, &there, 0, 64, 1, 1), &with, "fill");
-    gpuhal_native stream = {.size = sizeof stream};
-    expect_fine(with.ops.native_queue(queue, &stream), &with, "native_queue");
-    const runtime api = load_runtime();
-    assert_int_equal(api.hipStreamSynchronize((hipStream_t)(uintptr_t)stream.values[0]), hipErrorIllegalAddress);
-    for (int i = 0; i < 2; i++) { /* the runtime says so; from then on it is known */
-        assert_int_equal(with.ops.peer_copy(NULL, with.devices[0], &here, 0, with.devices[1], &there, 0, 64),
-                         GPUHAL_ERROR_DEVICE_LOST);
-        assert_int_equal(with.ops.query_health(with.devices[0]), GPUHAL_OK);
-        assert_int_equal(with.ops.query_health(with.devices[1]), GPUHAL_ERROR_DEVICE_LOST);
-    }
-    assert_int_equal(calls_of("hipMemcpyPeerAsync"), 1);
-    expect_fine(with.ops.fill(with.devices[0], NULL, &here, 0, 64, 1, 2), &with, "fill of the other device");
-    with.ops.queue_destroy(queue);
-    with.ops.release(with.devices[0], &here);
-    with.ops.release(with.devices[1], &there);
-    end(&with);
-    remove_reports();
-}
-
 /* ---- last errors */
 
 TEST(an_error_that_the_engine_has_not_asked_for_yet_survives_a_question_for_an_event)
@@ -353,7 +185,7 @@ TEST(an_error_that_the_engine_has_not_asked_for_yet_survives_a_question_for_an_e
     use_machine("devices 1; slow_us 50000");
     bench with;
     begin(&with, 1);
-    const runtime api = load_runtime();
+    const vendor_api api = load_api();
     void *nothing = NULL;
     gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64});
     gpuhal_plugin_queue *queue = queue_on(&with, 0);
@@ -448,50 +280,6 @@ TEST(memory_of_another_api_leaves_no_descriptor_open)
     }
     assert_int_equal(open_descriptors(), before);
     close(file);
-    end(&with);
-    expect_clean();
-}
-
-static void expect_no_stream(uint64_t name)
-{
-    use_machine("devices 1");
-    bench with;
-    begin(&with, 1);
-    gpuhal_plugin_queue *queue = NULL;
-    gpuhal_plugin_device *device = NULL;
-    gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_HIP_STREAM, .values = {name}};
-    assert_int_equal(with.ops.queue_create(with.devices[0], 0, 0, &native, &queue), GPUHAL_ERROR_INVALID_ARGUMENT);
-    native = (gpuhal_native){.size = sizeof native, .type = GPUHAL_NATIVE_HIP_DEVICE, .values = {0, 0, name}};
-    assert_int_equal(with.plugin->open(gpuhal_direct_host(), with.instance, 0, &native, &device, &with.ops),
-                     GPUHAL_ERROR_INVALID_ARGUMENT);
-    end(&with);
-    expect_clean();
-}
-
-TEST(the_stream_of_a_thread_is_no_stream_that_threads_can_share)
-{
-    expect_no_stream(2);
-}
-
-/* The runtime says that it is one, and follows it. */
-TEST(the_name_of_the_default_stream_is_no_stream_of_a_device)
-{
-    expect_no_stream(1);
-}
-
-TEST(page_locked_memory_that_the_system_does_not_give_is_memory_of_the_host)
-{
-    use_machine("devices 1; fail hipHostMalloc 1 2; fail hipHostRegister 1 2; fail hipHostRegister 2 1");
-    bench with;
-    begin(&with, 1);
-    unsigned char *own = aligned_alloc(4096, 4096);
-    gpuhal_memory memory = {.size = sizeof memory};
-    const gpuhal_alloc alloc = {.size = sizeof alloc, .kind = GPUHAL_MEMORY_UPLOAD, .bytes = 4096};
-    assert_int_equal(with.ops.allocate(with.devices[0], &alloc, &memory), GPUHAL_ERROR_HOST_MEMORY);
-    assert_int_equal(with.ops.register_host(with.devices[0], own, 4096), GPUHAL_ERROR_HOST_MEMORY);
-    assert_int_equal(with.ops.register_host(with.devices[0], own, 4096), GPUHAL_ERROR_HOST_MEMORY);
-    (void)use_everything(&with);
-    free(own);
     end(&with);
     expect_clean();
 }

@@ -1,30 +1,24 @@
-/* The CUDA plugin over the fake driver, slot by slot, beside an engine that does what engines do in the same process: it captures
- * graphs, resets devices, loses one of two, and hands over memory and streams of every kind. */
-#include "cuda_bench.h"
+/* A vendor's plugin over its fake, slot by slot, beside an engine that does what engines do in the same process: it
+ * captures graphs, resets devices, loses one of two, and hands over streams of every kind. What is HIP's own is in
+ * rocm_engine_own_test.c. */
+#include "bench.h"
 
 #include <pthread.h>
 
-static CUcontext context_of(const bench *with, uint32_t index)
+/* What the engine hands over: its stream in the device's context. */
+static gpuhal_native whole_of(const bench *with, uint64_t stream)
 {
     gpuhal_native native = {.size = sizeof native};
-    expect_fine(with->ops.native_device(with->devices[index], &native), with, "native_device");
-    return (CUcontext)(uintptr_t)native.values[0];
+    expect_fine(with->ops.native_device(with->devices[0], &native), with, "native_device");
+    native.values[2] = stream;
+    return native;
 }
 
-/* A stream of the engine in the context of device 0, which is current afterwards. */
-static CUstream engine_stream(const driver *api, CUcontext context)
+static gpuhal_native part_of(uint64_t stream)
 {
-    CUstream stream;
-    assert_int_equal(api->cuCtxPushCurrent_v2(context), CUDA_SUCCESS);
-    assert_int_equal(api->cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-    return stream;
-}
-
-static void drop_engine_stream(const driver *api, CUstream stream)
-{
-    CUcontext context;
-    assert_int_equal(api->cuStreamDestroy_v2(stream), CUDA_SUCCESS);
-    assert_int_equal(api->cuCtxPopCurrent_v2(&context), CUDA_SUCCESS);
+    return (gpuhal_native){.size = sizeof(gpuhal_native),
+                           .type = OF(GPUHAL_NATIVE_CUDA_STREAM, GPUHAL_NATIVE_HIP_STREAM),
+                           .values = {stream}};
 }
 
 /* ---- graphs */
@@ -59,19 +53,20 @@ TEST(a_graph_that_the_engine_captures_is_not_spoiled_by_any_call_on_any_thread)
     use_machine("devices 1");
     bench with;
     begin(&with, 1);
-    const driver api = load_driver();
-    CUstream stream = engine_stream(&api, context_of(&with, 0));
-    CUgraph graph;
+    engine own = engine_begin(0);
+    vendor_stream stream = engine_stream(&own.api);
+    vendor_graph graph = NULL;
     pthread_t thread;
-    assert_int_equal(api.cuStreamBeginCapture_v2(stream, 0), CUDA_SUCCESS);
+    assert_int_equal(own.api.VENDOR(StreamBeginCapture)(stream, 0), FAKE_OK);
     (void)use_everything(&with);
     assert_int_equal(pthread_create(&thread, NULL, use_everything, &with), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_int_equal(api.cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
-    CUstreamCaptureMode mode = 0;
-    assert_int_equal(api.cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
+    assert_int_equal(own.api.VENDOR(StreamEndCapture)(stream, &graph), FAKE_OK);
+    unsigned mode = 0;
+    assert_int_equal(own.api.VENDOR(ThreadExchangeStreamCaptureMode)(&mode), FAKE_OK);
     assert_int_equal(mode, 0); /* as the engine had it */
-    drop_engine_stream(&api, stream);
+    assert_int_equal(own.api.VENDOR(StreamDestroy)(stream), FAKE_OK);
+    engine_end(&own);
     end(&with);
     expect_clean();
 }
@@ -80,32 +75,29 @@ TEST(calls_that_come_after_an_adopted_stream_are_busy_while_it_is_captured)
 {
     use_machine("devices 1");
     bench with;
-    start(&with);
-    const driver api = load_driver();
-    CUcontext context;
-    assert_int_equal(api.cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
-    CUstream stream = engine_stream(&api, context);
-    CUgraph graph;
-    const gpuhal_native whole = {
-        .size = sizeof whole, .type = GPUHAL_NATIVE_CUDA_DEVICE, .values = {(uintptr_t)context, 0, (uintptr_t)stream}};
-    const gpuhal_native part = {.size = sizeof part, .type = GPUHAL_NATIVE_CUDA_STREAM, .values = {(uintptr_t)stream}};
+    begin(&with, 1);
+    engine own = engine_begin(0);
+    vendor_stream stream = engine_stream(&own.api);
+    vendor_graph graph = NULL;
+    const gpuhal_native whole = whole_of(&with, (uintptr_t)stream), part = part_of((uintptr_t)stream);
+    with.plugin->close(with.devices[0]);
     expect_fine(open_device(&with, 0, &whole), &with, "open");
     gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64});
     gpuhal_plugin_queue *queue = NULL;
     expect_fine(with.ops.queue_create(with.devices[0], 0, 0, &part, &queue), &with, "queue_create");
     gpuhal_plugin_event *event = event_on(&with, 0);
-    assert_int_equal(api.cuStreamBeginCapture_v2(stream, 0), CUDA_SUCCESS);
+    assert_int_equal(own.api.VENDOR(StreamBeginCapture)(stream, 0), FAKE_OK);
     assert_int_equal(with.ops.fill(with.devices[0], NULL, &memory, 0, 64, 1, 1), GPUHAL_ERROR_BUSY);
     assert_int_equal(with.ops.event_record(queue, event), GPUHAL_ERROR_BUSY);
-    assert_int_equal(api.cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    assert_int_equal(own.api.VENDOR(StreamEndCapture)(stream, &graph), FAKE_OK);
     expect_fine(with.ops.fill(with.devices[0], NULL, &memory, 0, 64, 1, 1), &with, "fill");
     expect_fine(with.ops.event_record(queue, event), &with, "event_record");
     with.ops.event_destroy(event);
     with.ops.queue_destroy(queue);
     with.ops.release(with.devices[0], &memory);
     end(&with);
-    drop_engine_stream(&api, stream);
-    assert_int_equal(api.cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
+    assert_int_equal(own.api.VENDOR(StreamDestroy)(stream), FAKE_OK);
+    engine_end(&own);
     expect_clean();
 }
 
@@ -114,72 +106,80 @@ TEST(no_event_is_recorded_into_a_graph_that_the_engine_captures_by_native_access
     use_machine("devices 1");
     bench with;
     begin(&with, 1);
-    const driver api = load_driver();
+    engine own = engine_begin(0);
     gpuhal_plugin_queue *queue = queue_on(&with, 0);
     gpuhal_plugin_event *event = event_on(&with, 0);
     gpuhal_native native = {.size = sizeof native};
     expect_fine(with.ops.native_queue(queue, &native), &with, "native_queue");
-    CUstream stream = (CUstream)(uintptr_t)native.values[0];
-    CUgraph graph;
-    assert_int_equal(api.cuCtxPushCurrent_v2(context_of(&with, 0)), CUDA_SUCCESS);
-    assert_int_equal(api.cuStreamBeginCapture_v2(stream, 0), CUDA_SUCCESS);
+    vendor_stream stream = (vendor_stream)(uintptr_t)native.values[0];
+    vendor_graph graph = NULL;
+    assert_int_equal(own.api.VENDOR(StreamBeginCapture)(stream, 0), FAKE_OK);
     assert_int_equal(with.ops.event_record(queue, event), GPUHAL_ERROR_BUSY);
-    assert_int_equal(api.cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
-    CUcontext context;
-    assert_int_equal(api.cuCtxPopCurrent_v2(&context), CUDA_SUCCESS);
+    assert_int_equal(own.api.VENDOR(StreamEndCapture)(stream, &graph), FAKE_OK);
     expect_fine(with.ops.event_record(queue, event), &with, "event_record");
     with.ops.event_destroy(event);
     with.ops.queue_destroy(queue);
+    engine_end(&own);
     end(&with);
     expect_clean();
 }
 
-/* ---- contexts */
+/* ---- devices */
 
 TEST(after_the_engine_reset_the_device_its_openings_are_lost_and_a_new_one_works)
 {
     use_machine("devices 1");
     bench with;
     begin(&with, 1);
-    const driver api = load_driver();
+    unsigned char *own = aligned_alloc(4096, 4096);
     gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64});
-    assert_int_equal(api.cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
-    assert_int_equal(with.ops.fill(with.devices[0], NULL, &memory, 0, 64, 1, 1), GPUHAL_ERROR_DEVICE_LOST);
+    gpuhal_memory shared =
+        allocate(&with, 0, (gpuhal_alloc){.bytes = 64, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD});
+    gpuhal_plugin_queue *queue = queue_on(&with, 0);
+    expect_fine(with.ops.register_host(with.devices[0], own, 4096), &with, "register_host");
+    reset_by_engine();
+    assert_int_equal(with.ops.fill(with.devices[0], queue, &memory, 0, 64, 1, 1), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(with.ops.query_health(with.devices[0]), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(with.ops.fill(with.devices[0], NULL, &memory, 0, 64, 1, 1), GPUHAL_ERROR_DEVICE_LOST);
     gpuhal_plugin_device *old = with.devices[0];
     expect_fine(open_device(&with, 0, NULL), &with, "open");
     assert_int_equal(with.ops.query_health(with.devices[0]), GPUHAL_OK);
     assert_int_equal(with.ops.query_health(old), GPUHAL_ERROR_DEVICE_LOST);
     (void)use_everything(&with);
+    expect_fine(with.ops.unregister_host(old, own), &with, "unregister_host");
+    with.ops.queue_destroy(queue);
+    with.ops.release(old, &shared);
     with.ops.release(old, &memory);
     with.plugin->close(old);
     (void)use_everything(&with);
+    free(own);
     end(&with);
-    expect_clean();
+    expect_no_violation();
+    remove_reports();
 }
 
 TEST(a_peer_whose_device_is_lost_does_not_take_the_other_one_with_it)
 {
-    use_machine("devices 2; lose 1 cuMemsetD8Async 1 700");
+    use_machine("devices 2; lose 1 " CALLED(MemsetD8Async) " 1 700");
     bench with;
     begin(&with, 2);
-    gpuhal_memory here = allocate(&with, 0, (gpuhal_alloc){.bytes = 64}), there = allocate(&with, 1, (gpuhal_alloc){.bytes = 64});
+    gpuhal_memory here = allocate(&with, 0, (gpuhal_alloc){.bytes = 64}),
+                  there = allocate(&with, 1, (gpuhal_alloc){.bytes = 64});
     gpuhal_plugin_queue *queue = queue_on(&with, 1);
+    engine own = engine_begin(1);
     expect_fine(with.ops.fill(with.devices[1], queue, &there, 0, 64, 1, 1), &with, "fill");
     gpuhal_native stream = {.size = sizeof stream};
     expect_fine(with.ops.native_queue(queue, &stream), &with, "native_queue");
-    const driver api = load_driver();
-    CUcontext context = context_of(&with, 1);
-    assert_int_equal(api.cuCtxPushCurrent_v2(context), CUDA_SUCCESS);
-    assert_int_equal(api.cuStreamSynchronize((CUstream)(uintptr_t)stream.values[0]), CUDA_ERROR_ILLEGAL_ADDRESS);
-    assert_int_equal(api.cuCtxPopCurrent_v2(&context), CUDA_SUCCESS);
+    assert_int_equal(own.api.VENDOR(StreamSynchronize)((vendor_stream)(uintptr_t)stream.values[0]),
+                     FAKE_ERROR_ILLEGAL_ADDRESS);
+    engine_end(&own);
     for (int i = 0; i < 2; i++) { /* the driver says so; from then on it is known */
         assert_int_equal(with.ops.peer_copy(NULL, with.devices[0], &here, 0, with.devices[1], &there, 0, 64),
                          GPUHAL_ERROR_DEVICE_LOST);
         assert_int_equal(with.ops.query_health(with.devices[0]), GPUHAL_OK);
         assert_int_equal(with.ops.query_health(with.devices[1]), GPUHAL_ERROR_DEVICE_LOST);
     }
-    assert_int_equal(calls_of("cuMemcpyPeerAsync"), 1);
+    assert_int_equal(calls_of(CALLED(MemcpyPeerAsync)), 1);
     expect_fine(with.ops.fill(with.devices[0], NULL, &here, 0, 64, 1, 2), &with, "fill of the other device");
     with.ops.queue_destroy(queue);
     with.ops.release(with.devices[0], &here);
@@ -190,67 +190,59 @@ TEST(a_peer_whose_device_is_lost_does_not_take_the_other_one_with_it)
 
 /* ---- what is handed over */
 
+/* Neither for a queue nor for a device. */
+static void expect_no_stream(const bench *with, uint64_t name)
+{
+    gpuhal_plugin_queue *queue = NULL;
+    gpuhal_plugin_device *device = NULL;
+    gpuhal_ops ops = {.size = sizeof ops};
+    const gpuhal_native whole = whole_of(with, name), part = part_of(name);
+    assert_int_equal(with->ops.queue_create(with->devices[0], 0, 0, &part, &queue), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(with->plugin->open(gpuhal_direct_host(), with->instance, 0, &whole, &device, &ops),
+                     GPUHAL_ERROR_INVALID_ARGUMENT);
+}
+
 TEST(the_stream_of_a_thread_is_no_stream_that_threads_can_share)
 {
     use_machine("devices 1");
     bench with;
     begin(&with, 1);
-    gpuhal_plugin_queue *queue = NULL;
-    gpuhal_plugin_device *device = NULL;
-    gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_CUDA_STREAM, .values = {2}};
-    assert_int_equal(with.ops.queue_create(with.devices[0], 0, 0, &native, &queue), GPUHAL_ERROR_INVALID_ARGUMENT);
-    native.values[0] = 1;
-    expect_fine(with.ops.queue_create(with.devices[0], 0, 0, &native, &queue), &with, "queue_create");
-    with.ops.queue_destroy(queue);
-    native = (gpuhal_native){.size = sizeof native, .type = GPUHAL_NATIVE_CUDA_DEVICE};
-    native.values[0] = (uintptr_t)context_of(&with, 0);
-    native.values[2] = 2;
-    assert_int_equal(with.plugin->open(gpuhal_direct_host(), with.instance, 0, &native, &device, &with.ops),
-                     GPUHAL_ERROR_INVALID_ARGUMENT);
+    expect_no_stream(&with, 2);
     end(&with);
     expect_clean();
 }
 
-TEST(memory_of_an_allocator_that_grows_in_place_is_wrapped_over_all_its_pieces)
+/* HIP says that it is one, and follows it. */
+TEST(the_name_of_the_default_stream_is_a_stream_of_cuda_alone)
 {
     use_machine("devices 1");
     bench with;
     begin(&with, 1);
-    uint64_t piece = 0;
-    gpuhal_memory range_memory = {.size = sizeof range_memory}, wrapped = {.size = sizeof wrapped};
-    gpuhal_plugin_range *range = NULL;
-    expect_fine(with.ops.range_granularity(with.devices[0], &piece), &with, "range_granularity");
-    expect_fine(with.ops.range_reserve(with.devices[0], 4 * piece, &range_memory, &range), &with, "range_reserve");
-    for (uint64_t i = 0; i < 3; i++) {
-        expect_fine(with.ops.range_commit(range, i * piece, piece, NULL, 0), &with, "range_commit");
-    }
-    gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_CUDA_MEMORY, .values = {range_memory.address + 100}};
-    const uint64_t most = 3 * piece - 100;
-    assert_int_equal(with.ops.wrap_memory(with.devices[0], &native, most + 1, &wrapped), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(with.ops.wrap_memory(with.devices[0], &native, UINT64_MAX, &wrapped), GPUHAL_ERROR_INVALID_ARGUMENT);
-    expect_fine(with.ops.wrap_memory(with.devices[0], &native, most, &wrapped), &with, "wrap_memory");
-    unsigned char *sent = pattern_of(3, most), *got = pattern_of(4, most);
-    expect_fine(with.ops.write(with.devices[0], NULL, &wrapped, 0, sent, most), &with, "write");
-    expect_fine(with.ops.read(with.devices[0], NULL, got, &wrapped, 0, most), &with, "read");
-    assert_memory_equal(got, sent, most);
-    free(sent);
-    free(got);
-    with.ops.release(with.devices[0], &wrapped);
-    with.ops.range_release(range);
+#ifdef GPUHAL_CUDA_PLUGIN
+    const gpuhal_native part = part_of(1);
+    gpuhal_plugin_queue *queue = NULL;
+    expect_fine(with.ops.queue_create(with.devices[0], 0, 0, &part, &queue), &with, "queue_create");
+    with.ops.queue_destroy(queue);
+#else
+    expect_no_stream(&with, 1);
+#endif
     end(&with);
     expect_clean();
 }
 
 TEST(page_locked_memory_that_the_system_does_not_give_is_memory_of_the_host)
 {
-    use_machine("devices 1; fail cuMemHostAlloc 1 2; fail cuMemHostRegister_v2 1 2");
+    use_machine("devices 1; fail " CALLED(HostAlloc) " 1 2; fail " CALLED(HostRegister) " 1 2" OF(
+        "", "; fail hipHostRegister 2 1")); /* HIP has two codes for it */
     bench with;
     begin(&with, 1);
     unsigned char *own = aligned_alloc(4096, 4096);
     gpuhal_memory memory = {.size = sizeof memory};
     const gpuhal_alloc alloc = {.size = sizeof alloc, .kind = GPUHAL_MEMORY_UPLOAD, .bytes = 4096};
     assert_int_equal(with.ops.allocate(with.devices[0], &alloc, &memory), GPUHAL_ERROR_HOST_MEMORY);
-    assert_int_equal(with.ops.register_host(with.devices[0], own, 4096), GPUHAL_ERROR_HOST_MEMORY);
+    for (int i = 0; i < OF(1, 2); i++) {
+        assert_int_equal(with.ops.register_host(with.devices[0], own, 4096), GPUHAL_ERROR_HOST_MEMORY);
+    }
     (void)use_everything(&with);
     free(own);
     end(&with);

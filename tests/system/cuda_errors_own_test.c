@@ -1,0 +1,277 @@
+/* The CUDA plugin over the fake driver, beside docs/errors.md: the sentences of the page are those that a user sees. */
+#include "errors_page.h"
+#include "remembered.h"
+#include "tree.h"
+
+/* One code, and what the page says of it. */
+typedef struct attempt {
+    int code;
+    const char *words; /* the name of the code, or the sentence */
+    const char *state; /* the cell with the plugin's state */
+    gpuhal_missing missing;
+} attempt;
+
+/* Sentences on the page hold versions of a machine and dots for what varies; the longest piece between those has to be there. */
+static const char *constant_piece(char *sentence)
+{
+    const char *best = sentence;
+    size_t length = 0;
+    for (char *at = sentence; *at;) {
+        const size_t piece = strcspn(at, "0123456789\xe2");
+        if (piece > length) {
+            best = at;
+            length = piece;
+        }
+        at += piece + strspn(at + piece, "0123456789.\xe2\x80\xa6");
+    }
+    ((char *)(uintptr_t)best)[length] = '\0';
+    return best;
+}
+
+/* In a child: the plugin's report for what cuInit answers. */
+static void expect_answer(const void *what)
+{
+    const attempt *wanted = what;
+    char machine[64];
+    snprintf(machine, sizeof machine, "devices 2; init %d", wanted->code);
+    use_machine(machine);
+    gpuhal *gpu = open_backend(0);
+    const gpuhal_plugin_report report = report_of_backend(gpu);
+    char quoted[64];
+    snprintf(quoted, sizeof quoted, "`%s`", gpuhal_plugin_state_name(report.state));
+    expect_word(wanted->state, quoted);
+    expect_word(report.reason, wanted->words);
+    gpuhal_close(gpu);
+    remove_reports();
+}
+
+TEST(every_answer_of_cuinit_gives_the_state_and_the_sentence_of_the_page)
+{
+    char *part = read_part(), *rest = part;
+    unsigned rows = 0, wrong = 0;
+    for (row one; next_row(&rest, &one);) {
+        char *answer = one.count > 3 ? strstr(one.cells[0], "`cuInit` answers ") : NULL;
+        char *sentence = answer ? strchr(one.cells[2], '`') : NULL, *end = sentence ? strchr(sentence + 1, '`') : NULL;
+        const int code = answer ? (int)strtol(answer + strlen("`cuInit` answers "), NULL, 10) : 0;
+        if (code && code != 100 && end) { /* 100: NVML sees the devices of the fake: a row after it */
+            *end = '\0';
+            rows++;
+            const attempt what = {.code = code, .words = constant_piece(sentence + 1), .state = one.cells[1]};
+            wrong += !passes_in_child(expect_answer, &what);
+        }
+    }
+    free(part);
+    assert_true(rows >= 6);
+    assert_int_equal(wrong, 0);
+}
+
+/* ---- a driver that finds nothing, and what the system's files say about it */
+
+/* The state, and the sentence, which the page has too; the tree goes with it. */
+static void expect_nothing(gpuhal_plugin_state state, const char *sentence)
+{
+    expect_listed(state, sentence);
+    remove_tree();
+}
+
+TEST(a_kernel_without_the_driver_is_said_to_be_the_reason)
+{
+    use_machine("devices 0");
+    begin_tree();
+    put_directory("sys/module");
+    expect_nothing(
+        GPUHAL_PLUGIN_NO_DEVICE,
+        "libcuda is there, and the kernel has loaded no NVIDIA driver; where there is a GPU, modprobe nvidia loads it");
+}
+
+TEST(devices_that_the_kernel_has_and_cuda_does_not_list_are_said_to_be_hidden)
+{
+    use_machine("devices 0");
+    begin_tree();
+    put_directory("sys/module/nvidia");
+    put_directory("proc/driver/nvidia/gpus");
+    put_directory("proc/driver/nvidia/gpus/0000:c1:00.0");
+    put_directory("proc/driver/nvidia/gpus/0000:c2:00.0");
+    put("sys/module/nvidia/version", "570.12.34\n");
+    expect_nothing(GPUHAL_PLUGIN_NO_DEVICE,
+                   "CUDA lists no device, and the kernel's driver has 2: CUDA_VISIBLE_DEVICES, or what the container may open, hides them");
+}
+
+TEST(a_container_without_the_nodes_is_said_to_be_the_reason)
+{
+    use_machine("devices 0");
+    begin_tree();
+    put_directory("sys/module/nvidia");
+    expect_nothing(GPUHAL_PLUGIN_NO_DEVICE, "the kernel has loaded the NVIDIA driver, and there is no /dev/nvidiactl: give the "
+                                            "container the GPU, or let nvidia-modprobe make the nodes");
+}
+
+TEST(nodes_that_may_not_be_opened_are_no_permission)
+{
+    const char *forbidden = forbidden_or_skip();
+    use_machine("devices 0");
+    begin_tree();
+    put_directory("sys/module/nvidia");
+    put_link("dev/nvidiactl", forbidden);
+    expect_nothing(GPUHAL_PLUGIN_NO_PERMISSION,
+                   "/dev/nvidiactl may not be opened: the user, or the container, has to be given /dev/nvidia*");
+}
+
+TEST(a_kernel_with_half_of_the_driver_is_said_to_be_the_reason)
+{
+    use_machine("devices 1; init 999");
+    begin_tree();
+    put_directory("sys/module/nvidia");
+    expect_nothing(GPUHAL_PLUGIN_FAILED, "there is no /dev/nvidia-uvm: load nvidia_uvm, or give the container the node");
+}
+
+TEST(a_driver_that_works_and_has_no_device_is_not_said_to_be_missing)
+{
+    use_machine("devices 0");
+    begin_tree();
+    put_directory("sys/module/nvidia");
+    put_link("dev/nvidiactl", "/dev/null");
+    expect_nothing(GPUHAL_PLUGIN_NO_DEVICE, "the driver is installed and lists no CUDA device");
+}
+
+TEST(a_sandbox_that_shows_nothing_of_the_kernel_is_told_nothing_of_it)
+{
+    use_machine("devices 0");
+    begin_tree();
+    expect_nothing(GPUHAL_PLUGIN_NO_DEVICE, "the driver is installed and lists no CUDA device");
+}
+
+TEST(a_node_that_cannot_be_opened_for_another_reason_is_not_said_to_be_missing)
+{
+    use_machine("devices 0");
+    begin_tree();
+    put_directory("sys/module/nvidia");
+    put_directory("dev/nvidiactl"); /* a directory: as little a matter of rights as a node whose GPU does not answer */
+    expect_nothing(GPUHAL_PLUGIN_NO_DEVICE, "the driver is installed and lists no CUDA device");
+}
+
+/* Its module named nvidia drives displays; there never is a /dev/nvidia-uvm. */
+TEST(tegra_is_not_told_to_load_what_it_does_not_have)
+{
+    use_machine("devices 1; init 999");
+    begin_tree();
+    put_directory("sys/module/nvidia");
+    put_directory("sys/module/nvgpu");
+    expect_nothing(GPUHAL_PLUGIN_FAILED, "the driver cannot say why it does not work: see the kernel's log for lines with NVRM");
+}
+
+TEST(a_verdict_is_not_remembered_for_another_machine_made_up)
+{
+    use_machine("devices 0");
+    use_registry();
+    gpuhal *gpu = open_backend(0);
+    expect_word(report_of_backend(gpu).reason, "lists no CUDA device");
+    gpuhal_close(gpu);
+    begin_tree();
+    put_directory("sys/module/nvidia");
+    expect_nothing(GPUHAL_PLUGIN_NO_DEVICE, "the kernel has loaded the NVIDIA driver, and there is no /dev/nvidiactl");
+}
+
+/* In this process, as an application does it that wants no helper. */
+static void expect_asked(const char *what, uint64_t times)
+{
+    gpuhal *gpu = open_backend(GPUHAL_ISOLATION_NEVER);
+    assert_int_equal(report_of_backend(gpu).device_count, 0);
+    gpuhal_close(gpu);
+    if (calls_of("cuInit") != times) {
+        fail_msg("%s: cuInit was called %d times", what, (int)calls_of("cuInit"));
+    }
+}
+
+/* Each refusal costs the process descriptors that nobody closes. */
+TEST(a_driver_that_refused_is_asked_again_once_the_kernels_side_has_changed)
+{
+    use_machine("devices 0");
+    begin_tree();
+    expect_asked("at first", 1);
+    expect_asked("nothing has changed", 1);
+    put_directory("sys/module/nvidia");
+    expect_asked("the kernel has loaded its driver", 2);
+    expect_asked("nothing has changed since", 2);
+    put_directory("dev/nvidia-uvm");
+    expect_asked("the other half of it was loaded", 3);
+    put_link("dev/nvidiactl", "/dev/null");
+    expect_asked("its node was made", 4);
+    expect_asked("nothing has changed since then", 4);
+    remove_tree();
+    remove_reports();
+}
+
+/* In a child. */
+static void expect_forked(const void *what)
+{
+    (void)what;
+    gpuhal *gpu = open_backend(GPUHAL_ISOLATION_NEVER);
+    expect_word(report_of_backend(gpu).reason, "this process was forked from one that used CUDA");
+    gpuhal_close(gpu);
+}
+
+TEST(a_machine_that_is_not_set_up_yet_is_asked_again)
+{
+    use_machine("devices 1; init 802");
+    expect_asked("at first", 1);
+    expect_asked("the fabric manager may be up now", 2);
+    remove_reports();
+}
+
+/* An engine that forks its workers. The child has the driver's library, and nothing of the threads that were behind it. */
+TEST(a_child_of_a_program_that_used_cuda_is_told_so)
+{
+    use_machine("devices 1");
+    (void)load_api();
+    assert_true(passes_in_child(expect_forked, NULL));
+    remove_reports();
+}
+
+TEST(a_root_that_is_no_absolute_path_is_refused_by_its_name)
+{
+    use_machine("devices 1");
+    setenv("GPUHAL_OPTIONS", "cuda.system_root=somewhere", 1);
+    gpuhal *gpu = open_backend(0);
+    expect_word(report_of_backend(gpu).reason, "cuda.system_root");
+    gpuhal_close(gpu);
+    remove_reports();
+}
+
+/* ---- NVML */
+
+/* In a child. */
+static void expect_missing(const void *what)
+{
+    const attempt *wanted = what;
+    char machine[160], words[80];
+    snprintf(machine, sizeof machine, "fail nvmlDeviceGetTemperature 1+ %d; fail nvmlDeviceGetTemperatureV 1+ %d",
+             wanted->code, wanted->code);
+    snprintf(words, sizeof words, "NVML returned %s (%d)", wanted->words, wanted->code);
+    use_machine(machine);
+    gpuhal *gpu = open_backend(0);
+    gpuhal_value values[] = {{.key = GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS}, {.key = GPUHAL_VALUE_POWER_MICROWATTS}};
+    assert_ok(gpuhal_device_sample(select_or_fail(gpu, "cuda:0"), 0, values, 2, NULL));
+    assert_int_equal(values[0].missing, wanted->missing);
+    expect_word(values[0].why, words);
+    assert_int_equal(values[1].missing, 0);
+    gpuhal_close(gpu);
+    remove_reports();
+}
+
+TEST(a_value_that_nvml_refuses_is_missing_for_the_reason_on_the_page_and_the_others_are_there)
+{
+    static const attempt all[] = {
+        {.code = 3, .words = "NVML_ERROR_NOT_SUPPORTED", .missing = GPUHAL_MISSING_NOT_SUPPORTED},
+        {.code = 4, .words = "NVML_ERROR_NO_PERMISSION", .missing = GPUHAL_MISSING_NO_PERMISSION},
+        {.code = 10, .words = "NVML_ERROR_TIMEOUT", .missing = GPUHAL_MISSING_TIMED_OUT},
+        {.code = 13, .words = "NVML_ERROR_FUNCTION_NOT_FOUND", .missing = GPUHAL_MISSING_NOT_SUPPORTED},
+        {.code = 15, .words = "NVML_ERROR_GPU_IS_LOST", .missing = GPUHAL_MISSING_FAILED},
+        {.code = 17, .words = "NVML_ERROR_OPERATING_SYSTEM", .missing = GPUHAL_MISSING_NO_PERMISSION},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        assert_true(passes_in_child(expect_missing, &all[i]));
+    }
+}
+
+#include "test_main.h"

@@ -1,0 +1,95 @@
+/* tests/system/tree.h: a machine's /sys, /dev and /proc as a plugin sees them, written file by file below a directory
+ * that goes with the test. */
+#ifndef GPUHAL_TEST_TREE_H
+#define GPUHAL_TEST_TREE_H
+
+#include "vendor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <sys/stat.h>
+
+static char tree_root[64];
+
+/* The path in full; parents are made as they are needed. */
+static inline void place_in_tree(const char *path, char whole[512])
+{
+    snprintf(whole, 512, "%s/%s", tree_root, path);
+    for (char *at = strchr(whole + 1, '/'); at; at = strchr(at + 1, '/')) {
+        *at = '\0';
+        (void)mkdir(whole, 0755);
+        *at = '/';
+    }
+}
+
+static inline void put_bytes(const char *path, const void *bytes, size_t size)
+{
+    char whole[512];
+    place_in_tree(path, whole);
+    FILE *file = fopen(whole, "w");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+}
+
+static inline void put(const char *path, const char *text)
+{
+    put_bytes(path, text, strlen(text));
+}
+
+static inline void put_directory(const char *path)
+{
+    char whole[512];
+    place_in_tree(path, whole);
+    assert_int_equal(mkdir(whole, 0755), 0);
+}
+
+static inline void put_link(const char *path, const char *target)
+{
+    char whole[512];
+    place_in_tree(path, whole);
+    assert_int_equal(symlink(target, whole), 0);
+}
+
+static inline int remove_one(const char *path, const struct stat *status, int kind, struct FTW *place)
+{
+    (void)status;
+    (void)kind;
+    (void)place;
+    return remove(path);
+}
+
+static inline void remove_tree(void)
+{
+    (void)nftw(tree_root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* A directory of it. */
+static inline void remove_part(const char *path)
+{
+    char whole[512];
+    snprintf(whole, sizeof whole, "%s/%s", tree_root, path);
+    assert_int_equal(nftw(whole, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+}
+
+/* After use_machine(): an empty machine. */
+static inline void begin_tree(void)
+{
+    snprintf(tree_root, sizeof tree_root, "/tmp/gpuhal-machine-XXXXXX");
+    assert_non_null(mkdtemp(tree_root));
+    set_system_root(tree_root);
+}
+
+/* A file of the kernel's that nobody may write, whatever the rights of the process, stands for a node that may not be
+ * opened. */
+static inline const char *forbidden_or_skip(void)
+{
+    static const char forbidden[] = "/proc/sys/kernel/osrelease";
+    if (open(forbidden, O_RDWR | O_CLOEXEC) >= 0 || errno != EACCES) {
+        SKIP_TEST("/proc/sys/kernel/osrelease may be opened, or is not there");
+    }
+    return forbidden;
+}
+
+#endif

@@ -1,0 +1,219 @@
+/* A vendor's fake itself: it has to refuse what the real library refuses, or tests over it mean nothing. What is a
+ * vendor's own is in cuda_rules_own_test.c and rocm_rules_own_test.c. */
+#include "bench.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#define assert_code(call, code) assert_int_equal(call, code)
+
+/* The calls of the test until here broke so many rules. */
+static void expect_violations(unsigned count)
+{
+    assert_int_equal(fake_report_get()->violations, count);
+}
+
+static engine begin_on(const char *machine)
+{
+    use_machine(machine);
+    return engine_begin(0);
+}
+
+static vendor_pointer allocate_64(const vendor_api *api)
+{
+    vendor_pointer memory = 0;
+    assert_code(api->VENDOR(MemAlloc)(&memory, 64), FAKE_OK);
+    return memory;
+}
+
+static vendor_pointer behind(vendor_pointer memory, size_t bytes)
+{
+    return (vendor_pointer)((uintptr_t)memory + bytes);
+}
+
+static fake_code upload(const vendor_api *api, vendor_pointer to, const void *from, size_t bytes, vendor_stream stream)
+{
+    return OF(api->cuMemcpyHtoDAsync_v2(to, from, bytes, stream),
+              api->hipMemcpyAsync(to, from, bytes, hipMemcpyHostToDevice, stream));
+}
+
+static fake_code download(const vendor_api *api, void *to, vendor_pointer from, size_t bytes, vendor_stream stream)
+{
+    return OF(api->cuMemcpyDtoHAsync_v2(to, from, bytes, stream),
+              api->hipMemcpyAsync(to, from, bytes, hipMemcpyDeviceToHost, stream));
+}
+
+TEST(memory_that_was_freed_or_is_too_short_is_refused)
+{
+    const vendor_api api = begin_on("devices 1").api;
+    vendor_pointer memory = allocate_64(&api);
+    unsigned char bytes[128] = {0};
+    assert_code(upload(&api, behind(memory, 1), bytes, 64, NULL), FAKE_ERROR_INVALID_VALUE);
+    assert_code(download(&api, bytes, memory, 65, NULL), FAKE_ERROR_INVALID_VALUE);
+    assert_code(api.VENDOR(MemFree)(behind(memory, 1)), FAKE_ERROR_INVALID_VALUE);
+    assert_code(api.VENDOR(MemFree)(memory), FAKE_OK);
+    assert_code(api.VENDOR(MemFree)(memory), FAKE_ERROR_INVALID_VALUE);
+    assert_code(api.VENDOR(MemsetD8Async)(memory, 0, 1, NULL), FAKE_ERROR_INVALID_VALUE);
+    expect_violations(5);
+    remove_reports();
+}
+
+TEST(copies_from_page_locked_memory_are_asynchronous_and_from_ordinary_memory_staged)
+{
+    const vendor_api api = begin_on("devices 1; slow_us 200000").api;
+    vendor_pointer memory[2] = {allocate_64(&api), allocate_64(&api)};
+    vendor_stream stream = engine_stream(&api);
+    void *locked = NULL;
+    unsigned char ordinary[64], got[64];
+    assert_code(api.VENDOR(HostAlloc)(&locked, 64, 0), FAKE_OK);
+    memset(locked, 1, 64);
+    memset(ordinary, 1, 64);
+    assert_code(upload(&api, memory[0], locked, 64, stream), FAKE_OK);
+    assert_code(upload(&api, memory[1], ordinary, 64, stream), FAKE_OK);
+    assert_code(api.VENDOR(StreamQuery)(stream), FAKE_ERROR_NOT_READY);
+    memset(locked, 2, 64);
+    memset(ordinary, 2, 64);
+    assert_code(download(&api, got, memory[0], 64, stream), FAKE_OK);
+    assert_int_equal(got[63], 2);
+    assert_code(download(&api, got, memory[1], 64, stream), FAKE_OK);
+    assert_int_equal(got[63], 1);
+    expect_violations(0);
+    remove_reports();
+}
+
+TEST(the_null_stream_waits_for_blocking_streams_and_not_for_the_others)
+{
+    const vendor_api api = begin_on("devices 1; slow_us 200000").api;
+    vendor_pointer memory = allocate_64(&api);
+    vendor_stream blocking = NULL, other = engine_stream(&api);
+    vendor_event event = NULL;
+    assert_code(api.VENDOR(StreamCreate)(&blocking, 0), FAKE_OK);
+    assert_code(api.VENDOR(EventCreate)(&event, 0), FAKE_OK);
+    assert_code(api.VENDOR(MemsetD8Async)(memory, 1, 64, other), FAKE_OK);
+    assert_code(api.VENDOR(EventRecord)(event, NULL), FAKE_OK);
+    assert_code(api.VENDOR(EventSynchronize)(event), FAKE_OK);
+    assert_code(api.VENDOR(EventRecord)(event, other), FAKE_OK);
+    assert_code(api.VENDOR(EventQuery)(event), FAKE_ERROR_NOT_READY);
+    assert_code(api.VENDOR(StreamSynchronize)(other), FAKE_OK);
+    assert_code(api.VENDOR(MemsetD8Async)(memory, 1, 64, blocking), FAKE_OK);
+    assert_code(api.VENDOR(EventRecord)(event, NULL), FAKE_OK);
+    assert_code(api.VENDOR(EventQuery)(event), FAKE_ERROR_NOT_READY);
+    expect_violations(0);
+    remove_reports();
+}
+
+TEST(a_failure_sticks_to_its_device_and_the_other_one_works)
+{
+    engine first = begin_on("devices 2; lose 0 " CALLED(MemsetD8Async) " 1 700");
+    const vendor_api api = first.api;
+    vendor_pointer memory = allocate_64(&api), more = 0;
+    size_t free_bytes, total;
+    assert_code(api.VENDOR(MemsetD8Async)(memory, 0, 64, NULL), FAKE_OK);
+    assert_code(api.VENDOR(StreamSynchronize)(NULL), FAKE_ERROR_ILLEGAL_ADDRESS);
+    assert_code(api.VENDOR(MemAlloc)(&more, 64), FAKE_ERROR_ILLEGAL_ADDRESS);
+    assert_code(api.VENDOR(MemGetInfo)(&free_bytes, &total), FAKE_ERROR_ILLEGAL_ADDRESS);
+    engine other = engine_begin(1);
+    (void)allocate_64(&api);
+    engine_end(&other);
+    expect_violations(0);
+    remove_reports();
+}
+
+/* ---- capture */
+
+static void *allocate_elsewhere(void *user)
+{
+    const vendor_api *api = user;
+    engine own = engine_begin(0);
+    vendor_pointer memory = 0;
+    const fake_code code = api->VENDOR(MemAlloc)(&memory, 64);
+    engine_end(&own);
+    return code == FAKE_ERROR_CAPTURE_UNSUPPORTED ? user : NULL;
+}
+
+TEST(a_global_capture_is_spoiled_by_an_allocation_on_any_thread_unless_the_thread_is_relaxed)
+{
+    vendor_api api = begin_on("devices 1").api;
+    vendor_stream stream = engine_stream(&api);
+    vendor_graph graph = NULL;
+    vendor_event event = NULL;
+    vendor_pointer memory = 0;
+    unsigned status = 0, mode = 2; /* relaxed */
+    void *refused = NULL;
+    pthread_t thread;
+    assert_code(api.VENDOR(EventCreate)(&event, 0), FAKE_OK);
+    assert_code(api.VENDOR(StreamBeginCapture)(stream, 0), FAKE_OK);
+    assert_code(api.VENDOR(MemAlloc)(&memory, 64), FAKE_ERROR_CAPTURE_UNSUPPORTED);
+    assert_code(api.VENDOR(StreamEndCapture)(stream, &graph), FAKE_ERROR_CAPTURE_INVALIDATED);
+    assert_code(api.VENDOR(StreamBeginCapture)(stream, 0), FAKE_OK);
+    assert_code(api.VENDOR(ThreadExchangeStreamCaptureMode)(&mode), FAKE_OK);
+    assert_code(api.VENDOR(MemAlloc)(&memory, 64), FAKE_OK);
+    assert_code(api.VENDOR(StreamIsCapturing)(stream, &status), FAKE_OK);
+    assert_int_equal(status, 1);
+    expect_violations(0);
+    assert_int_not_equal(api.VENDOR(EventRecord)(event, stream), FAKE_OK);
+    expect_violations(1); /* work in the captured stream */
+    assert_int_equal(pthread_create(&thread, NULL, allocate_elsewhere, &api), 0);
+    pthread_join(thread, &refused);
+    assert_ptr_equal(refused, &api);
+    assert_code(api.VENDOR(StreamIsCapturing)(stream, &status), FAKE_OK);
+    assert_int_equal(status, 2);
+    assert_code(api.VENDOR(StreamEndCapture)(stream, &graph), FAKE_ERROR_CAPTURE_INVALIDATED);
+    expect_violations(1);
+    remove_reports();
+}
+
+/* ---- processes */
+
+TEST(a_program_that_touches_device_memory_dies)
+{
+    const vendor_api api = begin_on("devices 1").api;
+    vendor_pointer memory = allocate_64(&api);
+    const pid_t child = fork();
+    if (child == 0) {
+        signal(SIGSEGV, SIG_DFL);
+        signal(SIGBUS, SIG_DFL);
+        *(volatile char *)(uintptr_t)memory = 1;
+        _exit(0);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status));
+    remove_reports();
+}
+
+static void expect_no_library(const void *what)
+{
+    const vendor_api *api = what;
+    vendor_pointer memory = 0;
+    assert_code(api->VENDOR(MemAlloc)(&memory, 64), FAKE_ERROR_NOT_INITIALIZED);
+}
+
+TEST(the_child_of_a_fork_has_no_library)
+{
+    const vendor_api api = begin_on("devices 1").api;
+    assert_true(passes_in_child(expect_no_library, &api));
+    remove_reports();
+}
+
+TEST(a_machine_that_breaks_the_grammar_ends_the_process)
+{
+    static const char *const wrong[] = {
+        "devices",      "devices 17", "memory 1 1G",  "link 0 0 rope", "fail " CALLED(Init) " 1",
+        "colour 0 red", "uuid 0 12",  "memory 0 12Q", "link 0 0 xgmi"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        const pid_t child = fork();
+        if (child == 0) {
+            use_machine(wrong[i]);
+            unsetenv(fake_vendor.report_variable);
+            const vendor_api api = load_api();
+            (void)api.VENDOR(Init)(0);
+            _exit(0);
+        }
+        int status = 0;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 99);
+    }
+}
+
+#include "test_main.h"

@@ -1,0 +1,367 @@
+/* A vendor's plugin over its fake, through the public API: what works, and what it leaves alone. What is a vendor's
+ * own is in cuda_fake_test.c and rocm_fake_test.c. */
+#include "exercise.h"
+#include "vendor.h"
+
+#include <pthread.h>
+
+TEST(verify_passes_on_every_device_and_leaves_nothing)
+{
+    use_machine("devices 2; slow_us 50");
+    gpuhal *gpu = open_backend(0);
+    assert_ok(gpuhal_device_verify(select_or_fail(gpu, BACKEND ":0")));
+    assert_ok(gpuhal_device_verify(select_or_fail(gpu, BACKEND ":1")));
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+/* ---- bytes */
+
+TEST(transfers_within_a_device_are_byte_exact_for_every_kind_of_memory)
+{
+    use_machine("devices 1; slow_us 20");
+    gpuhal *gpu = open_backend(0);
+    exercise_kinds(select_or_fail(gpu, BACKEND ":0"), 200003, 40, 1);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+/* In a child: with this machine. */
+static void exercise_pairs(const void *machine)
+{
+    static const char *const ids[] = {BACKEND ":0", BACKEND ":1", "cpu:0"};
+    use_machine(machine);
+    gpuhal *gpu = open_backend(0);
+    for (int pair = 0; pair < 9; pair++) {
+        gpuhal_buffer *one = buffer_or_fail(select_or_fail(gpu, ids[pair / 3]), GPUHAL_MEMORY_DEVICE, 300001);
+        gpuhal_buffer *two = buffer_or_fail(select_or_fail(gpu, ids[pair % 3]), GPUHAL_MEMORY_DEVICE, 300001);
+        exercise_pair(one, two, 30, (uint64_t)pair);
+        gpuhal_buffer_release(one);
+        gpuhal_buffer_release(two);
+    }
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+TEST(transfers_between_devices_and_the_cpu_are_byte_exact_with_access_to_peers_and_without)
+{
+    assert_true(passes_in_child(exercise_pairs, "devices 2; slow_us 20"));
+    assert_true(passes_in_child(exercise_pairs, "devices 2; slow_us 20; link 0 1 system"));
+}
+
+TEST(large_copies_between_devices_and_the_cpu_are_byte_exact_at_odd_offsets)
+{
+    enum { BYTES = 3 * 1024 * 1024 + 5 };
+    static const char *const ids[] = {BACKEND ":0", BACKEND ":1", "cpu:0"};
+    use_machine("devices 2; link 0 1 system; slow_us 100");
+    gpuhal *gpu = open_backend(0);
+    unsigned char *sent = pattern_of(7, BYTES), *got = pattern_of(8, BYTES);
+    for (int pair = 0; pair < 9; pair++) {
+        gpuhal_buffer *from = buffer_or_fail(select_or_fail(gpu, ids[pair / 3]), GPUHAL_MEMORY_DEVICE, BYTES);
+        gpuhal_buffer *to = buffer_or_fail(select_or_fail(gpu, ids[pair % 3]), GPUHAL_MEMORY_DEVICE, BYTES);
+        assert_ok(gpuhal_write(NULL, from, 0, sent, BYTES));
+        assert_ok(gpuhal_fill(NULL, to, 0, BYTES, 0x77, 1));
+        assert_ok(gpuhal_copy(NULL, to, 3, from, 1, BYTES - 3));
+        assert_ok(gpuhal_read(NULL, got, to, 0, BYTES));
+        assert_memory_equal(got, "www", 3);
+        assert_memory_equal(got + 3, sent + 1, BYTES - 3);
+        gpuhal_buffer_release(from);
+        gpuhal_buffer_release(to);
+    }
+    free(sent);
+    free(got);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+/* A box of 100 bytes, 7 rows and 3 slices in the middle of memory that has other pitches on both sides. */
+static void copy_box(gpuhal_buffer *to, void *to_host, gpuhal_buffer *from, void *from_host)
+{
+    const uint64_t extent[3] = {100, 7, 3};
+    const gpuhal_rect there = {.buffer = to, .host = to_host, .offset = 11, .row_pitch = 160, .slice_pitch = 160 * 9};
+    const gpuhal_rect here = {
+        .buffer = from, .host = from_host, .offset = 5, .row_pitch = 128, .slice_pitch = 128 * 7};
+    assert_ok(gpuhal_copy_rect(NULL, &there, &here, extent));
+}
+
+static void expect_box(const unsigned char *to, const unsigned char *from, size_t bytes)
+{
+    unsigned char *wanted = malloc(bytes);
+    assert_non_null(wanted);
+    memset(wanted, 0x5a, bytes);
+    for (size_t slice = 0; slice < 3; slice++) {
+        for (size_t row = 0; row < 7; row++) {
+            memcpy(wanted + 11 + slice * 160 * 9 + row * 160, from + 5 + slice * 128 * 7 + row * 128, 100);
+        }
+    }
+    assert_memory_equal(to, wanted, bytes);
+    free(wanted);
+}
+
+TEST(rectangles_are_byte_exact_to_from_within_and_between_devices)
+{
+    enum { BOX = 8192 };
+    use_machine("devices 2; slow_us 20");
+    gpuhal *gpu = open_backend(0);
+    gpuhal_device *one = select_or_fail(gpu, BACKEND ":0"), *two = select_or_fail(gpu, BACKEND ":1");
+    unsigned char *sent = pattern_of(5, BOX), *got = pattern_of(6, BOX);
+    gpuhal_buffer *from = buffer_or_fail(one, GPUHAL_MEMORY_DEVICE, BOX);
+    assert_ok(gpuhal_write(NULL, from, 0, sent, BOX));
+    gpuhal_device *const targets[] = {one, two};
+    for (int i = 0; i < 2; i++) {
+        gpuhal_buffer *to = buffer_or_fail(targets[i], GPUHAL_MEMORY_DEVICE, BOX);
+        assert_ok(gpuhal_fill(NULL, to, 0, BOX, 0x5a, 1));
+        copy_box(to, NULL, from, NULL);
+        assert_ok(gpuhal_read(NULL, got, to, 0, BOX));
+        expect_box(got, sent, BOX);
+        assert_ok(gpuhal_fill(NULL, to, 0, BOX, 0x5a, 1));
+        copy_box(to, NULL, NULL, sent);
+        assert_ok(gpuhal_read(NULL, got, to, 0, BOX));
+        expect_box(got, sent, BOX);
+        gpuhal_buffer_release(to);
+    }
+    memset(got, 0x5a, BOX);
+    copy_box(NULL, got, from, NULL);
+    expect_box(got, sent, BOX);
+    gpuhal_buffer_release(from);
+    free(sent);
+    free(got);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+TEST(fills_of_every_width_reach_odd_places)
+{
+    use_machine("devices 1");
+    gpuhal *gpu = open_backend(0);
+    gpuhal_buffer *buffer = buffer_or_fail(select_or_fail(gpu, BACKEND ":0"), GPUHAL_MEMORY_DEVICE, 4096);
+    unsigned char got[4096];
+    for (uint32_t width = 1; width <= 4; width *= 2) {
+        assert_ok(gpuhal_fill(NULL, buffer, 0, sizeof got, 0xee, 1));
+        assert_ok(gpuhal_fill(NULL, buffer, 3, 1000, 0x44332211, width));
+        assert_ok(gpuhal_read(NULL, got, buffer, 0, sizeof got));
+        for (size_t i = 0; i < sizeof got; i++) {
+            bool inside = i >= 3 && i < 1003;
+            assert_int_equal(got[i], inside ? 0x11 * (1 + (i - 3) % width) : 0xee);
+        }
+    }
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+TEST(an_alignment_above_the_drivers_own_is_kept)
+{
+    use_machine("devices 1");
+    gpuhal *gpu = open_backend(0);
+    gpuhal_device *device = select_or_fail(gpu, BACKEND ":0");
+    for (uint64_t alignment = 1; alignment <= 2 * MIB; alignment *= 4) {
+        const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 1000, .alignment = alignment};
+        gpuhal_buffer *buffer = NULL;
+        unsigned char sent[1000], got[1000] = {0};
+        memset(sent, 0x3c, sizeof sent);
+        assert_ok(gpuhal_buffer_create(device, &desc, &buffer));
+        assert_int_equal(gpuhal_buffer_address(buffer) % alignment, 0);
+        assert_ok(gpuhal_write(NULL, buffer, 0, sent, sizeof sent));
+        assert_ok(gpuhal_read(NULL, got, buffer, 0, sizeof got));
+        assert_memory_equal(got, sent, sizeof sent);
+        gpuhal_buffer_release(buffer);
+    }
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+TEST(out_of_memory_tells_asked_free_and_total_and_the_device_goes_on)
+{
+    use_machine("devices 1; memory 0 64M");
+    gpuhal *gpu = open_backend(0);
+    gpuhal_device *device = select_or_fail(gpu, BACKEND ":0");
+    gpuhal_buffer *first = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, 40 * MIB), *second = NULL;
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 40 * MIB};
+    assert_int_equal(gpuhal_buffer_create(device, &desc, &second), GPUHAL_ERROR_OUT_OF_MEMORY);
+    const gpuhal_error *error = gpuhal_last_error();
+    assert_null(second);
+    assert_int_equal(error->bytes_asked, 40 * MIB);
+    assert_int_equal(error->bytes_total, 64 * MIB);
+    assert_true(error->bytes_free < 24 * MIB && error->bytes_free >= 16 * MIB);
+    assert_int_equal(error->vendor_code, FAKE_ERROR_OUT_OF_MEMORY);
+    assert_string_equal(error->device, BACKEND ":0");
+    gpuhal_buffer_release(first);
+    gpuhal_buffer_release(buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, 40 * MIB));
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+/* ---- several callers */
+
+static void *copy_for_a_while(void *user)
+{
+    gpuhal *gpu = user;
+    gpuhal_buffer *one = buffer_or_fail(select_or_fail(gpu, BACKEND ":0"), GPUHAL_MEMORY_DEVICE, 200000);
+    gpuhal_buffer *two = buffer_or_fail(select_or_fail(gpu, BACKEND ":1"), GPUHAL_MEMORY_DEVICE, 200000);
+    exercise_pair(one, two, 20, (uint64_t)(uintptr_t)one);
+    gpuhal_buffer_release(one);
+    gpuhal_buffer_release(two);
+    return NULL;
+}
+
+TEST(twelve_threads_copy_at_once_more_than_there_are_internal_streams)
+{
+    use_machine("devices 2; slow_us 20");
+    gpuhal *gpu = open_backend(0);
+    pthread_t threads[12];
+    for (int i = 0; i < 12; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, copy_for_a_while, gpu), 0);
+    }
+    for (int i = 0; i < 12; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
+TEST(two_gpuhal_objects_share_a_device_and_each_lets_go_for_itself)
+{
+    use_machine("devices 1");
+    gpuhal *one = open_backend(0), *two = open_backend(0);
+    gpuhal_buffer *first = buffer_or_fail(select_or_fail(one, BACKEND ":0"), GPUHAL_MEMORY_DEVICE, 64);
+    gpuhal_buffer *second = buffer_or_fail(select_or_fail(two, BACKEND ":0"), GPUHAL_MEMORY_DEVICE, 64);
+    char got[6] = "";
+    assert_ok(gpuhal_write(NULL, second, 0, "hello", 6));
+    gpuhal_buffer_release(first);
+    gpuhal_close(one);
+    assert_ok(gpuhal_read(NULL, got, second, 0, 6));
+    assert_string_equal(got, "hello");
+    assert_int_equal(fake_report_get()->contexts_created, 1);
+    gpuhal_buffer_release(second);
+    gpuhal_close(two);
+    expect_clean();
+}
+
+typedef struct parents {
+    gpuhal *gpu;
+    gpuhal_buffer *buffer;
+} parents;
+
+/* In a child of a fork. */
+static void expect_forked(const void *what)
+{
+    const parents *own = what;
+    char byte = 0;
+    assert_int_equal(gpuhal_read(NULL, &byte, own->buffer, 0, 1), GPUHAL_ERROR_FORKED);
+    assert_ok(gpuhal_device_verify(select_or_fail(own->gpu, "cpu")));
+}
+
+TEST(a_child_of_a_fork_is_refused_without_a_call_to_the_driver)
+{
+#ifdef __SANITIZE_THREAD__
+    SKIP_TEST("ThreadSanitizer bears no threads in the child of a process that had several");
+#endif
+    use_machine("devices 1");
+    parents own = {.gpu = open_backend(0)};
+    own.buffer = buffer_or_fail(select_or_fail(own.gpu, BACKEND ":0"), GPUHAL_MEMORY_DEVICE, 64);
+    assert_true(passes_in_child(expect_forked, &own));
+    gpuhal_buffer_release(own.buffer);
+    gpuhal_close(own.gpu);
+    expect_clean(); /* the fake counts a call in the child as a violation */
+}
+
+/* ---- the caller's thread */
+
+/* What the thread had before: CUDA's current context, or HIP's current device. HIP keeps an error for the program too.
+ */
+static uintptr_t current_of(const vendor_api *api)
+{
+#ifdef GPUHAL_CUDA_PLUGIN
+    CUcontext context = NULL;
+    assert_int_equal(api->cuCtxGetCurrent(&context), CUDA_SUCCESS);
+    return (uintptr_t)context;
+#else
+    int device = -1;
+    assert_int_equal(api->hipPeekAtLastError(), hipSuccess);
+    assert_int_equal(api->hipGetDevice(&device), hipSuccess);
+    return (uintptr_t)device;
+#endif
+}
+
+static void expect_untouched(const vendor_api *api, uintptr_t wanted, const char *after)
+{
+    if (current_of(api) != wanted) {
+        fail_msg("after %s another context or device is current", after);
+    }
+}
+
+/* Every call once, with a look at the thread's state after each. */
+static void use_everything(const vendor_api *api, gpuhal *gpu)
+{
+    const uintptr_t mine = current_of(api);
+    gpuhal_device *one = select_or_fail(gpu, BACKEND ":0"), *two = select_or_fail(gpu, BACKEND ":1");
+    unsigned char bytes[256] = {1};
+    gpuhal_native native = {.size = sizeof native};
+    assert_ok(gpuhal_device_open(one));
+    expect_untouched(api, mine, "open");
+    gpuhal_buffer *a = buffer_or_fail(one, GPUHAL_MEMORY_DEVICE, 4096),
+                  *b = buffer_or_fail(two, GPUHAL_MEMORY_DEVICE, 4096);
+    gpuhal_buffer *c = buffer_or_fail(one, GPUHAL_MEMORY_UPLOAD, 4096);
+    expect_untouched(api, mine, "create");
+    assert_ok(gpuhal_write(NULL, a, 0, bytes, sizeof bytes));
+    expect_untouched(api, mine, "write");
+    assert_ok(gpuhal_copy(NULL, b, 0, a, 0, 4096));
+    expect_untouched(api, mine, "copy to another device");
+    assert_ok(gpuhal_copy(NULL, a, 0, c, 0, 4096));
+    expect_untouched(api, mine, "copy from page-locked memory");
+    assert_ok(gpuhal_fill(NULL, a, 0, 4096, 0, 4));
+    expect_untouched(api, mine, "fill");
+    assert_ok(gpuhal_read(NULL, bytes, a, 0, sizeof bytes));
+    expect_untouched(api, mine, "read");
+    assert_ok(gpuhal_device_native(one, &native));
+    expect_untouched(api, mine, "native");
+    (void)sample_one(one, GPUHAL_VALUE_MEMORY_FREE_BYTES);
+    (void)sample_one(two, GPUHAL_VALUE_MEMORY_FREE_BYTES);
+    expect_untouched(api, mine, "sample");
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 4096 * MIB};
+    gpuhal_buffer *none = NULL;
+    assert_int_not_equal(gpuhal_buffer_create(one, &desc, &none), GPUHAL_OK);
+    assert_int_not_equal(gpuhal_buffer_create(two, &desc, &none), GPUHAL_OK);
+    expect_untouched(api, mine, "a failed create");
+    gpuhal_buffer_release(a);
+    gpuhal_buffer_release(b);
+    gpuhal_buffer_release(c);
+    expect_untouched(api, mine, "release");
+}
+
+TEST(what_the_program_had_made_current_is_current_after_every_call)
+{
+    use_machine("devices 3");
+    const vendor_api api = load_api();
+#ifdef GPUHAL_CUDA_PLUGIN
+    CUcontext mine = NULL;
+    assert_int_equal(api.cuCtxCreate_v2(&mine, 0, 1), CUDA_SUCCESS);
+#else
+    assert_int_equal(api.hipSetDevice(2), hipSuccess);
+#endif
+    const uintptr_t before = current_of(&api);
+    gpuhal *gpu = open_backend(GPUHAL_ISOLATION_NEVER);
+    expect_untouched(&api, before, "gpuhal_open");
+    use_everything(&api, gpu);
+    gpuhal_close(gpu);
+    expect_untouched(&api, before, "gpuhal_close");
+#ifdef GPUHAL_CUDA_PLUGIN
+    assert_int_equal(api.cuCtxDestroy_v2(mine), CUDA_SUCCESS);
+#endif
+    expect_clean();
+}
+
+TEST(a_thread_that_had_made_nothing_current_has_nothing_afterwards)
+{
+    use_machine("devices 2");
+    const vendor_api api = load_api();
+    const uintptr_t before = current_of(&api);
+    gpuhal *gpu = open_backend(GPUHAL_ISOLATION_NEVER);
+    use_everything(&api, gpu);
+    gpuhal_close(gpu);
+    expect_untouched(&api, before, "gpuhal_close");
+    expect_clean();
+}
+
+#include "test_main.h"
