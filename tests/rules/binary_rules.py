@@ -21,17 +21,19 @@ def run(*command):
 
 
 def defined_names(path, *options):
-    """Names with external linkage that a file defines; for archives those of each member."""
+    """Names with external linkage that a file defines."""
     lines = run("nm", "--extern-only", "--defined-only", "--format=posix", *options, str(path)).splitlines()
     return [line.split()[0].split("@")[0] for line in lines if len(line.split()) > 1 and line.split()[1] != "A"]
 
 
 def names_begin_with(prefixes, *files):
     """PREFIX[,PREFIX…] FILE…: every external name begins with one of the prefixes."""
-    for path in files:
-        for name in defined_names(path):
-            if not name.startswith(tuple(prefixes.split(","))):
-                yield f"{Path(path).name}: {name} does not begin with {prefixes}"
+    listing = run("nm", "--extern-only", "--defined-only", "--format=posix", "--print-file-name", *map(str, files))
+    for line in listing.splitlines():
+        path, _, symbol = line.rpartition(": ")
+        name, kind = symbol.split()[:2]
+        if kind != "A" and not name.startswith(tuple(prefixes.split(","))):
+            yield f"{Path(path).name}: {name} does not begin with {prefixes}"
 
 
 def exports_are_the_public_functions(headers, library):

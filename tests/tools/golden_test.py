@@ -28,7 +28,8 @@ class Script:
         for path, word in ((place and place.folder.name, "FOLDER"), (os.path.abspath(self.odd), "ODD"), (self.build, "BUILD")):
             text = text.replace(path, word) if path else text
         for pattern, word in ((r"(cpu:0 +)\S.* GiB .*", r"\1PROCESSOR"), (r"\d+\.\d ms", "TIME"), (r"; a selector is auto, .*", "; GRAMMAR"),
-                              (r"! Try `gpuhal-probe --help' or .*\n", "! HINT\n")):
+                              (r" -> 2\n(.*\n)! Try `gpuhal-probe --help' or .*\n", r" -> 2, HINT\n\1"),
+                              (r"(?:cuda|rocm|vulkan|opencl): not used, excluded\n(?: {4}.*\n)+", "")):
             text = re.sub(pattern, word, text)
         return text
 
@@ -108,7 +109,6 @@ def list_devices(script):
     script.title("listing devices")
     script.run("--all", "--verify", plugins=FACES, **WIDE)
     script.run("--explain", plugins=("twin_a", "twin_b", "refused", "crashing"), **WIDE)
-    script.run("--explain", "--backends", "cpu", only="excluded|--backends|chosen", **WIDE)
     script.run("--verify", plugins=("wrong", "dying"), **WIDE)
     script.run("--links", "--all", plugins=("own_numbers",), **WIDE)
     script.run(GPUHAL_OPTIONS="cpu.devices=none")

@@ -123,7 +123,7 @@ def copies_with_two_sides_are_compared_with_the_slower_one(program):
 
 
 def the_table_fits_into_80_columns_and_marks_software_devices(program):
-    for options in (("--only", "copy,call,open,queue"), ("--baseline",)):
+    for options in (("--only", "copy,call,open,queue", "--device", "cpu:0"), ("--only", "copy,call,pairs", "--baseline")):
         text = run(program, *options)
         for line in text.splitlines():
             assert len(line) <= 80, f"{len(line)} columns: {line}"
