@@ -19,7 +19,7 @@ HEAD = """# The states of a queue
 
 This page is made from `hal/queue/states.inc` (`python3 tests/rules/queue_states.py . --write`), and a test compares them. A queue has one
 state of each of four regions, which change independently, under the queue's mutex, by `gpuhal_queue_change()`. Builds for debugging and with
-sanitizers stop at a change that is not drawn here. [Transfers and queues](transfers.md) tells what happens meanwhile.
+sanitizers stop at a change that is not drawn here. [Transfers and queues](transfers.md) explains the rest.
 
 The one way past the mutex is the fast path of `hal/queue/fast_path.c`: for work like the piece before, a thread takes the right to call by one
 atomic exchange. Every thread that locks the mutex closes that path first, so no state below changes while it is open.
@@ -30,7 +30,7 @@ PLACES = """
 All wait on the one condition of the queue, each for something else: `gpuhal_queue_wait_at()` takes the place as an argument, and
 `waiting` in `struct gpuhal_queue` counts the threads at each, for debuggers too.
 
-| place | who waits | until |
+| place | waiting thread | until |
 |---|---|---|
 """
 

@@ -234,7 +234,7 @@ TEST(a_device_that_the_started_driver_does_not_know_asks_for_a_restart)
     use_device(find_card(gpu, 'A'));
     assert_int_equal(change_cards(gpu, "AB"), 1);
     assert_int_equal(gpuhal_device_open(find_card(gpu, 'B')), GPUHAL_ERROR_NO_DEVICE);
-    expect_word(gpuhal_last_error()->sentence, "the program has to be restarted");
+    expect_word(gpuhal_last_error()->sentence, "restart the program");
     use_device(find_card(gpu, 'A'));
     close_cards(gpu);
 }

@@ -224,10 +224,10 @@ TEST(wrong_arguments_are_named)
     file.size = sizeof file;
     file.path = "/dev/zero";
     expect_failure(gpuhal_read_file(NULL, buffer, 0, &file, GPUHAL_WHOLE_SIZE), GPUHAL_ERROR_INVALID_ARGUMENT,
-                   "say how many bytes");
+                   "pass the number of bytes");
     gpuhal_queue *queue = NULL;
     assert_int_equal(gpuhal_queue_create(gpuhal_device_at(gpu, 0), NULL, &queue), GPUHAL_OK);
-    expect_failure(gpuhal_read_file(queue, buffer, 0, &file, GPUHAL_WHOLE_SIZE), GPUHAL_ERROR_INVALID_ARGUMENT, "say how many bytes");
+    expect_failure(gpuhal_read_file(queue, buffer, 0, &file, GPUHAL_WHOLE_SIZE), GPUHAL_ERROR_INVALID_ARGUMENT, "pass the number of bytes");
     gpuhal_queue_destroy(queue);
     assert_int_equal(gpuhal_fill(NULL, buffer, 0, 64, 1, 1), GPUHAL_OK);
     assert_int_equal(gpuhal_read_file(NULL, buffer, 0, &file, 64), GPUHAL_OK);

@@ -75,7 +75,7 @@ TEST(the_whole_size_ends_with_the_file_when_reading_and_with_the_buffer_when_wri
 
     file.offset = 5;
     assert_int_equal(gpuhal_write_file(NULL, &file, buffer, 990, GPUHAL_WHOLE_SIZE), GPUHAL_OK);
-    expect_failure(gpuhal_write_file(NULL, &file, buffer, 1001, GPUHAL_WHOLE_SIZE), GPUHAL_ERROR_OUT_OF_RANGE, "leave");
+    expect_failure(gpuhal_write_file(NULL, &file, buffer, 1001, GPUHAL_WHOLE_SIZE), GPUHAL_ERROR_OUT_OF_RANGE, "outside the buffer");
     struct stat status;
     assert_int_equal(stat(path, &status), 0);
     assert_int_equal(status.st_size, 700);

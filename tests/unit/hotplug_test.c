@@ -267,7 +267,7 @@ TEST(closing_waits_for_a_look_that_the_kernel_caused)
 TEST(a_source_that_ends_is_told_in_one_line_and_looking_by_hand_goes_on)
 {
     int ends[2];
-    gpuhal *gpu = open_watching(ends, "no more of hardware");
+    gpuhal *gpu = open_watching(ends, "no more events");
     close(ends[1]);
     for (int i = 0; i < 6000 && !atomic_load(&lines); i++) {
         gpuhal_os_sleep(10000000);

@@ -165,7 +165,7 @@ TEST(a_known_backend_that_is_not_installed_is_reported)
     settings.environment_backends = (char *)"rocm,good";
     gpuhal_candidates candidates = run_loader(&settings);
     assert_string_equal(candidates.list[0].name, "rocm");
-    assert_verdict(&candidates, &candidates.list[0], GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_SEARCH, "no manifest of that name");
+    assert_verdict(&candidates, &candidates.list[0], GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_SEARCH, "has a manifest of that name");
     assert_string_equal(candidates.list[1].name, "good");
     assert_listed(&candidates, "good");
     gpuhal_candidates_finish(&candidates);

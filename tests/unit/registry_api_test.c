@@ -228,7 +228,7 @@ TEST(a_damaged_record_is_told_and_what_is_whole_is_handed_out)
     name[7] = 't';
     put_contents(below(directory, "registry"), text, bytes);
     gpuhal_registry_view *view = read_view(directory);
-    assert_non_null(strstr(gpuhal_registry_damage(view), "what is whole of it is used"));
+    assert_non_null(strstr(gpuhal_registry_damage(view), "its undamaged records are used"));
     /* The hardware whose record it is goes, with its face and what happened to that. */
     expect_counts(view, (counts){1, 1, 2, 0, 0});
     gpuhal_registry_view_release(view);
