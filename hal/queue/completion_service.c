@@ -18,7 +18,7 @@ struct gpuhal_service {
     gpuhal_completion *callbacks, **callbacks_end;
     gpuhal_buffer *released, **released_end; /* their owners are to be called back */
     gpuhal_completion *listed, **listed_end;
-    intptr_t notifier;    /* readable while `listed` is not empty; -1: nobody asked for it */
+    intptr_t notifier;    /* readable while `listed` is not empty; -1: not requested yet */
     gpuhal_thread thread;
     bool has_thread, stop, thread_destroys;
 };

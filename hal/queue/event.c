@@ -303,7 +303,7 @@ static gpuhal_status order_error(void)
     return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_event_elapsed: the second event was recorded before the first");
 }
 
-/* Between two timepoints that are done. Device clocks wrap, so within one queue the queue's own count of submissions tells the order. */
+/* Between two timepoints that are done. Device clocks wrap, so within one queue its count of submissions decides the order. */
 static gpuhal_status time_between(const gpuhal_timepoint *from, const gpuhal_timepoint *to, uint64_t *out_ns)
 {
     gpuhal_device *device = from->queue->device;

@@ -8,7 +8,7 @@
 /* Pause before a plugin is asked again that cannot record an event now. */
 #define RETRY_NS UINT64_C(1000000)
 
-/* Waits until the driver has ended what it still has of the old queue. One that records no more events has ended as far as anyone can tell.
+/* Waits until the driver has ended what it still has of the old queue. One that records no more events has ended as far as is known.
  * With the right to call. */
 static gpuhal_status drain(gpuhal_queue *queue)
 {

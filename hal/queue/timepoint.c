@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-gpuhal_status gpuhal_waitable_create(gpuhal_waitable **out_beacon)
+gpuhal_status gpuhal_waitable_create(gpuhal_waitable **out_waitable)
 {
     gpuhal_waitable *waitable = calloc(1, sizeof *waitable);
     if (!waitable) {
@@ -20,7 +20,7 @@ gpuhal_status gpuhal_waitable_create(gpuhal_waitable **out_beacon)
     }
     atomic_init(&waitable->references, 1);
     gpuhal_mutex_init(&waitable->mutex);
-    *out_beacon = waitable;
+    *out_waitable = waitable;
     return GPUHAL_OK;
 }
 
@@ -202,7 +202,7 @@ void gpuhal_completion_free(gpuhal_completion *completion)
     }
 }
 
-static void tell(gpuhal_completion *completion)
+static void notify(gpuhal_completion *completion)
 {
     if (completion->done || completion->listed) {
         gpuhal_service_ended(completion);
@@ -228,7 +228,7 @@ void gpuhal_completions_notify(gpuhal_completion *list)
     while (in_order) {
         gpuhal_completion *completion = in_order;
         in_order = completion->next;
-        tell(completion);
+        notify(completion);
     }
 }
 

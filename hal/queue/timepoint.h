@@ -21,7 +21,7 @@ typedef struct gpuhal_waitable {
     intptr_t notifier;
 } gpuhal_waitable;
 
-gpuhal_status gpuhal_waitable_create(gpuhal_waitable **out_beacon);
+gpuhal_status gpuhal_waitable_create(gpuhal_waitable **out_waitable);
 void gpuhal_waitable_release(gpuhal_waitable *waitable);
 /* Clears the descriptor and returns a number: only a completion with this number signals it from now on. */
 uint64_t gpuhal_waitable_arm(gpuhal_waitable *waitable);

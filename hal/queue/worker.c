@@ -67,9 +67,9 @@ static void finish_first(gpuhal_queue *queue, gpuhal_status status)
 static void wait_for(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
 {
     gpuhal_timepoint_retain(timepoint);
-    bool tells = queue->device->ops.event_notify && !queue->probed;
+    bool notifies = queue->device->ops.event_notify && !queue->probed;
     gpuhal_mutex_unlock(&queue->mutex);
-    if (tells) {
+    if (notifies) {
         (void)gpuhal_timepoint_request_notify(timepoint);
         gpuhal_queue_lock(queue);
         bool sleeps = gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_SUBMITTED && timepoint->armed;
@@ -77,9 +77,9 @@ static void wait_for(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
             gpuhal_queue_wait_at(queue, GPUHAL_WAITS_NOTIFICATION, UINT64_MAX);
         }
         gpuhal_mutex_unlock(&queue->mutex);
-        tells = sleeps || gpuhal_timepoint_now(timepoint) != GPUHAL_TIMEPOINT_SUBMITTED;
+        notifies = sleeps || gpuhal_timepoint_now(timepoint) != GPUHAL_TIMEPOINT_SUBMITTED;
     }
-    if (!tells) {
+    if (!notifies) {
         gpuhal_timepoint_block(timepoint);
     }
     (void)gpuhal_queue_retire(queue);

@@ -7,7 +7,7 @@ name of the vendor's style has "ours_" before it, is compiled beside the vendor'
 thing of the lists. RESULT is what every function returns (CUresult), or `-` where the lists say it for each.
 
 A vendor's headers name each other from the folder above their own (hip/linker_types.h), which is searched first: several versions
-may be installed. What the vendor's header does not declare cannot be compared, and is told; so are members that lie elsewhere in
+may be installed. What the vendor's header does not declare cannot be compared, and is reported; so are members that lie elsewhere in
 earlier headers.
 --break spoils our copy first: then it is a success when that difference is found, so a comparison that fell asleep is noticed.
 """
@@ -130,22 +130,22 @@ def main(arguments):
             (Path(directory) / name).write_text(content, encoding="utf-8")
         vendor = Vendor(compiler, header, directory)
         claims = list(assertions(vendor, text, result))
-        told = [(claim, about) for claim, about in claims if claim]
+        kept = [(claim, about) for claim, about in claims if claim]
         silent = [about for claim, about in claims if not claim]
         copy = Path(directory) / "ours.h"
         copy.write_text(NAME.sub(r"ours_\1", text), encoding="utf-8")
         lines = [vendor.include, f'#include "{copy}"\n']
-        lines += [f'_Static_assert({claim}, "{about}");\n' for claim, about in told]
+        lines += [f'_Static_assert({claim}, "{about}");\n' for claim, about in kept]
         outcome = run([*vendor.compiler, "-std=c17", "-w", "-fsyntax-only", "-"], "".join(lines))
     if silent:
         print(f"{header} does not declare: {', '.join(silent)}")
-    print(f"{len(told)} of {len(claims)} things compared with {header}")
+    print(f"{len(kept)} of {len(claims)} things compared with {header}")
     found = sorted(set(re.findall(r"static.assert\w* failed.*?\"([^\"]*)\"", outcome.stderr)))
     if outcome.returncode:
         print("they differ in: " + "; ".join(found) if found else outcome.stderr[:2000])
     if broken:
         return 0 if any(about.startswith(WORDS[broken]) for about in found) else 1
-    return 1 if outcome.returncode or len(told) < 20 else 0
+    return 1 if outcome.returncode or len(kept) < 20 else 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-/* tests/fuzz/manifest_fuzz.c: any bytes as a manifest. Who is refused is told why; what is accepted says all that has to be known. */
+/* tests/fuzz/manifest_fuzz.c: any bytes as a manifest. A refused one has a reason; an accepted one has all mandatory keys. */
 #include "core/records.h"
 #include "fuzz.h"
 #include "loader/load.h"

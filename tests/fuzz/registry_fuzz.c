@@ -25,7 +25,7 @@ static gpuhal_database read_whole(const gpuhal_text *text)
     return database;
 }
 
-/* Sees all faces again, and something new. */
+/* Sees all interfaces again, and a new one. */
 static void change(gpuhal_database *database)
 {
     size_t count;
@@ -54,7 +54,7 @@ static void change(gpuhal_database *database)
     free(seen);
 }
 
-/* In the place of a registry that knows two faces: these are gone, and their numbers are not given again. */
+/* In the place of a registry with two interfaces: these are gone, and their numbers are not given again. */
 static void import(const gpuhal_database *imported)
 {
     gpuhal_database known = {0};

@@ -1,4 +1,4 @@
-/* tests/install/consumer.c: somebody else's program. Says what became of every plugin, moves bytes to every device and back, and names
+/* tests/install/consumer.c: another project's program. Prints the state of every plugin, moves bytes to every device and back, and names
  * the files of gpuhal in its address space; install_test.py compares that with what it installed. */
 #include <gpuhal/gpuhal.h>
 

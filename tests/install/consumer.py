@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Somebody else's program in Python: consumer.py CDEF LIBRARY moves bytes to every device and back through cffi."""
+"""Another project's program in Python: consumer.py CDEF LIBRARY moves bytes to every device and back through cffi."""
 
 import sys
 

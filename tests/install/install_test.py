@@ -43,7 +43,7 @@ def expect(condition, sentence, output=""):
 
 
 def clean_environment(**added):
-    """The caller's environment without any variable of ours, but that nothing is to be remembered."""
+    """The caller's environment without any variable of ours, except that no registry is kept."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GPUHAL_")}
     return {**kept, "GPUHAL_REGISTRY": "none", **added}
 

@@ -58,9 +58,9 @@ def try_on_examples():
     checks, proofs = {"symbols": 1}, {("symbols", 1), ("symbols", 2)}
     one = rule + "Checked by: `symbols`.\n"
     good = [(one, {1}), (rule + "Checked by: `symbols`,\n`unit.one_works`.\n\nMore.\n", {1}),
-            (one + "\n" + other + "Checked by: Not by a program: nobody can see it there.\n", {1, 2}),
+            (one + "\n" + other + "Checked by: Not by a program: it is invisible there.\n", {1, 2}),
             (other + "Checked by: `symbols`, for a part. Not by a program: the rest.\n\n" + one, {1, 2})]
-    bad = [("", set()), (rule, {1}), (one, set()), (one, {1, 2}), (rule + "Checked by: nobody.\n", {1}),
+    bad = [("", set()), (rule, {1}), (one, set()), (one, {1, 2}), (rule + "Checked by: nothing.\n", {1}),
            (rule + "Checked by: `symbols`, `gone`.\n", {1}), (rule + "Checked by: `symbols`, `unit.gone`.\n", {1}),
            (rule + "Checked by: Not by a program: no.\n", {1}), (other + "Checked by: `symbols`.\n", {2}),
            (one + rule + "Checked by: `symbols`.\n", {1}),

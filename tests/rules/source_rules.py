@@ -28,6 +28,11 @@ PERMITTED = {
     "hal/core/log.c": {"fprintf"},                                       # GPUHAL_LOG: lines go to standard error when asked for
 }
 LINES_AT_MOST = 800
+# Where words of our own are still to be replaced. A folder that is clean leaves this list.
+WORDS_EXEMPT = ("hal/core/job.c", "hal/core/log.c", "hal/hotplug/", "hal/os/os.h", "hal/os/linux/thread.c",
+                "plugins/cuda/", "plugins/opencl/", "plugins/rocm/", "plugins/stream/", "plugins/vulkan/", "tools/",
+                "tests/conformance/", "tests/device/", "tests/fakes/", "tests/mutation/", "tests/plugins/", "tests/support/",
+                "tests/suppressions/", "tests/system/", "tests/tools/", "tests/unit/", "tests/rules/words.txt")
 # Put together here, so that this file does not break its own rule.
 UNFINISHED = re.compile(r"\b(?:%s)\b" % "|".join(("TO" + "DO", "FIX" + "ME", "X" + "XX")))
 
@@ -210,6 +215,37 @@ def every_page_stands_in_the_index_of_pages(root):
             yield f"docs/README.md: does not lead to {page.name}"
 
 
+def unwanted_words(root):
+    """The forms in tests/rules/words.txt, as one expression, and what to say instead of each."""
+    instead = {}
+    for line in c_text.read(root / "tests/rules/words.txt").splitlines():
+        if line and not line.startswith("#"):
+            forms, instead_of_them = line.split(" = ")
+            groups = forms.split(" | ")
+            for form in groups if len(groups) > 1 else forms.split():
+                instead[form] = instead_of_them
+    # An underscore separates words, so that identifiers are seen through.
+    return re.compile(r"(?<![A-Za-z])(?:%s)(?![A-Za-z])" % "|".join(form.replace(" ", r"[\s_]+(?:\*\s+)?") for form in instead), re.I), instead
+
+
+def plain_text_of(page):
+    """A page without what it quotes: code and names, old ones too."""
+    return re.sub(r"^```.*?^```|`[^`\n]*`", lambda m: re.sub(r"[^\n]", " ", m.group()), page, flags=re.S | re.M)
+
+
+def words_of_our_own_are_not_used(root):
+    unwanted, instead = unwanted_words(root)
+    tree = [path for folder in ("hal", "plugins", "tools", "tests", "examples") for path in sorted((root / folder).rglob("*")) if path.is_file()]
+    for path in tree + sorted(root.glob("docs/*.md")) + sorted(root.glob("*.md")):
+        where = path.relative_to(root).as_posix()
+        if where.startswith(WORDS_EXEMPT) or not re.search(r"\.(?:c|h|hpp|inc|py|sh|md|cmake|txt|gpuhal)$", where):
+            continue
+        text = c_text.read(path)
+        for match in unwanted.finditer(plain_text_of(text) if path.suffix == ".md" else text):
+            found = re.sub(r"[\s_*]+", " ", match.group().lower())
+            yield f'{where}:{c_text.line_of(text, match.start())}: "{found}"; say: {instead[found]}'
+
+
 def slots_of_plugins(root):
     header = c_text.code_only(c_text.read(root / "hal/include/gpuhal/plugin.h"))
     names = []
@@ -257,8 +293,9 @@ PLUGIN_HEADER = ("/** p */\ntypedef struct gpuhal_ops {\n    void (*release)(int
 WATCHED = "void f(void)\n{\n    gpuhal_call call = gpuhal_call_prompt(d);\n    d->ops.copy(1);\n    gpuhal_call_end(call);\n}\n"
 PUBLIC = {"hal/include/gpuhal/plugin.h": "/** p */\n#define GPUHAL_PLUGIN_MACRO 1\n", "hal/include/gpuhal/types.h": "/** t */\n",
           "hal/include/gpuhal/buffer.h": "/** b */\n", "hal/core/log.h": "/* l */\n", "hal/loader/loader.h": "/* l */\n"}
-CONTRACT = "/** Does.\n *  @return GPUHAL_OK\n *  Owner: nobody. Threads: any. Blocks: no. */\n"
+CONTRACT = "/** Does.\n *  @return GPUHAL_OK\n *  Owner: nothing. Threads: any. Blocks: no. */\n"
 DECLARATION = "GPUHAL_API gpuhal_status gpuhal_do(void);\n"
+WORDS = "# forms = instead\ngadget gadgets = thing\nblue box | blue boxes = telephone\n"
 # Two plugins that are built with plugins/stream; one has a header that the other lacks.
 STREAMS = {"plugins/stream/s.h": "", "plugins/x/stream_names.h": '#include "../stream/s.h"\n', "plugins/y/stream_names.h": "", "plugins/y/b.h": ""}
 
@@ -323,6 +360,14 @@ EXAMPLES = {
         [{"hal/include/gpuhal/plugin.h": PLUGIN_HEADER, "hal/core/a.c": text} for text in (
             WATCHED, WATCHED.replace("d->ops.copy(1);\n    gpuhal_call_end(call)", "s = gpuhal_device_result(d, call, d->ops.copy(1))"),
             "void f(void)\n{\n    if (d->ops.copy && !plugin->start) {\n    }\n}\n")]),
+    words_of_our_own_are_not_used: (
+        [{"tests/rules/words.txt": WORDS, **tree} for tree in (
+            {"hal/core/a.c": "/* a gadget */\n"}, {"hal/core/a.c": "int old_gadget_count;\n"}, {"hal/core/a.c": 'const char *s = "Gadgets";\n'},
+            {"hal/core/a.c": "/* a blue\n * box */\n"}, {"docs/a.md": "Two gadgets.\n"}, {"README.md": "a blue box\n"},
+            {"examples/x/CMakeLists.txt": "# a gadget\n"})],
+        [{"tests/rules/words.txt": WORDS, **tree} for tree in (
+            {"hal/core/a.c": "/* gadgetry; a blue sky; a box */\n"}, {"docs/a.md": "The old name is `gadget`.\n```\ngadget = 1\n```\n"},
+            {"tests/unit/a.c": "/* a gadget */\n"})]),
     every_page_stands_in_the_index_of_pages: (
         [{"docs/a.md": ""}, {"docs/a.md": "", "docs/README.md": "see `a.md`"}],
         [{"docs/a.md": "", "docs/README.md": "see [a](a.md)"}]),
