@@ -23,15 +23,15 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # Folder of the sources: the tests that are to notice, as CTest's expression. The first that fits counts.
 TESTS = [
-    ("hal/core/", r"^(core|device|loader_(manifest|stream|selection|files)|registry_(form|open)|privileged|file|job|trace)\."),
+    ("hal/core/", r"^(core|call_slots|device|selector|loader_(manifest|stream|selection|files)|registry_(form|open)|privileged|file|job|trace)\."),
     ("hal/os/", r"^(core|file|file_failure|loader_(process|stuck|files|backend)|registry_(place|store)|hotplug|transfer_ring|privileged)\."),
     ("hal/registry/", r"^registry_|^loader_(remember|warm|circumstances)\.|^remembered"),
     ("hal/loader/", r"^loader_(?!torture)|^(hotplug|privileged|options|deadline|replug)\."),
-    ("hal/device/", r"^(device|identity|link|hotplug|registry_(api|known|numbers)|loader_backend|relisted|rescan|replug|fault_log)"),
-    ("hal/memory/", r"^(buffer|share|given_back|device|transfer_(ranges|paths)|sharing|opencl\.|vulkan_(memory|test))"),
+    ("hal/device/", r"^(device|selector|identity|link|hotplug|registry_(api|known|numbers)|loader_backend|relisted|rescan|replug|fault_log)"),
+    ("hal/memory/", r"^(buffer|share|given_back|device|transfer_(ranges|paths)|sharing|opencl(_share)?\.|vulkan_(memory|test))"),
     ("hal/transfer/", r"^(transfer|queue|file|link|usage|hotplug|replug|opencl_queue|vulkan_queue)"),
     ("hal/queue/", r"^(transfer|queue|watchdog|given_back|deadline|fault_log|hotplug|opencl_queue|vulkan_queue)"),
-    ("hal/", r"^(core|device|transfer|queue|job|options|deadline|hotplug)"),
+    ("hal/", r"^(core|call_slots|device|selector|transfer|queue|job|options|deadline|hotplug)"),
     ("plugins/cpu/", r"^(cpu|conformance\.cpu|sharing|queue|file_devices)"),
     ("plugins/opencl/", r"^(opencl|conformance\.opencl|sharing|queue)"),
     ("plugins/vulkan/", r"^(vulkan(?!_validation)|conformance\.vulkan|sharing|queue)"),
