@@ -51,6 +51,15 @@ static inline void begin(bench *out, uint32_t count)
     }
 }
 
+/* On this machine, with openings of its first devices. */
+static inline bench begin_on(const char *machine, uint32_t count)
+{
+    bench out;
+    use_machine(machine);
+    begin(&out, count);
+    return out;
+}
+
 static inline void end(bench *with)
 {
     for (uint32_t i = 0; i < 2; i++) {
@@ -58,6 +67,12 @@ static inline void end(bench *with)
             with->plugin->close(with->devices[i]);
         }
     }
+}
+
+static inline void end_clean(bench *with)
+{
+    end(with);
+    expect_clean();
 }
 
 static inline gpuhal_memory allocate(const bench *with, uint32_t index, gpuhal_alloc alloc)

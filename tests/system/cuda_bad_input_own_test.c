@@ -1,5 +1,6 @@
-/* The CUDA plugin over the fake driver: drivers that are wrong, devices that are hidden or taken, and NVML that is missing, slow or
- * broken. What is left is still there, and a sentence says what is not. What HIP has too is in vendor_bad_input_test.c. */
+/* The CUDA plugin over the fake driver: drivers that are wrong, devices that are hidden or taken, and NVML that is
+ * missing, slow or broken. What is left is still there, and a sentence says what is not. What HIP has too is in
+ * vendor_bad_input_test.c. */
 #include "tree.h"
 
 #include <pthread.h>
@@ -62,8 +63,7 @@ TEST(an_old_driver_without_any_optional_function_moves_bytes_and_offers_less)
     gpuhal_value value = {.key = GPUHAL_VALUE_MEMORY_FREE_BYTES};
     assert_ok(gpuhal_device_sample(device, 0, &value, 1, NULL));
     assert_int_equal(value.missing, 0);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 /* ---- what is visible */
@@ -112,8 +112,7 @@ TEST(devices_that_a_list_hides_are_told_to_the_log)
                                                 .log_user = &told});
     assert_int_equal(report_of_backend(gpu).device_count, 1);
     assert_true(told);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(memory_is_that_of_the_right_device_where_cuda_and_nvml_count_differently)
@@ -147,8 +146,7 @@ TEST(a_mig_device_has_its_own_identity_and_memory_and_works)
     assert_int_equal(values[0].u64, 128 * MIB);
     assert_int_equal(values[1].missing, GPUHAL_MISSING_NOT_SUPPORTED);
     assert_ok(gpuhal_device_verify(device));
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 /* ---- NVML */
@@ -163,8 +161,7 @@ static void expect_without_nvml(gpuhal_missing reason)
     assert_int_equal(value.missing, reason);
     assert_true(value.why[0] != '\0');
     assert_ok(gpuhal_device_verify(device));
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(without_nvml_devices_work_and_values_are_missing)
@@ -215,8 +212,7 @@ TEST(values_come_back_after_the_program_has_shut_nvml_down_once_too_often)
         assert_int_equal(shut_down(), 1); /* NVML_ERROR_UNINITIALIZED */
     }
     dlclose(library);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 /* Each sample asks NVML at most once for what hangs, and does not wait for it again. */
@@ -225,7 +221,9 @@ TEST(nvml_that_hangs_costs_the_first_sample_its_time_and_later_ones_nothing)
     use_machine("devices 2; hang nvmlDeviceGetPowerUsage 1");
     gpuhal *gpu = open_backend(0);
     gpuhal_device *one = select_or_fail(gpu, "cuda:0"), *other = select_or_fail(gpu, "cuda:1");
-    gpuhal_value values[] = {{.key = GPUHAL_VALUE_MEMORY_FREE_BYTES}, {.key = GPUHAL_VALUE_POWER_MICROWATTS}, {.key = GPUHAL_VALUE_FAN_PERMILLE}};
+    gpuhal_value values[] = {{.key = GPUHAL_VALUE_MEMORY_FREE_BYTES},
+                             {.key = GPUHAL_VALUE_POWER_MICROWATTS},
+                             {.key = GPUHAL_VALUE_FAN_PERMILLE}};
     assert_ok(gpuhal_device_sample(one, 0, values, 3, NULL));
     assert_int_equal(values[0].missing, 0);
     assert_int_equal(values[1].missing, GPUHAL_MISSING_TIMED_OUT);
@@ -238,8 +236,7 @@ TEST(nvml_that_hangs_costs_the_first_sample_its_time_and_later_ones_nothing)
     }
     assert_true(seconds_now() - begun < 4);
     assert_ok(gpuhal_device_verify(one));
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(nvml_that_hangs_once_it_is_asked_for_values_is_given_up)
@@ -258,8 +255,7 @@ TEST(a_device_that_another_process_has_exclusively_is_busy_and_the_other_one_wor
     expect_word(gpuhal_last_error()->sentence, "exclusive");
     assert_int_equal(gpuhal_last_error()->vendor_code, CUDA_ERROR_DEVICE_UNAVAILABLE);
     assert_ok(gpuhal_device_verify(select_or_fail(gpu, "cuda:1")));
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(a_device_in_exclusive_mode_that_nobody_has_works)
@@ -267,8 +263,7 @@ TEST(a_device_in_exclusive_mode_that_nobody_has_works)
     use_machine("devices 1; mode 0 exclusive");
     gpuhal *gpu = open_backend(0);
     assert_ok(gpuhal_device_verify(select_or_fail(gpu, "cuda:0")));
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(a_device_in_prohibited_mode_is_no_permission)
@@ -277,8 +272,7 @@ TEST(a_device_in_prohibited_mode_is_no_permission)
     gpuhal *gpu = open_backend(0);
     assert_int_equal(open_refused(gpu, "cuda:0"), GPUHAL_ERROR_NO_PERMISSION);
     expect_word(gpuhal_last_error()->sentence, "prohibited");
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(prohibited_mode_is_no_permission_with_the_code_of_the_documentation_too)
@@ -287,8 +281,7 @@ TEST(prohibited_mode_is_no_permission_with_the_code_of_the_documentation_too)
     gpuhal *gpu = open_backend(0);
     assert_int_equal(open_refused(gpu, "cuda:0"), GPUHAL_ERROR_NO_PERMISSION);
     expect_word(gpuhal_last_error()->sentence, "prohibited");
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(a_gpu_that_is_not_on_pci_has_no_address)
@@ -301,11 +294,11 @@ TEST(a_gpu_that_is_not_on_pci_has_no_address)
     assert_int_equal(type, GPUHAL_DEVICE_INTEGRATED_GPU);
     assert_int_equal(gpuhal_device_missing(device, GPUHAL_FACT_PCI_ADDRESS, NULL), GPUHAL_MISSING_FAILED);
     assert_ok(gpuhal_device_verify(device));
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
-/* Attribute 88 alone is a kernel that moves pages when they are touched, which is no way to copy; 100 is a link like Grace's. */
+/* Attribute 88 alone is a kernel that moves pages when they are touched, which is no way to copy; 100 is a link like
+ * Grace's. */
 TEST(ordinary_memory_is_staged_unless_the_device_reads_through_the_hosts_page_tables)
 {
     use_machine("devices 2; attribute 0 88 1; attribute 1 88 1; attribute 1 100 1");
@@ -337,8 +330,7 @@ TEST(waiting_for_another_ones_slow_question_to_nvml_takes_nothing_from_ones_own_
     assert_int_equal(pthread_create(&thread, NULL, sample_slowly, device), 0);
     (void)sample_slowly(device);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(a_device_that_has_fallen_off_the_bus_is_lost_and_the_other_one_goes_on)
@@ -346,7 +338,8 @@ TEST(a_device_that_has_fallen_off_the_bus_is_lost_and_the_other_one_goes_on)
     expect_lost_device("devices 2; lose 0 " CALLED(MemsetD8Async) " 1 999", FAKE_ERROR_UNKNOWN);
 }
 
-/* The same code for one call alone, and one for a kernel that does not fit the driver's settings: nothing is broken. */
+/* The same code for one call alone, and one for a kernel that does not fit the driver's settings: nothing is broken.
+ */
 TEST(a_device_goes_on_after_failures_that_concern_one_call)
 {
     use_machine("devices 1; fail cuMemsetD8Async 1 999; fail cuMemsetD8Async 2 703");
@@ -356,8 +349,7 @@ TEST(a_device_goes_on_after_failures_that_concern_one_call)
     assert_int_equal(gpuhal_fill(NULL, buffer, 0, 4096, 1, 1), GPUHAL_ERROR_DRIVER);
     assert_ok(gpuhal_fill(NULL, buffer, 0, 4096, 1, 1));
     gpuhal_buffer_release(buffer);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 #include "test_main.h"

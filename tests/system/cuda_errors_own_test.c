@@ -1,4 +1,5 @@
-/* The CUDA plugin over the fake driver, beside docs/errors.md: the sentences of the page are those that a user sees. */
+/* The CUDA plugin over the fake driver, beside docs/errors.md: the sentences of the page are those that a user sees.
+ */
 #include "errors_page.h"
 #include "remembered.h"
 #include "tree.h"
@@ -11,7 +12,8 @@ typedef struct attempt {
     gpuhal_missing missing;
 } attempt;
 
-/* Sentences on the page hold versions of a machine and dots for what varies; the longest piece between those has to be there. */
+/* Sentences on the page hold versions of a machine and dots for what varies; the longest piece between those has to be
+ * there. */
 static const char *constant_piece(char *sentence)
 {
     const char *best = sentence;
@@ -79,9 +81,8 @@ TEST(a_kernel_without_the_driver_is_said_to_be_the_reason)
     use_machine("devices 0");
     begin_tree();
     put_directory("sys/module");
-    expect_nothing(
-        GPUHAL_PLUGIN_NO_DEVICE,
-        "libcuda is there, and the kernel has loaded no NVIDIA driver; where there is a GPU, modprobe nvidia loads it");
+    expect_nothing(GPUHAL_PLUGIN_NO_DEVICE, "libcuda is there, and the kernel has loaded no NVIDIA driver; where "
+                                            "there is a GPU, modprobe nvidia loads it");
 }
 
 TEST(devices_that_the_kernel_has_and_cuda_does_not_list_are_said_to_be_hidden)
@@ -93,8 +94,8 @@ TEST(devices_that_the_kernel_has_and_cuda_does_not_list_are_said_to_be_hidden)
     put_directory("proc/driver/nvidia/gpus/0000:c1:00.0");
     put_directory("proc/driver/nvidia/gpus/0000:c2:00.0");
     put("sys/module/nvidia/version", "570.12.34\n");
-    expect_nothing(GPUHAL_PLUGIN_NO_DEVICE,
-                   "CUDA lists no device, and the kernel's driver has 2: CUDA_VISIBLE_DEVICES, or what the container may open, hides them");
+    expect_nothing(GPUHAL_PLUGIN_NO_DEVICE, "CUDA lists no device, and the kernel's driver has 2: "
+                                            "CUDA_VISIBLE_DEVICES, or what the container may open, hides them");
 }
 
 TEST(a_container_without_the_nodes_is_said_to_be_the_reason)
@@ -102,8 +103,9 @@ TEST(a_container_without_the_nodes_is_said_to_be_the_reason)
     use_machine("devices 0");
     begin_tree();
     put_directory("sys/module/nvidia");
-    expect_nothing(GPUHAL_PLUGIN_NO_DEVICE, "the kernel has loaded the NVIDIA driver, and there is no /dev/nvidiactl: give the "
-                                            "container the GPU, or let nvidia-modprobe make the nodes");
+    expect_nothing(GPUHAL_PLUGIN_NO_DEVICE,
+                   "the kernel has loaded the NVIDIA driver, and there is no /dev/nvidiactl: give the "
+                   "container the GPU, or let nvidia-modprobe make the nodes");
 }
 
 TEST(nodes_that_may_not_be_opened_are_no_permission)
@@ -122,7 +124,8 @@ TEST(a_kernel_with_half_of_the_driver_is_said_to_be_the_reason)
     use_machine("devices 1; init 999");
     begin_tree();
     put_directory("sys/module/nvidia");
-    expect_nothing(GPUHAL_PLUGIN_FAILED, "there is no /dev/nvidia-uvm: load nvidia_uvm, or give the container the node");
+    expect_nothing(GPUHAL_PLUGIN_FAILED,
+                   "there is no /dev/nvidia-uvm: load nvidia_uvm, or give the container the node");
 }
 
 TEST(a_driver_that_works_and_has_no_device_is_not_said_to_be_missing)
@@ -157,7 +160,8 @@ TEST(tegra_is_not_told_to_load_what_it_does_not_have)
     begin_tree();
     put_directory("sys/module/nvidia");
     put_directory("sys/module/nvgpu");
-    expect_nothing(GPUHAL_PLUGIN_FAILED, "the driver cannot say why it does not work: see the kernel's log for lines with NVRM");
+    expect_nothing(GPUHAL_PLUGIN_FAILED,
+                   "the driver cannot say why it does not work: see the kernel's log for lines with NVRM");
 }
 
 TEST(a_verdict_is_not_remembered_for_another_machine_made_up)
@@ -219,7 +223,8 @@ TEST(a_machine_that_is_not_set_up_yet_is_asked_again)
     remove_reports();
 }
 
-/* An engine that forks its workers. The child has the driver's library, and nothing of the threads that were behind it. */
+/* An engine that forks its workers. The child has the driver's library, and nothing of the threads that were behind
+ * it. */
 TEST(a_child_of_a_program_that_used_cuda_is_told_so)
 {
     use_machine("devices 1");

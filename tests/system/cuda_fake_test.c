@@ -1,5 +1,5 @@
-/* The CUDA plugin over the fake driver, through the public API: what is said of devices, and what that costs. What works as with
- * HIP is in vendor_use_test.c. */
+/* The CUDA plugin over the fake driver, through the public API: what is said of devices, and what that costs. What
+ * works as with HIP is in vendor_use_test.c. */
 #include "cuda_fake.h"
 
 TEST(devices_are_listed_with_their_identity_and_nobody_makes_a_context)
@@ -39,12 +39,11 @@ TEST(functions_of_the_vendor_come_from_the_library_that_the_plugin_works_with)
     assert_null(found);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "libcuda.so.1 has no function cuMemAlloc_v9"));
     assert_int_equal(gpuhal_device_symbol(device, NULL, &found), GPUHAL_ERROR_INVALID_ARGUMENT);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
-/* What an engine chooses kernels and memory by. The numbers of attributes are those of cuda.h; the data sheet of the H100 has
- * 3.35 TB/s. */
+/* What an engine chooses kernels and memory by. The numbers of attributes are those of cuda.h; the data sheet of the
+ * H100 has 3.35 TB/s. */
 TEST(what_a_device_computes_with_is_listed_in_the_units_of_the_facts)
 {
     /* The second device is an sm_61 without a width of its memory's bus. */
@@ -67,11 +66,11 @@ TEST(what_a_device_computes_with_is_listed_in_the_units_of_the_facts)
     assert_int_equal(number_of(one, GPUHAL_FACT_GROUP_SIZE_MAX_Z), 64);
     assert_int_equal(number_of(one, GPUHAL_FACT_GROUP_MEMORY_BYTES), 48 << 10);
     assert_int_equal(number_of(one, GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND), UINT64_C(3352320000000));
-    assert_int_equal(gpuhal_device_missing(two, GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, NULL), GPUHAL_MISSING_FAILED);
+    assert_int_equal(gpuhal_device_missing(two, GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, NULL),
+                     GPUHAL_MISSING_FAILED);
     assert_int_equal(number_of(one, GPUHAL_FACT_HOST_VISIBLE_KINDS), both_hosts);
     assert_int_equal(number_of(one, GPUHAL_FACT_HOST_COHERENT_KINDS), both_hosts);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(free_memory_is_sampled_without_opening_and_without_a_context)
@@ -89,8 +88,7 @@ TEST(free_memory_is_sampled_without_opening_and_without_a_context)
     assert_true(value.u64 <= before - 64 * MIB);
     assert_int_equal(contexts_ever(), 1);
     gpuhal_buffer_release(buffer);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(other_values_are_sampled_in_the_units_of_their_names)
@@ -113,8 +111,7 @@ TEST(other_values_are_sampled_in_the_units_of_their_names)
     assert_int_equal(sample_one(device, GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL).u64, 2);
     assert_int_equal(sample_one(device, GPUHAL_VALUE_FAN_PERMILLE).missing, GPUHAL_MISSING_NOT_SUPPORTED);
     assert_int_equal(contexts_ever(), 0);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(the_primary_context_is_shared_with_the_program_and_lives_as_long_as_it_wants)

@@ -1,5 +1,5 @@
-/* The CUDA plugin over the fake driver, slot by slot (direct.h): what is CUDA's own of links and programs, and the caller's own
- * contexts and streams. What it shares with other vendors is in vendor_slots_test.c. */
+/* The CUDA plugin over the fake driver, slot by slot (direct.h): what is CUDA's own of links and programs, and the
+ * caller's own contexts and streams. What it shares with other vendors is in vendor_slots_test.c. */
 #include "bench.h"
 
 #include <pthread.h>
@@ -26,9 +26,7 @@ TEST(code_that_cannot_be_loaded_is_refused_with_the_compilers_words_and_the_devi
 {
     static const char wrong[] = ".visible .entry fill() { ret; }";
     unsigned char elf[4096] = {0x7f, 'E', 'L', 'F', 2, 1, 1};
-    use_machine("devices 1");
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on("devices 1", 1);
     gpuhal_plugin_program *program = NULL;
     gpuhal_status status = with.ops.program_load(with.devices[0], "ptx", wrong, sizeof wrong, NULL, &program);
     assert_true(status < 0);
@@ -42,18 +40,16 @@ TEST(code_that_cannot_be_loaded_is_refused_with_the_compilers_words_and_the_devi
     assert_int_equal(with.ops.kernel(program, "absent", &kernel), GPUHAL_ERROR_NOT_FOUND);
     with.ops.program_unload(program);
     assert_int_equal(with.ops.query_health(with.devices[0]), GPUHAL_OK);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
-/* 48 KiB are for both, what the kernel has of its own and what the launch asks for; the device has more, for those who say so. */
+/* 48 KiB are for both, what the kernel has of its own and what the launch asks for; the device has more, for those who
+ * say so. */
 TEST(a_kernel_with_shared_memory_of_its_own_gets_what_the_launch_asks_for)
 {
     static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n.shared .align 4 .b8 own[20480];\n"
                               ".visible .entry fill(.param .u64 a, .param .u32 b, .param .u32 c)\n{\n ret;\n}\n";
-    use_machine("devices 1");
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on("devices 1", 1);
     gpuhal_plugin_program *program = NULL;
     gpuhal_plugin_kernel *kernel = NULL, *again = NULL;
     gpuhal_plugin_queue *queue = NULL;
@@ -65,8 +61,11 @@ TEST(a_kernel_with_shared_memory_of_its_own_gets_what_the_launch_asks_for)
     uint32_t count = 64, value = 7;
     const gpuhal_argument arguments[] = {
         {.kind = 1, .memory = &memory}, {.bytes = 4, .value = &value}, {.bytes = 4, .value = &count}};
-    gpuhal_launch how = {
-        .size = sizeof how, .groups = {1, 1, 1}, .group_size = {64, 1, 1}, .arguments = arguments, .argument_count = 3};
+    gpuhal_launch how = {.size = sizeof how,
+                         .groups = {1, 1, 1},
+                         .group_size = {64, 1, 1},
+                         .arguments = arguments,
+                         .argument_count = 3};
     static const uint32_t asked[] = {28672, 40960, 1024, 200000};
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
         how.local_bytes = asked[i];
@@ -82,8 +81,7 @@ TEST(a_kernel_with_shared_memory_of_its_own_gets_what_the_launch_asks_for)
     with.ops.program_unload(program);
     with.ops.queue_destroy(queue);
     with.ops.release(with.devices[0], &memory);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 /* Sections of the kinds that NVIDIA calls global and shared have a size there, and no bytes. */
@@ -98,50 +96,43 @@ TEST(a_cubin_that_can_be_linked_further_is_not_taken_for_one_that_is_cut_off)
     section[7] = 0x70;
     section[24] = sizeof elf; /* at the end of the file, and 4 KiB long */
     section[33] = 0x10;
-    use_machine("devices 1");
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on("devices 1", 1);
     gpuhal_plugin_program *program = NULL;
-    assert_int_equal(with.ops.program_load(with.devices[0], "cubin", elf, sizeof elf, NULL, &program), GPUHAL_ERROR_INCOMPATIBLE);
+    assert_int_equal(with.ops.program_load(with.devices[0], "cubin", elf, sizeof elf, NULL, &program),
+                     GPUHAL_ERROR_INCOMPATIBLE);
     section[4] = 1; /* bytes of the file, which ends before them */
     section[7] = 0;
     assert_int_equal(with.ops.program_load(with.devices[0], "cubin", elf, sizeof elf, NULL, &program),
                      GPUHAL_ERROR_INVALID_ARGUMENT);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 TEST(host_memory_of_any_alignment_has_an_address_on_the_device)
 {
     enum { ALIGNMENT = 1 << 20, PIECES = 8 };
-    use_machine("devices 1");
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on("devices 1", 1);
     gpuhal_memory pieces[PIECES];
     for (unsigned i = 0; i < PIECES; i++) {
-        pieces[i] = allocate(&with, 0, (gpuhal_alloc){.bytes = 4096, .kind = GPUHAL_MEMORY_UPLOAD, .alignment = ALIGNMENT});
+        pieces[i] =
+            allocate(&with, 0, (gpuhal_alloc){.bytes = 4096, .kind = GPUHAL_MEMORY_UPLOAD, .alignment = ALIGNMENT});
         assert_int_equal((uintptr_t)pieces[i].host % ALIGNMENT, 0);
         assert_int_equal(pieces[i].address, (uintptr_t)pieces[i].host);
     }
     for (unsigned i = 0; i < PIECES; i++) {
         with.ops.release(with.devices[0], &pieces[i]);
     }
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 /* In a child. */
 static void expect_registered(const void *machine)
 {
     unsigned char *page = aligned_alloc(4096, 4096);
-    use_machine(machine);
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on(machine, 1);
     expect_fine(with.ops.register_host(with.devices[0], page, 4096), &with, "register_host");
     expect_fine(with.ops.unregister_host(with.devices[0], page), &with, "unregister_host");
     free(page);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 /* Files of weights are mapped so; the driver has a flag for them, and no documented code that asks for it. */
@@ -246,9 +237,7 @@ TEST(blocking_calls_come_after_what_the_adopted_stream_had_been_given)
 
 TEST(memory_of_an_allocator_that_grows_in_place_is_wrapped_over_all_its_pieces)
 {
-    use_machine("devices 1");
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on("devices 1", 1);
     uint64_t piece = 0;
     gpuhal_memory range_memory = {.size = sizeof range_memory}, wrapped = {.size = sizeof wrapped};
     gpuhal_plugin_range *range = NULL;
@@ -257,10 +246,13 @@ TEST(memory_of_an_allocator_that_grows_in_place_is_wrapped_over_all_its_pieces)
     for (uint64_t i = 0; i < 3; i++) {
         expect_fine(with.ops.range_commit(range, i * piece, piece, NULL, 0), &with, "range_commit");
     }
-    gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_CUDA_MEMORY, .values = {range_memory.address + 100}};
+    gpuhal_native native = {
+        .size = sizeof native, .type = GPUHAL_NATIVE_CUDA_MEMORY, .values = {range_memory.address + 100}};
     const uint64_t most = 3 * piece - 100;
-    assert_int_equal(with.ops.wrap_memory(with.devices[0], &native, most + 1, &wrapped), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(with.ops.wrap_memory(with.devices[0], &native, UINT64_MAX, &wrapped), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(with.ops.wrap_memory(with.devices[0], &native, most + 1, &wrapped),
+                     GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(with.ops.wrap_memory(with.devices[0], &native, UINT64_MAX, &wrapped),
+                     GPUHAL_ERROR_INVALID_ARGUMENT);
     expect_fine(with.ops.wrap_memory(with.devices[0], &native, most, &wrapped), &with, "wrap_memory");
     unsigned char *sent = pattern_of(3, most), *got = pattern_of(4, most);
     expect_fine(with.ops.write(with.devices[0], NULL, &wrapped, 0, sent, most), &with, "write");
@@ -270,8 +262,7 @@ TEST(memory_of_an_allocator_that_grows_in_place_is_wrapped_over_all_its_pieces)
     free(got);
     with.ops.release(with.devices[0], &wrapped);
     with.ops.range_release(range);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 enum { LONG_BYTES = 256 << 20 }; /* from here on a blocking call sleeps for an event */
@@ -287,7 +278,8 @@ typedef struct long_fill {
 static void *fill_all(void *argument)
 {
     long_fill *own = argument;
-    expect_fine(own->with->ops.fill(own->with->devices[0], NULL, &own->memory, 0, own->bytes, 7, 1), own->with, "fill");
+    expect_fine(own->with->ops.fill(own->with->devices[0], NULL, &own->memory, 0, own->bytes, 7, 1), own->with,
+                "fill");
     own->last = ((unsigned char *)own->memory.host)[own->bytes - 1];
     return NULL;
 }
@@ -298,7 +290,8 @@ static void begin_fill(long_fill *own)
     assert_int_equal(pthread_create(&own->thread, NULL, fill_all, own), 0);
 }
 
-/* The driver gives one stream, which both have to use; the first one stands between recording its event and waiting for it. */
+/* The driver gives one stream, which both have to use; the first one stands between recording its event and waiting
+ * for it. */
 TEST(a_long_call_returns_after_its_work_while_another_one_shares_its_stream)
 {
     use_machine("devices 1; memory 0 1G; slow_us 300000; fail cuStreamCreateWithPriority 2+ 2");

@@ -70,8 +70,7 @@ TEST(copies_between_two_devices_go_over_their_link_once_it_was_proven)
     assert_int_equal(said.count, 0);
     gpuhal_buffer_release(from);
     gpuhal_buffer_release(to);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(a_link_is_told_before_and_measured_after_it_was_verified)
@@ -98,8 +97,7 @@ TEST(a_link_is_told_before_and_measured_after_it_was_verified)
     assert_true(link_number(one, other, GPUHAL_LINK_MEASURED_BYTES_PER_SECOND) > 0);
     assert_true(link_number(one, other, GPUHAL_LINK_MEASURED_LATENCY_NS) >= 50000);
     assert_int_equal(gpuhal_link_missing(other, one, GPUHAL_LINK_VERIFIED, NULL), GPUHAL_MISSING_NOT_READ);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(devices_that_do_not_reach_each_other_are_staged_and_nobody_is_warned)
@@ -114,8 +112,7 @@ TEST(devices_that_do_not_reach_each_other_are_staged_and_nobody_is_warned)
     assert_int_equal(link_number(one, other, GPUHAL_LINK_VERIFIED), 1);
     assert_int_equal(link_number(one, other, GPUHAL_LINK_PATH), GPUHAL_PATH_STAGED);
     assert_int_equal(calls_of(PEER_COPY) + said.count, 0);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(a_device_and_the_processor_meet_in_host_memory)
@@ -131,8 +128,7 @@ TEST(a_device_and_the_processor_meet_in_host_memory)
     assert_ok(gpuhal_link_verify(one, processor));
     assert_ok(gpuhal_link_verify(processor, one));
     assert_int_equal(link_number(processor, one, GPUHAL_LINK_PATH), GPUHAL_PATH_SHARED);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(every_pair_of_eight_devices_with_links_of_several_kinds_copies_byte_exactly)
@@ -159,8 +155,7 @@ TEST(every_pair_of_eight_devices_with_links_of_several_kinds_copies_byte_exactly
     assert_int_equal(of_kind[GPUHAL_LINK_HOST] >= 2 * (count - 1), 1);
     assert_true(of_path[GPUHAL_PATH_PEER] > 12 && of_path[GPUHAL_PATH_STAGED] > 0);
     assert_int_equal(said.count, 0);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 typedef struct crossing {
@@ -197,8 +192,7 @@ TEST(threads_that_find_out_at_once_switch_access_on_once_for_each_direction)
     assert_int_equal(copy_exactly(other, one, 1), GPUHAL_PATH_PEER);
     assert_int_equal(calls_of(PEER_ENABLE), 4);
     assert_int_equal(said.count, 0);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(a_gpuhal_object_that_is_closed_leaves_the_links_of_others_alone)
@@ -242,8 +236,7 @@ TEST(a_link_that_could_not_be_tried_for_lack_of_memory_is_tried_again)
     assert_int_equal(said.count, 0);
     gpuhal_buffer_release(from);
     gpuhal_buffer_release(to);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 /* ---- links that do not */
@@ -267,8 +260,7 @@ TEST(a_link_that_lies_is_warned_of_once_and_copies_stay_right)
     assert_int_equal(link_number(one, other, GPUHAL_LINK_VERIFIED), 0);
     assert_int_equal(link_number(one, other, GPUHAL_LINK_PATH), GPUHAL_PATH_STAGED);
     assert_int_equal(said.count, 2);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(a_link_over_which_copies_fail_is_broken_with_the_drivers_words)
@@ -282,8 +274,7 @@ TEST(a_link_over_which_copies_fail_is_broken_with_the_drivers_words)
     expect_word(said.last, PEER_COPY);
     assert_int_equal(gpuhal_link_verify(one, other), GPUHAL_ERROR_DRIVER);
     expect_word(gpuhal_last_error()->sentence, PEER_COPY);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(a_driver_that_refuses_access_which_it_advertised_is_not_used_for_it)
@@ -294,8 +285,7 @@ TEST(a_driver_that_refuses_access_which_it_advertised_is_not_used_for_it)
     assert_int_equal(copy_exactly(device_number(gpu, 0), device_number(gpu, 1), 1), GPUHAL_PATH_STAGED);
     assert_int_equal(said.count, 1);
     expect_word(said.last, PEER_ENABLE);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(questions_that_make_no_sense_are_refused)

@@ -34,8 +34,7 @@ TEST(each_piece_of_a_batch_is_counted_before_anybody_waits_for_it)
     gpuhal_queue_destroy(queue);
     gpuhal_buffer_release(from);
     gpuhal_buffer_release(to);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(a_batch_of_several_kinds_keeps_its_order)
@@ -61,8 +60,7 @@ TEST(a_batch_of_several_kinds_keeps_its_order)
     gpuhal_queue_destroy(queue);
     gpuhal_buffer_release(one);
     gpuhal_buffer_release(two);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(a_piece_in_the_middle_of_a_batch_that_the_driver_refuses_ends_it_with_its_cause)
@@ -96,8 +94,7 @@ TEST(a_piece_in_the_middle_of_a_batch_that_the_driver_refuses_ends_it_with_its_c
     gpuhal_queue_destroy(queue);
     gpuhal_buffer_release(from);
     gpuhal_buffer_release(to);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(a_buffer_that_is_mapped_in_the_middle_of_a_batch_is_not_touched_meanwhile)
@@ -124,8 +121,7 @@ TEST(a_buffer_that_is_mapped_in_the_middle_of_a_batch_is_not_touched_meanwhile)
     }
     gpuhal_queue_destroy(queue);
     gpuhal_buffer_release(memory);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 /* A queue of the processor, held up until somebody says so, and an event behind that. */
@@ -172,8 +168,7 @@ TEST(a_batch_waits_behind_held_work_and_is_refused_in_a_native_section)
     gpuhal_event_destroy(filled);
     gpuhal_buffer_release(slow);
     gpuhal_buffer_release(buffer);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 /* The queue lives on: the buffers of a batch that has ended do not stay with it. */
@@ -197,8 +192,7 @@ TEST(the_buffers_of_a_batch_go_with_its_last_piece)
     }
     assert_int_equal(fake_report_get()->allocations, with_both - 2);
     gpuhal_queue_destroy(queue);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(a_device_that_is_lost_in_the_middle_of_a_batch_ends_it_and_gives_everything_back)
@@ -297,8 +291,7 @@ TEST(threads_that_share_a_queue_lose_nothing_while_another_one_looks_at_it)
     use_machine("devices 1");
     gpuhal *gpu = open_backend(GPUHAL_ISOLATION_NEVER);
     play_crowd(gpu, select_or_fail(gpu, "cuda:0"));
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 enum { STORM_PIECES = 1000, STORM_FAILURES = 6 };
@@ -364,8 +357,7 @@ TEST(sections_failures_and_resets_in_the_middle_of_batches_leave_no_piece_uncoun
     assert_int_equal(calls_of("cuMemcpyDtoDAsync_v2"), THREADS * STORM_PIECES + STORM_FAILURES);
     assert_int_equal(copies_counted(device, &bytes), THREADS * STORM_PIECES);
     assert_int_equal(bytes, THREADS * STORM_PIECES * PIECE);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 
@@ -401,8 +393,7 @@ TEST(a_deferred_read_of_an_adopted_stream_comes_after_what_the_engine_submitted_
     assert_int_equal(api.cuStreamDestroy_v2(stream), CUDA_SUCCESS);
     assert_int_equal(api.cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
     gpuhal_buffer_release(buffer);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 #include "test_main.h"

@@ -234,8 +234,7 @@ TEST(a_buffer_that_is_released_during_a_copy_stays_until_the_copy_is_done)
     assert_int_equal(fake_report_get()->allocations, before);
     gpuhal_event_destroy(event);
     gpuhal_queue_destroy(queue);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(waiting_ends_in_its_time_and_uses_no_processor_time)
@@ -265,8 +264,7 @@ TEST(waiting_ends_in_its_time_and_uses_no_processor_time)
     gpuhal_buffer_release(buffer);
     gpuhal_event_destroy(event);
     gpuhal_queue_destroy(queue);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 /* The object, the queue and the event are given up by the application while its callback is still to come; the callback ends the last. */
@@ -332,8 +330,7 @@ TEST(ends_are_told_in_their_order)
     gpuhal_buffer_release(buffer);
     gpuhal_event_destroy(event);
     gpuhal_queue_destroy(queue);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(a_queue_that_was_only_flushed_goes_quietly)
@@ -365,8 +362,7 @@ TEST(buffers_of_two_other_devices_are_refused_and_ranges_may_not_overlap)
     gpuhal_buffer_release(far);
     gpuhal_buffer_release(near);
     gpuhal_queue_destroy(queue);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(a_native_section_keeps_the_order_and_the_queue_to_itself)
@@ -419,8 +415,7 @@ TEST(a_native_section_keeps_the_order_and_the_queue_to_itself)
     gpuhal_buffer_release(slow);
     gpuhal_buffer_release(buffer);
     gpuhal_event_destroy(event);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(a_stream_is_taken_over_and_survives_reset_and_destruction)
@@ -460,8 +455,7 @@ TEST(a_stream_is_taken_over_and_survives_reset_and_destruction)
     assert_int_equal(api.cuStreamDestroy_v2(stream), CUDA_SUCCESS);
     assert_int_equal(api.cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
     gpuhal_buffer_release(buffer);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 #include "test_main.h"

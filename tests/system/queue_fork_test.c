@@ -87,8 +87,7 @@ TEST(a_child_gives_up_queues_and_events_that_are_at_work)
     gpuhal_event_destroy(event);
     gpuhal_queue_destroy(queue);
     gpuhal_queue_destroy(on_cpu);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 #include "test_main.h"

@@ -70,8 +70,7 @@ TEST(a_link_that_was_found_broken_is_not_tried_by_the_next_program_until_somebod
     assert_int_equal(gpuhal_link_verify(one, other), GPUHAL_ERROR_DRIVER);
     assert_true(calls_of(PEER_COPY) > before);
     expect_word(gpuhal_last_error()->sentence, BACKEND ":1 can access memory of " BACKEND ":0");
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 /* Another process, since a fake knows one machine. */
@@ -149,8 +148,7 @@ TEST(figures_of_a_link_are_told_by_the_next_program_which_opens_no_device_for_th
     }
     assert_int_equal(fake_report_get()->contexts_created, opened);
     assert_int_equal(said.count, 0);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 /* ---- faults */

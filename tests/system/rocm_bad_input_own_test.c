@@ -1,5 +1,5 @@
-/* The ROCm plugin over the fake runtime: runtimes that list nothing or are too new, and devices that are hidden. What CUDA has too
- * is in vendor_bad_input_test.c. */
+/* The ROCm plugin over the fake runtime: runtimes that list nothing or are too new, and devices that are hidden. What
+ * CUDA has too is in vendor_bad_input_test.c. */
 #include "rocm_fake.h"
 
 TEST(a_runtime_that_lists_no_device_is_no_device_with_its_own_words)
@@ -34,8 +34,7 @@ TEST(hip_visible_devices_decides_and_the_ordinal_is_the_native_index)
     expect_text(select_or_fail(gpu, "rocm:1"), GPUHAL_FACT_PCI_ADDRESS, "0000:11:00.0");
     assert_ok(gpuhal_device_u64(select_or_fail(gpu, "rocm:1"), GPUHAL_FACT_NATIVE_INDEX, &ordinal));
     assert_int_equal(ordinal, 1);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(both_variables_together_leave_what_both_let_through)
@@ -46,8 +45,7 @@ TEST(both_variables_together_leave_what_both_let_through)
     gpuhal *gpu = open_backend(0);
     assert_int_equal(report_of_backend(gpu).device_count, 1);
     expect_text(select_or_fail(gpu, "rocm:0"), GPUHAL_FACT_PCI_ADDRESS, "0000:21:00.0");
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(a_list_that_hides_every_device_is_no_device)

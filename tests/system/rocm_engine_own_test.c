@@ -1,5 +1,6 @@
-/* The ROCm plugin over the fake runtime, slot by slot, beside an engine in the same process: what HIP alone demands when events
- * are asked for, devices are reset, and memory is handed over. What it shares with CUDA is in vendor_engine_test.c. */
+/* The ROCm plugin over the fake runtime, slot by slot, beside an engine in the same process: what HIP alone demands
+ * when events are asked for, devices are reset, and memory is handed over. What it shares with CUDA is in
+ * vendor_engine_test.c. */
 #include "bench.h"
 
 #include <dirent.h>
@@ -25,9 +26,7 @@ static void *block_on_it(void *argument)
 
 TEST(an_event_can_be_asked_for_and_waited_for_by_queues_while_a_thread_is_blocked_on_it)
 {
-    use_machine("devices 1; slow_us 1000000");
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on("devices 1; slow_us 1000000", 1);
     gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64});
     gpuhal_plugin_queue *queue = queue_on(&with, 0), *other = queue_on(&with, 0);
     blocked own = {.with = &with, .event = event_on(&with, 0)};
@@ -48,15 +47,12 @@ TEST(an_event_can_be_asked_for_and_waited_for_by_queues_while_a_thread_is_blocke
     with.ops.queue_destroy(other);
     with.ops.queue_destroy(queue);
     with.ops.release(with.devices[0], &memory);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 TEST(an_event_outlives_the_queue_in_which_it_was_recorded)
 {
-    use_machine("devices 1");
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on("devices 1", 1);
     gpuhal_plugin_queue *queue = queue_on(&with, 0), *next = queue_on(&with, 0);
     gpuhal_plugin_event *event = event_on(&with, 0), *twin = event_on(&with, 0);
     expect_fine(with.ops.event_record(queue, event), &with, "event_record");
@@ -71,18 +67,16 @@ TEST(an_event_outlives_the_queue_in_which_it_was_recorded)
     assert_true(with.ops.event_query(event) >= 0);
     with.ops.event_destroy(event);
     with.ops.queue_destroy(next);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 /* ---- devices */
 
-/* Its memory may be somebody else's by then, and the runtime would follow the stream in which the event was recorded. */
+/* Its memory may be somebody else's by then, and the runtime would follow the stream in which the event was recorded.
+ */
 TEST(what_a_device_had_that_the_engine_reset_is_not_used_by_another_one)
 {
-    use_machine("devices 2");
-    bench with;
-    begin(&with, 2);
+    bench with = begin_on("devices 2", 2);
     const vendor_api api = load_api();
     gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64}),
                   other = allocate(&with, 1, (gpuhal_alloc){.bytes = 64});
@@ -143,9 +137,7 @@ TEST(a_reset_is_noticed_although_the_engines_streams_lie_where_ours_lay_in_hip_7
 /* What the engine has at the address by then is not freed under its hands. */
 TEST(memory_that_a_reset_took_is_not_freed_a_second_time)
 {
-    use_machine("devices 1");
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on("devices 1", 1);
     const vendor_api api = load_api();
     gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64});
     assert_int_equal(api.hipDeviceReset(), hipSuccess);
@@ -158,12 +150,11 @@ TEST(memory_that_a_reset_took_is_not_freed_a_second_time)
 
 TEST(a_stream_that_the_engine_destroyed_costs_its_queue_and_not_the_device)
 {
-    use_machine("devices 1");
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on("devices 1", 1);
     const vendor_api api = load_api();
     hipStream_t stream = engine_stream(&api);
-    const gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_HIP_STREAM, .values = {(uintptr_t)stream}};
+    const gpuhal_native native = {
+        .size = sizeof native, .type = GPUHAL_NATIVE_HIP_STREAM, .values = {(uintptr_t)stream}};
     gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64});
     gpuhal_plugin_queue *queue = NULL;
     expect_fine(with.ops.queue_create(with.devices[0], 0, 0, &native, &queue), &with, "queue_create");
@@ -182,9 +173,7 @@ TEST(a_stream_that_the_engine_destroyed_costs_its_queue_and_not_the_device)
 
 TEST(an_error_that_the_engine_has_not_asked_for_yet_survives_a_question_for_an_event)
 {
-    use_machine("devices 1; slow_us 50000");
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on("devices 1; slow_us 50000", 1);
     const vendor_api api = load_api();
     void *nothing = NULL;
     gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64});
@@ -202,8 +191,7 @@ TEST(an_error_that_the_engine_has_not_asked_for_yet_survives_a_question_for_an_e
     with.ops.event_destroy(event);
     with.ops.queue_destroy(queue);
     with.ops.release(with.devices[0], &memory);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 /* ---- what is handed over */
@@ -223,14 +211,14 @@ static unsigned open_descriptors(void)
 /* Whatever the version takes: a descriptor in the place of a pointer ends the process where a pointer is expected. */
 static void expect_import(const char *machine, bool by_0)
 {
-    use_machine(machine);
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on(machine, 1);
     unsigned char sent = 0x5a, got = 0;
-    gpuhal_memory from = allocate(&with, 0, (gpuhal_alloc){.bytes = 4096, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD});
+    gpuhal_memory from =
+        allocate(&with, 0, (gpuhal_alloc){.bytes = 4096, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD});
     gpuhal_handle handle = {0};
     uint64_t offset = 0;
-    expect_fine(with.ops.export_memory(with.devices[0], &from, GPUHAL_HANDLE_OPAQUE_FD, &handle, &offset), &with, "export");
+    expect_fine(with.ops.export_memory(with.devices[0], &from, GPUHAL_HANDLE_OPAQUE_FD, &handle, &offset), &with,
+                "export");
     if (by_0) {
         assert_int_equal(dup2((int)handle.as.os, 0), 0);
         assert_int_equal(close((int)handle.as.os), 0);
@@ -243,8 +231,7 @@ static void expect_import(const char *machine, bool by_0)
     assert_int_equal(calls_of("hipImportExternalMemory"), 0);
     with.ops.release(with.devices[0], &to);
     with.ops.release(with.devices[0], &from);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 TEST(memory_is_taken_in_by_a_runtime_that_wants_a_pointer_to_the_descriptor)
@@ -265,23 +252,21 @@ TEST(memory_is_taken_in_by_descriptor_0_which_the_runtime_takes_for_none)
 
 TEST(memory_of_another_api_leaves_no_descriptor_open)
 {
-    use_machine("devices 1");
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on("devices 1", 1);
     char name[] = "/tmp/gpuhal-external-XXXXXX";
     const int file = mkstemp(name);
     assert_true(file >= 0 && unlink(name) == 0 && ftruncate(file, 65536) == 0);
     unsigned before = 0;
     for (int i = 0; i < 3; i++) {
         const gpuhal_handle handle = {.kind = GPUHAL_HANDLE_OPAQUE_FD, .as.os = dup(file)};
-        gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 4096, .import = handle, .import_offset = 4096});
+        gpuhal_memory memory =
+            allocate(&with, 0, (gpuhal_alloc){.bytes = 4096, .import = handle, .import_offset = 4096});
         with.ops.release(with.devices[0], &memory);
         before = before ? before : open_descriptors();
     }
     assert_int_equal(open_descriptors(), before);
     close(file);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 #include "test_main.h"

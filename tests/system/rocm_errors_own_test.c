@@ -1,4 +1,5 @@
-/* The ROCm plugin over the fake runtime, beside docs/errors.md: the sentences of the page are those that a user sees. */
+/* The ROCm plugin over the fake runtime, beside docs/errors.md: the sentences of the page are those that a user sees.
+ */
 #include "bench.h"
 #include "errors_page.h"
 #include "rocm_tree.h"
@@ -8,15 +9,16 @@
 TEST(a_kernel_driver_that_is_too_old_gets_the_sentence_of_the_page)
 {
     use_machine("init 35");
-    expect_listed(GPUHAL_PLUGIN_INCOMPATIBLE, "the kernel's amdgpu driver is too old for this HIP; update it, or use an older HIP");
+    expect_listed(GPUHAL_PLUGIN_INCOMPATIBLE,
+                  "the kernel's amdgpu driver is too old for this HIP; update it, or use an older HIP");
 }
 
 TEST(a_system_without_the_kernels_node_gets_the_sentence_of_the_page)
 {
     use_machine("devices 0");
     expect_listed(GPUHAL_PLUGIN_NO_DEVICE,
-               "there is no /dev/kfd: the kernel's amdgpu driver has found no GPU, or the container was not "
-               "given the node; or");
+                  "there is no /dev/kfd: the kernel's amdgpu driver has found no GPU, or the container was not "
+                  "given the node; or");
 }
 
 /* A directory opens as little as a node whose GPU is being reset. */
@@ -25,7 +27,8 @@ TEST(a_node_that_does_not_open_gets_the_sentence_of_the_page)
     use_machine("devices 0");
     make_tree();
     put("dev/kfd/none", "");
-    expect_listed(GPUHAL_PLUGIN_NO_DEVICE, "/dev/kfd is there and does not open: see the kernel's log for lines with kfd or amdgpu");
+    expect_listed(GPUHAL_PLUGIN_NO_DEVICE,
+                  "/dev/kfd is there and does not open: see the kernel's log for lines with kfd or amdgpu");
     remove_tree();
 }
 
@@ -37,8 +40,9 @@ TEST(a_node_that_may_not_be_opened_is_no_permission_with_the_sentence_of_the_pag
     put_gpus(1);
     remove_part("dev/kfd");
     put_link("dev/kfd", forbidden);
-    expect_listed(GPUHAL_PLUGIN_NO_PERMISSION,
-               "/dev/kfd may not be opened: the user must be in the group render, or the container be given the node");
+    expect_listed(
+        GPUHAL_PLUGIN_NO_PERMISSION,
+        "/dev/kfd may not be opened: the user must be in the group render, or the container be given the node");
     remove_tree();
 }
 
@@ -49,8 +53,8 @@ TEST(a_list_that_hides_every_device_is_named_with_what_the_kernel_has)
     put_gpus(2);
     setenv("HIP_VISIBLE_DEVICES", "-1", 1);
     expect_listed(GPUHAL_PLUGIN_NO_DEVICE,
-               "the kernel's driver has 2: ROCR_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES, CUDA_VISIBLE_DEVICES "
-               "or GPU_DEVICE_ORDINAL hides them, or what the container may open");
+                  "the kernel's driver has 2: ROCR_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES, CUDA_VISIBLE_DEVICES "
+                  "or GPU_DEVICE_ORDINAL hides them, or what the container may open");
     remove_tree();
 }
 
@@ -174,9 +178,7 @@ TEST(a_device_whose_compute_mode_is_prohibited_gets_the_sentence_of_the_page)
 
 TEST(a_device_that_was_lost_is_refused_with_the_sentence_of_the_page)
 {
-    use_machine("devices 1; fail hipMemsetD8Async 1 719");
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on("devices 1; fail hipMemsetD8Async 1 719", 1);
     gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64});
     assert_int_equal(with.ops.fill(with.devices[0], NULL, &memory, 0, 64, 0, 1), GPUHAL_ERROR_DEVICE_LOST);
     with.ops.release(with.devices[0], &memory);
@@ -189,7 +191,8 @@ TEST(a_device_that_was_lost_is_refused_with_the_sentence_of_the_page)
 TEST(every_way_to_run_out_of_memory_tells_what_is_free)
 {
     static const int codes[] = {2, 205, 1052};
-    use_machine("devices 1; fail hipMalloc 2 2; fail hipMalloc 3 205; fail hipMalloc 4 1052"); /* the first is the opening's */
+    use_machine(
+        "devices 1; fail hipMalloc 2 2; fail hipMalloc 3 205; fail hipMalloc 4 1052"); /* the first is the opening's */
     bench with;
     begin(&with, 1);
     for (int i = 0; i < 3; i++) {
@@ -199,36 +202,29 @@ TEST(every_way_to_run_out_of_memory_tells_what_is_free)
                      "bytes free, perhaps not in one piece");
         assert_int_equal(gpuhal_last_error()->vendor_code, codes[i]);
     }
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 TEST(page_locked_memory_that_is_refused_gets_the_sentence_of_the_page)
 {
-    use_machine("devices 1; fail hipHostMalloc 1 2");
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on("devices 1; fail hipHostMalloc 1 2", 1);
     gpuhal_memory memory = {.size = sizeof memory};
     const gpuhal_alloc alloc = {.size = sizeof alloc, .kind = GPUHAL_MEMORY_UPLOAD, .bytes = 4096};
     expect_error(&with, with.ops.allocate(with.devices[0], &alloc, &memory), GPUHAL_ERROR_HOST_MEMORY,
                  "the system gives no more memory that stays in place");
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 TEST(a_device_that_was_reset_gets_the_sentence_of_the_page)
 {
-    use_machine("devices 1");
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on("devices 1", 1);
     const vendor_api api = load_api();
     gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64});
     assert_int_equal(api.hipDeviceReset(), hipSuccess);
     expect_error(&with, with.ops.fill(with.devices[0], NULL, &memory, 0, 64, 0, 1), GPUHAL_ERROR_DEVICE_LOST,
                  "the device was reset (hipDeviceReset), and all that was on it is gone; open it again");
     with.ops.release(with.devices[0], &memory);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 #include "test_main.h"

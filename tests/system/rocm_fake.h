@@ -51,6 +51,12 @@ static inline void expect_clean(void)
     remove_reports();
 }
 
+static inline void close_clean(gpuhal *gpu)
+{
+    gpuhal_close(gpu);
+    expect_clean();
+}
+
 /* The runtime as the program itself uses it, beside the plugin. */
 typedef struct vendor_api {
 #define FAKE_FUNCTION(type, name, parameters) type(*name) parameters;

@@ -1,5 +1,5 @@
-/* The ROCm plugin over the fake runtime, through the public API: what is said of devices, and versions of HIP. What works as
- * with CUDA is in vendor_use_test.c. */
+/* The ROCm plugin over the fake runtime, through the public API: what is said of devices, and versions of HIP. What
+ * works as with CUDA is in vendor_use_test.c. */
 #include "exercise.h"
 #include "rocm_fake.h"
 
@@ -52,8 +52,7 @@ TEST(the_parts_of_a_divided_gpu_have_one_address_and_numbers_and_work)
     }
     const char *text = NULL;
     assert_int_not_equal(gpuhal_device_text(select_or_fail(gpu, "rocm:3"), GPUHAL_FACT_PARTITION, &text), GPUHAL_OK);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 /* As kernels give it that keep the number of a part beside the address: HIP hands on the address alone. */
@@ -69,8 +68,7 @@ TEST(devices_that_share_an_address_are_parts_and_keep_apart)
     assert_int_not_equal(gpuhal_device_text(select_or_fail(gpu, "rocm:1"), GPUHAL_FACT_PARTITION, &text), GPUHAL_OK);
     assert_ok(gpuhal_device_verify(one));
     assert_ok(gpuhal_device_verify(other));
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 /* ---- versions */
@@ -97,8 +95,7 @@ static void expect_version_works(const void *what)
     const bool has_virtual_memory = gpuhal_device_capabilities(device) & GPUHAL_CAPABILITY_VIRTUAL_MEMORY;
     assert_int_equal(has_virtual_memory, version->major > 5);
     assert_int_equal(number_of(device, GPUHAL_FACT_COMPUTE_UNITS), 304);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(every_major_version_works_with_its_own_numbers_and_one_without_optional_functions_too)

@@ -533,8 +533,7 @@ TEST(a_library_that_failed_to_initialise_is_not_asked_a_second_time)
         EXPECT(device, {GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, 0, GPUHAL_MISSING_NO_PERMISSION, "AMD SMI returned 10"});
     }
     assert_int_equal(calls_of("amdsmi_init"), 1);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 /* A kernel without SCSI has no such directory, and AMD SMI writes to standard error for want of it. */
@@ -557,8 +556,7 @@ TEST(without_a_device_neither_library_is_opened)
     gpuhal *gpu = open_backend(GPUHAL_ISOLATION_NEVER);
     assert_int_equal(report_of_backend(gpu).state, GPUHAL_PLUGIN_NO_DEVICE);
     assert_null(dlopen(GPUHAL_FAKE_ROCM_DIRECTORY "/libamd_smi.so", RTLD_NOLOAD | RTLD_LAZY));
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 /* ---- the setting */

@@ -203,7 +203,8 @@ TEST(before_version_7_a_mapping_that_fails_shows_when_access_is_given)
     const vendor_api api = load_api();
     const hipMemAllocationProp properties = {.type = hipMemAllocationTypePinned,
                                              .location = {.type = hipMemLocationTypeDevice}};
-    const hipMemAccessDesc access = {.location = {.type = hipMemLocationTypeDevice}, .flags = hipMemAccessFlagsProtReadWrite};
+    const hipMemAccessDesc access = {.location = {.type = hipMemLocationTypeDevice},
+                                     .flags = hipMemAccessFlagsProtReadWrite};
     hipMemGenericAllocationHandle_t handle = NULL;
     void *address = NULL, *base = NULL;
     size_t bytes = 0;
@@ -234,7 +235,8 @@ static void expect_descriptor(const void *what)
     void *const places[] = {(void *)(intptr_t)fd, &fd};
     for (int place = 0; place < 2; place++) {
         const hipError_t wanted = (place == 0) == by_value ? hipSuccess : hipErrorInvalidValue;
-        assert_code(api.hipMemImportFromShareableHandle(&handle, places[place], hipMemHandleTypePosixFileDescriptor), wanted);
+        assert_code(api.hipMemImportFromShareableHandle(&handle, places[place], hipMemHandleTypePosixFileDescriptor),
+                    wanted);
     }
     remove_reports();
 }

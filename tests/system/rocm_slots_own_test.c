@@ -1,5 +1,5 @@
-/* The ROCm plugin over the fake runtime, slot by slot (direct.h): what is ROCm's own of links and programs, and the caller's own
- * streams and memory. What it shares with other vendors is in vendor_slots_test.c. */
+/* The ROCm plugin over the fake runtime, slot by slot (direct.h): what is ROCm's own of links and programs, and the
+ * caller's own streams and memory. What it shares with other vendors is in vendor_slots_test.c. */
 #include "bench.h"
 
 TEST(links_of_amds_own_are_told_with_their_bandwidth)
@@ -22,16 +22,15 @@ TEST(links_of_amds_own_are_told_with_their_bandwidth)
 TEST(code_that_cannot_be_loaded_is_refused_and_the_device_goes_on)
 {
     unsigned char code[CODE_BYTES], wrong[CODE_BYTES];
-    use_machine("devices 1; fail hipModuleLoadData 1 209; fail hipModuleLoadData 2 218");
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on("devices 1; fail hipModuleLoadData 1 209; fail hipModuleLoadData 2 218", 1);
     make_code(code);
     memcpy(wrong, code, sizeof wrong);
     wrong[18] = 62; /* the processor's machine */
     gpuhal_plugin_program *program = NULL;
     assert_int_equal(with.ops.program_load(with.devices[0], "hsaco", wrong, sizeof wrong, NULL, &program),
                      GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(with.ops.program_load(with.devices[0], "hsaco", code, 63, NULL, &program), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(with.ops.program_load(with.devices[0], "hsaco", code, 63, NULL, &program),
+                     GPUHAL_ERROR_INVALID_ARGUMENT);
     for (int i = 0; i < 2; i++) { /* HIP has two codes for code of another GPU */
         assert_int_equal(with.ops.program_load(with.devices[0], "hsaco", code, sizeof code, NULL, &program),
                          GPUHAL_ERROR_INCOMPATIBLE);
@@ -43,8 +42,7 @@ TEST(code_that_cannot_be_loaded_is_refused_and_the_device_goes_on)
     assert_int_equal(with.ops.kernel(program, "absent", &kernel), GPUHAL_ERROR_NOT_FOUND);
     with.ops.program_unload(program);
     assert_int_equal(with.ops.query_health(with.devices[0]), GPUHAL_OK);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 TEST(access_that_the_program_switched_on_stays_on)
@@ -58,8 +56,7 @@ TEST(access_that_the_program_switched_on_stays_on)
     expect_fine(with.ops.peer_enable(with.devices[1], with.devices[0]), &with, "peer_enable");
     with.ops.peer_disable(with.devices[1], with.devices[0]);
     assert_int_equal(api.hipDeviceEnablePeerAccess(0, 0), hipErrorPeerAccessAlreadyEnabled);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 TEST(an_adopted_stream_comes_first_and_is_left_to_the_caller)
@@ -74,7 +71,8 @@ TEST(an_adopted_stream_comes_first_and_is_left_to_the_caller)
     assert_int_equal(api.hipSetDevice(1), hipSuccess);
     bench with;
     start(&with);
-    gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_HIP_DEVICE, .values = {1, 0, (uintptr_t)stream}};
+    gpuhal_native native = {
+        .size = sizeof native, .type = GPUHAL_NATIVE_HIP_DEVICE, .values = {1, 0, (uintptr_t)stream}};
     assert_int_equal(open_device(&with, 1, &native), GPUHAL_ERROR_INVALID_ARGUMENT); /* the stream is of device 0 */
     with.devices[1] = NULL;
     native.values[0] = 0;
@@ -128,28 +126,25 @@ TEST(memory_of_hip_5_is_told_apart_from_the_hosts)
 /* chipStar answers so. */
 TEST(a_runtime_that_knows_no_graphs_records_events_in_queues_that_were_taken_over)
 {
-    use_machine("devices 1; fail hipStreamIsCapturing 1+ 801");
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on("devices 1; fail hipStreamIsCapturing 1+ 801", 1);
     const vendor_api api = load_api();
     hipStream_t stream = NULL;
     gpuhal_plugin_queue *queue = NULL;
     assert_int_equal(api.hipStreamCreateWithFlags(&stream, hipStreamNonBlocking), hipSuccess);
-    const gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_HIP_STREAM, .values = {(uintptr_t)stream}};
+    const gpuhal_native native = {
+        .size = sizeof native, .type = GPUHAL_NATIVE_HIP_STREAM, .values = {(uintptr_t)stream}};
     expect_fine(with.ops.queue_create(with.devices[0], 0, 0, &native, &queue), &with, "queue_create");
     finish(&with, queue);
     with.ops.queue_destroy(queue);
     assert_int_equal(api.hipStreamDestroy(stream), hipSuccess);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 TEST(an_export_for_which_hip_is_not_ready_is_busy)
 {
-    use_machine("devices 1; fail hipMemExportToShareableHandle 1 600");
-    bench with;
-    begin(&with, 1);
-    gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 4096, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD});
+    bench with = begin_on("devices 1; fail hipMemExportToShareableHandle 1 600", 1);
+    gpuhal_memory memory =
+        allocate(&with, 0, (gpuhal_alloc){.bytes = 4096, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD});
     gpuhal_handle handle = {.size = sizeof handle};
     uint64_t offset = 0;
     assert_int_equal(with.ops.export_memory(with.devices[0], &memory, GPUHAL_HANDLE_OPAQUE_FD, &handle, &offset),
@@ -157,22 +152,19 @@ TEST(an_export_for_which_hip_is_not_ready_is_busy)
     (void)gpuhal_direct_failed(with.plugin, GPUHAL_ERROR_BUSY, "export_memory");
     expect_word(gpuhal_last_error()->sentence, "HIP cannot export the memory now; try again");
     with.ops.release(with.devices[0], &memory);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 TEST(pages_that_hip_6_does_not_lock_get_both_reasons)
 {
-    use_machine("devices 1; fail hipHostRegister 1 1");
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on("devices 1; fail hipHostRegister 1 1", 1);
     char *own = aligned_alloc(4096, 4096);
     assert_int_equal(with.ops.register_host(with.devices[0], own, 4096), GPUHAL_ERROR_HOST_MEMORY);
     (void)gpuhal_direct_failed(with.plugin, GPUHAL_ERROR_HOST_MEMORY, "register_host");
-    expect_word(gpuhal_last_error()->sentence, "no more memory may stay in place (ulimit -l), or the memory may not be written");
+    expect_word(gpuhal_last_error()->sentence,
+                "no more memory may stay in place (ulimit -l), or the memory may not be written");
     free(own);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 #include "test_main.h"

@@ -34,8 +34,7 @@ TEST(rocm_smi_alone_gives_memory_and_no_value_that_it_reads_in_the_systems_files
     assert_int_equal(sample_one(one, GPUHAL_VALUE_POWER_MICROWATTS).missing, GPUHAL_MISSING_NOT_SUPPORTED);
     assert_int_equal(sample_one(one, GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS).missing, GPUHAL_MISSING_NOT_SUPPORTED);
     assert_int_equal(contexts_ever(), 0);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(amd_smi_alone_gives_its_values_in_the_units_of_their_names)
@@ -48,8 +47,7 @@ TEST(amd_smi_alone_gives_its_values_in_the_units_of_their_names)
     expect_sample(one, GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, 52000);
     expect_sample(one, GPUHAL_VALUE_TEMPERATURE_MEMORY_MILLICELSIUS, 55000);
     assert_int_equal(contexts_ever(), 0);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 /* The session that ends is ours: with ROCm SMI since it is shut down once too often, with AMD SMI by the first. */
@@ -65,8 +63,7 @@ static void expect_values_after_shutdown(const char *variable, const char *funct
         assert_int_equal(shut_down(), 0);
     }
     dlclose(library);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(values_come_back_after_the_program_has_shut_rocm_smi_down_once_too_often)
@@ -94,8 +91,7 @@ TEST(energy_is_in_microjoules_and_grows_as_its_counter_does)
     assert_int_equal(first.missing, 0);
     const double grown = (double)(second.u64 - first.u64); /* 10 000 counts of 15.3 microjoules a second */
     assert_true(grown > 0.19 * 153000 && grown < 5 * 153000);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(memory_of_this_process_is_seen_without_opening_the_device_twice)
@@ -108,8 +104,7 @@ TEST(memory_of_this_process_is_seen_without_opening_the_device_twice)
     assert_true(sample_one(device, GPUHAL_VALUE_MEMORY_FREE_BYTES).u64 <= before - 64 * MIB);
     assert_int_equal(contexts_ever(), 1);
     gpuhal_buffer_release(buffer);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(parts_of_a_divided_gpu_are_found_by_their_number)
@@ -121,8 +116,7 @@ TEST(parts_of_a_divided_gpu_are_found_by_their_number)
     const gpuhal_value value = sample_one(device, GPUHAL_VALUE_MEMORY_FREE_BYTES);
     assert_true(value.missing || value.u64 == 127 * MIB); /* not that of the part which holds the buffer */
     gpuhal_buffer_release(buffer);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 static void expect_no_memory_of_part_0(void)
@@ -131,8 +125,7 @@ static void expect_no_memory_of_part_0(void)
     const gpuhal_value value = sample_one(select_or_fail(gpu, "rocm:0"), GPUHAL_VALUE_MEMORY_FREE_BYTES);
     assert_int_equal(value.missing, GPUHAL_MISSING_NOT_SUPPORTED);
     expect_sample(select_or_fail(gpu, "rocm:1"), GPUHAL_VALUE_MEMORY_FREE_BYTES, 128 * MIB);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(what_amd_smi_tells_of_the_whole_gpu_is_not_taken_for_its_first_part)
@@ -157,8 +150,7 @@ TEST(parts_that_we_have_numbered_are_not_looked_for_under_these_numbers)
     gpuhal *gpu = open_backend(0);
     const gpuhal_value value = sample_one(select_or_fail(gpu, "rocm:0"), GPUHAL_VALUE_MEMORY_USED_BYTES);
     assert_int_equal(value.missing, GPUHAL_MISSING_NOT_SUPPORTED);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 /* ---- libraries that do not answer */
@@ -171,8 +163,7 @@ static void expect_without(gpuhal_missing reason)
     assert_int_equal(value.missing, reason);
     assert_true(value.why[0] != '\0');
     assert_ok(gpuhal_device_verify(device));
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(without_either_library_devices_work_and_values_are_missing)
@@ -205,8 +196,7 @@ TEST(a_value_that_is_refused_is_missing_and_the_others_are_there)
     gpuhal_device *device = select_or_fail(gpu, "rocm:0");
     assert_int_equal(sample_one(device, GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS).missing, GPUHAL_MISSING_NO_PERMISSION);
     expect_sample(device, GPUHAL_VALUE_MEMORY_FREE_BYTES, 64 * MIB);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(rocm_smi_that_hangs_is_given_up_and_the_devices_are_there)

@@ -32,8 +32,7 @@ static void expect_no_import_of_more(int version)
     assert_int_equal(with.ops.allocate(with.devices[0], &more, &memory), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(close((int)more.import.as.os), 0); /* it stayed the caller's */
     with.ops.release(with.devices[0], &from);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 TEST(an_import_of_more_bytes_than_were_exported_is_refused_by_hip_6_1)
@@ -62,8 +61,7 @@ TEST(memory_that_hip_6_cannot_map_is_given_back_without_unmapping_it)
     expect_fine(with.ops.range_commit(range, 0, piece, NULL, 0), &with, "range_commit");
     with.ops.range_release(range);
     assert_int_equal(calls_of("hipMemUnmap"), 1);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 static void expect_alignment(int version)
@@ -80,8 +78,7 @@ static void expect_alignment(int version)
         assert_int_equal(got, 3);
         with.ops.release(with.devices[0], &memory);
     }
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 TEST(exportable_memory_is_aligned_although_hip_6_does_not_align_it)
@@ -131,8 +128,7 @@ static void expect_crossing(int version)
     with.ops.release(with.devices[0], &other);
     with.ops.range_release(range);
     free(sent);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 TEST(copies_and_fills_cross_the_pieces_of_a_range_in_hip_6_1)
@@ -176,8 +172,7 @@ static void expect_crossing_between_devices(int version)
     with.ops.release(with.devices[1], &page_locked);
     with.ops.range_release(range);
     free(sent);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 TEST(copies_between_devices_cross_the_pieces_of_a_range_in_hip_6_1)
@@ -213,8 +208,7 @@ static void expect_managed(int version)
     assert_int_equal(api.hipFree(memory), hipSuccess);
     assert_int_equal(api.hipHostFree(page_locked), hipSuccess);
     free(ordinary);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 TEST(managed_memory_is_wrapped_and_memory_of_the_host_is_not_in_hip_5)

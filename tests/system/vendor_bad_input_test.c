@@ -61,8 +61,7 @@ TEST(a_device_that_vanishes_after_it_was_listed_cannot_be_opened_and_says_so)
     (void)open_refused(gpu, BACKEND ":0");
     assert_int_equal(gpuhal_last_error()->vendor_code, FAKE_ERROR_INVALID_DEVICE);
     assert_ok(gpuhal_device_verify(select_or_fail(gpu, BACKEND ":1")));
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(devices_that_vanish_between_listing_and_opening_are_refused_and_the_rest_works)
@@ -72,8 +71,7 @@ TEST(devices_that_vanish_between_listing_and_opening_are_refused_and_the_rest_wo
     setenv(fake_vendor.variable, "devices 1", 1); /* the helper process saw two, this one will see one */
     (void)open_refused(gpu, BACKEND ":1");
     assert_ok(gpuhal_device_verify(select_or_fail(gpu, BACKEND ":0")));
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(a_library_that_finds_no_device_any_more_is_refused_and_the_cpu_works)
@@ -85,8 +83,7 @@ TEST(a_library_that_finds_no_device_any_more_is_refused_and_the_cpu_works)
     gpuhal_value value = {.key = GPUHAL_VALUE_MEMORY_FREE_BYTES};
     (void)gpuhal_device_sample(select_or_fail(gpu, BACKEND ":0"), 0, &value, 1, NULL);
     assert_ok(gpuhal_device_verify(select_or_fail(gpu, "cpu:0")));
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 #include "test_main.h"

@@ -50,9 +50,7 @@ static void *use_everything(void *argument)
 
 TEST(a_graph_that_the_engine_captures_is_not_spoiled_by_any_call_on_any_thread)
 {
-    use_machine("devices 1");
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on("devices 1", 1);
     engine own = engine_begin(0);
     vendor_stream stream = engine_stream(&own.api);
     vendor_graph graph = NULL;
@@ -67,15 +65,12 @@ TEST(a_graph_that_the_engine_captures_is_not_spoiled_by_any_call_on_any_thread)
     assert_int_equal(mode, 0); /* as the engine had it */
     assert_int_equal(own.api.VENDOR(StreamDestroy)(stream), FAKE_OK);
     engine_end(&own);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 TEST(calls_that_come_after_an_adopted_stream_are_busy_while_it_is_captured)
 {
-    use_machine("devices 1");
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on("devices 1", 1);
     engine own = engine_begin(0);
     vendor_stream stream = engine_stream(&own.api);
     vendor_graph graph = NULL;
@@ -103,9 +98,7 @@ TEST(calls_that_come_after_an_adopted_stream_are_busy_while_it_is_captured)
 
 TEST(no_event_is_recorded_into_a_graph_that_the_engine_captures_by_native_access)
 {
-    use_machine("devices 1");
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on("devices 1", 1);
     engine own = engine_begin(0);
     gpuhal_plugin_queue *queue = queue_on(&with, 0);
     gpuhal_plugin_event *event = event_on(&with, 0);
@@ -120,17 +113,14 @@ TEST(no_event_is_recorded_into_a_graph_that_the_engine_captures_by_native_access
     with.ops.event_destroy(event);
     with.ops.queue_destroy(queue);
     engine_end(&own);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 /* ---- devices */
 
 TEST(after_the_engine_reset_the_device_its_openings_are_lost_and_a_new_one_works)
 {
-    use_machine("devices 1");
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on("devices 1", 1);
     unsigned char *own = aligned_alloc(4096, 4096);
     gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64});
     gpuhal_memory shared =
@@ -160,9 +150,7 @@ TEST(after_the_engine_reset_the_device_its_openings_are_lost_and_a_new_one_works
 
 TEST(a_peer_whose_device_is_lost_does_not_take_the_other_one_with_it)
 {
-    use_machine("devices 2; lose 1 " CALLED(MemsetD8Async) " 1 700");
-    bench with;
-    begin(&with, 2);
+    bench with = begin_on("devices 2; lose 1 " CALLED(MemsetD8Async) " 1 700", 2);
     gpuhal_memory here = allocate(&with, 0, (gpuhal_alloc){.bytes = 64}),
                   there = allocate(&with, 1, (gpuhal_alloc){.bytes = 64});
     gpuhal_plugin_queue *queue = queue_on(&with, 1);
@@ -204,20 +192,15 @@ static void expect_no_stream(const bench *with, uint64_t name)
 
 TEST(the_stream_of_a_thread_is_no_stream_that_threads_can_share)
 {
-    use_machine("devices 1");
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on("devices 1", 1);
     expect_no_stream(&with, 2);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 /* HIP says that it is one, and follows it. */
 TEST(the_name_of_the_default_stream_is_a_stream_of_cuda_alone)
 {
-    use_machine("devices 1");
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on("devices 1", 1);
 #ifdef GPUHAL_CUDA_PLUGIN
     const gpuhal_native part = part_of(1);
     gpuhal_plugin_queue *queue = NULL;
@@ -226,8 +209,7 @@ TEST(the_name_of_the_default_stream_is_a_stream_of_cuda_alone)
 #else
     expect_no_stream(&with, 1);
 #endif
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 TEST(page_locked_memory_that_the_system_does_not_give_is_memory_of_the_host)
@@ -245,8 +227,7 @@ TEST(page_locked_memory_that_the_system_does_not_give_is_memory_of_the_host)
     }
     (void)use_everything(&with);
     free(own);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 #include "test_main.h"

@@ -45,9 +45,7 @@ static void expect_promised(const void *what)
     const promise *wanted = what;
     char machine[64];
     snprintf(machine, sizeof machine, "fail " CALLED(MemsetD8Async) " 1 %d", wanted->code);
-    use_machine(machine);
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on(machine, 1);
     gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64});
     const gpuhal_status status = with.ops.fill(with.devices[0], NULL, &memory, 0, 64, 0, 1);
     (void)gpuhal_direct_failed(with.plugin, status, "fill");

@@ -13,7 +13,7 @@ static void expect_violations(unsigned count)
     assert_int_equal(fake_report_get()->violations, count);
 }
 
-static engine begin_on(const char *machine)
+static engine engine_on(const char *machine)
 {
     use_machine(machine);
     return engine_begin(0);
@@ -45,7 +45,7 @@ static fake_code download(const vendor_api *api, void *to, vendor_pointer from, 
 
 TEST(memory_that_was_freed_or_is_too_short_is_refused)
 {
-    const vendor_api api = begin_on("devices 1").api;
+    const vendor_api api = engine_on("devices 1").api;
     vendor_pointer memory = allocate_64(&api);
     unsigned char bytes[128] = {0};
     assert_code(upload(&api, behind(memory, 1), bytes, 64, NULL), FAKE_ERROR_INVALID_VALUE);
@@ -60,7 +60,7 @@ TEST(memory_that_was_freed_or_is_too_short_is_refused)
 
 TEST(copies_from_page_locked_memory_are_asynchronous_and_from_ordinary_memory_staged)
 {
-    const vendor_api api = begin_on("devices 1; slow_us 200000").api;
+    const vendor_api api = engine_on("devices 1; slow_us 200000").api;
     vendor_pointer memory[2] = {allocate_64(&api), allocate_64(&api)};
     vendor_stream stream = engine_stream(&api);
     void *locked = NULL;
@@ -83,7 +83,7 @@ TEST(copies_from_page_locked_memory_are_asynchronous_and_from_ordinary_memory_st
 
 TEST(the_null_stream_waits_for_blocking_streams_and_not_for_the_others)
 {
-    const vendor_api api = begin_on("devices 1; slow_us 200000").api;
+    const vendor_api api = engine_on("devices 1; slow_us 200000").api;
     vendor_pointer memory = allocate_64(&api);
     vendor_stream blocking = NULL, other = engine_stream(&api);
     vendor_event event = NULL;
@@ -104,7 +104,7 @@ TEST(the_null_stream_waits_for_blocking_streams_and_not_for_the_others)
 
 TEST(a_failure_sticks_to_its_device_and_the_other_one_works)
 {
-    engine first = begin_on("devices 2; lose 0 " CALLED(MemsetD8Async) " 1 700");
+    engine first = engine_on("devices 2; lose 0 " CALLED(MemsetD8Async) " 1 700");
     const vendor_api api = first.api;
     vendor_pointer memory = allocate_64(&api), more = 0;
     size_t free_bytes, total;
@@ -133,7 +133,7 @@ static void *allocate_elsewhere(void *user)
 
 TEST(a_global_capture_is_spoiled_by_an_allocation_on_any_thread_unless_the_thread_is_relaxed)
 {
-    vendor_api api = begin_on("devices 1").api;
+    vendor_api api = engine_on("devices 1").api;
     vendor_stream stream = engine_stream(&api);
     vendor_graph graph = NULL;
     vendor_event event = NULL;
@@ -167,7 +167,7 @@ TEST(a_global_capture_is_spoiled_by_an_allocation_on_any_thread_unless_the_threa
 
 TEST(a_program_that_touches_device_memory_dies)
 {
-    const vendor_api api = begin_on("devices 1").api;
+    const vendor_api api = engine_on("devices 1").api;
     vendor_pointer memory = allocate_64(&api);
     const pid_t child = fork();
     if (child == 0) {
@@ -191,7 +191,7 @@ static void expect_no_library(const void *what)
 
 TEST(the_child_of_a_fork_has_no_library)
 {
-    const vendor_api api = begin_on("devices 1").api;
+    const vendor_api api = engine_on("devices 1").api;
     assert_true(passes_in_child(expect_no_library, &api));
     remove_reports();
 }

@@ -24,9 +24,7 @@ static reserved reserve(const bench *with, uint64_t pieces)
 
 TEST(a_range_takes_memory_only_where_it_is_committed_and_copies_cross_its_pieces)
 {
-    use_machine("devices 1; memory 0 64M; slow_us 50");
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on("devices 1; memory 0 64M; slow_us 50", 1);
     reserved area = reserve(&with, 100); /* more than the device has */
     const uint64_t piece = area.piece, before = fake_report_get()->device_bytes[0];
     expect_fine(with.ops.range_commit(area.range, 3 * piece, piece, NULL, 0), &with, "range_commit");
@@ -47,15 +45,12 @@ TEST(a_range_takes_memory_only_where_it_is_committed_and_copies_cross_its_pieces
     with.ops.range_release(area.range);
     assert_int_equal(fake_report_get()->device_bytes[0], before);
     free(sent);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 TEST(a_commit_that_the_device_has_no_memory_for_leaves_the_range_as_it_was)
 {
-    use_machine("devices 1; memory 0 32M");
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on("devices 1; memory 0 32M", 1);
     reserved area = reserve(&with, 100);
     unsigned char byte = 7, got = 0;
     expect_fine(with.ops.range_commit(area.range, 0, area.piece, NULL, 0), &with, "range_commit");
@@ -65,15 +60,12 @@ TEST(a_commit_that_the_device_has_no_memory_for_leaves_the_range_as_it_was)
     assert_int_equal(got, 7);
     expect_fine(with.ops.range_commit(area.range, area.piece, 2 * area.piece, NULL, 0), &with, "range_commit");
     with.ops.range_release(area.range);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 TEST(a_peer_reads_a_range_that_was_committed_for_it)
 {
-    use_machine("devices 2");
-    bench with;
-    begin(&with, 2);
+    bench with = begin_on("devices 2", 2);
     reserved area = reserve(&with, 1);
     gpuhal_memory there = allocate(&with, 1, (gpuhal_alloc){.bytes = 64});
     unsigned char got[64] = {0};
@@ -84,8 +76,7 @@ TEST(a_peer_reads_a_range_that_was_committed_for_it)
     assert_int_equal(got[0] + got[63], 2 * 0x31);
     with.ops.release(with.devices[1], &there);
     with.ops.range_release(area.range);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 /* ---- giving out and taking in */
@@ -105,9 +96,7 @@ static gpuhal_handle export_fd(const bench *with, const gpuhal_memory *memory)
 TEST(exported_memory_is_the_same_memory_on_another_device_and_lives_until_both_let_go)
 {
     enum { BYTES = 100000 };
-    use_machine("devices 2");
-    bench with;
-    begin(&with, 2);
+    bench with = begin_on("devices 2", 2);
     gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = BYTES, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD});
     const gpuhal_handle handle = export_fd(&with, &memory);
     gpuhal_memory other = allocate(&with, 1, (gpuhal_alloc){.bytes = BYTES, .import = handle});
@@ -120,15 +109,12 @@ TEST(exported_memory_is_the_same_memory_on_another_device_and_lives_until_both_l
     with.ops.release(with.devices[1], &other);
     free(sent);
     free(got);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 TEST(memory_of_another_interface_comes_in_with_an_offset)
 {
-    use_machine("devices 1");
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on("devices 1", 1);
     const int fd = memfd_create("other", MFD_CLOEXEC);
     assert_int_equal(ftruncate(fd, 20480), 0);
     unsigned char *bytes = mmap(NULL, 20480, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), got[100] = {0};
@@ -144,15 +130,12 @@ TEST(memory_of_another_interface_comes_in_with_an_offset)
     assert_int_equal(bytes[4096 + 200], 0x11);
     with.ops.release(with.devices[0], &memory);
     munmap(bytes, 20480);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 TEST(descriptors_that_are_no_memory_are_refused_and_stay_the_callers)
 {
-    use_machine("devices 1");
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on("devices 1", 1);
     int ends[2];
     assert_int_equal(pipe(ends), 0);
     gpuhal_memory memory = {.size = sizeof memory};
@@ -165,8 +148,7 @@ TEST(descriptors_that_are_no_memory_are_refused_and_stay_the_callers)
     assert_int_equal(with.ops.allocate(with.devices[0], &alloc, &memory), GPUHAL_ERROR_INVALID_ARGUMENT);
     close(ends[0]);
     close(ends[1]);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 TEST(registered_memory_is_page_locked_until_it_is_given_back)
@@ -174,9 +156,7 @@ TEST(registered_memory_is_page_locked_until_it_is_given_back)
 #ifdef __SANITIZE_THREAD__
     SKIP_TEST("it writes on purpose to what the driver's thread is about to read");
 #endif
-    use_machine("devices 1; slow_us 200000");
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on("devices 1; slow_us 200000", 1);
     unsigned char *own = aligned_alloc(4096, 8192), got[100] = {0};
     gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 8192});
     gpuhal_plugin_queue *queue = queue_on(&with, 0);
@@ -197,15 +177,12 @@ TEST(registered_memory_is_page_locked_until_it_is_given_back)
     with.ops.queue_destroy(queue);
     with.ops.release(with.devices[0], &memory);
     free(own);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 TEST(memory_that_may_only_be_read_is_imported_where_the_flag_says_so)
 {
-    use_machine("devices 1");
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on("devices 1", 1);
     int file = memfd_create("weights", MFD_CLOEXEC);
     assert_int_equal(ftruncate(file, 65536), 0);
     assert_int_equal(pwrite(file, "weights", 8, 4096), 8);
@@ -229,8 +206,7 @@ TEST(memory_that_may_only_be_read_is_imported_where_the_flag_says_so)
     with.ops.release(with.devices[0], &memory);
     munmap(view, 65536);
     close(file);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 #include "test_main.h"

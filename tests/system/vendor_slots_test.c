@@ -6,9 +6,7 @@
 
 TEST(work_of_a_queue_goes_on_while_the_caller_does_and_its_time_is_measured)
 {
-    use_machine("devices 1; slow_us 200000");
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on("devices 1; slow_us 200000", 1);
     gpuhal_memory host = allocate(&with, 0, (gpuhal_alloc){.kind = GPUHAL_MEMORY_UPLOAD, .bytes = 4096});
     gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 4096});
     gpuhal_plugin_queue *queue = queue_on(&with, 0);
@@ -33,15 +31,12 @@ TEST(work_of_a_queue_goes_on_while_the_caller_does_and_its_time_is_measured)
     with.ops.queue_destroy(queue);
     with.ops.release(with.devices[0], &host);
     with.ops.release(with.devices[0], &memory);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 TEST(a_queue_waits_for_an_event_of_another_device)
 {
-    use_machine("devices 2; slow_us 20000");
-    bench with;
-    begin(&with, 2);
+    bench with = begin_on("devices 2; slow_us 20000", 2);
     gpuhal_memory first = allocate(&with, 0, (gpuhal_alloc){.bytes = 64}),
                   second = allocate(&with, 1, (gpuhal_alloc){.bytes = 64});
     gpuhal_memory between = allocate(&with, 0, (gpuhal_alloc){.kind = GPUHAL_MEMORY_READBACK, .bytes = 64});
@@ -66,15 +61,12 @@ TEST(a_queue_waits_for_an_event_of_another_device)
     with.ops.release(with.devices[0], &first);
     with.ops.release(with.devices[1], &second);
     with.ops.release(with.devices[0], &between);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 TEST(an_event_after_work_that_failed_says_so_and_only_this_device_is_lost)
 {
-    use_machine("devices 2; slow_us 1000; lose 0 " CALLED(MemsetD8Async) " 1 700");
-    bench with;
-    begin(&with, 2);
+    bench with = begin_on("devices 2; slow_us 1000; lose 0 " CALLED(MemsetD8Async) " 1 700", 2);
     gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64}),
                   other = allocate(&with, 1, (gpuhal_alloc){.bytes = 64});
     gpuhal_plugin_queue *queue = queue_on(&with, 0);
@@ -90,8 +82,7 @@ TEST(an_event_after_work_that_failed_says_so_and_only_this_device_is_lost)
     with.ops.queue_destroy(queue);
     with.ops.release(with.devices[0], &memory);
     with.ops.release(with.devices[1], &other);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 /* ---- peers */
@@ -109,9 +100,7 @@ static void copy_to_peer(const bench *with, unsigned char *out_got)
 
 TEST(a_peer_copy_brings_the_bytes_with_access_and_without)
 {
-    use_machine("devices 2; link 0 1 " OWN_LINK "; slow_us 100");
-    bench with;
-    begin(&with, 2);
+    bench with = begin_on("devices 2; link 0 1 " OWN_LINK "; slow_us 100", 2);
     unsigned char got[64] = {0};
     copy_to_peer(&with, got);
     assert_int_equal(got[0] + got[63], 2 * 0x61);
@@ -122,33 +111,26 @@ TEST(a_peer_copy_brings_the_bytes_with_access_and_without)
     assert_int_equal(got[0] + got[63], 2 * 0x61);
     with.ops.peer_disable(with.devices[1], with.devices[0]);
     with.ops.peer_disable(with.devices[1], with.devices[0]);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 TEST(devices_without_access_to_each_other_are_refused_as_peers)
 {
-    use_machine("devices 2; link 0 1 system");
-    bench with;
-    begin(&with, 2);
+    bench with = begin_on("devices 2; link 0 1 system", 2);
     assert_int_equal(with.ops.peer_enable(with.devices[0], with.devices[1]), GPUHAL_ERROR_NOT_SUPPORTED);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 /* What a core that verifies has to find out: the driver says yes, the copy says OK, and no byte arrives. */
 TEST(a_link_that_lies_is_not_noticed_by_status_codes)
 {
-    use_machine("devices 2; silent 0 1");
-    bench with;
-    begin(&with, 2);
+    bench with = begin_on("devices 2; silent 0 1", 2);
     unsigned char got[64] = {0};
     expect_fine(with.ops.peer_enable(with.devices[1], with.devices[0]), &with, "peer_enable");
     copy_to_peer(&with, got);
     assert_int_equal(got[0] + got[63], 2 * 0x62);
     with.ops.peer_disable(with.devices[1], with.devices[0]);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 /* ---- programs */
@@ -174,9 +156,7 @@ static void launch(const bench *with, gpuhal_plugin_queue *queue, gpuhal_plugin_
 TEST(kernels_run_with_values_memory_and_offsets_in_the_order_of_their_queue)
 {
     enum { COUNT = 1000 };
-    use_machine("devices 1; slow_us 500");
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on("devices 1; slow_us 500", 1);
     gpuhal_memory one = allocate(&with, 0, (gpuhal_alloc){.bytes = 8192}),
                   two = allocate(&with, 0, (gpuhal_alloc){.bytes = 8192});
     gpuhal_plugin_queue *queue = queue_on(&with, 0);
@@ -204,8 +184,7 @@ TEST(kernels_run_with_values_memory_and_offsets_in_the_order_of_their_queue)
     with.ops.queue_destroy(queue);
     with.ops.release(with.devices[0], &one);
     with.ops.release(with.devices[0], &two);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 #include "test_main.h"

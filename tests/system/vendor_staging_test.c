@@ -398,8 +398,7 @@ TEST(copies_for_which_the_driver_waits_neither_block_behind_long_work_nor_are_a_
     for (uint32_t i = 0; i < ACTS; i++) {
         close_lane(&lanes[i]);
     }
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(queued_copies_of_page_locked_memory_and_small_writes_are_left_to_the_driver)
@@ -419,8 +418,7 @@ TEST(queued_copies_of_page_locked_memory_and_small_writes_are_left_to_the_driver
     assert_ok(gpuhal_queue_synchronize(l.queue, PATIENCE_NS));
     assert_memory_equal(gpuhal_buffer_host(l.readback), l.model, PAGEABLE);
     close_lane(&l);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 #include "test_main.h"

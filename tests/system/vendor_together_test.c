@@ -3,7 +3,6 @@
 #include "bench.h"
 
 #include <pthread.h>
-#include <sys/wait.h>
 
 /* ---- waits and blocking calls */
 
@@ -26,9 +25,7 @@ static void *block_on_it(void *argument)
 TEST(twelve_threads_that_wait_for_queues_hold_up_neither_copies_nor_other_waits)
 {
     enum { QUEUES = 12, PIECES = 20 };
-    use_machine("devices 1; slow_us 100000");
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on("devices 1; slow_us 100000", 1);
     gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64 * (QUEUES + 2)});
     gpuhal_plugin_queue *queues[QUEUES + 1];
     blocked waits[QUEUES];
@@ -61,8 +58,7 @@ TEST(twelve_threads_that_wait_for_queues_hold_up_neither_copies_nor_other_waits)
     }
     with.ops.queue_destroy(queues[QUEUES]);
     with.ops.release(with.devices[0], &memory);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 typedef struct filling {
@@ -89,11 +85,10 @@ static void wait_for_calls(const char *function, uint64_t calls)
 }
 
 /* In a process of its own, which ends with a thread inside the driver. */
-static void expect_two_of_three(void)
+static void expect_two_of_three(const void *what)
 {
-    use_machine("devices 1; slow_us 1000000; hang " CALLED(StreamCreateWithPriority) " 2");
-    bench with;
-    begin(&with, 1);
+    (void)what;
+    bench with = begin_on("devices 1; slow_us 1000000; hang " CALLED(StreamCreateWithPriority) " 2", 1);
     gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 3 * 64});
     filling fills[3];
     for (int i = 0; i < 3; i++) {
@@ -112,14 +107,7 @@ static void expect_two_of_three(void)
 /* The driver hangs in the call that makes a second stream; a third caller must not wait for the one that hangs. */
 TEST(a_driver_that_hangs_while_it_makes_a_stream_stops_only_the_caller_that_asked_for_it)
 {
-    int status = 1;
-    const pid_t child = fork();
-    if (child == 0) {
-        expect_two_of_three();
-        _exit(0);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    assert_true(passes_in_child(expect_two_of_three, NULL));
 }
 
 /* ---- host memory that several have page-locked */
@@ -179,9 +167,7 @@ TEST(two_devices_import_the_same_host_memory_and_each_keeps_it_when_the_other_le
 
 TEST(registrations_and_imports_of_the_same_memory_are_counted_together)
 {
-    use_machine("devices 2");
-    bench with;
-    begin(&with, 2);
+    bench with = begin_on("devices 2", 2);
     char *own = aligned_alloc(4096, 16384);
     gpuhal_memory memory = {.size = sizeof memory};
     gpuhal_alloc overlapping = import_of(own + 4096, 12288);
@@ -200,15 +186,12 @@ TEST(registrations_and_imports_of_the_same_memory_are_counted_together)
     memory = allocate(&with, 1, import_of(own + 4096, 12288));
     with.ops.release(with.devices[1], &memory);
     free(own);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 TEST(memory_that_the_engine_registered_is_busy_and_stays_the_engines)
 {
-    use_machine("devices 1");
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on("devices 1", 1);
     char *own = aligned_alloc(4096, 8192);
     gpuhal_memory memory = {.size = sizeof memory};
     gpuhal_alloc alloc = import_of(own, 8192);
@@ -223,16 +206,13 @@ TEST(memory_that_the_engine_registered_is_busy_and_stays_the_engines)
     assert_true(engine_locks(own, 8192));
     assert_true(engine_unlocks(own));
     free(own);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 /* The driver knows neither the first page nor the last. */
 TEST(memory_around_a_piece_that_the_engine_registered_is_busy_and_that_stays_the_engines)
 {
-    use_machine("devices 1");
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on("devices 1", 1);
     char *own = aligned_alloc(4096, 16384);
     gpuhal_memory memory = {.size = sizeof memory};
     gpuhal_alloc alloc = import_of(own, 16384);
@@ -247,8 +227,7 @@ TEST(memory_around_a_piece_that_the_engine_registered_is_busy_and_that_stays_the
     gpuhal_memory whole = allocate(&with, 0, import_of(own, 16384));
     with.ops.release(with.devices[0], &whole);
     free(own);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 typedef struct importing {
@@ -271,9 +250,7 @@ static void *import_often(void *argument)
 
 TEST(threads_that_import_the_same_memory_at_once_all_get_it)
 {
-    use_machine("devices 2");
-    bench with;
-    begin(&with, 2);
+    bench with = begin_on("devices 2", 2);
     importing all[4];
     char *own = aligned_alloc(4096, 16384);
     gpuhal_memory whole = allocate(&with, 0, import_of(own, 16384));
@@ -286,8 +263,7 @@ TEST(threads_that_import_the_same_memory_at_once_all_get_it)
         assert_int_equal(pthread_join(all[i].thread, NULL), 0);
     }
     free(own);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 /* ---- a reset on a machine with one device */
@@ -295,9 +271,7 @@ TEST(threads_that_import_the_same_memory_at_once_all_get_it)
 /* Without a look the processor would step on memory that does not exist any more. */
 TEST(page_locked_memory_that_a_reset_took_is_not_touched_by_blocking_copies)
 {
-    use_machine("devices 1");
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on("devices 1", 1);
     gpuhal_memory host = allocate(&with, 0, (gpuhal_alloc){.kind = GPUHAL_MEMORY_UPLOAD, .bytes = 8192}),
                   other = allocate(&with, 0, (gpuhal_alloc){.kind = GPUHAL_MEMORY_READBACK, .bytes = 8192});
     char bytes[8192] = {0};
@@ -313,16 +287,13 @@ TEST(page_locked_memory_that_a_reset_took_is_not_touched_by_blocking_copies)
     assert_int_equal(with.ops.query_health(with.devices[0]), GPUHAL_ERROR_DEVICE_LOST);
     with.ops.release(with.devices[0], &host);
     with.ops.release(with.devices[0], &other);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 /* The engine has registered the same memory again by then: that registration is not ours to end. */
 TEST(a_registration_that_a_reset_took_is_neither_shared_nor_given_back)
 {
-    use_machine("devices 1");
-    bench with;
-    begin(&with, 1);
+    bench with = begin_on("devices 1", 1);
     char *own = aligned_alloc(4096, 4096);
     gpuhal_memory imported = allocate(&with, 0, import_of(own, 4096));
     expect_fine(with.ops.register_host(with.devices[0], own, 4096), &with, "register_host");
@@ -339,8 +310,7 @@ TEST(a_registration_that_a_reset_took_is_neither_shared_nor_given_back)
     assert_int_equal(fake_report_get()->registrations, 0);
     with.plugin->close(old);
     free(own);
-    end(&with);
-    expect_clean();
+    end_clean(&with);
 }
 
 #include "test_main.h"

@@ -11,8 +11,7 @@ TEST(verify_passes_on_every_device_and_leaves_nothing)
     gpuhal *gpu = open_backend(0);
     assert_ok(gpuhal_device_verify(select_or_fail(gpu, BACKEND ":0")));
     assert_ok(gpuhal_device_verify(select_or_fail(gpu, BACKEND ":1")));
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 /* ---- bytes */
@@ -22,8 +21,7 @@ TEST(transfers_within_a_device_are_byte_exact_for_every_kind_of_memory)
     use_machine("devices 1; slow_us 20");
     gpuhal *gpu = open_backend(0);
     exercise_kinds(select_or_fail(gpu, BACKEND ":0"), 200003, 40, 1);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 /* In a child: with this machine. */
@@ -39,8 +37,7 @@ static void exercise_pairs(const void *machine)
         gpuhal_buffer_release(one);
         gpuhal_buffer_release(two);
     }
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(transfers_between_devices_and_the_cpu_are_byte_exact_with_access_to_peers_and_without)
@@ -70,8 +67,7 @@ TEST(large_copies_between_devices_and_the_cpu_are_byte_exact_at_odd_offsets)
     }
     free(sent);
     free(got);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 /* A box of 100 bytes, 7 rows and 3 slices in the middle of memory that has other pitches on both sides. */
@@ -126,8 +122,7 @@ TEST(rectangles_are_byte_exact_to_from_within_and_between_devices)
     gpuhal_buffer_release(from);
     free(sent);
     free(got);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(fills_of_every_width_reach_odd_places)
@@ -146,8 +141,7 @@ TEST(fills_of_every_width_reach_odd_places)
         }
     }
     gpuhal_buffer_release(buffer);
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(an_alignment_above_the_drivers_own_is_kept)
@@ -167,8 +161,7 @@ TEST(an_alignment_above_the_drivers_own_is_kept)
         assert_memory_equal(got, sent, sizeof sent);
         gpuhal_buffer_release(buffer);
     }
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(out_of_memory_tells_asked_free_and_total_and_the_device_goes_on)
@@ -188,8 +181,7 @@ TEST(out_of_memory_tells_asked_free_and_total_and_the_device_goes_on)
     assert_string_equal(error->device, BACKEND ":0");
     gpuhal_buffer_release(first);
     gpuhal_buffer_release(buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, 40 * MIB));
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 /* ---- several callers */
@@ -216,8 +208,7 @@ TEST(twelve_threads_copy_at_once_more_than_there_are_internal_streams)
     for (int i = 0; i < 12; i++) {
         pthread_join(threads[i], NULL);
     }
-    gpuhal_close(gpu);
-    expect_clean();
+    close_clean(gpu);
 }
 
 TEST(two_gpuhal_objects_share_a_device_and_each_lets_go_for_itself)
