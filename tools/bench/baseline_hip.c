@@ -12,42 +12,18 @@ static struct {
 
 static const gpuhal_bench_symbol symbols[] = {GPUHAL_HIP_FUNCTIONS(SYMBOL, NOTHING)};
 
-static unsigned hip_enter(const gpuhal_native *device, int *out_before)
+static unsigned enter(const gpuhal_native *device, int *out_before)
 {
     const hipError_t code = hip.hipGetDevice(out_before);
     return code != hipSuccess ? code : hip.hipSetDevice((int)device->values[0]);
 }
 
-static void hip_leave(int before)
+static void leave(int before)
 {
     hip.hipSetDevice(before);
 }
 
-static unsigned hip_create(void **out_stream, void **out_event)
-{
-    hipStream_t stream;
-    hipEvent_t event;
-    hipError_t code = hip.hipStreamCreateWithPriority(&stream, hipStreamNonBlocking, 0);
-    if (code != hipSuccess) {
-        return code;
-    }
-    code = hip.hipEventCreateWithFlags(&event, hipEventBlockingSync | hipEventDisableTiming);
-    if (code != hipSuccess) {
-        hip.hipStreamDestroy(stream);
-        return code;
-    }
-    *out_stream = stream;
-    *out_event = event;
-    return hipSuccess;
-}
-
-static void hip_destroy(void *stream, void *event)
-{
-    hip.hipEventDestroy(event);
-    hip.hipStreamDestroy(stream);
-}
-
-static unsigned hip_move(gpuhal_bench_direction direction, uint64_t to, uint64_t from, uint64_t bytes, void *stream)
+static unsigned move(gpuhal_bench_direction direction, uint64_t to, uint64_t from, uint64_t bytes, void *stream)
 {
     static const hipMemcpyKind kinds[] = {
         [GPUHAL_BENCH_TO_DEVICE] = hipMemcpyHostToDevice,
@@ -57,82 +33,42 @@ static unsigned hip_move(gpuhal_bench_direction direction, uint64_t to, uint64_t
     return hip.hipMemcpyAsync((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes, kinds[direction], stream);
 }
 
-static unsigned hip_move_peer(const gpuhal_native *to_device, uint64_t to, const gpuhal_native *from_device, uint64_t from,
-                              uint64_t bytes, void *stream)
+static unsigned move_peer(const gpuhal_native *to_device, uint64_t to, const gpuhal_native *from_device, uint64_t from,
+                          uint64_t bytes, void *stream)
 {
     return hip.hipMemcpyPeerAsync((void *)(uintptr_t)to, (int)to_device->values[0], (const void *)(uintptr_t)from,
                                   (int)from_device->values[0], bytes, stream);
 }
 
-static unsigned hip_wait(void *stream)
+/* Not every version can tell it. */
+static unsigned describe_uuid(int device)
 {
-    return hip.hipStreamSynchronize(stream);
+    (void)device;
+    return hipSuccess;
 }
 
-static unsigned hip_record(void *event, void *stream)
+/* HIP 5 says otherwise that there is no device. */
+static unsigned initialize(void)
 {
-    return hip.hipEventRecord(event, stream);
+    const hipError_t code = hip.hipInit(0);
+    return code == hipErrorInvalidDevice ? hipErrorNoDevice : code;
 }
 
-static unsigned hip_wait_asleep(void *event)
-{
-    return hip.hipEventSynchronize(event);
-}
+typedef hipStream_t vendor_stream;
+typedef hipEvent_t vendor_event;
+typedef void *vendor_pointer;
 
-static unsigned hip_allocate_and_free(uint64_t bytes)
-{
-    void *address;
-    const hipError_t code = hip.hipMalloc(&address, bytes);
-    return code != hipSuccess ? code : hip.hipFree(address);
-}
+#define VENDOR(name)               hip.hip##name
+#define VENDOR_NON_BLOCKING        hipStreamNonBlocking
+#define VENDOR_SLEEPS              (hipEventBlockingSync | hipEventDisableTiming)
+#define VENDOR_PORTABLE_AND_MAPPED (hipHostRegisterPortable | hipHostRegisterMapped)
 
-static unsigned hip_lock_and_unlock(void *memory, uint64_t bytes)
-{
-    const hipError_t code = hip.hipHostRegister(memory, bytes, hipHostRegisterPortable | hipHostRegisterMapped);
-    return code != hipSuccess ? code : hip.hipHostUnregister(memory);
-}
+/* HIP's own word where it is not CUDA's. */
+#define hipEventCreate hipEventCreateWithFlags
+#define hipGetVersion  hipRuntimeGetVersion
+#define hipMemAlloc    hipMalloc
+#define hipMemFree     hipFree
 
-static hipError_t describe(int ordinal)
-{
-    hipDevice_t device;
-    char text[256];
-    size_t total;
-    hipError_t code = hip.hipDeviceGet(&device, ordinal);
-    code = code != hipSuccess ? code : hip.hipDeviceGetName(text, sizeof text, device);
-    code = code != hipSuccess ? code : hip.hipDeviceTotalMem(&total, device);
-    return code != hipSuccess ? code : hip.hipDeviceGetPCIBusId(text, sizeof text, device);
-}
+#include "baseline_calls.inc"
 
-static unsigned hip_list(int *out_count)
-{
-    int version;
-    hipError_t code = hip.hipInit(0);
-    if (code == hipErrorInvalidDevice) {
-        return hipErrorNoDevice; /* HIP 5 says it so. */
-    }
-    code = code != hipSuccess ? code : hip.hipRuntimeGetVersion(&version);
-    code = code != hipSuccess ? code : hip.hipGetDeviceCount(out_count);
-    for (int i = 0; code == hipSuccess && i < *out_count; i++) {
-        code = describe(i);
-    }
-    return code;
-}
-
-const gpuhal_bench_stream_driver gpuhal_bench_hip_driver = {
-    .name = "HIP",
-    .symbols = symbols,
-    .symbol_count = sizeof symbols / sizeof *symbols,
-    .enter = hip_enter,
-    .leave = hip_leave,
-    .create = hip_create,
-    .destroy = hip_destroy,
-    .move = hip_move,
-    .move_peer = hip_move_peer,
-    .wait = hip_wait,
-    .record = hip_record,
-    .wait_asleep = hip_wait_asleep,
-    .allocate_and_free = hip_allocate_and_free,
-    .lock_and_unlock = hip_lock_and_unlock,
-    .list = hip_list,
-    .no_device = hipErrorNoDevice,
-};
+const gpuhal_bench_stream_driver gpuhal_bench_hip_driver = STREAM_DRIVER("HIP", hipErrorNoDevice);

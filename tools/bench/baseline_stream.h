@@ -1,8 +1,8 @@
 /* baseline_stream.h: what CUDA and HIP have in common, so that their direct calls are written down once: copies are given to a
  * stream, and the stream or an event is awaited.
  *
- * baseline_cuda.c and baseline_hip.c bring the functions; they use the vendors' declarations in the plugins' folders, of which
- * there is one copy. Nothing is linked: the library is the one that the plugin opened, so that handles mean the same. */
+ * baseline_cuda.c and baseline_hip.c bring the functions, over baseline_calls.inc; they use the vendors' declarations in the
+ * plugins' folders, of which there is one copy. Nothing is linked: the library is the one that the plugin opened, so that handles mean the same. */
 #ifndef GPUHAL_BENCH_BASELINE_STREAM_H
 #define GPUHAL_BENCH_BASELINE_STREAM_H
 
