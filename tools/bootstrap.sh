@@ -70,9 +70,9 @@ install_packages() {
     [ $# -gt 0 ] || return 0
     say "installing: $*"
     if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
-        die "neither root nor sudo is at hand; let somebody run: apt-get install --no-install-recommends $*"
+        die "neither root nor sudo is available; run as root: apt-get install --no-install-recommends $*"
     fi
-    # A broken third-party source must not stop us; when one of ours is broken, the installation says so.
+    # A broken third-party source must not stop this script; when a needed one fails, the installation says so.
     as_root apt-get -q update </dev/null || say 'apt-get update had errors; going on'
     as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install "$@" </dev/null ||
         die "apt-get could not install: $* (on Ubuntu some are in the component \"universe\")"

@@ -201,7 +201,7 @@ def a_changed_document_does_not_pass_the_schema(probe):
                 continue
             if passes(changed(document, path, change)):
                 passed.append((path, key, what))
-    for path, key, value in (((), "schema", "gpuhal.probe/2"), (("devices", 0), "type", "toaster"), (("devices", 0), "id", "cpu"),
+    for path, key, value in (((), "schema", "gpuhal.probe/3"), (("devices", 0), "type", "toaster"), (("devices", 0), "id", "cpu"),
                              (("devices", 0), "uuid", "GPU-1"), (("devices", 0), "verified", False), (("plugins", 0), "state", "fine"),
                              (("devices", 0), "memory_total_bytes", -1), (("devices", 0), "capabilities", ["fly"]),
                              (evidence[:2], "interfaces", []), (evidence[:2], "interfaces", ["twin_a:0", "twin_a:0"]), (evidence[:2], "interfaces", ["gpu"]),

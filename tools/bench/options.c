@@ -1,18 +1,18 @@
 /* options.c: the command line. Every mistake in it is named, and ends the program before anything is measured. */
 #include "options.h"
 #include "../common/command_line.h"
+#include "../common/text.h"
 #include "statistics.h"
 
 #include <gpuhal/gpuhal.h>
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { USUAL_PAIRS = 31, QUICK_PAIRS = 3 };
 
-static const double usual_hang_s = 30; /* gpuhal_config.hang_ns */
+static const uint64_t usual_hang_ns = UINT64_C(30000000000); /* gpuhal_config.hang_ns */
 static const uint64_t largest_size = UINT64_C(1) << 30;
 
 /* The largest size takes half of the time of a run, and one without a baseline is to be short. */
@@ -67,18 +67,6 @@ static error_t mistake(const struct argp_state *state, const char *what, const c
     return EINVAL;
 }
 
-static bool read_number(const char *word, uint64_t low, uint64_t high, uint64_t *out_number, const char **out_rest)
-{
-    if (*word < '0' || *word > '9') {
-        return false;
-    }
-    char *rest;
-    errno = 0;
-    *out_number = strtoull(word, &rest, 10);
-    *out_rest = rest;
-    return errno == 0 && *out_number >= low && *out_number <= high;
-}
-
 static bool read_size(const char *word, uint64_t *out_bytes)
 {
     static const struct {
@@ -86,7 +74,7 @@ static bool read_size(const char *word, uint64_t *out_bytes)
         unsigned shift;
     } units[] = {{"", 0}, {"B", 0}, {"K", 10}, {"KiB", 10}, {"M", 20}, {"MiB", 20}, {"G", 30}, {"GiB", 30}};
     const char *rest;
-    if (!read_number(word, 1, largest_size, out_bytes, &rest)) {
+    if (!gpuhal_tool_read_number(word, 1, largest_size, out_bytes, &rest)) {
         return false;
     }
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
@@ -134,14 +122,6 @@ static bool take_group(gpuhal_bench_options *options, const char *word)
     return false;
 }
 
-static bool take_hang(gpuhal_bench_options *options, const char *word)
-{
-    char *rest;
-    const double seconds = strtod(word, &rest);
-    options->hang_ns = (uint64_t)(seconds * 1e9);
-    return rest != word && *rest == '\0' && seconds >= 0.1 && seconds <= 86400;
-}
-
 static void set_defaults(gpuhal_bench_options *options)
 {
     const uint64_t largest = options->baseline ? largest_size : largest_brief_size;
@@ -180,7 +160,7 @@ static error_t parse(int key, char *value, struct argp_state *state)
                    ? 0
                    : mistake(state, "--sizes wants 1 to 1GiB, at most 64 sizes", word);
     case OPTION_PAIRS:
-        if (!read_number(value, GPUHAL_BENCH_PAIRS_MIN, GPUHAL_BENCH_SAMPLES_MAX, &number, &word) || *word != '\0') {
+        if (!gpuhal_tool_read_number(value, GPUHAL_BENCH_PAIRS_MIN, GPUHAL_BENCH_SAMPLES_MAX, &number, NULL)) {
             return mistake(state, "--pairs wants 15 to 999", value);
         }
         options->pairs = number;
@@ -192,7 +172,7 @@ static error_t parse(int key, char *value, struct argp_state *state)
         options->json = true;
         return 0;
     case OPTION_HANG:
-        return take_hang(options, value) ? 0 : mistake(state, "--hang wants 0.1 to 86400 seconds", value);
+        return gpuhal_tool_read_seconds(value, 0.1, 86400, &options->hang_ns) ? 0 : mistake(state, "--hang wants 0.1 to 86400 seconds", value);
     case ARGP_KEY_ARG:
         return mistake(state, "unexpected argument", value);
     case ARGP_KEY_END:
@@ -211,7 +191,7 @@ static void print_version(FILE *out)
 bool gpuhal_bench_options_read(int argc, char **argv, gpuhal_bench_options *out_options, int *out_exit)
 {
     static const struct argp argp = {known, parse, NULL, doc, NULL, NULL, NULL};
-    *out_options = (gpuhal_bench_options){.hang_ns = (uint64_t)(usual_hang_s * 1e9)};
+    *out_options = (gpuhal_bench_options){.hang_ns = usual_hang_ns};
     /* The program starts itself again for what must be measured in a fresh process. Not for users, so not in the help.
      */
     if (argc > 2 && strcmp(argv[1], "--child") == 0) {

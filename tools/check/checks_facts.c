@@ -32,7 +32,7 @@ static void expect_same_facts(const gpuhal_listed *one, const gpuhal_listed *oth
 /* The core lists devices in one process and opens them in another, and matches them by what was said about them. */
 void gpuhal_check_enumerate_again(gpuhal_context *context)
 {
-    const gpuhal_listing *first = &context->listing;
+    const gpuhal_device_snapshot *first = &context->listing;
     if (first->stray) {
         gpuhal_fail("a fact was reported before any device was named");
     }
@@ -41,8 +41,8 @@ void gpuhal_check_enumerate_again(gpuhal_context *context)
             gpuhal_fail("device %u is named twice in one listing", first->devices[d].index);
         }
     }
-    gpuhal_listing second = {0};
-    gpuhal_expect_reported(gpuhal_listing_enumerate(context->plugin, context->instance, &second), "the second enumerate");
+    gpuhal_device_snapshot second = {0};
+    gpuhal_expect_reported(gpuhal_device_snapshot_enumerate(context->plugin, context->instance, &second), "the second enumerate");
     for (size_t d = 0; d < first->count; d++) {
         const gpuhal_listed *again = gpuhal_listing_find(&second, first->devices[d].index);
         if (again == NULL) {
@@ -60,15 +60,15 @@ void gpuhal_check_enumerate_again(gpuhal_context *context)
  * both times. */
 void gpuhal_check_facts_open(gpuhal_context *context)
 {
-    gpuhal_listing while_open = {0};
-    gpuhal_expect_reported(gpuhal_listing_enumerate(context->plugin, context->instance, &while_open),
+    gpuhal_device_snapshot while_open = {0};
+    gpuhal_expect_reported(gpuhal_device_snapshot_enumerate(context->plugin, context->instance, &while_open),
                        "enumerate, while a device is open");
-    const gpuhal_listed *again = gpuhal_listing_find(&while_open, context->index);
+    const gpuhal_listed *again = gpuhal_device_snapshot_find(&while_open, context->index);
     if (again == NULL) {
         gpuhal_fail("device %u is not listed any more while it is open", context->index);
     }
     expect_same_facts(context->listed, again, "while the device is open");
-    gpuhal_listing_finish(&while_open);
+    gpuhal_device_snapshot_finish(&while_open);
 }
 
 /* A fact that is not reported counts as missing; these few cannot be missing, since no device could be chosen without them. */

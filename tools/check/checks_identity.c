@@ -18,7 +18,7 @@ static const gpuhal_key same[] = {GPUHAL_FACT_NAME,     GPUHAL_FACT_VENDOR,     
 enum { IDENTITIES = sizeof identities / sizeof *identities, SAME = sizeof same / sizeof *same };
 
 /* What a process found: one line for each device and fact. */
-static char *lines_of(const gpuhal_listing *listing)
+static char *lines_of(const gpuhal_device_snapshot *listing)
 {
     char *text = NULL;
     size_t bytes = 0;
@@ -108,7 +108,7 @@ static bool is_software(const gpuhal_listed *listed)
 /* Software devices do not come and go one by one, and what they state as identity does not count. */
 void gpuhal_check_identities(gpuhal_context *context)
 {
-    const gpuhal_listing *listing = &context->listing;
+    const gpuhal_device_snapshot *listing = &context->listing;
     unsigned compared = 0;
     for (size_t d = 0; d < listing->count; d++) {
         for (size_t other = 0; other < d; other++) {
@@ -164,7 +164,7 @@ static bool takes_from(const gpuhal_context *context, uint32_t other, uint64_t b
     const bool known = gpuhal_free_memory(context, context->index, &own_after) && gpuhal_free_memory(context, other, &other_after);
     gpuhal_plain_release(&context->opened, &memory);
     const bool own = lost(own_before, own_after) >= bytes / 2;
-    const bool shared = may_share(context, gpuhal_listing_find(&context->listing, other));
+    const bool shared = may_share(context, gpuhal_device_snapshot_find(&context->listing, other));
     return known && (!own || !shared) && lost(other_before, other_after) >= bytes / 2;
 }
 

@@ -12,18 +12,18 @@ enum { WARM_UP = 10, TIMES = 80 };
 
 static void do_enumerate(void *user)
 {
-    gpuhal_listing listing = {0};
+    gpuhal_device_snapshot listing = {0};
     const gpuhal_context *context = user;
-    gpuhal_expect_reported(gpuhal_listing_enumerate(context->plugin, context->instance, &listing), "enumerate");
-    gpuhal_listing_finish(&listing);
+    gpuhal_expect_reported(gpuhal_device_snapshot_enumerate(context->plugin, context->instance, &listing), "enumerate");
+    gpuhal_device_snapshot_finish(&listing);
 }
 
 static void do_sample(void *user)
 {
-    gpuhal_listing sample = {0};
+    gpuhal_device_snapshot sample = {0};
     const gpuhal_context *context = user;
-    (void)gpuhal_listing_sample(context->plugin, context->instance, context->index, NULL, 0, &sample);
-    gpuhal_listing_finish(&sample);
+    (void)gpuhal_device_snapshot_sample(context->plugin, context->instance, context->index, NULL, 0, &sample);
+    gpuhal_device_snapshot_finish(&sample);
 }
 
 /* One of the others, or the device itself where it is the only one. */
@@ -39,10 +39,10 @@ static uint32_t other_device(const gpuhal_context *context)
 
 static void do_link(void *user)
 {
-    gpuhal_listing link = {0};
+    gpuhal_device_snapshot link = {0};
     const gpuhal_context *context = user;
-    (void)gpuhal_listing_link(context->plugin, context->instance, context->index, other_device(context), &link);
-    gpuhal_listing_finish(&link);
+    (void)gpuhal_device_snapshot_link(context->plugin, context->instance, context->index, other_device(context), &link);
+    gpuhal_device_snapshot_finish(&link);
 }
 
 /* An object of no type that there is: refused, on a path that is easily forgotten. */

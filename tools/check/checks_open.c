@@ -165,9 +165,9 @@ static int64_t taken_by_listing_again(const gpuhal_context *context)
     uint64_t before = 0, after = 0;
     gpuhal_free_memory(context, context->index, &before);
     for (int i = 0; i < 20; i++) {
-        gpuhal_listing again = {0};
-        gpuhal_expect_reported(gpuhal_listing_enumerate(context->plugin, context->instance, &again), "enumerate");
-        gpuhal_listing_finish(&again);
+        gpuhal_device_snapshot again = {0};
+        gpuhal_expect_reported(gpuhal_device_snapshot_enumerate(context->plugin, context->instance, &again), "enumerate");
+        gpuhal_device_snapshot_finish(&again);
     }
     gpuhal_free_memory(context, context->index, &after);
     return (int64_t)before - (int64_t)after;

@@ -129,11 +129,11 @@ static bool advertised(const gpuhal_context *context, uint32_t from, uint32_t to
     gpuhal_listing link = {0};
     *out_known = false;
     uint64_t value = 0;
-    if (gpuhal_listing_link(context->plugin, context->instance, from, to, &link) == GPUHAL_OK) {
+    if (gpuhal_device_snapshot_link(context->plugin, context->instance, from, to, &link) == GPUHAL_OK) {
         value = gpuhal_listed_number(&link.devices[0], GPUHAL_LINK_PEER_ADVERTISED, UINT64_MAX);
         *out_known = value != UINT64_MAX;
     }
-    gpuhal_listing_finish(&link);
+    gpuhal_device_snapshot_finish(&link);
     return *out_known && value != 0;
 }
 
@@ -236,11 +236,11 @@ static void expect_facts(const gpuhal_listed *link)
 
 static void check_link(const gpuhal_context *context, const gpuhal_listed *other, bool peers)
 {
-    gpuhal_listing link = {0}, again = {0}, back = {0};
-    gpuhal_expect_reported(gpuhal_listing_link(context->plugin, context->instance, context->index, other->index, &link), "link");
-    gpuhal_expect_reported(gpuhal_listing_link(context->plugin, context->instance, context->index, other->index, &again),
+    gpuhal_device_snapshot link = {0}, again = {0}, back = {0};
+    gpuhal_expect_reported(gpuhal_device_snapshot_link(context->plugin, context->instance, context->index, other->index, &link), "link");
+    gpuhal_expect_reported(gpuhal_device_snapshot_link(context->plugin, context->instance, context->index, other->index, &again),
                        "the second link");
-    gpuhal_expect_reported(gpuhal_listing_link(context->plugin, context->instance, other->index, context->index, &back),
+    gpuhal_expect_reported(gpuhal_device_snapshot_link(context->plugin, context->instance, other->index, context->index, &back),
                        "link in the other direction");
     const gpuhal_listed *facts = &link.devices[0];
     expect_facts(facts);
@@ -285,11 +285,11 @@ void gpuhal_check_links(gpuhal_context *context)
             check_link(context, &context->listing.devices[d], slots.ops.peer_copy != NULL);
         }
     }
-    gpuhal_listing nothing = {0};
-    if (gpuhal_listing_link(plugin, context->instance, context->index, UINT32_MAX, &nothing) >= 0) {
+    gpuhal_device_snapshot nothing = {0};
+    if (gpuhal_device_snapshot_link(plugin, context->instance, context->index, UINT32_MAX, &nothing) >= 0) {
         gpuhal_fail("link returned no error for device %u, which was never listed", UINT32_MAX);
     }
-    gpuhal_listing_finish(&nothing);
+    gpuhal_device_snapshot_finish(&nothing);
     if (context->listing.count < 2) {
         gpuhal_skip("there is one device only");
     }

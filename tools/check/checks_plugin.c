@@ -330,7 +330,7 @@ void gpuhal_check_hosts_apart(gpuhal_context *context)
     }
     for (unsigned i = 0; i < 2; i++) {
         context->instance = instances[i];
-        gpuhal_listing_finish(&context->listing);
+        gpuhal_device_snapshot_finish(&context->listing);
         gpuhal_session_enumerate(context);
     }
     gpuhal_opened of_first, of_second;

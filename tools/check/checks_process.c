@@ -59,8 +59,8 @@ void gpuhal_check_process_state(gpuhal_context *context)
     gpuhal_expect_ok(gpuhal_session_describe(context, context->index, &slots), "describe");
     gpuhal_process_state_expect(before, "describe", file);
     use_device(context, before);
-    gpuhal_listing sample = {0};
-    if (gpuhal_listing_sample(context->plugin, context->instance, context->index, NULL, 0, &sample) == GPUHAL_OK) {
+    gpuhal_device_snapshot sample = {0};
+    if (gpuhal_device_snapshot_sample(context->plugin, context->instance, context->index, NULL, 0, &sample) == GPUHAL_OK) {
         gpuhal_process_state_expect(before, "sample", file);
     }
     gpuhal_listing_finish(&sample);

@@ -72,10 +72,10 @@ static void expect_value(const gpuhal_context *context, const gpuhal_listed_fact
     }
 }
 
-static gpuhal_listing sampled(const gpuhal_context *context, const gpuhal_key *keys, uint32_t count, const char *what)
+static gpuhal_device_snapshot sampled(const gpuhal_context *context, const gpuhal_key *keys, uint32_t count, const char *what)
 {
-    gpuhal_listing sample = {0};
-    gpuhal_expect_reported(gpuhal_listing_sample(context->plugin, context->instance, context->index, keys, count, &sample), what);
+    gpuhal_device_snapshot sample = {0};
+    gpuhal_expect_reported(gpuhal_device_snapshot_sample(context->plugin, context->instance, context->index, keys, count, &sample), what);
     if (sample.count != 1) {
         gpuhal_fail("sample named a device; it is asked about one");
     }
@@ -88,13 +88,13 @@ void gpuhal_check_sample_all(gpuhal_context *context)
     if (!offered(context)) {
         return;
     }
-    gpuhal_listing all = sampled(context, NULL, 0, "sample without keys");
+    gpuhal_device_snapshot all = sampled(context, NULL, 0, "sample without keys");
     for (size_t i = 0; i < all.devices[0].count; i++) {
         expect_value(context, &all.devices[0].facts[i]);
     }
     /* What can be had by its key is among all. */
     for (gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES; is_value(key); key++) {
-        gpuhal_listing one = sampled(context, &key, 1, "sample of one key");
+        gpuhal_device_snapshot one = sampled(context, &key, 1, "sample of one key");
         const gpuhal_listed_fact *alone = gpuhal_listed_find(&one.devices[0], key);
         const gpuhal_listed_fact *among = gpuhal_listed_find(&all.devices[0], key);
         if (alone != NULL && alone->kind == LISTED_NUMBER && (among == NULL || among->kind != LISTED_NUMBER)) {
@@ -113,10 +113,10 @@ void gpuhal_check_sample_memory(gpuhal_context *context)
     }
     const uint64_t total = gpuhal_device_fact(context, GPUHAL_FACT_MEMORY_TOTAL_BYTES, 0);
     const uint64_t bytes = total / 8 < UINT64_C(32) << 20 ? total / 8 : UINT64_C(32) << 20;
-    gpuhal_listing sample = sampled(context, NULL, 0, "sample without keys");
+    gpuhal_device_snapshot sample = sampled(context, NULL, 0, "sample without keys");
     const uint64_t free_bytes = gpuhal_listed_number(&sample.devices[0], GPUHAL_VALUE_MEMORY_FREE_BYTES, UINT64_MAX);
     const uint64_t used_bytes = gpuhal_listed_number(&sample.devices[0], GPUHAL_VALUE_MEMORY_USED_BYTES, UINT64_MAX);
-    gpuhal_listing_finish(&sample);
+    gpuhal_device_snapshot_finish(&sample);
     if (free_bytes == UINT64_MAX || bytes == 0) {
         gpuhal_skip("sample does not give the free memory, or the total is missing");
         return;
@@ -169,7 +169,7 @@ void gpuhal_check_sample_time(gpuhal_context *context)
     static const gpuhal_key counters[] = {GPUHAL_VALUE_ENERGY_MICROJOULES, GPUHAL_VALUE_ECC_CORRECTED_TOTAL,
                                           GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL};
     const uint64_t begin = gpuhal_tool_now_ns();
-    gpuhal_listing before = sampled(context, NULL, 0, "sample without keys");
+    gpuhal_device_snapshot before = sampled(context, NULL, 0, "sample without keys");
     const bool counts = gpuhal_listed_number(&before.devices[0], counters[0], 0) != 0 || gpuhal_listed_number(&before.devices[0], counters[1], 0) != 0 ||
                         gpuhal_listed_number(&before.devices[0], counters[2], 0) != 0;
     if (!counts) {
@@ -178,7 +178,7 @@ void gpuhal_check_sample_time(gpuhal_context *context)
         return;
     }
     nanosleep(&(const struct timespec){.tv_nsec = 400000000}, NULL);
-    gpuhal_listing after = sampled(context, NULL, 0, "sample without keys");
+    gpuhal_device_snapshot after = sampled(context, NULL, 0, "sample without keys");
     for (size_t c = 0; c < sizeof counters / sizeof *counters; c++) {
         expect_not_falling(&before, &after, counters[c]);
     }
@@ -194,7 +194,7 @@ void gpuhal_check_sample_keys(gpuhal_context *context)
         return;
     }
     static const gpuhal_key keys[] = {GPUHAL_VALUE_MEMORY_FREE_BYTES, 0x1fff, GPUHAL_FACT_NAME, UINT32_MAX};
-    gpuhal_listing some = sampled(context, keys, sizeof keys / sizeof *keys, "sample with unknown keys");
+    gpuhal_device_snapshot some = sampled(context, keys, sizeof keys / sizeof *keys, "sample with unknown keys");
     for (size_t i = 0; i < some.devices[0].count; i++) {
         const gpuhal_listed_fact *fact = &some.devices[0].facts[i];
         if (fact->key == GPUHAL_VALUE_MEMORY_FREE_BYTES) {
@@ -204,11 +204,11 @@ void gpuhal_check_sample_keys(gpuhal_context *context)
                         is_value(fact->key) ? "was not asked for" : "is not a value of a device");
         }
     }
-    gpuhal_listing_finish(&some);
-    gpuhal_listing nothing = {0};
-    gpuhal_status status = gpuhal_listing_sample(context->plugin, context->instance, UINT32_MAX, NULL, 0, &nothing);
+    gpuhal_device_snapshot_finish(&some);
+    gpuhal_device_snapshot nothing = {0};
+    gpuhal_status status = gpuhal_device_snapshot_sample(context->plugin, context->instance, UINT32_MAX, NULL, 0, &nothing);
     if (status >= 0) {
         gpuhal_fail("sample returned %s for device %u, which was never listed", gpuhal_status_text(status), UINT32_MAX);
     }
-    gpuhal_listing_finish(&nothing);
+    gpuhal_device_snapshot_finish(&nothing);
 }

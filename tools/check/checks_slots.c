@@ -122,7 +122,7 @@ void gpuhal_check_describe_unknown(gpuhal_context *context)
 {
     const uint32_t wild[] = {context->index + 1, context->index + 1000, UINT32_MAX};
     for (size_t i = 0; i < sizeof wild / sizeof *wild; i++) {
-        if (gpuhal_listing_find(&context->listing, wild[i]) != NULL) {
+        if (gpuhal_device_snapshot_find(&context->listing, wild[i]) != NULL) {
             continue;
         }
         gpuhal_slots filled;

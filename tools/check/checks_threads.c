@@ -19,7 +19,7 @@ typedef struct worker {
 } worker;
 
 /* All start at a barrier, so that even short work overlaps. */
-static void start_threads(worker workers[THREADS], const worker *model, const gpuhal_opened *openings, void *(*work)(void *))
+static void start_threads(worker workers[THREADS], const worker *model, const gpuhal_opened *all_opened, void *(*work)(void *))
 {
     pthread_barrier_t together;
     pthread_barrier_init(&together, NULL, THREADS);
@@ -27,7 +27,7 @@ static void start_threads(worker workers[THREADS], const worker *model, const gp
         workers[t] = *model;
         workers[t].number = t;
         workers[t].together = &together;
-        workers[t].opened = openings != NULL ? &openings[t] : model->opened;
+        workers[t].opened = all_opened != NULL ? &all_opened[t] : model->opened;
         if (pthread_create(&workers[t].thread, NULL, work, &workers[t]) != 0) {
             gpuhal_fail("gpuhal-check cannot make a thread");
         }
@@ -73,14 +73,14 @@ void gpuhal_check_threads_one_opening(gpuhal_context *context)
 void gpuhal_check_threads_openings(gpuhal_context *context)
 {
     worker workers[THREADS];
-    gpuhal_opened openings[THREADS];
+    gpuhal_opened all_opened[THREADS];
     const worker model = {.context = context};
     for (unsigned t = 0; t < THREADS; t++) {
-        gpuhal_session_open(context, &openings[t]);
+        gpuhal_session_open(context, &all_opened[t]);
     }
-    start_threads(workers, &model, openings, use_own_memory);
+    start_threads(workers, &model, all_opened, use_own_memory);
     for (unsigned t = 0; t < THREADS; t++) {
-        gpuhal_session_close(context, &openings[t]);
+        gpuhal_session_close(context, &all_opened[t]);
     }
 }
 

@@ -196,7 +196,7 @@ static void prepare(gpuhal_context *context, const gpuhal_job *job)
     if (context->plugin == NULL) {
         gpuhal_session_list(context);
     }
-    context->listed = gpuhal_listing_find(&context->listing, job->index);
+    context->listed = gpuhal_device_snapshot_find(&context->listing, job->index);
     if (context->listed == NULL && needs != NEEDS_PLUGIN) {
         gpuhal_fail("enumerate lists device %u in one process and not in another", job->index);
     }

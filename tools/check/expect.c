@@ -1,5 +1,5 @@
 /* expect.c: the file of expected failures: lines `check: reason` or `check@device: reason`, and comments that begin with '#'. */
-#include "manifest.h"
+#include "../common/text.h"
 #include "tap.h"
 
 #include <errno.h>
@@ -28,17 +28,17 @@ bool gpuhal_job_is(const gpuhal_job *job, const char *name)
 /* An unknown name is an error: a typing error would otherwise hide that a failure is not expected any more. */
 static bool take_line(char *line, gpuhal_expectations *expectations, const char **out_problem)
 {
-    line = gpuhal_trimmed(line);
+    line = gpuhal_tool_trimmed(line);
     if (line[0] == '\0' || line[0] == '#') {
         return true;
     }
     char *colon = strchr(line, ':');
-    if (colon == NULL || gpuhal_trimmed(colon + 1)[0] == '\0') {
+    if (colon == NULL || gpuhal_tool_trimmed(colon + 1)[0] == '\0') {
         *out_problem = "a line is 'check: reason'";
         return false;
     }
     *colon = '\0';
-    line = gpuhal_trimmed(line);
+    line = gpuhal_tool_trimmed(line);
     if (!gpuhal_job_is(NULL, line)) {
         *out_problem = "no check has this name";
         return false;
@@ -51,7 +51,7 @@ static bool take_line(char *line, gpuhal_expectations *expectations, const char 
     expectations->list = bigger;
     gpuhal_expected *entry = &bigger[expectations->count++];
     snprintf(entry->check, sizeof entry->check, "%s", line);
-    snprintf(entry->reason, sizeof entry->reason, "%s", gpuhal_trimmed(colon + 1));
+    snprintf(entry->reason, sizeof entry->reason, "%s", gpuhal_tool_trimmed(colon + 1));
     return true;
 }
 

@@ -1,6 +1,7 @@
 /* library.c: see library.h. What the user has set for other programs does not count here. */
 #include "library.h"
 
+#include "../common/text.h"
 #include "manifest.h"
 
 #include <limits.h>
@@ -44,9 +45,8 @@ static void write_made(FILE *stream, const gpuhal_context *context, const char *
 static void take_log(void *user, int32_t level, const char *line)
 {
     gpuhal_library *library = user;
-    const size_t used = strlen(library->log);
     if (level <= 2) {
-        snprintf(library->log + used, sizeof library->log - used, "%s\n", line);
+        gpuhal_tool_append(library->log, sizeof library->log, "\n", "%s", line);
     }
 }
 

@@ -151,9 +151,9 @@ uint64_t gpuhal_device_fact(const gpuhal_context *context, gpuhal_key key, uint6
 bool gpuhal_free_memory(const gpuhal_context *context, uint32_t index, uint64_t *out_bytes)
 {
     const gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
-    gpuhal_listing sample = {0};
-    gpuhal_status status = gpuhal_listing_sample(context->plugin, context->instance, index, &key, 1, &sample);
+    gpuhal_device_snapshot sample = {0};
+    gpuhal_status status = gpuhal_device_snapshot_sample(context->plugin, context->instance, index, &key, 1, &sample);
     *out_bytes = status == GPUHAL_OK ? gpuhal_listed_number(&sample.devices[0], key, UINT64_MAX) : UINT64_MAX;
-    gpuhal_listing_finish(&sample);
+    gpuhal_device_snapshot_finish(&sample);
     return *out_bytes != UINT64_MAX;
 }

@@ -27,7 +27,7 @@ typedef struct gpuhal_listing {
     gpuhal_listed *devices;
     size_t count;
     bool stray; /* a fact was reported before any device */
-} gpuhal_listing;
+} gpuhal_device_snapshot;
 
 /* Asks the plugin; @p out_listing is empty before. */
 gpuhal_status gpuhal_listing_enumerate(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
@@ -40,7 +40,7 @@ gpuhal_status gpuhal_listing_link(const gpuhal_plugin *plugin, gpuhal_plugin_ins
                                   uint32_t to, gpuhal_listing *out_listing);
 void gpuhal_listing_finish(gpuhal_listing *listing);
 
-const gpuhal_listed *gpuhal_listing_find(const gpuhal_listing *listing, uint32_t index);
+const gpuhal_listed *gpuhal_device_snapshot_find(const gpuhal_device_snapshot *listing, uint32_t index);
 /* The last fact with this key, or NULL when the plugin never reported it. */
 const gpuhal_listed_fact *gpuhal_listed_find(const gpuhal_listed *listed, gpuhal_key key);
 /* The number of a fact, or `otherwise` when it is missing or a text. */

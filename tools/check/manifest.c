@@ -1,6 +1,8 @@
 /* manifest.c: see manifest.h. */
 #include "manifest.h"
 
+#include "../common/text.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,24 +10,15 @@
 
 enum { BYTES_MAX = 64 << 10 };
 
-char *gpuhal_trimmed(char *text)
-{
-    text += strspn(text, " \t");
-    for (size_t length = strlen(text); length > 0 && strchr(" \t\r\n", text[length - 1]) != NULL; length--) {
-        text[length - 1] = '\0';
-    }
-    return text;
-}
-
 static void take_line(gpuhal_manifest *manifest, char *line, unsigned number)
 {
-    line = gpuhal_trimmed(line);
+    line = gpuhal_tool_trimmed(line);
     char *equals = strchr(line, '=');
     if (line[0] == '#' || line[0] == '[' || equals == NULL || manifest->count == MANIFEST_LINES_MAX) {
         return;
     }
     *equals = '\0';
-    manifest->lines[manifest->count++] = (gpuhal_manifest_line){gpuhal_trimmed(line), gpuhal_trimmed(equals + 1), number};
+    manifest->lines[manifest->count++] = (gpuhal_manifest_line){gpuhal_tool_trimmed(line), gpuhal_tool_trimmed(equals + 1), number};
 }
 
 bool gpuhal_manifest_read(const char *file, gpuhal_manifest *out_manifest, char *out_problem, size_t size)

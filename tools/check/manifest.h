@@ -26,7 +26,4 @@ const char *gpuhal_manifest_value(const gpuhal_manifest *manifest, const char *k
 /* The path of the library that the manifest at @p file names; false when there is none. */
 bool gpuhal_manifest_library(const gpuhal_manifest *manifest, const char *file, char *out_path, size_t size);
 
-/* The line without blanks around it, in its own place. */
-char *gpuhal_trimmed(char *text);
-
 #endif

@@ -2,6 +2,7 @@
 #include "options.h"
 
 #include "../common/command_line.h"
+#include "../common/text.h"
 #include "tap.h"
 
 #include <gpuhal/instance.h>
@@ -9,8 +10,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { DEADLINE_S = 60, LARGE_DEADLINE_S = 600, MEMORY_CAP_MIB = 256 };
 
@@ -43,16 +42,6 @@ static const struct argp_option known[] = {
     {0},
 };
 
-/* Digits alone: strtoull() would take a sign, spaces, and nothing at all. */
-static bool number(const char *text, uint64_t most, uint64_t *out_number)
-{
-    char *end = NULL;
-    errno = 0;
-    unsigned long long value = strtoull(text, &end, 10);
-    *out_number = value;
-    return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 && value <= most;
-}
-
 /* Takes the name of a check into a list with room for @p most. @return NULL, or what is wrong with it */
 static const char *take_check(const char *value, const char **list, unsigned *count, unsigned most)
 {
@@ -78,19 +67,19 @@ static const char *take(int key, const char *value, gpuhal_check_options *option
                           sizeof options->except / sizeof *options->except);
     case OPTION_DEVICE:
         options->one_device = true;
-        if (!number(value, UINT32_MAX, &parsed)) {
+        if (!gpuhal_tool_read_number(value, 0, UINT32_MAX, &parsed, NULL)) {
             return "not the index of a device";
         }
         options->device = (uint32_t)parsed;
         return NULL;
     case OPTION_DEADLINE:
-        if (!number(value, 86400, &parsed) || parsed == 0) {
+        if (!gpuhal_tool_read_number(value, 1, 86400, &parsed, NULL)) {
             return "not a number of seconds between 1 and 86400";
         }
         options->deadline_s = (uint32_t)parsed;
         return NULL;
     case OPTION_MEMORY_CAP:
-        if (!number(value, UINT64_C(1) << 40, &parsed)) {
+        if (!gpuhal_tool_read_number(value, 0, UINT64_C(1) << 40, &parsed, NULL)) {
             return "not a number of MiB";
         }
         options->memory_cap = parsed << 20;

@@ -2,6 +2,8 @@
  * from another offset, bytes behind the end, gaps of a rectangle that were overwritten. */
 #include "pattern.h"
 
+#include "../common/text.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -110,21 +112,19 @@ bool gpuhal_claim_holds(const gpuhal_claim *claim, char *out_fault, size_t size)
     const wrong inside = count_wrong(claim, claim->offset, end);
     const wrong behind = count_wrong(claim, end, claim->total);
     const wrong ahead = count_wrong(claim, 0, claim->offset);
-    size_t used = 0;
+    *out_fault = '\0';
     if (inside.count > 0) {
         format_inside(claim, &inside, out_fault, size);
-        used = strlen(out_fault);
     }
     if (behind.count > 0) {
-        snprintf(out_fault + used, size - used,
-                 "%s%" PRIu64 " bytes behind the range were overwritten, the first %" PRIu64 " bytes behind its end",
-                 used > 0 ? "; " : "", behind.count, behind.first - end);
-        used = strlen(out_fault);
+        gpuhal_tool_append(out_fault, size, "; ",
+                           "%" PRIu64 " bytes behind the range were overwritten, the first %" PRIu64 " bytes behind its end",
+                           behind.count, behind.first - end);
     }
     if (ahead.count > 0) {
-        snprintf(out_fault + used, size - used,
-                 "%s%" PRIu64 " bytes before the range were overwritten, the first at offset %" PRIu64, used > 0 ? "; " : "",
-                 ahead.count, ahead.first);
+        gpuhal_tool_append(out_fault, size, "; ",
+                           "%" PRIu64 " bytes before the range were overwritten, the first at offset %" PRIu64, ahead.count,
+                           ahead.first);
     }
     return false;
 }

@@ -1,6 +1,7 @@
 /* resources.c: see resources.h. Reads /proc/self, which is exact where getrusage() is not. */
 #include "resources.h"
 
+#include "../common/text.h"
 #include "check.h"
 #include "image.h"
 
@@ -194,14 +195,6 @@ static bool of_plugin(const struct sigaction *action, const char *file, const ch
            object.st_dev == plugin.st_dev;
 }
 
-static void add_word(char *list, size_t size, const char *word)
-{
-    size_t used = strlen(list);
-    if (strstr(list, word) == NULL) {
-        snprintf(list + used, size - used, "%s%s", used > 0 ? ", " : "", word);
-    }
-}
-
 static void expect_signals(const gpuhal_process_state *before, const gpuhal_process_state *now, const char *step,
                            const char *file)
 {
@@ -217,8 +210,10 @@ static void expect_signals(const gpuhal_process_state *before, const gpuhal_proc
         if (now->actions[number].sa_handler == SIG_IGN || of_plugin(&now->actions[number], file, &object)) {
             gpuhal_fail("%s installed a signal handler for signal %d (%s)", step, number, strsignal(number));
         }
-        const char *name = strrchr(object, '/');
-        add_word(of_vendor, sizeof of_vendor, name != NULL ? name + 1 : object);
+        const char *slash = strrchr(object, '/'), *name = slash != NULL ? slash + 1 : object;
+        if (strstr(of_vendor, name) == NULL) {
+            gpuhal_tool_append(of_vendor, sizeof of_vendor, ", ", "%s", name);
+        }
     }
     if (of_vendor[0] != '\0') {
         gpuhal_note("%s: signal handlers were installed by libraries that the plugin uses: %s", step, of_vendor);

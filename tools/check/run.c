@@ -3,6 +3,8 @@
  */
 #include "run.h"
 
+#include "../common/text.h"
+
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,7 +49,7 @@ static void take_printed(gpuhal_runner *runner, gpuhal_result *result)
 }
 
 /* The first one is enough for the last check, which every child inherits. */
-static void remember_printed(gpuhal_runner *runner, const gpuhal_job *job, const gpuhal_result *result)
+static void keep_printed(gpuhal_runner *runner, const gpuhal_job *job, const gpuhal_result *result)
 {
     if (result->printed[0] != '\0' && runner->printed[0] == '\0') {
         snprintf(runner->printed, sizeof runner->printed, "in the check %s: %.400s", job->check->name,
@@ -76,12 +78,6 @@ static void judge_end(const gpuhal_runner *runner, const gpuhal_check *check, bo
     } else {
         snprintf(sentence, size, "%s ended the process with exit status %d", step, WEXITSTATUS(status));
     }
-}
-
-static void add_note(gpuhal_result *result, const char *text)
-{
-    size_t used = strlen(result->notes);
-    snprintf(result->notes + used, sizeof result->notes - used, "%s\n", text);
 }
 
 /* How many of the jobs one child may run. */
@@ -129,7 +125,7 @@ unsigned gpuhal_runner_run(gpuhal_runner *runner, const gpuhal_job *jobs, unsign
         if (record.kind == RECORD_BEGIN) {
             until_ns = gpuhal_tool_now_ns() + deadline_ns;
         } else if (record.kind == RECORD_NOTE) {
-            add_note(&result, record.text);
+            gpuhal_tool_append(result.notes, sizeof result.notes, "\n", "%s", record.text);
         } else if (record.kind == RECORD_DEVICE) {
             take_device(runner, record.index);
         } else {
@@ -138,7 +134,7 @@ unsigned gpuhal_runner_run(gpuhal_runner *runner, const gpuhal_job *jobs, unsign
             memcpy(result.hint, record.hint, sizeof result.hint);
             memcpy(result.sentence, record.text, sizeof result.sentence);
             take_printed(runner, &result);
-            remember_printed(runner, &jobs[done], &result);
+            keep_printed(runner, &jobs[done], &result);
             settled(user, &jobs[done++], &result);
             result = (gpuhal_result){0};
             if (record.verdict == VERDICT_FAILED) {

@@ -47,8 +47,8 @@ void gpuhal_session_start(gpuhal_context *context)
 
 void gpuhal_session_enumerate(gpuhal_context *context)
 {
-    gpuhal_expect_reported(gpuhal_listing_enumerate(context->plugin, context->instance, &context->listing), "enumerate");
-    context->listed = gpuhal_listing_find(&context->listing, context->index);
+    gpuhal_expect_reported(gpuhal_device_snapshot_enumerate(context->plugin, context->instance, &context->listing), "enumerate");
+    context->listed = gpuhal_device_snapshot_find(&context->listing, context->index);
 }
 
 void gpuhal_session_list(gpuhal_context *context)

@@ -21,7 +21,7 @@ typedef struct gpuhal_tool_child {
 
 typedef enum gpuhal_tool_heard { GPUHAL_TOOL_HEARD, GPUHAL_TOOL_ENDED, GPUHAL_TOOL_TIMED_OUT } gpuhal_tool_heard;
 
-/* A clock that nobody sets. */
+/* The monotonic clock. */
 uint64_t gpuhal_tool_now_ns(void);
 
 /* Forks a child that calls @work with the pipe to write to, and ends with status 0 when that returns. The child leads
@@ -29,7 +29,7 @@ uint64_t gpuhal_tool_now_ns(void);
  * work in it. False: no child. */
 bool gpuhal_tool_fork(void (*work)(void *user, int to), void *user, gpuhal_tool_child *out_child);
 
-/* In the child: sends a record. The child ends with status 1 where nobody takes it. */
+/* In the child: sends a record. The child ends with status 1 when the parent has closed its end. */
 void gpuhal_tool_send(int to, const void *record, size_t bytes);
 
 /* Starts a program; @arguments end with NULL. It prints into the pipe, or into @output unless that is -1. False: it
@@ -41,7 +41,7 @@ bool gpuhal_tool_spawn(const char *file, const char *const *arguments, int outpu
 gpuhal_tool_heard gpuhal_tool_hear(const gpuhal_tool_child *child, uint64_t until_ns, void *record, size_t bytes);
 
 /* Waits up to @patience_ns for the end of the child, kills it with its group, and gives the child back. *out_status is
- * of waitpid(), or -1 when nobody knows: a child that is stuck inside a driver cannot be reaped, and is left behind.
+ * of waitpid(), or -1 when that is unknown: a child that is stuck inside a driver cannot be reaped, and is left behind.
  * False: it had to be killed. */
 bool gpuhal_tool_end(gpuhal_tool_child *child, uint64_t patience_ns, int *out_status);
 

@@ -1,5 +1,6 @@
 /* diff.c: what differs from the record. Listing the machine updates the record, so it is read first.
  * Plugins are run although their results are cached, since the machine is compared with the record; quarantined ones are not. */
+#include "../common/text.h"
 #include "machine.h"
 #include "registry.h"
 #include "times.h"
@@ -53,18 +54,17 @@ static uint32_t name_interfaces(const comparison *own, const gpuhal_registry_vie
 {
     gpuhal_interface_record entry = {.size = sizeof entry};
     uint32_t count = 0;
-    size_t used = 0;
     *to = 0;
     for (uint32_t i = 0; gpuhal_registry_interface(here, i, &entry) == GPUHAL_OK; i++) {
         bool is_known = false;
         bool other = was_present(there, entry.number, &is_known);
-        if (entry.physical != physical->number || !entry.is_present || other || is_known != known || used >= bytes) {
+        if (entry.physical != physical->number || !entry.is_present || other || is_known != known) {
             continue;
         }
         char name[384];
         name_interface(own, &entry, physical->is_host, name, sizeof name); /* else the physical device's name says enough */
-        int length = snprintf(to + used, bytes - used, "%s%s", count++ ? ", " : "", name);
-        used += length > 0 ? (size_t)length : 0;
+        gpuhal_tool_append(to, bytes, ", ", "%s", name);
+        count++;
     }
     return count;
 }

@@ -1,5 +1,6 @@
 /* explain.c: every plugin that was found, why it is used or why not; how long each took; which devices are one physical device; and
  * the choice. */
+#include "../common/text.h"
 #include "print.h"
 #include "registry.h"
 #include "times.h"
@@ -18,16 +19,14 @@ static gpuhal_probe_style style_of(const gpuhal_plugin_report *report)
 
 static void print_devices(const gpuhal_probe_machine *machine, const char *backend, const gpuhal_probe_screen *screen)
 {
-    char ids[IDS_BYTES];
-    size_t used = 0;
+    char ids[IDS_BYTES] = "";
     for (uint32_t i = 0; i < machine->count; i++) {
         const gpuhal_device *device = machine->devices[i].device;
-        if (strcmp(gpuhal_device_backend(device), backend) == 0 && used < sizeof ids) {
-            int count = snprintf(ids + used, sizeof ids - used, "%s%s", used ? ", " : "", gpuhal_device_id(device));
-            used += count > 0 ? (size_t)count : 0;
+        if (strcmp(gpuhal_device_backend(device), backend) == 0) {
+            gpuhal_tool_append(ids, sizeof ids, ", ", "%s", gpuhal_device_id(device));
         }
     }
-    gpuhal_probe_screen_field(screen, "devices", used ? ids : "all of them are hidden");
+    gpuhal_probe_screen_field(screen, "devices", *ids ? ids : "all of them are hidden");
 }
 
 /* Which stage it reached, when, and where. */
@@ -81,14 +80,12 @@ static void print_plugin(const gpuhal_probe_machine *machine, const gpuhal_plugi
 static void print_interfaces(const gpuhal_probe_machine *machine, uint32_t index, bool preferred, const gpuhal_probe_screen *screen)
 {
     char ids[IDS_BYTES] = "";
-    size_t used = 0;
     const gpuhal_device *device;
-    for (uint32_t entry = 0; (device = gpuhal_physical_device(machine->gpu, index, entry)) && used < sizeof ids; entry++) {
+    for (uint32_t entry = 0; (device = gpuhal_physical_device(machine->gpu, index, entry)); entry++) {
         uint32_t number = 0, is_preferred = 0;
         gpuhal_device_physical(device, &number, &is_preferred);
         if (is_preferred || !preferred) {
-            int count = snprintf(ids + used, sizeof ids - used, "%s%s", used ? ", " : "", gpuhal_device_id(device));
-            used += count > 0 ? (size_t)count : 0;
+            gpuhal_tool_append(ids, sizeof ids, ", ", "%s", gpuhal_device_id(device));
         }
     }
     gpuhal_probe_screen_field(screen, preferred ? "to use" : "devices", ids);

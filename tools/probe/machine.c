@@ -2,6 +2,8 @@
  * before the library reads it. */
 #include "machine.h"
 
+#include "../common/text.h"
+
 #include "links.h"
 #include "screen.h"
 
@@ -256,14 +258,12 @@ static void report_counts(const uint32_t counts[GPUHAL_PLUGIN_QUARANTINED + 1])
         {GPUHAL_PLUGIN_NO_PERMISSION, "lacks permission", "lack permission"},
     };
     char text[256] = "";
-    size_t used = 0;
     for (size_t i = 0; i < sizeof phrases / sizeof *phrases; i++) {
-        uint32_t count = counts[phrases[i].state];
-        if (count && used < sizeof text) {
-            const char *noun = used ? "" : count == 1 ? "plugin " : "plugins ";
-            int length = snprintf(text + used, sizeof text - used, "%s%u %s%s", used ? ", " : "", count, noun,
-                                  count == 1 ? phrases[i].one : phrases[i].several);
-            used += length > 0 ? (size_t)length : 0;
+        const uint32_t count = counts[phrases[i].state];
+        if (count) {
+            const char *noun = *text ? "" : count == 1 ? "plugin " : "plugins ";
+            gpuhal_tool_append(text, sizeof text, ", ", "%u %s%s", count, noun,
+                               count == 1 ? phrases[i].one : phrases[i].several);
         }
     }
     gpuhal_probe_say("%s; gpuhal-probe --explain says why", text);

@@ -2,11 +2,11 @@
 #include "options.h"
 
 #include "../common/command_line.h"
+#include "../common/text.h"
 
 #include <gpuhal/gpuhal.h>
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char doc[] =
@@ -130,14 +130,10 @@ static bool keep_file(struct argp_state *state, const char **to, const char *opt
 
 static bool keep_seconds(struct argp_state *state, uint64_t *to, const char *value)
 {
-    char *end;
-    errno = 0;
-    double seconds = strtod(value, &end);
-    if (errno || end == value || *end || !(seconds >= 0.01 && seconds <= 86400)) {
+    if (!gpuhal_tool_read_seconds(value, 0.01, 86400, to)) {
         argp_error(state, "--timeout is \"%s\"; it takes seconds from 0.01 to 86400", value);
         return false;
     }
-    *to = (uint64_t)(seconds * 1e9);
     return true;
 }
 

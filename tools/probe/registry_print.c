@@ -178,8 +178,8 @@ static void print_good_link(const gpuhal_registry_view *view, const gpuhal_link_
     name_interface(view, link->from, from, sizeof from);
     name_interface(view, link->to, to, sizeof to);
     gpuhal_probe_format_time(link->tried, when);
-    snprintf(title, sizeof title, "  %s to %s", from, to);
-    snprintf(text, sizeof text, "%s, %.2f GiB/s, %.2f %s, %s%s", gpuhal_path_name(link->path),
+    snprintf(title, sizeof title, "  from %s", from);
+    snprintf(text, sizeof text, "to %s: %s, %.2f GiB/s, %.2f %s, %s%s", to, gpuhal_path_name(link->path),
              (double)link->bytes_per_second / GIB, (double)link->latency_ns / 1000, screen->utf8 ? "µs" : "us", when,
              is_current(view, link) ? "" : ", with an earlier driver");
     print_title(screen, title, text, PROBE_PLAIN);
@@ -191,9 +191,10 @@ static void print_failed_link(const gpuhal_registry_view *view, const gpuhal_lin
     bool counts = is_current(view, link), same = strcmp(link->from_driver, link->to_driver) == 0;
     name_interface(view, link->from, from, sizeof from);
     name_interface(view, link->to, to, sizeof to);
-    snprintf(title, sizeof title, "link from %s to %s", from, to);
+    snprintf(title, sizeof title, "link from %s", from);
+    snprintf(text, sizeof text, "to %s: %s", to, counts ? "failed, and not used" : "failed with an earlier driver, and tried again");
     fputc('\n', screen->out);
-    print_title(screen, title, counts ? "failed, and not used" : "failed with an earlier driver, and tried again", counts ? PROBE_BAD : PROBE_WARN);
+    print_title(screen, title, text, counts ? PROBE_BAD : PROBE_WARN);
     gpuhal_probe_screen_field(screen, "reason", link->reason);
     gpuhal_probe_format_time(link->tried, when);
     gpuhal_probe_screen_field(screen, "found", when);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What gpuhal-bench prints, on the processor alone, which is everywhere. One test a run: output_test.py TEST PROGRAM [ARGUMENT...].
+"""What gpuhal-bench prints, on the processor alone, which is everywhere. One test a run: bench_test.py TEST PROGRAM [ARGUMENT...].
 Figures are never part of a test."""
 
 import json
