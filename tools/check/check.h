@@ -79,7 +79,7 @@ struct gpuhal_context {
     const gpuhal_plugin *plugin; /* from NEEDS_PLUGIN on */
     const gpuhal_host *host;
     gpuhal_plugin_instance *instance; /* what start() made */
-    gpuhal_listing listing;
+    gpuhal_device_snapshot listing;
     const gpuhal_listed *listed; /* the device's facts, where one is meant */
 
     gpuhal_opened opened; /* NEEDS_DEVICE */

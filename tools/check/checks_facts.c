@@ -37,14 +37,14 @@ void gpuhal_check_enumerate_again(gpuhal_context *context)
         gpuhal_fail("a fact was reported before any device was named");
     }
     for (size_t d = 0; d < first->count; d++) {
-        if (gpuhal_listing_find(first, first->devices[d].index) != &first->devices[d]) {
+        if (gpuhal_device_snapshot_find(first, first->devices[d].index) != &first->devices[d]) {
             gpuhal_fail("device %u is named twice in one listing", first->devices[d].index);
         }
     }
     gpuhal_device_snapshot second = {0};
     gpuhal_expect_reported(gpuhal_device_snapshot_enumerate(context->plugin, context->instance, &second), "the second enumerate");
     for (size_t d = 0; d < first->count; d++) {
-        const gpuhal_listed *again = gpuhal_listing_find(&second, first->devices[d].index);
+        const gpuhal_listed *again = gpuhal_device_snapshot_find(&second, first->devices[d].index);
         if (again == NULL) {
             gpuhal_fail("the second enumerate leaves out device %u", first->devices[d].index);
         }
@@ -53,7 +53,7 @@ void gpuhal_check_enumerate_again(gpuhal_context *context)
     if (second.count != first->count) {
         gpuhal_fail("the second enumerate names %zu devices instead of %zu", second.count, first->count);
     }
-    gpuhal_listing_finish(&second);
+    gpuhal_device_snapshot_finish(&second);
 }
 
 /* A driver often knows more once a device is open. What it says then has to be what it said before, or to have been missing

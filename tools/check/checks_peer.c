@@ -126,7 +126,7 @@ static void allocate_for_peer(const pair *made)
 /* Whether link() says that one reaches the other; missing where it says nothing. */
 static bool advertised(const gpuhal_context *context, uint32_t from, uint32_t to, bool *out_known)
 {
-    gpuhal_listing link = {0};
+    gpuhal_device_snapshot link = {0};
     *out_known = false;
     uint64_t value = 0;
     if (gpuhal_device_snapshot_link(context->plugin, context->instance, from, to, &link) == GPUHAL_OK) {
@@ -266,9 +266,9 @@ static void check_link(const gpuhal_context *context, const gpuhal_listed *other
                         other->index, reverse);
         }
     }
-    gpuhal_listing_finish(&link);
-    gpuhal_listing_finish(&again);
-    gpuhal_listing_finish(&back);
+    gpuhal_device_snapshot_finish(&link);
+    gpuhal_device_snapshot_finish(&again);
+    gpuhal_device_snapshot_finish(&back);
 }
 
 void gpuhal_check_links(gpuhal_context *context)

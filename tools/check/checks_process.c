@@ -63,7 +63,7 @@ void gpuhal_check_process_state(gpuhal_context *context)
     if (gpuhal_device_snapshot_sample(context->plugin, context->instance, context->index, NULL, 0, &sample) == GPUHAL_OK) {
         gpuhal_process_state_expect(before, "sample", file);
     }
-    gpuhal_listing_finish(&sample);
+    gpuhal_device_snapshot_finish(&sample);
 }
 
 /* Of the threads only this one is left, and locks are as they were: what was opened before has to work, and new memory too. */

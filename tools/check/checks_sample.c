@@ -100,9 +100,9 @@ void gpuhal_check_sample_all(gpuhal_context *context)
         if (alone != NULL && alone->kind == LISTED_NUMBER && (among == NULL || among->kind != LISTED_NUMBER)) {
             gpuhal_fail("sample gives %s when it is asked for, and not among all", gpuhal_listed_key(key));
         }
-        gpuhal_listing_finish(&one);
+        gpuhal_device_snapshot_finish(&one);
     }
-    gpuhal_listing_finish(&all);
+    gpuhal_device_snapshot_finish(&all);
 }
 
 /* What was just allocated of the device's memory was free before, and free and used are parts of one total. */
@@ -137,7 +137,7 @@ void gpuhal_check_sample_memory(gpuhal_context *context)
     }
 }
 
-static void expect_not_falling(const gpuhal_listing *before, const gpuhal_listing *after, gpuhal_key key)
+static void expect_not_falling(const gpuhal_device_snapshot *before, const gpuhal_device_snapshot *after, gpuhal_key key)
 {
     const uint64_t was = gpuhal_listed_number(&before->devices[0], key, 0), is = gpuhal_listed_number(&after->devices[0], key, UINT64_MAX);
     if (is < was) {
@@ -146,7 +146,7 @@ static void expect_not_falling(const gpuhal_listing *before, const gpuhal_listin
 }
 
 /* Energy is power times time. Power is a value of the moment and may be anything in between, but not 100 times as much. */
-static void expect_energy(const gpuhal_listing *before, const gpuhal_listing *after, uint64_t elapsed_ns)
+static void expect_energy(const gpuhal_device_snapshot *before, const gpuhal_device_snapshot *after, uint64_t elapsed_ns)
 {
     const uint64_t energy[] = {gpuhal_listed_number(&before->devices[0], GPUHAL_VALUE_ENERGY_MICROJOULES, 0), gpuhal_listed_number(&after->devices[0], GPUHAL_VALUE_ENERGY_MICROJOULES, 0)};
     const uint64_t power = gpuhal_listed_number(&after->devices[0], GPUHAL_VALUE_POWER_MICROWATTS, 0);
@@ -174,7 +174,7 @@ void gpuhal_check_sample_time(gpuhal_context *context)
                         gpuhal_listed_number(&before.devices[0], counters[2], 0) != 0;
     if (!counts) {
         gpuhal_skip("sample gives no value that counts");
-        gpuhal_listing_finish(&before);
+        gpuhal_device_snapshot_finish(&before);
         return;
     }
     nanosleep(&(const struct timespec){.tv_nsec = 400000000}, NULL);
@@ -183,8 +183,8 @@ void gpuhal_check_sample_time(gpuhal_context *context)
         expect_not_falling(&before, &after, counters[c]);
     }
     expect_energy(&before, &after, gpuhal_tool_now_ns() - begin);
-    gpuhal_listing_finish(&before);
-    gpuhal_listing_finish(&after);
+    gpuhal_device_snapshot_finish(&before);
+    gpuhal_device_snapshot_finish(&after);
 }
 
 /* Keys of later versions reach plugins of today; one error would cost the monitor all the others. */

@@ -15,13 +15,13 @@ static void *grown(void *list, size_t count, size_t item)
 
 static void add_device(void *user, uint32_t index)
 {
-    gpuhal_listing *listing = user;
+    gpuhal_device_snapshot *listing = user;
     listing->devices = grown(listing->devices, listing->count, sizeof *listing->devices);
     listing->devices[listing->count++] = (gpuhal_listed){.index = index};
 }
 
 /* Repetitions are kept: whether a plugin may say something twice is for the checks to judge. */
-static void add_fact(gpuhal_listing *listing, gpuhal_listed_fact fact, const char *text)
+static void add_fact(gpuhal_device_snapshot *listing, gpuhal_listed_fact fact, const char *text)
 {
     if (listing->count == 0) {
         listing->stray = true;
@@ -48,22 +48,22 @@ static void add_missing(void *user, gpuhal_key key, gpuhal_missing reason, const
     add_fact(user, (gpuhal_listed_fact){.key = key, .kind = LISTED_MISSING, .reason = reason}, why);
 }
 
-static gpuhal_direct_listener listener_into(gpuhal_listing *listing)
+static gpuhal_direct_listener listener_into(gpuhal_device_snapshot *listing)
 {
     return (gpuhal_direct_listener){
         .user = listing, .device = add_device, .u64 = add_number, .text = add_text, .missing = add_missing};
 }
 
-gpuhal_status gpuhal_listing_enumerate(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
-                                       gpuhal_listing *out_listing)
+gpuhal_status gpuhal_device_snapshot_enumerate(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
+                                       gpuhal_device_snapshot *out_listing)
 {
     const gpuhal_direct_listener listener = listener_into(out_listing);
     gpuhal_step("enumerate");
     return gpuhal_direct_enumerate(plugin, instance, &listener);
 }
 
-gpuhal_status gpuhal_listing_sample(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t index,
-                                    const gpuhal_key *keys, uint32_t count, gpuhal_listing *out_listing)
+gpuhal_status gpuhal_device_snapshot_sample(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t index,
+                                    const gpuhal_key *keys, uint32_t count, gpuhal_device_snapshot *out_listing)
 {
     const gpuhal_direct_listener listener = listener_into(out_listing);
     add_device(out_listing, index);
@@ -71,8 +71,8 @@ gpuhal_status gpuhal_listing_sample(const gpuhal_plugin *plugin, gpuhal_plugin_i
     return gpuhal_direct_sample(plugin, instance, index, keys, count, 0, &listener);
 }
 
-gpuhal_status gpuhal_listing_link(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t from,
-                                  uint32_t to, gpuhal_listing *out_listing)
+gpuhal_status gpuhal_device_snapshot_link(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t from,
+                                  uint32_t to, gpuhal_device_snapshot *out_listing)
 {
     const gpuhal_direct_listener listener = listener_into(out_listing);
     add_device(out_listing, from);
@@ -80,7 +80,7 @@ gpuhal_status gpuhal_listing_link(const gpuhal_plugin *plugin, gpuhal_plugin_ins
     return gpuhal_direct_link(plugin, instance, from, to, &listener);
 }
 
-void gpuhal_listing_finish(gpuhal_listing *listing)
+void gpuhal_device_snapshot_finish(gpuhal_device_snapshot *listing)
 {
     for (size_t d = 0; d < listing->count; d++) {
         for (size_t f = 0; f < listing->devices[d].count; f++) {
@@ -89,10 +89,10 @@ void gpuhal_listing_finish(gpuhal_listing *listing)
         free(listing->devices[d].facts);
     }
     free(listing->devices);
-    *listing = (gpuhal_listing){0};
+    *listing = (gpuhal_device_snapshot){0};
 }
 
-const gpuhal_listed *gpuhal_listing_find(const gpuhal_listing *listing, uint32_t index)
+const gpuhal_listed *gpuhal_device_snapshot_find(const gpuhal_device_snapshot *listing, uint32_t index)
 {
     for (size_t d = 0; d < listing->count; d++) {
         if (listing->devices[d].index == index) {
