@@ -187,11 +187,12 @@ TEST(helpers_that_print_without_end_stretch_no_deadline)
 {
     new_folder();
     for (int i = 0; i < 3; i++) {
-        char manifest[48], name[32];
+        char manifest[48], name[32], file[48];
         snprintf(name, sizeof name, "prints_%d", i);
         snprintf(manifest, sizeof manifest, "%s.gpuhal", name);
-        copy_file(test_plugin("good"), in_folder(name));
-        write_manifest(manifest, name, name, "");
+        snprintf(file, sizeof file, "%s.so", name);
+        copy_file(test_plugin("good"), in_folder(file));
+        write_manifest(manifest, name, file, "");
     }
     gpuhal_settings settings = own_settings();
     settings.helper_path = (char *)"/usr/bin/yes";
