@@ -52,9 +52,9 @@ TEST(every_answer_of_cuinit_gives_the_state_and_the_sentence_of_the_page)
     char *part = read_part(), *rest = part;
     unsigned rows = 0, wrong = 0;
     for (row one; next_row(&rest, &one);) {
-        char *answer = one.count > 3 ? strstr(one.cells[0], "`cuInit` answers ") : NULL;
+        char *answer = one.count > 3 ? strstr(one.cells[0], "`cuInit` returns ") : NULL;
         char *sentence = answer ? strchr(one.cells[2], '`') : NULL, *end = sentence ? strchr(sentence + 1, '`') : NULL;
-        const int code = answer ? (int)strtol(answer + strlen("`cuInit` answers "), NULL, 10) : 0;
+        const int code = answer ? (int)strtol(answer + strlen("`cuInit` returns "), NULL, 10) : 0;
         if (code && code != 100 && end) { /* 100: NVML sees the devices of the fake: a row after it */
             *end = '\0';
             rows++;

@@ -75,7 +75,7 @@ static void start_limited(void (*restrain)(void), const char *name, gpuhal_plugi
         restrain();
         gpuhal_candidates candidates = start(&settings, NULL);
         const gpuhal_candidate *candidate = candidate_of(&candidates, name);
-        bool noted = state == GPUHAL_PLUGIN_OK || (candidate->note && strstr(candidate->note, "this one is limited: "));
+        bool noted = state == GPUHAL_PLUGIN_OK || (candidate->note && strstr(candidate->note, "this process is restricted: "));
         _exit(candidate->state == state && noted ? 0 : 1);
     }
     int status = -1;
