@@ -1,4 +1,5 @@
-/* core/text.h: a growing text. A failed allocation sets `failed` instead of being reported at each step: write everything, check once. */
+/* core/text.h: a growing text. A failed allocation sets `failed` instead of being reported at each step: write
+ * everything, check once. */
 #ifndef GPUHAL_CORE_TEXT_H
 #define GPUHAL_CORE_TEXT_H
 
@@ -29,7 +30,8 @@ char *gpuhal_text_format(const char *format, ...) __attribute__((format(printf, 
 /* Splits at `separator` into malloc'ed parts without blanks around them, ended by NULL; an empty text has no parts,
  * "a,,b" has an empty one. NULL without memory. Free with gpuhal_text_list_free. */
 char **gpuhal_text_split(const char *text, char separator, size_t *out_count);
-/* The same for a list of paths, separated as the system does, with the pieces just as they stand: a directory's name may end in a blank. */
+/* The same for a list of paths, separated as the system does, with the pieces just as they stand: a directory's name
+ * may end in a blank. */
 char **gpuhal_text_split_paths(const char *text, size_t *out_count);
 void gpuhal_text_list_free(char **list);
 

@@ -138,6 +138,8 @@ static bool find_contradiction(const joiner *join, gpuhal_identity_level level, 
 /* The members state the same value: joins all of them, or none where two contradict. */
 static gpuhal_status join_members(joiner *join, gpuhal_identity_level level)
 {
+    /* All pairs are checked before any is joined: a contradiction found later could not undo a join, and the result
+     * would depend on the order. */
     gpuhal_refusal refusal = {.level = level, .iface = join->members[0]};
     bool doubted = find_contradiction(join, level, &refusal);
     for (uint32_t i = 0; i < join->count; i++) {
@@ -194,6 +196,7 @@ static gpuhal_status join_uuid(joiner *join, const char *uuid)
 {
     gpuhal_identity *identity = join->identity;
     settle_makers(identity, uuid);
+    /* A device without a vendor has maker 0 and is never visited: its UUID joins nothing. */
     for (uint64_t maker = next_maker(identity, uuid, 0); maker; maker = next_maker(identity, uuid, maker)) {
         join->count = 0;
         for (uint32_t i = 0; i < identity->count; i++) {
@@ -283,6 +286,7 @@ static bool has_unnamed_sibling(const gpuhal_identity *identity, uint32_t index)
     const char *uuid = iface->values[GPUHAL_IDENTITY_UUID];
     for (uint32_t i = 0; i < identity->count && !iface->host && !*iface->partition_name; i++) {
         const gpuhal_interface *other = &identity->interfaces[i];
+        /* Equal UUIDs: the same driver was registered twice, and lists one device twice. */
         bool twice = uuid && states(other, GPUHAL_IDENTITY_UUID, uuid);
         if (i != index && other->physical == iface->physical && !*other->partition_name && !twice &&
             gpuhal_interface_same_driver(iface, other)) {

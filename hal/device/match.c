@@ -74,6 +74,8 @@ static bool is_it(const gpuhal_device *device, const gpuhal_entry *entry, int wa
     if (strcmp(device->candidate->name, entry->candidate->name) != 0 || !gpuhal_listed_same(device->listed, entry->listed)) {
         return false;
     }
+    /* An index keeps its owner in one process only. So nameless devices are matched by index where this process lists
+     * them, elsewhere by order. */
     bool nameless = is_nameless(device->listed) && is_nameless(entry->listed);
     const gpuhal_listed_device *here = is_of_this_process(entry->candidate) ? listed_here(device) : NULL;
     if (nameless && here) {
@@ -81,6 +83,8 @@ static bool is_it(const gpuhal_device *device, const gpuhal_entry *entry, int wa
     }
     switch (way) {
     case BY_NUMBER:
+        /* The registry gives numbers of equal devices by order, so they mean nothing while it is unknown which of
+         * them are left. */
         return device->interface_number != 0 && device->interface_number == entry->interface_number && !device->unsure;
     case BY_UUID:
         return state_the_same(device->listed, entry->listed, GPUHAL_FACT_UUID);
@@ -133,6 +137,8 @@ static bool is_known_to_be_left(const gpuhal *gpu, const gpuhal_device_snapshot 
     return left == count_alike(device, snapshot) && gpuhal_listed_find_same(here, device->listed);
 }
 
+/* Marks devices of which there are fewer equal ones than before, unless the driver in this process knows which are
+ * left. */
 static void find_unsure(const gpuhal *gpu, const gpuhal_device_snapshot *snapshot)
 {
     const gpuhal_device_snapshot *before = gpuhal_device_snapshot_now(gpu);
@@ -147,6 +153,8 @@ void gpuhal_entries_match(const gpuhal *gpu, gpuhal_device_snapshot *snapshot)
 {
     const gpuhal_device_snapshot *before = gpuhal_device_snapshot_now(gpu);
     find_unsure(gpu, snapshot);
+    /* A certain match must not find its entry taken by a weak one: each way is tried for all devices before the
+     * next. */
     for (int way = 0; way < WAYS; way++) {
         for (uint32_t d = 0; before && d < before->device_count; d++) {
             /* A device that is gone never comes back under the same handle: its memory and queues are lost. */

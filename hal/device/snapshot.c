@@ -83,6 +83,7 @@ static gpuhal_status gather(const gpuhal_device_snapshot *before, gpuhal_device_
             add_entry(snapshot, candidate, &candidate->devices.list[i]);
         }
     }
+    /* Entries from here on are of backends without a result: their devices stay, with the numbers that they had. */
     snapshot->fresh = snapshot->identity.count;
     for (uint32_t i = 0; before && i < before->identity.count; i++) {
         const gpuhal_entry *was = &before->entries[i];
@@ -196,6 +197,7 @@ static gpuhal_status choose_by(const gpuhal *gpu, const gpuhal_device_snapshot *
         kept[d] |= bit;
     }
     for (size_t i = 0; !status && i < count; i++) {
+        /* A rescan must not fail because a device that a selector names has gone. */
         bool matched = gpuhal_device_snapshot_now(gpu) != NULL;
         for (uint32_t d = 0; d < snapshot->device_count; d++) {
             if (gpuhal_selector_matches(&selectors[i], snapshot, snapshot->devices[d])) {

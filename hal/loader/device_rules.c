@@ -265,7 +265,8 @@ bool gpuhal_rules_slots(const gpuhal_ops *ops, char *problem, size_t bytes)
     return true;
 }
 
-/* Export needs a slot and a kind; import, adopting and wrapping have no slot of their own, so their facts alone decide. */
+/* Export needs a slot and a kind; import, adopting and wrapping have no slot of their own, so their facts alone
+ * decide. */
 uint32_t gpuhal_rules_capabilities(const gpuhal_ops *ops, const gpuhal_facts *facts)
 {
     const struct {

@@ -50,7 +50,7 @@ typedef struct helper_run {
     bool silent;         /* its stream ended without [end] or [crash]: now its exit is awaited */
 } helper_run;
 
-/* The running helpers: visits[0] to visits[count - 1]. */
+/* The running helpers: runs[0] to runs[count - 1]. */
 typedef struct round_of_runs {
     gpuhal_probe_cache *cache;
     const gpuhal_settings *settings; /* of the results, like the next two */
@@ -379,6 +379,7 @@ static gpuhal_status attend(round_of_runs *round)
 {
     gpuhal_process *processes[GPUHAL_PROCESSES_MAX];
     bool ready[GPUHAL_PROCESSES_MAX];
+    /* Waits are cut into slices, so that a host that is stopped for long counts for one slice at most. */
     uint64_t nearest = SLICE_NS;
     for (size_t i = 0; i < round->count; i++) {
         uint64_t left = time_left(round, round->runs[i]);
@@ -414,6 +415,7 @@ static gpuhal_status run_all(round_of_runs *round)
         }
         status = round->count > 0 ? attend(round) : GPUHAL_OK;
     }
+    /* After an error the other helpers must not go on: they are ended and judged as late. */
     while (round->count > 0) {
         end_run(round, round->count - 1, true);
     }

@@ -170,6 +170,7 @@ gpuhal_status gpuhal_probe_cache_recall(gpuhal_probe_cache *cache, gpuhal_candid
     if (!cache->known) {
         return GPUHAL_OK;
     }
+    /* The identity is needed in any case: the new result of a plugin that is probed is stored under it. */
     free(candidate->identity);
     candidate->identity = gpuhal_key_identity(candidate->file);
     if (!candidate->identity || cache->settings->isolation != GPUHAL_ISOLATION_ONCE ||
@@ -242,6 +243,7 @@ static bool is_known(gpuhal_probe_cache *cache, const gpuhal_database_plugin *re
 
 bool gpuhal_probe_cache_same(const gpuhal_database_plugin *known, const gpuhal_database_plugin *record)
 {
+    /* Compared as text without the times, so that every member takes part, also one that is added later. */
     gpuhal_database_plugin one = *known, other = *record;
     gpuhal_text texts[2] = {{0}, {0}};
     one.generation = other.generation = one.probed_at = other.probed_at = 0;
@@ -321,6 +323,8 @@ static bool learn(gpuhal_probe_cache *cache, gpuhal_candidate *candidate, const 
     bool good = gpuhal_cache_key_make(candidate, result->mapped, machine_of(cache), &candidate->key) &&
                 gpuhal_probe_cache_record(candidate, result->devices, &record) && copy_texts(result->output, &record.output);
     record.status = result->status;
+    /* A timeout keeps its deadline instead of becoming QUARANTINED: a start with a longer one tries again, and 0
+     * allows one more stall. */
     if (candidate->state == GPUHAL_PLUGIN_TIMED_OUT) {
         record.deadline_ns = has_worked(cache, candidate) ? 0 : cache->settings->helper_deadline_ns;
     } else if (is_to_blame(cache, &record, result)) {
@@ -335,6 +339,7 @@ static bool learn(gpuhal_probe_cache *cache, gpuhal_candidate *candidate, const 
 
 void gpuhal_probe_cache_learn(gpuhal_probe_cache *cache, gpuhal_candidate *candidate, const gpuhal_probe_result *result)
 {
+    /* A rejected plugin was not run, and a file that was replaced meanwhile is not the one that was. */
     if (!cache->known || !candidate->identity || candidate->state == GPUHAL_PLUGIN_REJECTED ||
         gpuhal_cache_key_replaced(result->mapped) || !is_kept(cache, candidate)) {
         return;

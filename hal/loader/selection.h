@@ -1,4 +1,5 @@
-/* loader/selection.h: which backends are wanted, and their order: the table of known names, GPUHAL_BACKENDS, and priorities. */
+/* loader/selection.h: which backends are wanted, and their order: the table of known names, GPUHAL_BACKENDS, and
+ * priorities. */
 #ifndef GPUHAL_LOADER_SELECTION_H
 #define GPUHAL_LOADER_SELECTION_H
 

@@ -1,4 +1,5 @@
-/* registry/checksum.c: see checksum.h. Half a byte at a time: a table of 64 bytes, and fast enough for files of a megabyte at most. */
+/* registry/checksum.c: see checksum.h. Half a byte at a time: a table of 64 bytes, and fast enough for files of a
+ * megabyte at most. */
 #include "registry/checksum.h"
 
 uint32_t gpuhal_checksum(uint32_t before, const void *bytes, size_t count)

@@ -22,7 +22,8 @@
 
 /* What a plugin's result depends on, besides the machine and the search path of libraries. Both may be NULL. */
 typedef struct gpuhal_key_request {
-    const gpuhal_texts *files;     /* the plugin, its manifest, the vendors' files that the helper saw mapped, what `watch` names */
+    /* the plugin, its manifest, the vendors' files that the helper saw mapped, what `watch` names */
+    const gpuhal_texts *files;
     const gpuhal_texts *variables; /* the variables that `environment` in the manifest names */
 } gpuhal_key_request;
 

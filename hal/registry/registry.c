@@ -136,6 +136,8 @@ static bool load(gpuhal_registry *registry, uint64_t generation_least, log_lines
     if (why) {
         keep_in_memory(registry, why, lines);
     }
+    /* Generations of one object never go back, even when the file was deleted or restored from an older export:
+     * readers compare them. */
     if (database.generation < generation_least) {
         database.generation = generation_least;
     }
@@ -220,6 +222,8 @@ bool gpuhal_registry_refresh(gpuhal_registry *registry)
     int error = path ? gpuhal_os_file_state(path, &state) : ENOMEM;
     bool same = !error && same_state(&state, &registry->seen);
     if (error != ENOMEM && (!same || registry->memory_only)) {
+        /* The reason may be gone (a full disk, a newer file that was removed): the next update tries the file
+         * again. */
         registry->memory_only = false;
         changed = load(registry, newest_generation(registry) + 1, &lines);
     }
@@ -239,6 +243,7 @@ static bool merge_and_write(gpuhal_database *database, gpuhal_changes *changes, 
         return false;
     }
     gpuhal_serial_write(database, out_text);
+    /* Terminates: each round drops a record, and an empty database fits. */
     while (!out_text->failed && out_text->length > GPUHAL_REGISTRY_BYTES_MAX && gpuhal_database_drop_oldest(database)) {
         gpuhal_database_trim(database);
         gpuhal_text_finish(out_text);
@@ -291,6 +296,8 @@ static gpuhal_status update_file(gpuhal_registry *registry, gpuhal_changes *chan
     gpuhal_store_reading reading;
     gpuhal_text text = {0};
     gpuhal_status status = GPUHAL_OK;
+    /* Under the lock the file is read again, so that changes of other processes since the last snapshot are merged
+     * and not overwritten. */
     gpuhal_store_read(registry->directory, &database, &reading);
     *out_why = reading.error == ENOMEM ? NULL : stands_in_the_way(&reading);
     if (reading.error == ENOMEM) {
@@ -308,6 +315,7 @@ static gpuhal_status update_file(gpuhal_registry *registry, gpuhal_changes *chan
     }
     int error = gpuhal_store_replace(registry->directory, text.data, text.length, reading.damaged);
     *out_why = error ? strerror(error) : NULL;
+    /* The state of the new file is unknown here: the next refresh reads it once more. */
     registry->seen = (gpuhal_file_state){0};
     if (!error && !publish_text(registry, &text)) {
         status = gpuhal_error_host_memory();

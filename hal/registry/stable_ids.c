@@ -123,6 +123,7 @@ static bool states_same_uuid(const gpuhal_sighting *seen, const gpuhal_database_
     return same_said(seen->uuid, known->uuid) && same(seen->partition, known->partition);
 }
 
+/* The driver must be the same: some derive the UUID from their version, so another version proves nothing. */
 static bool denies(const gpuhal_sighting *seen, const gpuhal_database_interface *known)
 {
     return same(seen->backend, known->backend) && same(seen->partition, known->partition) && is_said(seen->uuid) && is_said(known->uuid) &&
@@ -155,6 +156,8 @@ static bool match_pci(const numbering *at, uint32_t group, const gpuhal_database
            !any_pair(at, group, physical->number, denies);
 }
 
+/* The weakest reason: valid only where an address is unknown on one side, since two known ones would have matched
+ * before. */
 static bool match_name(const numbering *at, uint32_t group, const gpuhal_database_physical *physical)
 {
     return !is_other_sort(at, group, physical) && !(is_said(group_pci(at, group)) && is_said(physical->pci)) &&

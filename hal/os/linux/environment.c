@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <sys/auxv.h>
 
-/* AT_SECURE covers set-user-id, set-group-id, file capabilities and what security modules add; comparing ids would not. */
+/* AT_SECURE covers set-user-id, set-group-id, file capabilities and what security modules add; comparing ids would
+ * not. */
 bool gpuhal_os_privileged(void)
 {
     return getauxval(AT_SECURE) != 0;

@@ -59,7 +59,8 @@ static bool is_one_of(const char *word, const char *const *words)
     return false;
 }
 
-/* A display controller (3) or a processing accelerator (0x12); the class is written in hexadecimal without leading zeros. */
+/* A display controller (3) or a processing accelerator (0x12); the class is written in hexadecimal without leading
+ * zeros. */
 static bool is_our_pci_class(const char *class)
 {
     return class && ((strlen(class) == 5 && class[0] == '3') || (strlen(class) == 6 && strncmp(class, "12", 2) == 0));
