@@ -45,7 +45,7 @@ static bool take_name(reading *at, const char *value, uint32_t line)
 }
 
 /* Relative means beside the manifest, so that a folder of plugins can be moved as a whole. In the vendors' directory
- * there are only manifests, and a relative name there would look like a missing file. A name without a dot gets the
+ * there are only manifests, and a relative name there would look like a missing file. `gpuhal-NAME` alone gets the
  * system's suffix: so one manifest serves every system. */
 static bool take_library(reading *at, const char *value, uint32_t line)
 {
@@ -56,8 +56,7 @@ static bool take_library(reading *at, const char *value, uint32_t line)
     if (!absolute && at->absolute_only) {
         return refuse_line(at, line, "library must be an absolute path in this directory");
     }
-    const char *slash = strrchr(value, '/');
-    const char *suffix = strchr(slash ? slash : value, '.') ? "" : gpuhal_os_library_suffix();
+    const char *suffix = strncmp(value, "gpuhal-", 7) != 0 || strpbrk(value, "./") ? "" : gpuhal_os_library_suffix();
     int directory = absolute ? 0 : (int)(strrchr(at->path, '/') + 1 - at->path);
     at->manifest->library = gpuhal_text_format("%.*s%s%s", directory, at->path, value, suffix);
     return at->manifest->library || gpuhal_load_no_memory(at->load);

@@ -51,7 +51,7 @@ TEST(a_whole_manifest_is_read)
 TEST(a_library_without_a_suffix_gets_that_of_the_system)
 {
     new_folder();
-    static const char *const names[][2] = {{"lib.d/plain", "lib.d/plain.so"}, {"plain", "plain.so"}, {"named.so.1", "named.so.1"}};
+    static const char *const names[][2] = {{"gpuhal-a", "gpuhal-a.so"}, {"gpuhal-a.so.1", "gpuhal-a.so.1"}, {"plain", "plain"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         write_manifest("bare.gpuhal", "bare", names[i][0], "");
         gpuhal_load_context load = {0};

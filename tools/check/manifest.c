@@ -67,7 +67,7 @@ const char *gpuhal_manifest_value(const gpuhal_manifest *manifest, const char *k
     return NULL;
 }
 
-/* A relative path begins at the manifest's folder; a name without a dot gets the suffix of libraries. */
+/* A relative path begins at the manifest's folder; `gpuhal-NAME` alone gets the suffix of libraries. */
 bool gpuhal_manifest_library(const gpuhal_manifest *manifest, const char *file, char *out_path, size_t size)
 {
     const char *library = gpuhal_manifest_value(manifest, "library");
@@ -76,7 +76,6 @@ bool gpuhal_manifest_library(const gpuhal_manifest *manifest, const char *file, 
         return false;
     }
     const int folder = library[0] == '/' || slash == NULL ? 0 : (int)(slash - file + 1);
-    const char *name = strrchr(library, '/');
-    const char *suffix = strchr(name != NULL ? name : library, '.') != NULL ? "" : ".so";
+    const char *suffix = strncmp(library, "gpuhal-", 7) != 0 || strpbrk(library, "./") != NULL ? "" : ".so";
     return snprintf(out_path, size, "%.*s%s%s", folder, file, library, suffix) < (int)size;
 }
