@@ -1,4 +1,4 @@
-/* cuda/identity.c: which piece of hardware a device is: PCI address, UUID, partition.
+/* cuda/identity.c: which physical device a device belongs to: PCI address, UUID, partition.
  *
  * A part of a GPU in MIG mode has a UUID of its own, which the second version of the query gives; the first is
  * documented for whole GPUs. Where the two differ the device is such a part, and where the driver calls it so ("NVIDIA

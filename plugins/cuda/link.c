@@ -142,7 +142,7 @@ static void find_pcie(request *own, nvmlDevice_t from, nvmlDevice_t to)
     }
 }
 
-/* ---- telling */
+/* ---- reporting */
 
 static nvmlReturn_t find_connection(void *argument)
 {

@@ -1,5 +1,5 @@
-/* opencl/identity.c: which piece of hardware a device is: PCI address with partition, UUID, LUID; and the UUID of its
- * driver.
+/* opencl/identity.c: which physical device a device belongs to: PCI address with partition, UUID, LUID; and the UUID
+ * of its driver.
  *
  * The Khronos query comes first, then the vendors' own. Each is asked and an error means that the driver does not know
  * the question. Devices that are the host's processor are not asked, whatever type they state: what comes back would

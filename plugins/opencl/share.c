@@ -64,7 +64,7 @@ static void CL_CALLBACK buffer_is_gone(cl_mem mem, void *user)
 }
 
 /* NULL when the driver cannot say: then the release of the last reference has to do. */
-static farewell *ask_to_be_told(const gpuhal_plugin_device *device, cl_mem mem)
+static farewell *request_callback(const gpuhal_plugin_device *device, cl_mem mem)
 {
     farewell *f = NULL;
     if (device->entry->version < 101 || !gpuhal_opencl_api.clSetMemObjectDestructorCallback ||
@@ -85,7 +85,7 @@ static farewell *ask_to_be_told(const gpuhal_plugin_device *device, cl_mem mem)
  * says when the host memory is free again. */
 void gpuhal_opencl_release_import(gpuhal_plugin_device *device, gpuhal_opencl_buffer *buffer)
 {
-    farewell *f = ask_to_be_told(device, buffer->mem);
+    farewell *f = request_callback(device, buffer->mem);
     gpuhal_opencl_api.clReleaseMemObject(buffer->mem);
     if (!f) {
         return;

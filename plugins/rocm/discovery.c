@@ -53,7 +53,7 @@ static gpuhal_status no_device(const gpuhal_host *host, const char *call, hipErr
     description = strcmp(description, gpuhal_rocm_result_name(code)) == 0 ? "HIP lists no device" : description;
     const uint32_t known = gpuhal_rocm_count_system();
     if (status == GPUHAL_ERROR_NO_PERMISSION && known == 0) {
-        status = GPUHAL_ERROR_NO_DEVICE; /* nothing is kept from anybody */
+        status = GPUHAL_ERROR_NO_DEVICE; /* there is no GPU that permissions could hide */
     }
     if (fault) {
         snprintf(text, sizeof text, "%s; %s; or " HIDING " hides every device", description, fault);

@@ -1,4 +1,4 @@
-/* rocm/identity.c: which piece of hardware a device is: PCI address, UUID, partition.
+/* rocm/identity.c: which physical device a device belongs to: PCI address, UUID, partition.
  *
  * HIP's UUID is not a number: it is the chip's unique id as 16 hexadecimal characters, and "XX" for chips without one,
  * which would make all of those one. Listed are the 16 bytes as they come, in the form of a UUID.
@@ -111,7 +111,7 @@ void gpuhal_rocm_find_partitions(gpuhal_rocm_entry *entries, uint32_t count)
     }
 }
 
-/* ---- telling */
+/* ---- reporting */
 
 /* Parts have render nodes too, below another device than that on the bus. */
 static void list_render_node(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *entry)

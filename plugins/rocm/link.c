@@ -112,7 +112,7 @@ static void find_pcie(const gpuhal_rocm_entry *from, const gpuhal_rocm_entry *to
     out->bandwidth = gpuhal_rocm_pcie_speed(out->generation, out->count);
 }
 
-/* ---- telling */
+/* ---- reporting */
 
 static void list(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
 {

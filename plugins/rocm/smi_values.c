@@ -145,9 +145,9 @@ void gpuhal_rocm_ask_smi(gpuhal_rocm_sample_request *request, gpuhal_stream_why 
             continue;
         }
         const gpuhal_stream_why answer = whole.reason != 0 ? whole : gpuhal_rocm_smi_why(request->codes[i]);
-        const bool tells_more =
+        const bool says_more =
             whys[i].reason == GPUHAL_MISSING_NOT_SUPPORTED && answer.reason != GPUHAL_MISSING_NOT_SUPPORTED;
-        if (answer.reason == 0 || tells_more) {
+        if (answer.reason == 0 || says_more) {
             whys[i] = answer;
         }
     }

@@ -24,7 +24,7 @@ struct gpuhal_plugin_program {
     gpuhal_plugin_device *device;
     vendor_module module;
     void *image;          /* what the module was loaded from, while the driver may read it */
-    pthread_mutex_t lock; /* protects kernels, and telling the driver about one */
+    pthread_mutex_t lock; /* protects kernels, and changes of one in the driver */
     gpuhal_plugin_kernel *kernels;
 };
 

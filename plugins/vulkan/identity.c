@@ -1,4 +1,4 @@
-/* vulkan/identity.c: which piece of hardware a device is: PCI address, UUID, LUID, DRM node.
+/* vulkan/identity.c: which physical device a device belongs to: PCI address, UUID, LUID, DRM node.
  *
  * Software devices have none of these: what their drivers report identifies a driver, not hardware, and is the same on
  * every machine.
