@@ -139,10 +139,17 @@ def tests_of(path):
     return next(expression for folder, expression in TESTS if path.startswith(folder))
 
 
-def ctest(work, jobs, expression):
-    """The tests of an expression, without the whole runs of tests/device, whose names begin like those of the device's unit tests.
-    An expression that fits none fails, which CTest does not count as a failure by itself."""
-    return ["ctest", "--test-dir", str(work / "build"), "-j", str(jobs), "--no-tests=error", "-LE", "^device$", "-R", expression]
+def ctest(work, jobs, expression, *more):
+    """The tests of an expression, without the whole runs of tests/device, whose names begin like those of the device's unit tests."""
+    return ["ctest", "--test-dir", str(work / "build"), "-j", str(jobs), "-R", expression, *(more or ("-LE", "^device$"))]
+
+
+def notice(work, jobs, expression, seconds):
+    """True when all these tests pass, else as run(). The unit tests come first: they are quick. Both together have the seconds."""
+    ends = time.monotonic() + seconds
+    passed = run(ctest(work, jobs, expression, "-L", "^unit$", "--stop-on-failure"), seconds)
+    others = ctest(work, jobs, expression, "-LE", "^(unit|device)$", "--stop-on-failure")
+    return passed and run(others, max(ends - time.monotonic(), 1))
 
 
 def limit_of(arguments, expression, limits):
@@ -150,7 +157,8 @@ def limit_of(arguments, expression, limits):
     if expression not in limits:
         build = ["cmake", "--build", str(arguments.work / "build")]
         began = time.monotonic()
-        if run(build, 600) is not True or run(ctest(arguments.work, arguments.jobs, expression), 600) is not True:
+        tests = ctest(arguments.work, arguments.jobs, expression) + ["--no-tests=error"]  # CTest takes that for success
+        if run(build, 600) is not True or run(tests, 600) is not True:
             sys.exit(f"the tests {expression} fail without a mutation, or none is there")
         limits[expression] = max(arguments.seconds, 3 * (time.monotonic() - began))
     return limits[expression]
@@ -168,7 +176,7 @@ def judge(work, tree, mutant, seconds, jobs):
         if built is not True:
             return "build"
         began = time.monotonic()
-        passed = run(ctest(work, jobs, tests_of(path)) + ["--stop-on-failure"], seconds)
+        passed = notice(work, jobs, tests_of(path), seconds)
         return {True: "survived", False: "test", None: "time"}[passed], time.monotonic() - began
     finally:
         (tree / path).write_text(original)
