@@ -10,7 +10,7 @@ usage() {
     cat <<'TEXT'
 usage: sh tools/bootstrap.sh probe | test | build
 
-  probe   install what building needs, build, and show every device of this machine, with bytes moved to each and back
+  probe   install what building needs, build, and show each physical device by its preferred backend, with bytes moved
   test    install what building and the tests need, build, and run all tests
   build   install what building needs, and build (CMake preset "default")
 TEXT

@@ -14,7 +14,7 @@
  * Several jobs run concurrently where each is begun by gpuhal_job_begin(), and then awaited by gpuhal_job_await().
  *
  * The threads belong to the process. One whose job ended in time waits for the next job until a gpuhal object ends; an
- * abandoned one is never used again, and is not joined. All signals are blocked on them.
+ * abandoned one is never used again, and is not joined. Signals that others send are blocked on them.
  */
 #ifndef GPUHAL_CORE_JOB_H
 #define GPUHAL_CORE_JOB_H

@@ -47,6 +47,10 @@ class Mutants(unittest.TestCase):
     def test_a_declaration_is_not_deleted(self):
         self.assertNotIn("    ;", self.after())
 
+    def test_expressions_are_of_those_that_ctest_knows(self):
+        for _, expression in run.TESTS:
+            self.assertNotIn("(?", expression)
+
     def test_one_seed_gives_one_choice(self):
         self.assertEqual(run.choose(["hal/a.c"], 2, 7), run.choose(["hal/a.c"], 2, 7))
 

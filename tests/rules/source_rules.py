@@ -194,13 +194,22 @@ def environment_variables_and_their_table_agree(root):
         yield f"docs/environment.md: {name} is used nowhere"
 
 
+def headings(text):
+    """The names by which links reach a page's headings."""
+    text = re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
+    return {re.sub(r"[^\w -]", "", line.lower()).strip().replace(" ", "-") for line in re.findall(r"^#+ (.*)$", text, re.M)}
+
+
 def documents_name_only_files_that_exist(root):
     for path, text in text_files(root):
         if path.suffix != ".md":
             continue
-        for match in re.finditer(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text):
-            if not (path.parent / match.group(1)).exists():
+        for match in re.finditer(r"\]\(([^)#:\s]*)(?:#([^)]*))?\)", text):
+            target, heading = path.parent / match.group(1) if match.group(1) else path, match.group(2)
+            if not target.exists():
                 yield f"{place(root, path, c_text.line_of(text, match.start()))}: links to {match.group(1)}, which does not exist"
+            elif heading and target.suffix == ".md" and heading not in headings(target.read_text(encoding="utf-8")):
+                yield f"{place(root, path, c_text.line_of(text, match.start()))}: links to #{heading}, a heading that {target.name} has not"
         for match in re.finditer(r"`((?:hal|plugins|tools|tests|docs|examples)/[\w./-]+)`", text):
             if not (root / match.group(1)).exists():
                 yield f"{place(root, path, c_text.line_of(text, match.start()))}: names {match.group(1)}, which does not exist"
@@ -371,8 +380,8 @@ EXAMPLES = {
         [{"docs/a.md": ""}, {"docs/a.md": "", "docs/README.md": "see `a.md`"}],
         [{"docs/a.md": "", "docs/README.md": "see [a](a.md)"}]),
     documents_name_only_files_that_exist: (
-        [{"docs/a.md": "see [b](b.md)\n"}, {"README.md": "open `hal/core/gone.c`\n"}],
-        [{"docs/a.md": "see [log](../hal/core/log.h#top), [web](https://example.org), `hal/core/log.h`, `build/x`\n"}]),
+        [{"docs/a.md": "see [b](b.md)\n"}, {"README.md": "open `hal/core/gone.c`\n"}, {"docs/a.md": "# A\n[b](#b) [a](a.md#a)\n"}],
+        [{"docs/a.md": "# Of A: b\n[b](#of-a-b), [log](../hal/core/log.h#top), [web](https://example.org), `hal/core/log.h`, `build/x`\n"}]),
 }
 
 

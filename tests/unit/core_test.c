@@ -133,6 +133,19 @@ TEST(numbers_are_whole_decimal_and_in_range)
     assert_false(gpuhal_records_i32("--1", &whole));
 }
 
+/* Those that go through all facts end at the first number without a name. */
+TEST(facts_are_numbered_without_a_gap)
+{
+    gpuhal_key key = GPUHAL_FACT_NAME;
+    while (gpuhal_key_name(key)) {
+        key++;
+    }
+    assert_true(key > GPUHAL_FACT_HOST_COHERENT_KINDS);
+    for (; key < GPUHAL_VALUE_MEMORY_FREE_BYTES; key++) {
+        assert_null(gpuhal_key_name(key));
+    }
+}
+
 TEST(facts_survive_writing_and_reading)
 {
     gpuhal_facts facts = {0}, copy = {0};
