@@ -25,7 +25,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TESTS = [
     ("hal/core/", r"^(core|call_slots|device|selector|loader_(manifest|stream|selection|files)|registry_(form|open)|privileged|file|job|trace)\."),
     ("hal/os/", r"^(core|file|file_failure|loader_(process|stuck|files|backend)|registry_(place|store)|hotplug|transfer_ring|privileged)\."),
-    ("hal/registry/", r"^registry_|^loader_(remember|warm|circumstances)\.|^remembered"),
+    ("hal/registry/", r"^registry_|^loader_(cache|cache_key|warm)\.|^recorded"),
     ("hal/loader/", r"^loader_(?!torture)|^(hotplug|privileged|options|deadline|replug)\."),
     ("hal/device/", r"^(device|selector|identity|link|hotplug|registry_(api|known|numbers)|loader_backend|relisted|rescan|replug|fault_log)"),
     ("hal/memory/", r"^(buffer|share|given_back|device|transfer_(ranges|paths)|sharing|opencl(_share)?\.|vulkan_(memory|test))"),

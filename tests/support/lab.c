@@ -133,7 +133,7 @@ static gpuhal_status sample(const gpuhal_host *host, gpuhal_plugin_instance *ins
     return GPUHAL_OK;
 }
 
-static gpuhal_status tell_link(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t from, uint32_t to,
+static gpuhal_status report_link(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t from, uint32_t to,
                                gpuhal_sink *sink)
 {
     (void)instance;
@@ -177,7 +177,7 @@ static gpuhal_status open_lab(const gpuhal_host *host, gpuhal_lab_device *lab, c
         ops->fill = NULL;
     }
     if (lab->fail_open) {
-        return lab->quiet_failures ? lab->fail_open : host->report(host, lab->fail_open, "labOpen", 1, "told to fail");
+        return lab->quiet_failures ? lab->fail_open : host->report(host, lab->fail_open, "labOpen", 1, "made to fail");
     }
     if (gpuhal_lab.chatty_open) {
         host->log(host, GPUHAL_LOG_WARNING, "opening\nthe lab");
@@ -230,7 +230,7 @@ const gpuhal_plugin *gpuhal_lab_query(uint32_t host_abi, const gpuhal_host *host
                                          .sample = sample};
     (void)host;
     plugin.flags = gpuhal_lab.fork_safe ? GPUHAL_PLUGIN_FORK_SAFE : 0;
-    plugin.link = gpuhal_lab.links ? tell_link : NULL;
+    plugin.link = gpuhal_lab.links ? report_link : NULL;
     return host_abi == GPUHAL_ABI ? &plugin : NULL;
 }
 

@@ -36,7 +36,7 @@ typedef struct gpuhal_lab_device {
     uint32_t mappable;             /* offers map and unmap */
     uint32_t no_staging_kinds;     /* neither UPLOAD nor READBACK */
     uint32_t quiet_failures;       /* fails without a report */
-    uint32_t gossip;               /* reports something and succeeds */
+    uint32_t spurious_report;               /* reports something and succeeds */
     uint32_t refuses;              /* slots that are there and answer NOT_SUPPORTED: GPUHAL_LAB_… bits */
     uint32_t import_kinds, export_kinds, adopt_kinds; /* facts; 0: missing. OPAQUE_FD is done with a memfd. */
     uint64_t import_alignment;     /* 0: missing */

@@ -63,7 +63,7 @@ static gpuhal_status import(gpuhal_plugin_device *device, const gpuhal_alloc *al
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     if (lab->fail_import) {
-        return device->host->report(device->host, lab->fail_import, "labImport", 8, "told to fail");
+        return device->host->report(device->host, lab->fail_import, "labImport", 8, "made to fail");
     }
     *memory = (block){.count = alloc->bytes, .kind = alloc->kind, .descriptor = -1, .lent = true};
     if (alloc->import.kind == GPUHAL_HANDLE_HOST_POINTER) {
@@ -103,7 +103,7 @@ static gpuhal_status make(gpuhal_plugin_device *device, const gpuhal_alloc *allo
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     if (lab->fail_allocate) {
-        return device->host->report(device->host, lab->fail_allocate, "labAllocate", 7, "told to fail");
+        return device->host->report(device->host, lab->fail_allocate, "labAllocate", 7, "made to fail");
     }
     if (!staging && (alloc->bytes > total || (uint64_t)lab->allocated_bytes > total - alloc->bytes)) {
         return device->host->report(device->host, GPUHAL_ERROR_OUT_OF_MEMORY, "labAllocate", 2, "the lab is full");
@@ -238,7 +238,7 @@ static gpuhal_status copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *que
         return device->lab->fail_copy;
     }
     if (device->lab->fail_copy) {
-        return device->host->report(device->host, device->lab->fail_copy, "labCopy", 5, "told to fail");
+        return device->host->report(device->host, device->lab->fail_copy, "labCopy", 5, "made to fail");
     }
     if (queue || !target || !source || (target < source + bytes && source < target + bytes)) {
         return broken_rule(device, "copy");
@@ -253,11 +253,11 @@ static gpuhal_status write_bytes(gpuhal_plugin_device *device, gpuhal_plugin_que
 {
     unsigned char *target = range(device->lab, to, offset, bytes);
     device->lab->writes++;
-    if (device->lab->gossip) {
+    if (device->lab->spurious_report) {
         device->host->report(device->host, GPUHAL_ERROR_DRIVER, "labGossip", 42, "an old story");
     }
     if (device->lab->fail_write) {
-        return device->host->report(device->host, device->lab->fail_write, "labWrite", 3, "told to fail");
+        return device->host->report(device->host, device->lab->fail_write, "labWrite", 3, "made to fail");
     }
     if ((device->lab->refuses & GPUHAL_LAB_READ_WRITE) && !to->host) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
@@ -276,7 +276,7 @@ static gpuhal_status read_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queu
     const unsigned char *source = range(device->lab, from, offset, bytes);
     device->lab->reads++;
     if (device->lab->fail_read) {
-        return device->host->report(device->host, device->lab->fail_read, "labRead", 4, "told to fail");
+        return device->host->report(device->host, device->lab->fail_read, "labRead", 4, "made to fail");
     }
     if ((device->lab->refuses & GPUHAL_LAB_READ_WRITE) && !from->host) {
         return GPUHAL_ERROR_NOT_SUPPORTED;

@@ -5,7 +5,7 @@
 #ifndef GPUHAL_TEST_STOPS_H
 #define GPUHAL_TEST_STOPS_H
 
-#include "../system/remembered.h"
+#include "../system/own_registry.h"
 #include "../system/system.h"
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* The CUDA plugin over the fake driver, beside docs/errors.md: the sentences of the page are those that a user sees.
  */
 #include "errors_page.h"
-#include "remembered.h"
+#include "own_registry.h"
 #include "tree.h"
 
 /* One code, and what the page says of it. */

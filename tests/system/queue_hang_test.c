@@ -2,7 +2,7 @@
  * process ends. Each case runs in a child of its own, which the parent times. */
 #include "cuda_fake.h"
 #include "queues.h"
-#include "remembered.h"
+#include "own_registry.h"
 
 #include <gpuhal/usage.h>
 

@@ -1,7 +1,7 @@
 /* What a further look at the machine leaves behind, over the fake CUDA driver: numbers, facts, links and what the next program finds. */
 #include "cuda_fake.h"
 #include "queues.h"
-#include "remembered.h"
+#include "own_registry.h"
 
 #include "cards.h"
 
@@ -305,9 +305,9 @@ TEST(who_takes_a_line_of_the_log_may_write_what_is_noted_in_the_midst_of_writing
     gpuhal *gpu = open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .backends = "cuda", .log = flush_at_each_line, .log_user = &own});
     gpuhal_buffer *buffer = buffer_or_fail(find_card(gpu, 'A'), GPUHAL_MEMORY_DEVICE, 4096);
     /* Nothing can be written any more, which is worth a line. */
-    snprintf(aside, sizeof aside, "%s.aside", remembered_folder);
-    assert_int_equal(rename(remembered_folder, aside), 0);
-    assert_int_equal(symlink("/proc/self/nothing", remembered_folder), 0);
+    snprintf(aside, sizeof aside, "%s.aside", registry_folder);
+    assert_int_equal(rename(registry_folder, aside), 0);
+    assert_int_equal(symlink("/proc/self/nothing", registry_folder), 0);
     own.gpu = gpu;
     assert_int_equal(gpuhal_fill(NULL, buffer, 0, 4096, 1, 1), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_not_equal(gpuhal_registry_flush(gpu), GPUHAL_ERROR_INVALID_ARGUMENT);
@@ -316,8 +316,8 @@ TEST(who_takes_a_line_of_the_log_may_write_what_is_noted_in_the_midst_of_writing
     own.gpu = NULL;
     gpuhal_buffer_release(buffer);
     gpuhal_close(gpu);
-    assert_int_equal(unlink(remembered_folder), 0);
-    assert_int_equal(rename(aside, remembered_folder), 0);
+    assert_int_equal(unlink(registry_folder), 0);
+    assert_int_equal(rename(aside, registry_folder), 0);
     remove_cards();
     remove_reports();
 }

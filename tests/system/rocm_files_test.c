@@ -448,17 +448,17 @@ TEST(a_gpu_that_sleeps_is_not_woken_for_a_value)
 }
 
 /* What the plugin told of one key. */
-typedef struct told_value {
+typedef struct reported_value {
     gpuhal_key key;
     bool there;
     gpuhal_missing missing;
-} told_value;
+} reported_value;
 
 static void take_value(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
 {
     (void)host;
     (void)value;
-    told_value *own = (told_value *)(void *)sink;
+    reported_value *own = (reported_value *)(void *)sink;
     own->there = own->there || key == own->key;
 }
 
@@ -466,13 +466,13 @@ static void take_reason(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key k
 {
     (void)host;
     (void)why;
-    told_value *own = (told_value *)(void *)sink;
+    reported_value *own = (reported_value *)(void *)sink;
     own->missing = key == own->key ? reason : own->missing;
 }
 
-static told_value ask(const bench *with, gpuhal_key key, bool by_name, uint32_t flags)
+static reported_value ask(const bench *with, gpuhal_key key, bool by_name, uint32_t flags)
 {
-    told_value own = {.key = key};
+    reported_value own = {.key = key};
     gpuhal_host host = *gpuhal_direct_host();
     host.u64 = take_value;
     host.missing = take_reason;

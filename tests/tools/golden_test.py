@@ -16,7 +16,7 @@ from probe_test import Probe
 from registry_test import Place, everything, face, link, physical, plugin, registry_text, write_path
 
 WIDE = {"COLUMNS": "400"}
-FACES = ("twin_a", "twin_b", "longname")
+INTERFACES = ("twin_a", "twin_b", "longname")
 
 
 class Script:
@@ -107,7 +107,7 @@ def make_mistakes(script):
 
 def list_devices(script):
     script.title("listing devices")
-    script.run("--all", "--verify", plugins=FACES, **WIDE)
+    script.run("--all", "--verify", plugins=INTERFACES, **WIDE)
     script.run("--explain", plugins=("twin_a", "twin_b", "refused", "crashing"), **WIDE)
     script.run("--verify", plugins=("wrong", "dying"), **WIDE)
     script.run("--links", "--all", plugins=("own_numbers",), **WIDE)

@@ -183,7 +183,7 @@ TEST(a_failed_opening_tells_the_vendors_words_and_may_be_tried_again)
     gpuhal *gpu = gpuhal_lab_open(NULL, 0);
     assert_int_equal(gpuhal_device_open(gpuhal_device_at(gpu, 0)), GPUHAL_ERROR_BUSY);
     assert_string_equal(gpuhal_last_error()->vendor_call, "labOpen");
-    assert_string_equal(gpuhal_last_error()->vendor_text, "told to fail");
+    assert_string_equal(gpuhal_last_error()->vendor_text, "made to fail");
     assert_string_equal(gpuhal_last_error()->device, "lab:0");
     gpuhal_lab.devices[0].fail_open = GPUHAL_OK;
     assert_int_equal(gpuhal_device_open(gpuhal_device_at(gpu, 0)), GPUHAL_OK);

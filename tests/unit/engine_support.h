@@ -1,5 +1,5 @@
 /* tests/unit/engine_support.h: the lab with queues, events and links. Work is done only when somebody waits for it, as late as a driver
- * may, and every slot can be told to fail. */
+ * may, and every slot can be made to fail. */
 #ifndef GPUHAL_TEST_ENGINE_SUPPORT_H
 #define GPUHAL_TEST_ENGINE_SUPPORT_H
 
@@ -54,7 +54,7 @@ static bool fails(slot which)
 
 static gpuhal_status failed(const char *call)
 {
-    return gpuhal_error_report(engine.failure, call, 77, "told to fail");
+    return gpuhal_error_report(engine.failure, call, 77, "made to fail");
 }
 
 static gpuhal_status not_now(void)

@@ -108,7 +108,7 @@ static void open_object(scene *s)
 {
     static gpuhal_builtin_fn *const builtins[] = {wrapped_query, NULL};
     const gpuhal_config config = {.size = sizeof config, .isolation = GPUHAL_ISOLATION_NEVER, .ignore_environment = 1,
-                                  .builtins = builtins, .registry = remembered_folder, .hang_ns = HANG_NS,
+                                  .builtins = builtins, .registry = registry_folder, .hang_ns = HANG_NS,
                                   .helper_deadline_ns = HANG_NS};
     assert_ok(gpuhal_open(&config, &s->gpu));
 }

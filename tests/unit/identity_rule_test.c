@@ -61,7 +61,7 @@ static void check_physical(const gpuhal *gpu, uint32_t index, const recorded_phy
 {
     gpuhal_physical_info physical = {.size = sizeof physical};
     assert_int_equal(gpuhal_physical_get(gpu, index, &physical), GPUHAL_OK);
-    char interfaces[256] = "", preferred_faces[256] = "";
+    char interfaces[256] = "", preferred_ids[256] = "";
     for (uint32_t i = 0; i < physical.device_count; i++) {
         gpuhal_device *iface = gpuhal_physical_device(gpu, index, i);
         uint32_t number = 99, preferred = 9;
@@ -69,11 +69,11 @@ static void check_physical(const gpuhal *gpu, uint32_t index, const recorded_phy
         assert_int_equal(number, physical.number);
         append(interfaces, sizeof interfaces, gpuhal_device_id(iface));
         if (preferred) {
-            append(preferred_faces, sizeof preferred_faces, gpuhal_device_id(iface));
+            append(preferred_ids, sizeof preferred_ids, gpuhal_device_id(iface));
         }
     }
     expect("interfaces", interfaces, expected->interfaces);
-    expect("preferred", preferred_faces, expected->preferred);
+    expect("preferred", preferred_ids, expected->preferred);
     expect("PCI address", physical.pci_address, expected->pci_address);
     expect("UUID", physical.uuid, expected->uuid);
     check_evidence(gpu, index, expected);

@@ -94,7 +94,7 @@ static void assert_nothing_is_left(void)
 static atomic_size_t next_item, failures;
 
 /* One item and the good plugin in a folder of their own. */
-static bool is_met_alone(const item *it)
+static bool is_probed_alone(const item *it)
 {
     char in[256];
     snprintf(in, sizeof in, "%s/%s", own_folder(), it->name);
@@ -117,7 +117,7 @@ static bool is_met_alone(const item *it)
     bool waited = candidate && (it->effect != SILENCE || candidate->time_ns >= SILENCE_NS);
     bool protected = candidate && candidate->isolated == (candidate->stage > GPUHAL_STAGE_FILE);
     bool listed = candidate && (candidate->devices.count > 0) == (it->state == GPUHAL_PLUGIN_OK);
-    bool others = has_verdict(find_candidate(&candidates, "good"), GPUHAL_PLUGIN_OK, GPUHAL_STAGE_DONE, NULL);
+    bool others = has_result(find_candidate(&candidates, "good"), GPUHAL_PLUGIN_OK, GPUHAL_STAGE_DONE, NULL);
     bool good = told && waited && protected && listed && others && in_time && candidates.note_count == 0;
     if (!good) {
         printf("# %s: told %d, waited %d, protected %d, listed %d, others %d, in time %d\n", it->name, told, waited, protected, listed,
@@ -130,10 +130,10 @@ static bool is_met_alone(const item *it)
     return good;
 }
 
-static void *meet_items(__attribute__((unused)) void *user)
+static void *probe_items(__attribute__((unused)) void *user)
 {
     for (size_t i = atomic_fetch_add(&next_item, 1); i < ITEMS; i = atomic_fetch_add(&next_item, 1)) {
-        if (!is_met_alone(&corpus[i])) {
+        if (!is_probed_alone(&corpus[i])) {
             atomic_fetch_add(&failures, 1);
         }
     }
@@ -145,7 +145,7 @@ TEST(each_bad_plugin_alone_costs_itself_and_is_named)
     new_folder();
     pthread_t threads[THREADS];
     for (int i = 0; i < THREADS; i++) {
-        assert_int_equal(pthread_create(&threads[i], NULL, meet_items, NULL), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, probe_items, NULL), 0);
     }
     for (int i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);

@@ -33,7 +33,7 @@ TEST(a_bad_file_is_refused_with_stage_status_and_sentence)
     assert_load_refused("/nowhere.so", GPUHAL_ERROR_NOT_FOUND, GPUHAL_STAGE_FILE, "/nowhere.so does not exist");
     assert_load_refused("/dev/null", GPUHAL_ERROR_DRIVER, GPUHAL_STAGE_FILE, "is no regular file");
     assert_load_refused("/etc/passwd", GPUHAL_ERROR_DRIVER, GPUHAL_STAGE_FILE, "is no shared library");
-    assert_load_refused(test_plugin("undefined_symbol"), GPUHAL_ERROR_DRIVER, GPUHAL_STAGE_LOAD, "gpuhal_test_nobody_has_this");
+    assert_load_refused(test_plugin("undefined_symbol"), GPUHAL_ERROR_DRIVER, GPUHAL_STAGE_LOAD, "gpuhal_test_undefined");
     assert_load_refused(test_plugin("no_symbol"), GPUHAL_ERROR_DRIVER, GPUHAL_STAGE_HANDSHAKE, "exports no gpuhal_plugin_query");
     assert_load_refused(test_plugin("other_abi"), GPUHAL_ERROR_INCOMPATIBLE, GPUHAL_STAGE_HANDSHAKE, "0.2");
     assert_load_refused(test_plugin("query_refuses"), GPUHAL_ERROR_INCOMPATIBLE, GPUHAL_STAGE_HANDSHAKE, "it wants plugin ABI 7.3");

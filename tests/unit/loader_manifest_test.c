@@ -114,7 +114,7 @@ TEST(a_library_without_a_manifest_is_remarked_upon)
     gpuhal_settings settings = own_settings();
     gpuhal_candidates candidates = run_loader(&settings);
     const gpuhal_candidate *stray = candidate_at(&candidates, in_folder("gpuhal-stray.so"));
-    assert_verdict(&candidates, stray, GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_MANIFEST, "no manifest names it: write ");
+    assert_result(&candidates, stray, GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_MANIFEST, "no manifest names it: write ");
     assert_string_equal(stray->name, "stray");
     assert_listed(&candidates, "good");
     assert_null(candidate_at(&candidates, in_folder("gpuhal-broken.so")));
@@ -214,7 +214,7 @@ TEST(a_user_may_keep_manifests_that_name_their_libraries_absolutely)
     assert_int_equal(gpuhal_settings_make(&config, &settings), GPUHAL_OK);
     gpuhal_candidates candidates = run_loader(&settings);
     assert_listed(&candidates, "good");
-    assert_verdict(&candidates, find_candidate(&candidates, "beside"), GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_MANIFEST,
+    assert_result(&candidates, find_candidate(&candidates, "beside"), GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_MANIFEST,
                    "library must be an absolute path");
     gpuhal_candidates_finish(&candidates);
     gpuhal_settings_finish(&settings);

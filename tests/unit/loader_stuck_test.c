@@ -1,6 +1,6 @@
 /* Helpers that cannot be ended, as those that wait in the kernel for a driver cannot, and a host that is stopped while it waits for them:
  * signals of this process go nowhere, and its waits are held up, when the test says so. */
-#include "loader_remember.h"
+#include "loader_cache.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -87,8 +87,8 @@ TEST(a_helper_that_cannot_be_ended_is_left_behind_and_reported_and_stops_nobody)
     assert_true(gpuhal_os_monotonic_ns() - begun < PATIENT_NS);
     assert_true(atomic_load(&signals_sent) >= 4); /* each was asked, and then killed */
     assert_listed(&first, "good");
-    assert_verdict(&first, candidate_of(&first, "start_hangs"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_START, "the driver hung while starting (2 s timeout)");
-    assert_verdict(&first, candidate_of(&first, "constructor_sleeps"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_LOAD, "the driver hung");
+    assert_result(&first, candidate_of(&first, "start_hangs"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_START, "the driver hung while starting (2 s timeout)");
+    assert_result(&first, candidate_of(&first, "constructor_sleeps"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_LOAD, "the driver hung");
     assert_int_equal(count_descriptors(), descriptors);
     pid_t left[] = {process_in(&first, "start_hangs"), process_in(&first, "constructor_sleeps")};
     assert_int_equal(first.note_count, 2);
@@ -97,7 +97,7 @@ TEST(a_helper_that_cannot_be_ended_is_left_behind_and_reported_and_stops_nobody)
     intptr_t lock = -1;
     assert_int_equal(gpuhal_os_lock_take(in_folder("state/registry.lock"), 0, &lock), 0);
     gpuhal_os_lock_give(lock);
-    assert_true(is_remembered(&no_helper, "start_hangs", GPUHAL_PLUGIN_QUARANTINED));
+    assert_true(result_is_cached(&no_helper, "start_hangs", GPUHAL_PLUGIN_QUARANTINED));
     for (int i = 0; i < 2; i++) {
         assert_int_equal(waitpid(left[i], NULL, WNOHANG), 0);
         assert_int_equal(kill(left[i], SIGKILL), 0);
@@ -124,7 +124,7 @@ TEST(a_host_that_is_stopped_while_it_waits_blames_no_plugin)
     settings.log = hear;
     settings.log_level = GPUHAL_LEVEL_DEBUG;
     atomic_store(&hold_up_ns, settings.helper_deadline_ns + 500000000u);
-    assert_false(is_remembered(&settings, "good_logs_much", GPUHAL_PLUGIN_OK));
+    assert_false(result_is_cached(&settings, "good_logs_much", GPUHAL_PLUGIN_OK));
     assert_int_equal(atomic_load(&hold_up_ns), 0);
 }
 

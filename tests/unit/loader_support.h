@@ -163,17 +163,17 @@ UNUSED_HELPER void print_candidates(const gpuhal_candidates *candidates)
 }
 
 /* The verdict on one candidate, with a part of its sentence. */
-UNUSED_HELPER bool has_verdict(const gpuhal_candidate *candidate, gpuhal_plugin_state state, gpuhal_plugin_stage stage,
+UNUSED_HELPER bool has_result(const gpuhal_candidate *candidate, gpuhal_plugin_state state, gpuhal_plugin_stage stage,
                                const char *words)
 {
     return candidate && candidate->state == state && candidate->stage == stage &&
            (words ? candidate->reason && strstr(candidate->reason, words) : !candidate->reason);
 }
 
-UNUSED_HELPER void assert_verdict(const gpuhal_candidates *candidates, const gpuhal_candidate *candidate,
+UNUSED_HELPER void assert_result(const gpuhal_candidates *candidates, const gpuhal_candidate *candidate,
                                   gpuhal_plugin_state state, gpuhal_plugin_stage stage, const char *words)
 {
-    if (!has_verdict(candidate, state, stage, words)) {
+    if (!has_result(candidate, state, stage, words)) {
         print_candidates(candidates);
         printf("# wanted: %s at %s: %s\n", gpuhal_plugin_state_name(state), gpuhal_plugin_stage_name(stage), words ? words : "");
         fail_msg("another verdict");
@@ -183,7 +183,7 @@ UNUSED_HELPER void assert_verdict(const gpuhal_candidates *candidates, const gpu
 UNUSED_HELPER void assert_listed(const gpuhal_candidates *candidates, const char *name)
 {
     const gpuhal_candidate *candidate = find_candidate(candidates, name);
-    assert_verdict(candidates, candidate, GPUHAL_PLUGIN_OK, GPUHAL_STAGE_DONE, NULL);
+    assert_result(candidates, candidate, GPUHAL_PLUGIN_OK, GPUHAL_STAGE_DONE, NULL);
     assert_true(candidate->devices.count > 0);
 }
 

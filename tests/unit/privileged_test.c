@@ -7,7 +7,7 @@
 #include <sys/inotify.h>
 #include <sys/wait.h>
 
-enum { NOBODY = 65534, SOMEBODY = 12345 };
+enum { NOBODY = 65534, OTHER_USER = 12345 };
 
 static const char *const traps[] = {"trap", "registry", "state", "state/gpuhal", "home", "home/.local/state/gpuhal"};
 
@@ -110,7 +110,7 @@ static void run_as_privileged(const char *test, uid_t owner, gid_t group, mode_t
     pid_t child = fork();
     if (child == 0) {
         set_variables();
-        if (setgid(SOMEBODY) == 0 && setuid(SOMEBODY) == 0) {
+        if (setgid(OTHER_USER) == 0 && setuid(OTHER_USER) == 0) {
             execl(in_folder("program"), "program", test, NULL);
         }
         _exit(77);

@@ -24,7 +24,7 @@ static const char *with_all_kinds(void)
 {
     const char *directory = missing_directory("state");
     gpuhal_registry *registry = open_registry(directory);
-    assert_int_equal(remember_all_kinds(registry), GPUHAL_OK);
+    assert_int_equal(record_all_kinds(registry), GPUHAL_OK);
     gpuhal_registry_destroy(registry);
     return directory;
 }
@@ -330,7 +330,7 @@ TEST(numbers_that_were_forgotten_are_not_given_again)
     const gpuhal_config config = config_of(directory);
     assert_int_equal(gpuhal_registry_forget(&config, NULL), GPUHAL_OK);
     gpuhal_registry *registry = open_registry(directory);
-    assert_int_equal(remember_all_kinds(registry), GPUHAL_OK);
+    assert_int_equal(record_all_kinds(registry), GPUHAL_OK);
     gpuhal_registry_destroy(registry);
     gpuhal_registry_view *view = read_view(directory);
     gpuhal_physical_record physical = {.size = sizeof physical};
@@ -350,7 +350,7 @@ TEST(an_export_that_is_imported_elsewhere_is_the_same_record)
     snprintf(other, sizeof other, "%s/other", registry_root);
     const gpuhal_config config = config_of(other);
     gpuhal_registry *registry = open_registry(other);
-    assert_int_equal(remember_plugin(registry, 1), GPUHAL_OK);
+    assert_int_equal(record_plugin(registry, 1), GPUHAL_OK);
     gpuhal_registry_destroy(registry);
     gpuhal_registry_view *view = read_view(directory);
     struct stat state;

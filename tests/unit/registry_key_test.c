@@ -285,7 +285,7 @@ static const char *driver_found(gpuhal_registry *registry, const char *identity)
     return driver;
 }
 
-static void remember_driver(gpuhal_registry *registry, const char *identity, const char *driver)
+static void record_driver(gpuhal_registry *registry, const char *identity, const char *driver)
 {
     gpuhal_database_plugin plugin = plugin_number(1);
     free(plugin.identity);
@@ -309,11 +309,11 @@ TEST(a_home_shared_by_a_host_and_containers_answers_each_with_its_own_verdict)
     make_machine();
     gpuhal_registry *registry = open_registry(below(root, "state"));
     char *identity = gpuhal_key_identity(below(root, "lib/plugin.so"));
-    remember_driver(registry, identity, "host");
+    record_driver(registry, identity, "host");
     assert_string_equal(driver_found(registry, identity), "host");
     set_namespace("mnt:[2]");
     assert_string_equal(driver_found(registry, identity), "");
-    remember_driver(registry, identity, "container");
+    record_driver(registry, identity, "container");
     set_namespace("mnt:[3]");
     assert_string_equal(driver_found(registry, identity), "");
     set_namespace("mnt:[1]");
@@ -331,10 +331,10 @@ TEST(a_boot_and_another_driver_make_a_verdict_stale)
     make_machine();
     gpuhal_registry *registry = open_registry(below(root, "state"));
     char *identity = gpuhal_key_identity(below(root, "lib/plugin.so"));
-    remember_driver(registry, identity, "first");
+    record_driver(registry, identity, "first");
     put("/proc/sys/kernel/random/boot_id", "33333333-4444\n");
     assert_string_equal(driver_found(registry, identity), "");
-    remember_driver(registry, identity, "second");
+    record_driver(registry, identity, "second");
     assert_string_equal(driver_found(registry, identity), "second");
     put("/proc/driver/nvidia/version", "NVRM version: 550.54.14\nGCC\n");
     assert_string_equal(driver_found(registry, identity), "");
@@ -349,7 +349,7 @@ TEST(of_two_verdicts_that_hold_the_later_one_counts)
     make_machine();
     gpuhal_registry *registry = open_registry(below(root, "state"));
     char *identity = gpuhal_key_identity(below(root, "lib/plugin.so"));
-    remember_driver(registry, identity, "earlier");
+    record_driver(registry, identity, "earlier");
     gpuhal_texts machine;
     gpuhal_database_plugin crash = plugin_number(1); /* of which fewer files are known */
     free(crash.identity);
@@ -361,7 +361,7 @@ TEST(of_two_verdicts_that_hold_the_later_one_counts)
     gpuhal_changes changes = {.plugins = &crash, .plugin_count = 1};
     assert_int_equal(gpuhal_registry_update(registry, &changes), GPUHAL_OK);
     assert_string_equal(driver_found(registry, identity), "later");
-    remember_driver(registry, identity, "latest");
+    record_driver(registry, identity, "latest");
     assert_string_equal(driver_found(registry, identity), "latest");
     gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &crash);
     gpuhal_texts_finish(&machine);

@@ -147,7 +147,7 @@ TEST(a_start_on_a_machine_that_did_not_change_writes_nothing)
     assert_int_not_equal(after.st_ino, before.st_ino);
 }
 
-static const gpuhal_database_interface *face_with(const gpuhal_database *database, const char *backend, const char *uuid_end)
+static const gpuhal_database_interface *interface_with(const gpuhal_database *database, const char *backend, const char *uuid_end)
 {
     size_t count;
     const gpuhal_database_interface *faces = gpuhal_database_interfaces(database, &count);
@@ -167,7 +167,7 @@ TEST(a_card_that_was_taken_out_is_no_longer_there_and_driver_versions_are_kept)
     start_machine(directory, "012", "550.2");
     gpuhal_registry *registry = open_registry(directory);
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
-    const gpuhal_database_interface *kept = face_with(&snapshot->database, "cuda", "02"), *gone = face_with(&snapshot->database, "vulkan", "03");
+    const gpuhal_database_interface *kept = interface_with(&snapshot->database, "cuda", "02"), *gone = interface_with(&snapshot->database, "vulkan", "03");
     assert_true(kept && gone);
     assert_int_equal(kept->present, 1);
     assert_int_equal(gone->present, 0);
@@ -191,8 +191,8 @@ TEST(a_backend_that_was_not_asked_does_not_make_its_devices_vanish)
     gpuhal_close(gpu);
     gpuhal_registry *registry = open_registry(directory);
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
-    assert_int_equal(face_with(&snapshot->database, "vulkan", "01")->present, 1);
-    assert_int_equal(face_with(&snapshot->database, "cuda", "08")->present, 0);
+    assert_int_equal(interface_with(&snapshot->database, "vulkan", "01")->present, 1);
+    assert_int_equal(interface_with(&snapshot->database, "cuda", "08")->present, 0);
     gpuhal_snapshot_release(snapshot);
     gpuhal_registry_destroy(registry);
 }

@@ -116,7 +116,7 @@ static inline gpuhal_database_plugin plugin_number(unsigned number)
     return plugin;
 }
 
-static inline gpuhal_status remember_plugin(gpuhal_registry *registry, unsigned number)
+static inline gpuhal_status record_plugin(gpuhal_registry *registry, unsigned number)
 {
     gpuhal_database_plugin plugin = plugin_number(number);
     gpuhal_changes changes = {.now = 1700000000, .plugins = &plugin, .plugin_count = 1};
@@ -126,7 +126,7 @@ static inline gpuhal_status remember_plugin(gpuhal_registry *registry, unsigned 
 }
 
 /* One record at least of each kind. */
-static inline gpuhal_status remember_all_kinds(gpuhal_registry *registry)
+static inline gpuhal_status record_all_kinds(gpuhal_registry *registry)
 {
     gpuhal_sighting seen[] = {
         {.group = 0, .vendor_id = 0x10de, .pci = "0000:01:00.0", .uuid = "u-1", .backend = "cuda", .name = "One", .driver_version = "535.1"},

@@ -1,5 +1,5 @@
 /* Devices with queues and links of their own, over the lab: work is done only when somebody waits for it, as late as a driver may, and
- * every slot can be told to fail. What is staged, and what goes over a link, stays right; and what fails leaves nothing behind. */
+ * every slot can be made to fail. What is staged, and what goes over a link, stays right; and what fails leaves nothing behind. */
 #include "engine_support.h"
 
 #include "device/device.h"

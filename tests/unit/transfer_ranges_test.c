@@ -173,7 +173,7 @@ TEST(an_error_tells_nothing_of_earlier_calls_that_succeeded)
     gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.quiet_failures = 1}}};
     gpuhal *gpu = gpuhal_lab_open(NULL, 0);
     gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 0, 64);
-    gpuhal_lab.devices[0].gossip = 1;
+    gpuhal_lab.devices[0].spurious_report = 1;
     assert_int_equal(gpuhal_write(NULL, buffer, 0, "x", 1), GPUHAL_OK);
     gpuhal_lab.devices[0].fail_copy = GPUHAL_ERROR_DRIVER;
     assert_int_equal(gpuhal_copy(NULL, buffer, 0, buffer, 32, 8), GPUHAL_ERROR_DRIVER);

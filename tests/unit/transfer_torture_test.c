@@ -97,7 +97,7 @@ static void count_done(void *user, gpuhal_status status)
 }
 
 /* Whatever was asked for, the function is called once. */
-static void expect_told(const _Atomic int *told, int asked)
+static void expect_notified(const _Atomic int *told, int asked)
 {
     for (int i = 0; i < 10000 && *told < asked; i++) {
         gpuhal_os_sleep(1000000);
@@ -142,7 +142,7 @@ static gpuhal_status queue_around(void)
         gpuhal_os_descriptor_close(descriptors[i]);
     }
     give_back(gpu, buffers);
-    expect_told(&told, asked);
+    expect_notified(&told, asked);
     return status;
 }
 

@@ -317,7 +317,7 @@ TEST(a_wait_that_comes_while_a_native_section_begins_ends_with_it)
 }
 
 /* Each leaves an event behind, of which those that completed are given back without anybody's waiting. */
-static void have_many_native_sections(scene *s)
+static void begin_many_native_accesses(scene *s)
 {
     static const stop what = {"nothing", NULL, NULL, 0};
     s->what = &what;
@@ -332,7 +332,7 @@ static void have_many_native_sections(scene *s)
 
 TEST(native_sections_keep_no_events)
 {
-    in_child(have_many_native_sections);
+    in_child(begin_many_native_accesses);
 }
 
 /* 1 ns would have it look all the time. */

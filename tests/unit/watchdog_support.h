@@ -24,7 +24,7 @@ static void open_scene(scene *s)
     static gpuhal_builtin_fn *const builtins[] = {gpuhal_halting_query, NULL};
     use_registry();
     const gpuhal_config config = {.size = sizeof config, .isolation = GPUHAL_ISOLATION_NEVER, .ignore_environment = 1,
-                                  .registry = remembered_folder, .hang_ns = s->hang_ns ? s->hang_ns : HANG_NS,
+                                  .registry = registry_folder, .hang_ns = s->hang_ns ? s->hang_ns : HANG_NS,
                                   .builtins = builtins};
     assert_ok(gpuhal_open(&config, &s->gpu));
     s->device = select_or_fail(s->gpu, "halting:0");
@@ -88,7 +88,7 @@ static inline void begin_waiter(waiter *own, scene *s, gpuhal_status (*act)(scen
     assert_int_equal(pthread_create(&own->thread, NULL, run_waiter, own), 0);
 }
 
-static inline void expect_told(waiter *own)
+static inline void expect_notified(waiter *own)
 {
     for (int i = 0; i < 5000 && !own->ended; i++) {
         pause_ms(1);

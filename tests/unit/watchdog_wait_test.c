@@ -14,7 +14,7 @@ static void wait_behind_a_stuck_queue(scene *s)
     begin_waiter(&waiters[2], s, do_native_begin);
     gpuhal_halting.also = "event_query";
     for (size_t i = 0; i < 3; i++) {
-        expect_told(&waiters[i]);
+        expect_notified(&waiters[i]);
     }
     struct pollfd readable = {.fd = (int)descriptor, .events = POLLIN};
     assert_int_equal(poll(&readable, 1, 5000), 1);
@@ -31,7 +31,7 @@ static void enqueue_behind_a_stuck_call(scene *s)
     pthread_t thread;
     begin_scene(s, &what, &thread);
     begin_waiter(&own, s, do_queued_copy);
-    expect_told(&own);
+    expect_notified(&own);
     close_in_time(s);
 }
 
@@ -42,7 +42,7 @@ static void wait_behind_a_stuck_writer(scene *s)
     pthread_t thread;
     begin_scene(s, &what, &thread);
     begin_waiter(&own, s, do_fill);
-    expect_told(&own);
+    expect_notified(&own);
     expect_lost(s);
     close_in_time(s);
 }
@@ -68,7 +68,7 @@ static void open_over_the_callers_device(scene *s)
     assert_int_equal(pthread_create(&thread, NULL, run_act, s), 0);
     wait_for_stop(gpuhal_halting.slot);
     begin_waiter(&own, s, do_open);
-    expect_told(&own);
+    expect_notified(&own);
     expect_lost(s);
     close_in_time(s);
 }

@@ -1,6 +1,6 @@
 /* What is remembered of links and of devices that fail, over a vendor's fake: what the next program makes of it. A program is played by
  * opening and closing a gpuhal object: they share nothing but the record on the disk. */
-#include "remembered.h"
+#include "own_registry.h"
 #include "warnings.h"
 
 #include <sys/wait.h>

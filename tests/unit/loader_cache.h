@@ -1,7 +1,7 @@
-/* tests/unit/loader_remember.h: what tests of remembered verdicts share: starts of a program that reads and writes a registry, and plugins
+/* tests/unit/loader_cache.h: what tests of remembered verdicts share: starts of a program that reads and writes a registry, and plugins
  * that can be changed. */
-#ifndef LOADER_REMEMBER_H
-#define LOADER_REMEMBER_H
+#ifndef LOADER_CACHE_H
+#define LOADER_CACHE_H
 
 #include "loader_support.h"
 #include "registry/fields.h"
@@ -59,7 +59,7 @@ UNUSED_HELPER gpuhal_candidate *candidate_of(const gpuhal_candidates *candidates
 }
 
 /* Starts, and tells whether the plugin's verdict was remembered. */
-UNUSED_HELPER bool is_remembered(const gpuhal_settings *settings, const char *name, gpuhal_plugin_state state)
+UNUSED_HELPER bool result_is_cached(const gpuhal_settings *settings, const char *name, gpuhal_plugin_state state)
 {
     gpuhal_candidates candidates = start(settings, NULL);
     const gpuhal_candidate *candidate = candidate_of(&candidates, name);
