@@ -10,7 +10,7 @@ static gpuhal_status create(gpuhal_device *device, uint64_t bytes, gpuhal_buffer
     return gpuhal_buffer_create(device, &desc, out_buffer);
 }
 
-TEST(out_of_memory_tells_asked_free_and_total_and_the_next_smaller_allocation_works)
+TEST(out_of_memory_reports_requested_free_and_total_and_a_smaller_allocation_works)
 {
     gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.hidden = 1, .total_bytes = 10000}}};
     gpuhal *gpu = gpuhal_lab_open(NULL, 0);

@@ -177,7 +177,7 @@ TEST(threads_that_open_a_device_at_once_open_it_once)
     assert_int_equal(gpuhal_lab.devices[0].openings, 0);
 }
 
-TEST(a_failed_opening_tells_the_vendors_words_and_may_be_tried_again)
+TEST(a_failed_opening_reports_the_vendors_text_and_may_be_retried)
 {
     gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.fail_open = GPUHAL_ERROR_BUSY}}};
     gpuhal *gpu = gpuhal_lab_open(NULL, 0);
@@ -258,7 +258,7 @@ typedef struct nosy {
     int lines;
 } nosy;
 
-/* A listener that uses the library while it is told something. */
+/* A listener that calls the library while it is notified. */
 static void use_the_device(void *user, int32_t level, const char *line)
 {
     nosy *n = user;

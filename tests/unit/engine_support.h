@@ -1,4 +1,4 @@
-/* tests/unit/engine_support.h: the lab with queues, events and links. Work is done only when somebody waits for it, as late as a driver
+/* tests/unit/engine_support.h: the lab with queues, events and links. Work is done only when a thread waits for it, as late as a driver
  * may, and every slot can be made to fail. */
 #ifndef GPUHAL_TEST_ENGINE_SUPPORT_H
 #define GPUHAL_TEST_ENGINE_SUPPORT_H

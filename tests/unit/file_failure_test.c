@@ -1,5 +1,5 @@
-/* Transfers between files and buffers that cannot be done, that fail in the middle, or that the application cancels: what it is
- * told, and that nothing is left behind. */
+/* Transfers between files and buffers that cannot be done, that fail in the middle, or that the application cancels: what is
+ * reported, and that nothing is left behind. */
 #include "file_support.h"
 
 #include <dirent.h>
@@ -9,23 +9,23 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-/* Keeps what it was told. */
-typedef struct telling {
+/* What the progress function received. */
+typedef struct progress {
     uint64_t calls, last, total, stop_after, truncate_after;
     bool fell;
-} telling;
+} progress;
 
-static int32_t tell(void *user, uint64_t done, uint64_t total)
+static int32_t take_progress(void *user, uint64_t done, uint64_t total)
 {
-    telling *told = user;
-    told->fell = told->fell || done < told->last || done > total;
-    told->last = done;
-    told->total = total;
-    told->calls++;
-    if (told->calls == told->truncate_after) {
+    progress *got = user;
+    got->fell = got->fell || done < got->last || done > total;
+    got->last = done;
+    got->total = total;
+    got->calls++;
+    if (got->calls == got->truncate_after) {
         assert_int_equal(truncate(path, 100), 0);
     }
-    return told->calls == told->stop_after;
+    return got->calls == got->stop_after;
 }
 
 TEST(progress_grows_and_ends_with_everything_also_where_there_is_nothing)
@@ -35,9 +35,9 @@ TEST(progress_grows_and_ends_with_everything_also_where_there_is_nothing)
     put_file(model, LARGE);
     for (uint32_t device = 0; device < 2; device++) {
         gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, device, LARGE);
-        telling in = {0}, out = {0}, none = {0};
+        progress in = {0}, out = {0}, none = {0};
         gpuhal_file file = by_path(0);
-        file.progress = tell;
+        file.progress = take_progress;
         file.user = &in;
         assert_int_equal(gpuhal_read_file(NULL, buffer, 0, &file, LARGE), GPUHAL_OK);
         file.user = &out;
@@ -90,14 +90,14 @@ TEST(a_file_that_becomes_shorter_in_the_middle_is_an_error_that_names_it)
     gpuhal *gpu = gpuhal_lab_open(&config, 0);
     gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 0, LARGE);
     unsigned char *model = random_bytes(LARGE);
-    telling told = {.truncate_after = 1};
+    progress got = {.truncate_after = 1};
     put_file(model, LARGE);
     gpuhal_file file = by_path(0);
-    file.progress = tell;
-    file.user = &told;
+    file.progress = take_progress;
+    file.user = &got;
     expect_failure(gpuhal_read_file(NULL, buffer, 0, &file, LARGE), GPUHAL_ERROR_FILE, "became shorter");
     assert_non_null(strstr(gpuhal_last_error()->sentence, path));
-    assert_true(told.calls == 1 && told.last < LARGE);
+    assert_true(got.calls == 1 && got.last < LARGE);
     /* Nothing is stuck: the next transfer has all chunks. */
     put_file(model, LARGE);
     file.progress = NULL;
@@ -128,9 +128,9 @@ static void cancel_transfers(void)
     put_file(model, LARGE);
     for (uint32_t device = 0; device < 2; device++) {
         gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, device, LARGE);
-        telling in = {.stop_after = 1}, out = {.stop_after = 1};
+        progress in = {.stop_after = 1}, out = {.stop_after = 1};
         gpuhal_file file = by_path(0);
-        file.progress = tell;
+        file.progress = take_progress;
         file.user = &in;
         expect_failure(gpuhal_read_file(NULL, buffer, 0, &file, LARGE), GPUHAL_ERROR_CANCELLED, path);
         file.user = &out;
@@ -267,7 +267,7 @@ TEST(a_full_disk_is_a_file_error_with_the_systems_own_code)
     assert_int_equal(gpuhal_lab.devices[1].allocations, 0);
 }
 
-TEST(a_limit_on_the_size_of_files_ends_the_transfer_where_it_is_met)
+TEST(a_file_size_limit_ends_the_transfer_where_it_is_reached)
 {
     gpuhal *gpu = open_two();
     unsigned char *model = random_bytes(LARGE);

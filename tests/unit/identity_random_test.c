@@ -1,4 +1,4 @@
-/* The identity rule on machines made up at random, beside the plainest way to say it: every face has the label of its hardware,
+/* The identity rule on machines made up at random, beside the plainest way to say it: every interface has the label of its physical device,
  * and joining is relabelling. Most of these machines are absurd; the rule holds for them as well. Evidence and parts are checked
  * by what they promise, with some devices hidden. A failure names the seed; IDENTITY_SEED and IDENTITY_MACHINES in the environment
  * choose where to begin and how many to look at. */
@@ -228,7 +228,7 @@ static void join_plainly(void)
 
 /* ------------------------------------------------------------------------------------------------ the library's answer */
 
-/* With the faces turned round by `turn` places, and every second order backwards. */
+/* With the interfaces rotated by `turn` places, and every second order backwards. */
 static uint32_t place_of(uint32_t iface, uint32_t turn)
 {
     uint32_t place = (iface + turn) % count;
@@ -264,7 +264,7 @@ static void check(bool holds, const char *promise, const char *a, const char *b)
     }
 }
 
-/* What is one, and which faces are of one part, in every order. */
+/* Which interfaces are of one physical device, and which of one partition, in every order. */
 static void check_relations(void)
 {
     bool same_partition[INTERFACES][INTERFACES];
@@ -316,19 +316,19 @@ static void relabel(uint32_t *sets, uint32_t a, uint32_t b)
 }
 
 /* Devices that stay apart although they state the same are connected by items that say so, hidden ones or not. */
-static void check_apart(const gpuhal_identity *identity, const bool *visible, const gpuhal_identity_evidence_list *told,
+static void check_apart(const gpuhal_identity *identity, const bool *visible, const gpuhal_identity_evidence_list *evidence,
                         gpuhal_identity_level level)
 {
     uint32_t sets[INTERFACES];
     for (uint32_t i = 0; i < count; i++) {
         sets[i] = identity->interfaces[i].physical;
     }
-    for (uint32_t e = 0; e < told->count; e++) {
-        const gpuhal_evidence *item = &told->list[e].evidence;
+    for (uint32_t e = 0; e < evidence->count; e++) {
+        const gpuhal_evidence *item = &evidence->list[e].evidence;
         uint32_t a = interface_named(identity, item->device), b = interface_named(identity, item->other);
         if (!item->same && level_named(item->matched_by) == level) {
-            check(visible[a] && visible[b], "a hidden device is told to be apart", item->device, item->other);
-            check(identity->interfaces[a].physical != identity->interfaces[b].physical, "told apart, and one", item->device, item->other);
+            check(visible[a] && visible[b], "a hidden device is reported as distinct", item->device, item->other);
+            check(identity->interfaces[a].physical != identity->interfaces[b].physical, "reported as distinct, and one", item->device, item->other);
             relabel(sets, a, b);
         }
     }
@@ -336,7 +336,7 @@ static void check_apart(const gpuhal_identity *identity, const bool *visible, co
         for (uint32_t k = 0; k < i; k++) {
             const gpuhal_interface *a = &identity->interfaces[i], *b = &identity->interfaces[k];
             bool alike = visible[i] && visible[k] && same_text(a->values[level], b->values[level]);
-            check(!alike || sets[i] == sets[k], "nothing tells why they stay apart", a->id, b->id);
+            check(!alike || sets[i] == sets[k], "no evidence for why they are distinct", a->id, b->id);
         }
     }
 }
@@ -344,43 +344,43 @@ static void check_apart(const gpuhal_identity *identity, const bool *visible, co
 static void check_evidence(void)
 {
     gpuhal_identity identity = find(0);
-    gpuhal_identity_evidence_list told = {0};
+    gpuhal_identity_evidence_list evidence = {0};
     bool visible[INTERFACES];
     uint32_t sets[INTERFACES];
     for (uint32_t i = 0; i < count; i++) {
         visible[i] = roll(4) != 0;
         sets[i] = i;
     }
-    assert_int_equal(gpuhal_identity_explain(&identity, visible, &told), GPUHAL_OK);
-    for (uint32_t e = 0; e < told.count; e++) {
-        const gpuhal_evidence *item = &told.list[e].evidence;
+    assert_int_equal(gpuhal_identity_explain(&identity, visible, &evidence), GPUHAL_OK);
+    for (uint32_t e = 0; e < evidence.count; e++) {
+        const gpuhal_evidence *item = &evidence.list[e].evidence;
         uint32_t a = interface_named(&identity, item->device), b = interface_named(&identity, item->other);
         gpuhal_identity_level level = level_named(item->matched_by);
         bool host = level == GPUHAL_IDENTITY_HOST && identity.interfaces[a].host && identity.interfaces[b].host;
-        check(host || same_text(identity.interfaces[a].values[level], identity.interfaces[b].values[level]), "told of what is not so",
+        check(host || same_text(identity.interfaces[a].values[level], identity.interfaces[b].values[level]), "evidence of what is not so",
               item->device, item->other);
         check(strstr(item->sentence, item->device) && strstr(item->sentence, item->other), "a sentence about others",
               item->device, item->other);
         if (item->same) {
-            check(sets[a] != sets[b], "told twice", item->device, item->other);
+            check(sets[a] != sets[b], "reported twice", item->device, item->other);
             relabel(sets, a, b);
         }
     }
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t k = 0; k < i; k++) {
             bool one = identity.interfaces[i].physical == identity.interfaces[k].physical;
-            check(!(one && visible[i] && visible[k]) || sets[i] == sets[k], "nothing tells why they are one",
+            check(!(one && visible[i] && visible[k]) || sets[i] == sets[k], "no evidence for why they are one",
                   identity.interfaces[i].id, identity.interfaces[k].id);
         }
     }
     for (gpuhal_identity_level level = GPUHAL_IDENTITY_PCI; level < GPUHAL_IDENTITY_HOST; level++) {
-        check_apart(&identity, visible, &told, level);
+        check_apart(&identity, visible, &evidence, level);
     }
-    gpuhal_identity_evidence_finish(&told);
+    gpuhal_identity_evidence_finish(&evidence);
     gpuhal_identity_finish(&identity);
 }
 
-/* Each refusal names two faces that do contradict each other. */
+/* Each refusal names two interfaces that do contradict each other. */
 static void check_refusals(void)
 {
     gpuhal_identity identity = find(0);
@@ -389,9 +389,9 @@ static void check_refusals(void)
         const gpuhal_interface *a = &identity.interfaces[refusal->witness[0]], *b = &identity.interfaces[refusal->witness[1]];
         if (refusal->doubt <= GPUHAL_DOUBT_DRM) {
             gpuhal_identity_level level = refusal->doubt == GPUHAL_DOUBT_PCI ? GPUHAL_IDENTITY_PCI : GPUHAL_IDENTITY_DRM;
-            check(!same_text(a->values[level], b->values[level]), "told to be in two places", a->id, b->id);
+            check(!same_text(a->values[level], b->values[level]), "reported to be in two places", a->id, b->id);
         }
-        check(refusal->doubt != GPUHAL_DOUBT_ONE_DRIVER || gpuhal_interface_same_driver(a, b), "told to be of one driver", a->id,
+        check(refusal->doubt != GPUHAL_DOUBT_ONE_DRIVER || gpuhal_interface_same_driver(a, b), "reported to be of one driver", a->id,
               b->id);
     }
     gpuhal_identity_finish(&identity);
@@ -414,7 +414,7 @@ TEST(what_is_one_follows_the_plain_rule_in_every_order)
     for_each_machine(check_relations);
 }
 
-TEST(evidence_connects_what_is_one_and_tells_why_the_rest_stays_apart_also_when_devices_are_hidden)
+TEST(evidence_connects_what_is_one_and_explains_what_is_distinct_with_devices_hidden)
 {
     for_each_machine(check_evidence);
 }

@@ -1,4 +1,4 @@
-/* The rule by which devices are faces of one piece of hardware, on all recorded machines: through the whole library, and the rule
+/* The rule by which devices are interfaces of one physical device, on all recorded machines: through the whole library, and the rule
  * alone with the devices in many orders. Besides, the forms of what identifies a device. */
 #include "device/identity.h"
 #include "identity_support.h"
@@ -36,10 +36,10 @@ static void append(char *to, size_t bytes, const char *word)
     snprintf(to + used, bytes - used, "%s%s", used ? " " : "", word);
 }
 
-static void expect(const char *what, const char *told, const char *expected)
+static void expect(const char *what, const char *actual, const char *expected)
 {
-    if (strcmp(told, expected) != 0) {
-        fail_msg("%s: %s: the library says \"%s\", expected is \"%s\"", now.name, what, told, expected);
+    if (strcmp(actual, expected) != 0) {
+        fail_msg("%s: %s: the library says \"%s\", expected is \"%s\"", now.name, what, actual, expected);
     }
 }
 
@@ -47,10 +47,10 @@ static void check_evidence(const gpuhal *gpu, uint32_t index, const recorded_phy
 {
     gpuhal_evidence evidence = {.size = sizeof evidence};
     for (uint32_t i = 0; gpuhal_physical_evidence(gpu, index, i, &evidence) == GPUHAL_OK; i++) {
-        char told[96];
-        snprintf(told, sizeof told, "%s %s %s %s", evidence.same ? "same" : "apart", evidence.device, evidence.other,
+        char text[96];
+        snprintf(text, sizeof text, "%s %s %s %s", evidence.same ? "same" : "apart", evidence.device, evidence.other,
                  evidence.matched_by);
-        expect("evidence", told, i < expected->evidence_count ? expected->evidence[i] : "none");
+        expect("evidence", text, i < expected->evidence_count ? expected->evidence[i] : "none");
         assert_non_null(strstr(evidence.sentence, evidence.device));
         assert_non_null(strstr(evidence.sentence, evidence.other));
         assert_true(*evidence.value || strcmp(evidence.matched_by, "host_processor") == 0);
@@ -125,7 +125,7 @@ static void check_library_in_a_child(void)
     }
 }
 
-TEST(recorded_machines_have_the_physical_devices_faces_evidence_and_choices_that_are_expected)
+TEST(recorded_machines_have_the_expected_devices_evidence_and_choices)
 {
     for_each_machine(check_library_in_a_child);
 }
@@ -144,7 +144,7 @@ static void shuffle(uint32_t seed, uint32_t order[DEVICES])
     }
 }
 
-/* For each two devices of the file: '.' for two pieces of hardware, 'p' for two parts of one, '=' for two faces of the same. */
+/* For each two devices of the file: '.' for two physical devices, 'p' for two partitions of one, '=' for two interfaces of one. */
 static void find_relations(uint32_t seed, char relations[DEVICES * DEVICES + 1])
 {
     uint32_t order[DEVICES], place[DEVICES];

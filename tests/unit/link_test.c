@@ -125,7 +125,7 @@ TEST(distances_and_nodes_of_recorded_machines_are_what_is_known_of_them)
     assert_true(expectations >= 20);
 }
 
-TEST(a_system_without_a_tree_tells_nothing)
+TEST(a_system_without_a_tree_yields_no_facts)
 {
     uint32_t node = 7;
     assert_int_equal(gpuhal_pci_link_kind("/nowhere", "0000:01:00.0", "0000:02:00.0"), 0);
@@ -158,7 +158,7 @@ TEST(devices_in_host_memory_share_it_and_parts_of_one_device_are_a_board)
     gpuhal_close(gpu);
 }
 
-TEST(what_nobody_tells_of_a_link_is_missing_with_its_reason)
+TEST(a_link_fact_without_a_source_is_missing_with_its_reason)
 {
     gpuhal_lab.count = 2;
     gpuhal *gpu = gpuhal_lab_open(NULL, 1);

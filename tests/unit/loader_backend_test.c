@@ -73,7 +73,7 @@ TEST(threads_that_start_a_backend_at_once_get_the_same_one)
     assert_int_equal(gpuhal_backend_devices(backends[0])->count, 1);
 }
 
-TEST(a_failed_start_is_told_with_the_vendors_code_and_may_be_tried_again)
+TEST(a_failed_start_is_reported_with_the_vendors_code_and_may_be_retried)
 {
     gpuhal_backend *backend;
     assert_int_equal(start("start_fails_once", &backend), GPUHAL_ERROR_BUSY);
@@ -267,8 +267,8 @@ static void keep_line(__attribute__((unused)) void *user, __attribute__((unused)
     snprintf(logged + length, sizeof logged - length, "%s\n", line);
 }
 
-/* The verdict and the driver of good_with_driver under the environment as it is. */
-static char *given_options; /* to the plugins of the next meeting */
+/* The result and the driver of good_with_driver in the current environment. */
+static char *given_options; /* to the plugins of the next probe */
 
 static const gpuhal_candidate *probe_driver(gpuhal_candidates *candidates, bool isolate, bool ignore_environment, gpuhal_log *log)
 {
@@ -326,7 +326,7 @@ TEST(a_variable_overrides_the_vendors_library_and_must_be_absolute)
 
 TEST(a_plugins_log_lines_and_options_pass_through_the_helper)
 {
-    char options[] = "good_with_driver.word=the word is given;good_with_driver.wrod=misspelt;nobody.word=1";
+    char options[] = "good_with_driver.word=the word is given;good_with_driver.wrod=misspelt;missing.word=1";
     new_folder();
     write_manifest("good.gpuhal", "good_with_driver", test_plugin("good_with_driver"), "unheard-of = 1\n");
     gpuhal_log *log = gpuhal_log_create(keep_line, NULL, GPUHAL_LEVEL_DEBUG, false);
@@ -336,7 +336,7 @@ TEST(a_plugins_log_lines_and_options_pass_through_the_helper)
     given_options = NULL;
     gpuhal_candidates_finish(&candidates);
     assert_non_null(strstr(logged, "good_with_driver: there is no option good_with_driver.wrod\n"));
-    assert_non_null(strstr(logged, "the option nobody.word is for a plugin that was not found\n"));
+    assert_non_null(strstr(logged, "the option missing.word is for a plugin that was not found\n"));
     assert_null(strstr(logged, "no option good_with_driver.word"));
     assert_non_null(strstr(logged, "good_with_driver: the word is given\n"));
     assert_non_null(strstr(logged, "good_with_driver: opened /"));

@@ -1,11 +1,11 @@
-/* What a remembered verdict depends on besides the plugin's own doing: whose fault an end was, and what changed around the plugin. */
+/* What a cached result depends on besides the plugin itself: whose fault an end was, and what changed around the plugin. */
 #include "loader_cache.h"
 
 #include <signal.h>
 
 /* ---- whose fault it was */
 
-/* Nobody can tell who sent such a signal: the administrator, or the kernel that is short of memory. */
+/* The sender of such a signal is unknown: the administrator, or the kernel that is short of memory. */
 TEST(a_plugin_whose_helper_was_ended_from_outside_gets_another_chance_and_no_third)
 {
     static const struct {
@@ -69,7 +69,7 @@ TEST(where_no_helper_is_to_be_had_nothing_is_run_however_it_is_asked_for)
 /* ---- any bytes */
 
 /* Latin-1 in a variable and in the name of a folder, and an escape in one: the key was never that of the next start. */
-TEST(names_that_are_no_utf8_are_remembered_as_they_are)
+TEST(names_that_are_not_utf8_are_recorded_unchanged)
 {
     static const char *const names[] = {"jos\xe9", "esc\x1b[1m"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -113,7 +113,7 @@ TEST(a_plugin_directory_whose_name_ends_in_a_blank_is_searched)
 
 /* ---- what changed around it */
 
-TEST(a_driver_that_writes_code_at_run_time_is_remembered_all_the_same)
+TEST(a_driver_that_writes_code_at_run_time_is_cached_too)
 {
     new_folder();
     own_plugin("good_makes_code", "");
@@ -137,7 +137,7 @@ TEST(a_variable_that_stands_in_watch_counts_by_value_without_being_named_again)
 }
 
 /* The dynamic loader puts these before everything else. */
-TEST(a_library_that_is_loaded_before_all_others_is_another_circumstance)
+TEST(a_preloaded_library_is_part_of_the_cache_key)
 {
     static const char *const names[] = {"LD_PRELOAD", "LD_AUDIT"};
     for (size_t i = 0; i < 2; i++) {

@@ -1,5 +1,5 @@
-/* Remembered verdicts: what is known is not asked again, what crashed is not run again, and whatever a verdict depends on makes it
- * be asked again when it changes. That nothing was run is proven by a helper program that is not there. */
+/* Cached results: what is cached is not probed again, what crashed is not run again, and a change of anything that a result depends
+ * on causes a new probe. That nothing was run is proven by a helper program that is not there. */
 #include "loader_cache.h"
 
 #include <signal.h>
@@ -26,7 +26,7 @@ TEST(a_plugin_that_listed_its_devices_is_not_run_again)
     gpuhal_candidates_finish(&second);
 }
 
-TEST(a_remembered_listing_does_not_know_the_free_memory)
+TEST(a_cached_listing_does_not_know_the_free_memory)
 {
     new_folder();
     own_plugin("good", "");
@@ -111,7 +111,7 @@ TEST(a_plugin_that_answers_that_it_failed_is_asked_again)
     assert_false(result_is_cached(&settings, "start_fails", GPUHAL_PLUGIN_FAILED));
 }
 
-TEST(what_a_driver_printed_last_is_reported_and_remembered)
+TEST(what_a_driver_printed_last_is_reported_and_recorded)
 {
     new_folder();
     own_plugin("good_but_prints", "");
@@ -127,7 +127,7 @@ TEST(what_a_driver_printed_last_is_reported_and_remembered)
     }
 }
 
-TEST(a_retry_meets_a_quarantined_plugin_again_and_only_that)
+TEST(a_retry_probes_a_quarantined_plugin_again_and_only_that)
 {
     new_folder();
     own_plugin("start_crashes", "");
@@ -168,7 +168,7 @@ TEST(crashes_are_counted)
     gpuhal_registry_destroy(registry);
 }
 
-TEST(a_repaired_plugin_is_met_again_and_then_works)
+TEST(a_repaired_plugin_is_probed_again_and_then_works)
 {
     new_folder();
     own_plugin("good", "");
@@ -182,8 +182,8 @@ TEST(a_repaired_plugin_is_met_again_and_then_works)
     assert_true(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
 }
 
-/* The manifest does not tell of the library, the helper's mappings do. Any library has malloc among what it depends on. */
-TEST(a_changed_vendor_library_is_met_again)
+/* The manifest does not name the library, the helper's mappings do. Any library has malloc among what it depends on. */
+TEST(a_changed_vendor_library_is_probed_again)
 {
     new_folder();
     own_plugin("good_with_driver", "environment = GPUHAL_TESTVENDOR_LIBRARY\n");
@@ -198,7 +198,7 @@ TEST(a_changed_vendor_library_is_met_again)
     assert_true(result_is_cached(&settings, "good_with_driver", GPUHAL_PLUGIN_OK));
 }
 
-TEST(a_variable_that_the_manifest_names_makes_another_verdict_and_both_are_kept)
+TEST(a_variable_that_the_manifest_names_gives_another_result_and_both_are_kept)
 {
     new_folder();
     own_plugin("good", "environment = GPUHAL_TEST_VISIBLE OTHER_VISIBLE\n");
@@ -234,7 +234,7 @@ TEST(a_folder_that_a_watched_variable_names_counts_with_what_lies_in_it)
     unsetenv("GPUHAL_TEST_ICDS");
 }
 
-TEST(a_changed_manifest_and_ignored_settings_are_other_circumstances)
+TEST(a_changed_manifest_and_ignored_settings_change_the_cache_key)
 {
     new_folder();
     own_plugin("good", "");
@@ -249,7 +249,7 @@ TEST(a_changed_manifest_and_ignored_settings_are_other_circumstances)
     assert_false(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
 }
 
-TEST(always_meets_every_time_and_writes_nothing_new)
+TEST(always_probes_every_time_and_writes_nothing_new)
 {
     new_folder();
     own_plugin("good", "");
@@ -265,7 +265,7 @@ TEST(always_meets_every_time_and_writes_nothing_new)
     assert_true(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
 }
 
-TEST(never_neither_asks_nor_tells_the_registry)
+TEST(never_neither_reads_nor_writes_the_registry)
 {
     new_folder();
     own_plugin("good", "");
@@ -277,7 +277,7 @@ TEST(never_neither_asks_nor_tells_the_registry)
     gpuhal_candidates_finish(&first);
 }
 
-TEST(what_a_hung_plugin_had_told_is_kept_and_it_stays_timed_out)
+TEST(what_a_hung_plugin_had_listed_is_kept_and_it_stays_timed_out)
 {
     new_folder();
     own_plugin("sample_hangs_at_second", "");

@@ -62,7 +62,7 @@ static bool lay(const char *in, const item *it)
 }
 
 /* What the report has to say; texts of plugins end up on terminals, so no reason has a control character in it. */
-static bool is_as_told(const item *it, gpuhal_plugin_state state, gpuhal_plugin_stage stage, const char *reason)
+static bool is_as_expected(const item *it, gpuhal_plugin_state state, gpuhal_plugin_stage stage, const char *reason)
 {
     bool named = it->words ? strstr(reason, it->words) != NULL : !*reason;
     return state == it->state && stage == it->stage && named && gpuhal_records_is_clean(reason, strlen(reason));
@@ -113,14 +113,14 @@ static bool is_probed_alone(const item *it)
     }
     bool in_time = gpuhal_os_monotonic_ns() - begun < PATIENT_NS;
     const gpuhal_candidate *candidate = find_candidate(&candidates, it->name);
-    bool told = candidate && is_as_told(it, candidate->state, candidate->stage, candidate->reason ? candidate->reason : "");
+    bool reported = candidate && is_as_expected(it, candidate->state, candidate->stage, candidate->reason ? candidate->reason : "");
     bool waited = candidate && (it->effect != SILENCE || candidate->time_ns >= SILENCE_NS);
     bool protected = candidate && candidate->isolated == (candidate->stage > GPUHAL_STAGE_FILE);
     bool listed = candidate && (candidate->devices.count > 0) == (it->state == GPUHAL_PLUGIN_OK);
     bool others = has_result(find_candidate(&candidates, "good"), GPUHAL_PLUGIN_OK, GPUHAL_STAGE_DONE, NULL);
-    bool good = told && waited && protected && listed && others && in_time && candidates.note_count == 0;
+    bool good = reported && waited && protected && listed && others && in_time && candidates.note_count == 0;
     if (!good) {
-        printf("# %s: told %d, waited %d, protected %d, listed %d, others %d, in time %d\n", it->name, told, waited, protected, listed,
+        printf("# %s: reported %d, waited %d, protected %d, listed %d, others %d, in time %d\n", it->name, reported, waited, protected, listed,
                others, in_time);
         print_candidates(&candidates);
         printf("#     wanted: %s at %s: %s\n", gpuhal_plugin_state_name(it->state), gpuhal_plugin_stage_name(it->stage),
@@ -171,7 +171,7 @@ TEST(plugins_that_only_break_a_rule_are_named_the_same_way_without_a_helper)
     for (size_t i = 0; i < ITEMS; i++) {
         const gpuhal_candidate *candidate = corpus[i].effect == RULE ? find_candidate(&candidates, corpus[i].name) : NULL;
         const char *reason = candidate && candidate->reason ? candidate->reason : "";
-        if (candidate && (!is_as_told(&corpus[i], candidate->state, candidate->stage, reason) || candidate->isolated)) {
+        if (candidate && (!is_as_expected(&corpus[i], candidate->state, candidate->stage, reason) || candidate->isolated)) {
             print_difference(&corpus[i], candidate->state, candidate->stage, reason);
             different++;
         }
@@ -241,7 +241,7 @@ TEST(all_bad_plugins_together_cost_themselves_and_each_has_its_report)
     for (size_t i = 0; i < ITEMS; i++) {
         gpuhal_plugin_report report = {.name = ""};
         bool found = made[i] && find_report(gpu, corpus[i].name, &report);
-        if (made[i] && (!found || !is_as_told(&corpus[i], report.state, report.stage, report.reason))) {
+        if (made[i] && (!found || !is_as_expected(&corpus[i], report.state, report.stage, report.reason))) {
             print_difference(&corpus[i], report.state, report.stage, found ? report.reason : "no report");
             different++;
         }

@@ -14,7 +14,7 @@ static void add_good(void)
     write_manifest("good.gpuhal", "good", test_plugin("good"), "");
 }
 
-/* Runs the loader over the own folder and returns the verdict on `name` beside the good plugin. */
+/* Runs the loader over the own folder and returns the result of `name` beside the good plugin. */
 static void expect(const char *name, gpuhal_plugin_state state, const char *words)
 {
     add_good();
@@ -38,7 +38,7 @@ TEST(a_sticky_folder_like_tmp_is_no_danger_to_our_own_files)
     gpuhal_candidates_finish(&candidates);
 }
 
-TEST(a_sticky_folder_is_a_danger_where_the_file_is_somebody_elses)
+TEST(a_sticky_folder_is_rejected_where_the_file_is_another_users)
 {
     if (geteuid() != 0) {
         SKIP_TEST("giving a file away needs root");
@@ -121,7 +121,7 @@ TEST(the_helper_program_passes_as_a_program_and_not_as_a_plugin)
     gpuhal_load_finish(&load);
 }
 
-/* Root reads what nobody may read: then somebody else looks. 0: all was told. */
+/* Root can read every file, so another user loads. 0: all results were as expected. */
 static int look_without_rights(void)
 {
     if (geteuid() == 0 && (setgroups(0, NULL) || setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534))) {

@@ -51,7 +51,7 @@ static void forgo_privileges(void)
     assert_int_equal(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
 }
 
-/* A filter that allows everything is one all the same: nobody knows what the next one refuses. */
+/* A filter that allows everything is one all the same: what the next one refuses is unknown. */
 static void filter_calls(void)
 {
     struct sock_filter all[] = {{.code = BPF_RET | BPF_K, .k = SECCOMP_RET_ALLOW}};

@@ -1,4 +1,4 @@
-/* A process with more rights than its user: a copy of this program that is set-user-id root, run by somebody else. */
+/* A process with more rights than its user: a copy of this program that is set-user-id root, run by another user. */
 #include "loader_support.h"
 #include "support/lab.h"
 
@@ -6,7 +6,7 @@
 
 #include <sys/wait.h>
 
-/* A helper's driver must not be told by its user's environment what to load. */
+/* The user's environment must not choose what a helper's driver loads. */
 static void check_environment_of_helper(void)
 {
     const char *const arguments[] = {"/bin/sh", "-c", "env >&3", NULL};

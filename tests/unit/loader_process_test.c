@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 
 /* A good plugin, one that crashes, one without stack for its last words, one that exits, and one whose death only the wait status
- * tells. */
+ * reveals. */
 static void add_plugins(void)
 {
     write_manifest("a.gpuhal", "good", test_plugin("good"), "");
@@ -247,7 +247,7 @@ static bool is_loaded_here(const char *name)
     return found;
 }
 
-/* Nothing is loaded here for that; report and remark say why. */
+/* Nothing is loaded here for that; report and note say why. */
 static void check_without_helper(const char *helper, const char *words)
 {
     gpuhal_settings settings = own_settings();
@@ -261,7 +261,7 @@ static void check_without_helper(const char *helper, const char *words)
     gpuhal_candidates_finish(&candidates);
 }
 
-TEST(without_a_helper_plugins_are_not_probed_and_a_remark_says_so)
+TEST(without_a_helper_plugins_are_not_probed_and_a_note_says_so)
 {
     new_folder();
     write_manifest("a.gpuhal", "good", test_plugin("good"), "");

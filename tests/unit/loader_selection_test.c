@@ -96,7 +96,7 @@ TEST(the_environment_narrows_and_reorders_what_the_program_allows_and_never_wide
 {
     static const struct {
         const char *allowed, *environment, *left;
-        bool remarked;
+        bool noted;
     } cases[] = {
         {"good", "-good_fork_safe", "good cpu", false},
         {"good,good_but_prints", "good_but_prints,good", "good_but_prints good cpu", false},
@@ -117,9 +117,9 @@ TEST(the_environment_narrows_and_reorders_what_the_program_allows_and_never_wide
     add_three();
     write_manifest("0.gpuhal", "cpu", GPUHAL_BUILD_PLUGINS "/gpuhal-cpu.so", "");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        bool remarked = false;
-        assert_string_equal(left_of(cases[i].allowed, cases[i].environment, &remarked), cases[i].left);
-        assert_int_equal(remarked, cases[i].remarked);
+        bool noted = false;
+        assert_string_equal(left_of(cases[i].allowed, cases[i].environment, &noted), cases[i].left);
+        assert_int_equal(noted, cases[i].noted);
     }
 }
 
@@ -354,7 +354,7 @@ TEST(a_plugin_without_devices_leaves_its_name_to_the_next)
     gpuhal_candidates_finish(&candidates);
 }
 
-TEST(a_built_in_plugin_is_met_in_this_process_and_wins_over_a_file_of_its_name)
+TEST(a_built_in_plugin_is_probed_in_this_process_and_wins_over_a_file_of_its_name)
 {
     new_folder();
     add_three();

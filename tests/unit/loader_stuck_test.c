@@ -55,23 +55,23 @@ int __wrap_poll(struct pollfd *polled, nfds_t count, int timeout)
     return __real_poll(polled, count, timeout);
 }
 
-/* The process that a remark names. */
+/* The process that a note names. */
 static pid_t process_in(const gpuhal_candidates *candidates, const char *name)
 {
     for (size_t i = 0; i < candidates->note_count; i++) {
         char begin[96];
         snprintf(begin, sizeof begin, "%s: the helper process ", name);
-        const char *remark = candidates->notes[i];
-        if (strncmp(remark, begin, strlen(begin)) == 0 && strstr(remark, " cannot be ended, and was left behind")) {
-            return atoi(remark + strlen(begin));
+        const char *note = candidates->notes[i];
+        if (strncmp(note, begin, strlen(begin)) == 0 && strstr(note, " cannot be ended, and was left behind")) {
+            return atoi(note + strlen(begin));
         }
     }
     print_candidates(candidates);
-    fail_msg("no remark says that the helper of %s was left behind", name);
+    fail_msg("no note says that the helper of %s was left behind", name);
     return 0;
 }
 
-TEST(a_helper_that_cannot_be_ended_is_left_behind_and_reported_and_stops_nobody)
+TEST(a_helper_that_cannot_be_ended_is_left_behind_and_reported_and_blocks_nothing)
 {
     new_folder();
     own_plugin("start_hangs", "");

@@ -1,5 +1,5 @@
 /* tests/unit/loader_support.h: what the loader's tests share: settings without surroundings, a folder of their own, and finding a
- * candidate's verdict. */
+ * candidate's result. */
 #ifndef LOADER_SUPPORT_H
 #define LOADER_SUPPORT_H
 
@@ -158,11 +158,11 @@ UNUSED_HELPER void print_candidates(const gpuhal_candidates *candidates)
                candidate->reason ? candidate->reason : "");
     }
     for (size_t i = 0; i < candidates->note_count; i++) {
-        printf("# remark: %s\n", candidates->notes[i]);
+        printf("# note: %s\n", candidates->notes[i]);
     }
 }
 
-/* The verdict on one candidate, with a part of its sentence. */
+/* The result of one candidate, with a part of its sentence. */
 UNUSED_HELPER bool has_result(const gpuhal_candidate *candidate, gpuhal_plugin_state state, gpuhal_plugin_stage stage,
                                const char *words)
 {
@@ -176,7 +176,7 @@ UNUSED_HELPER void assert_result(const gpuhal_candidates *candidates, const gpuh
     if (!has_result(candidate, state, stage, words)) {
         print_candidates(candidates);
         printf("# wanted: %s at %s: %s\n", gpuhal_plugin_state_name(state), gpuhal_plugin_stage_name(stage), words ? words : "");
-        fail_msg("another verdict");
+        fail_msg("another result");
     }
 }
 

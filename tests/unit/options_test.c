@@ -166,7 +166,7 @@ TEST(the_operators_options_count_before_the_applications_and_the_later_of_two)
     unsetenv("GPUHAL_OPTIONS");
 }
 
-TEST(an_option_that_nobody_asks_for_is_warned_of)
+TEST(an_option_that_no_plugin_reads_causes_a_warning)
 {
     gpuhal *gpu = open_good("lab.size=1;lab.szie=2;unheard_of.size=3");
     assert_non_null(strstr(logged, "2 lab: there is no option lab.szie\n"));

@@ -247,7 +247,7 @@ TEST(large_records_drive_out_old_ones_and_too_large_ones_are_left_out)
     free(large);
 }
 
-TEST(one_plugin_met_under_many_circumstances_does_not_drive_out_others)
+TEST(one_plugin_with_many_cache_keys_does_not_evict_others)
 {
     gpuhal_registry *registry = gpuhal_registry_create(NULL, 0, NULL);
     record_plugin(registry, 1);

@@ -137,7 +137,7 @@ TEST(what_states_neither_address_nor_uuid_is_known_by_name_and_place)
     gpuhal_registry_destroy(registry);
 }
 
-TEST(a_backend_that_was_not_listed_loses_no_face)
+TEST(a_backend_that_was_not_listed_loses_no_interface)
 {
     static const char *const cuda[] = {"cuda", NULL};
     gpuhal_registry *registry = gpuhal_registry_create(NULL, 0, NULL);
@@ -153,7 +153,7 @@ TEST(a_backend_that_was_not_listed_loses_no_face)
     gpuhal_registry_destroy(registry);
 }
 
-TEST(parts_of_one_card_are_faces_of_their_own)
+TEST(partitions_of_one_card_are_interfaces_of_their_own)
 {
     gpuhal_registry *registry = gpuhal_registry_create(NULL, 0, NULL);
     gpuhal_sighting seen[2] = {{.pci = "0000:01:00.0", .uuid = "a", .partition = "mig-0", .backend = "cuda", .name = "H100"},

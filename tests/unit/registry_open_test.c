@@ -92,7 +92,7 @@ TEST(with_any_64th_byte_flipped_the_machine_is_listed_and_the_next_registry_is_w
     free(text);
 }
 
-TEST(cut_off_anywhere_it_holds_nobody_up)
+TEST(cut_off_anywhere_it_blocks_no_process)
 {
     const char *directory = known_machine();
     assert_true(opens());
@@ -111,7 +111,7 @@ TEST(one_of_a_newer_version_stays_byte_for_byte)
     static const char *const head = "[registry]\nversion = 2\n";
     const char *directory = fresh_directory();
     gpuhal_text text = {0};
-    gpuhal_text_printf(&text, "%scrc = %08x\nwhat nobody understands yet\n", head, gpuhal_checksum(0, head, strlen(head)));
+    gpuhal_text_printf(&text, "%scrc = %08x\nan unknown record\n", head, gpuhal_checksum(0, head, strlen(head)));
     put_contents(below(directory, "registry"), text.data, text.length);
     make_machine(directory);
     assert_true(opens() && opens());
@@ -130,7 +130,7 @@ TEST(a_directory_that_cannot_be_written_is_read_and_stays_as_it_is)
     size_t bytes, after;
     char *text = contents_of(below(directory, "registry"), &bytes);
     remove(below(directory, "registry.lock"));
-    /* Root may write everywhere, but not where the directory is somebody else's. */
+    /* Root may write everywhere, but not in another user's directory. */
     assert_int_equal(geteuid() == 0 ? chown(directory, 12345, (gid_t)-1) : chmod(directory, 0500), 0);
     assert_true(opens() && opens());
     char *now = contents_of(below(directory, "registry"), &after);

@@ -47,7 +47,7 @@ TEST(a_file_is_read_up_to_its_limit_and_refused_from_one_byte_more)
         assert_true(bytes > LIMIT ? text == NULL : strlen(text) == bytes);
         free(text);
     }
-    /* A file of /proc tells no size: what is read decides. */
+    /* A file of /proc has no size: what is read decides. */
     char *text = NULL, *short_text = NULL;
     size_t whole = 0, cut = 7;
     assert_int_equal(gpuhal_os_file_read("/proc/self/comm", 64, &text, &whole), 0);
@@ -210,7 +210,7 @@ TEST(a_registry_of_a_newer_version_is_left_alone)
     static const char *const head = "[registry]\nversion = 2\n";
     const char *directory = fresh_directory();
     gpuhal_text text = {0};
-    gpuhal_text_printf(&text, "%scrc = %08x\nwhat nobody understands yet\n", head, gpuhal_checksum(0, head, strlen(head)));
+    gpuhal_text_printf(&text, "%scrc = %08x\nan unknown record\n", head, gpuhal_checksum(0, head, strlen(head)));
     put_contents(below(directory, "registry"), text.data, text.length);
     gpuhal_log *log = gpuhal_log_create(keep_line, NULL, GPUHAL_LEVEL_WARNING, false);
     gpuhal_registry *registry = gpuhal_registry_create(directory, GPUHAL_REGISTRY_LOCK_NS, log);
@@ -230,11 +230,11 @@ TEST(a_registry_of_a_newer_version_is_left_alone)
     gpuhal_text_finish(&text);
 }
 
-/* Root may write everywhere; nobody may not. */
-static void drop_to_nobody(const char *directory)
+/* Root may write everywhere; the user 65534 may not. */
+static void drop_privileges(const char *directory)
 {
     if (geteuid() == 0 && (chown(registry_root, 65534, 65534) || chown(directory, 65534, 65534) || seteuid(65534))) {
-        SKIP_TEST("root here cannot become nobody");
+        SKIP_TEST("root here cannot become user 65534");
     }
 }
 
@@ -242,7 +242,7 @@ TEST(in_a_read_only_directory_what_is_known_is_read_and_nothing_more_is_kept)
 {
     const char *directory = missing_directory("gpuhal");
     assert_int_equal(mkdir(directory, 0700), 0);
-    drop_to_nobody(directory);
+    drop_privileges(directory);
     gpuhal_registry *registry = open_registry(directory);
     assert_int_equal(record_plugin(registry, 1), GPUHAL_OK);
     gpuhal_registry_destroy(registry);
@@ -279,7 +279,7 @@ TEST(a_place_that_cannot_be_made_is_as_good_as_none)
     gpuhal_log_destroy(log);
 }
 
-TEST(somebody_elses_directory_is_only_read)
+TEST(another_users_directory_is_only_read)
 {
     struct stat status;
     if (geteuid() == 0 && chown(fresh_directory(), 12345, (gid_t)-1) == 0) {
@@ -290,7 +290,7 @@ TEST(somebody_elses_directory_is_only_read)
         return;
     }
     if (stat("/", &status) || status.st_uid == geteuid()) {
-        SKIP_TEST("no directory of somebody else's is at hand");
+        SKIP_TEST("there is no directory of another user");
     }
     gpuhal_log *log = gpuhal_log_create(keep_line, NULL, GPUHAL_LEVEL_WARNING, false);
     gpuhal_registry *registry = gpuhal_registry_create("/", GPUHAL_REGISTRY_LOCK_NS, log);
@@ -300,7 +300,7 @@ TEST(somebody_elses_directory_is_only_read)
     gpuhal_log_destroy(log);
 }
 
-TEST(a_full_disk_kills_nobody_and_leaves_the_old_registry)
+TEST(a_full_disk_ends_no_process_and_leaves_the_old_registry)
 {
     const char *directory = fresh_directory();
     gpuhal_registry *registry = open_registry(directory);
@@ -320,7 +320,7 @@ TEST(a_full_disk_kills_nobody_and_leaves_the_old_registry)
     gpuhal_registry_destroy(registry);
 }
 
-TEST(a_lock_that_somebody_keeps_holds_nobody_up)
+TEST(a_lock_that_another_process_keeps_blocks_no_caller)
 {
     const char *directory = fresh_directory();
     gpuhal_registry *first = open_registry(directory);
@@ -379,7 +379,7 @@ TEST(processes_that_write_all_at_once_lose_nothing)
     gpuhal_registry_destroy(registry);
 }
 
-/* Writes for ever, and tells each acknowledgement through the pipe. */
+/* Writes for ever, and sends each acknowledged number through the pipe. */
 static void write_for_ever(const char *directory, unsigned first, int pipe_end)
 {
     gpuhal_registry *registry = gpuhal_registry_create(directory, UINT64_C(60000000000), NULL);
@@ -394,7 +394,7 @@ static void write_for_ever(const char *directory, unsigned first, int pipe_end)
 TEST(a_writer_killed_at_any_moment_leaves_what_was_acknowledged)
 {
     const char *directory = fresh_directory();
-    unsigned seed = 20251, acknowledged = 0, last = 0, told;
+    unsigned seed = 20251, acknowledged = 0, last = 0, number;
     for (unsigned round = 0; round < 60; round++) {
         int ends[2];
         assert_int_equal(pipe(ends), 0);
@@ -411,9 +411,9 @@ TEST(a_writer_killed_at_any_moment_leaves_what_was_acknowledged)
         nanosleep(&moment, NULL);
         kill(child, SIGKILL);
         waitpid(child, NULL, 0);
-        while (read(ends[0], &told, sizeof told) == sizeof told) {
+        while (read(ends[0], &number, sizeof number) == sizeof number) {
             acknowledged++;
-            last = told;
+            last = number;
         }
         close(ends[0]);
         gpuhal_database database;
@@ -492,7 +492,7 @@ TEST(threads_read_snapshots_while_others_write)
     gpuhal_registry_destroy(registry);
 }
 
-TEST(verdicts_are_forgotten_by_name_and_everything_at_once)
+TEST(results_are_removed_by_name_or_all_at_once)
 {
     const char *directory = fresh_directory();
     gpuhal_registry *registry = open_registry(directory);

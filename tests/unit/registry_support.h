@@ -1,4 +1,4 @@
-/* tests/unit/registry_support.h: a directory of one's own for a registry, something to remember, and the lines of the log. */
+/* tests/unit/registry_support.h: a directory of one's own for a registry, something to record, and the lines of the log. */
 #ifndef GPUHAL_TEST_REGISTRY_SUPPORT_H
 #define GPUHAL_TEST_REGISTRY_SUPPORT_H
 
@@ -98,7 +98,7 @@ static inline gpuhal_registry *open_registry(const char *directory)
     return registry;
 }
 
-/* A plugin with one device, told apart by `number`. Free with gpuhal_record_finish. */
+/* A plugin with one device, identified by `number`. Free with gpuhal_record_finish. */
 static inline gpuhal_database_plugin plugin_number(unsigned number)
 {
     char name[32];

@@ -69,7 +69,7 @@ TEST(a_device_that_is_plugged_in_after_its_plugin_was_loaded_can_be_opened)
     gpuhal_close(gpu);
 }
 
-TEST(a_plugin_that_is_met_in_this_process_is_asked_again_by_a_rescan)
+TEST(a_plugin_that_is_probed_in_this_process_is_probed_again_by_a_rescan)
 {
     gpuhal_lab = (gpuhal_lab_state){.count = 3, .unplugged = 4};
     gpuhal *gpu = gpuhal_lab_open(NULL, 0);
@@ -77,7 +77,7 @@ TEST(a_plugin_that_is_met_in_this_process_is_asked_again_by_a_rescan)
     expect_works(gpuhal_device_at(gpu, 1));
     gpuhal_lab.unplugged = 1;
     rescan(gpu);
-    /* They are all alike: the index tells. */
+    /* They are all alike: the index identifies them. */
     assert_int_equal(gpuhal_device_status(gpuhal_device_at(gpu, 0)), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(gpuhal_device_status(gpuhal_device_at(gpu, 1)), GPUHAL_OK);
     expect_works(gpuhal_device_at(gpu, 1));
@@ -94,12 +94,12 @@ TEST(a_plugin_that_is_met_in_this_process_is_asked_again_by_a_rescan)
     gpuhal_close(gpu);
 }
 
-static _Atomic bool told;
+static _Atomic bool notified;
 
 static void take_line(__attribute__((unused)) void *user, __attribute__((unused)) int32_t level,
                       __attribute__((unused)) const char *line)
 {
-    told = true;
+    notified = true;
     usleep(200000); /* where threads are cancelled */
 }
 
@@ -108,16 +108,16 @@ static void *rescan_alone(void *gpu)
     return gpuhal_rescan(gpu, NULL) == GPUHAL_OK ? gpu : NULL;
 }
 
-/* The object took the line for still being told, and the look for going on: rescans and gpuhal_close() waited for ever. */
-TEST(a_thread_that_is_cancelled_while_a_rescan_tells_its_news_leaves_the_object_usable)
+/* The object took the notification and the rescan for still running: rescans and gpuhal_close() waited for ever. */
+TEST(a_thread_that_is_cancelled_while_a_rescan_notifies_leaves_the_object_usable)
 {
     gpuhal_lab = (gpuhal_lab_state){.count = 2, .unplugged = 2};
     gpuhal *gpu = gpuhal_lab_open(&(gpuhal_config){.log = take_line, .log_level = GPUHAL_LOG_INFO}, 0);
     gpuhal_lab.unplugged = 0;
-    told = false;
+    notified = false;
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, rescan_alone, gpu), 0);
-    while (!told) {
+    while (!notified) {
         usleep(100);
     }
     pthread_cancel(thread);
@@ -129,7 +129,7 @@ TEST(a_thread_that_is_cancelled_while_a_rescan_tells_its_news_leaves_the_object_
     gpuhal_close(gpu);
 }
 
-TEST(of_equal_devices_without_identity_the_one_that_is_left_stays_when_the_loaded_driver_tells_which)
+TEST(the_loaded_driver_identifies_which_of_equal_devices_without_identity_is_left)
 {
     put_slots("AB");
     gpuhal *gpu = open_plugin("good_without_identity", GPUHAL_ISOLATION_ALWAYS);
@@ -144,7 +144,7 @@ TEST(of_equal_devices_without_identity_the_one_that_is_left_stays_when_the_loade
     gpuhal_close(gpu);
 }
 
-TEST(equal_devices_without_identity_all_count_as_gone_when_nothing_tells_which_are_left)
+TEST(equal_devices_without_identity_are_all_lost_when_nothing_identifies_those_left)
 {
     put_slots("ABC");
     gpuhal *gpu = open_plugin("good_without_identity", GPUHAL_ISOLATION_ALWAYS);
@@ -212,7 +212,7 @@ TEST(a_plugin_that_announces_a_change_makes_the_library_look_again)
     gpuhal *gpu = gpuhal_lab_open(NULL, 0);
     gpuhal_os_handle descriptor = -1;
     const gpuhal_host *host = gpuhal_lab.host;
-    host->changed(host); /* nobody listens */
+    host->changed(host); /* no listener is set */
     assert_int_equal(gpuhal_change_descriptor(gpu, &descriptor), GPUHAL_OK);
     gpuhal_lab.unplugged = 0;
     for (int i = 0; i < 100; i++) {
@@ -229,7 +229,7 @@ TEST(a_plugin_that_announces_a_change_makes_the_library_look_again)
     host->changed(host);
 }
 
-/* Of good_comes_and_goes, whose devices are those of a file that the manifest tells to watch; its folder is missing. */
+/* Of good_comes_and_goes, whose devices are those of a file that the manifest watches; its folder is missing. */
 static gpuhal *open_watched(char slots[512])
 {
     char more[600];
@@ -250,7 +250,7 @@ static gpuhal *open_watched(char slots[512])
     return gpu;
 }
 
-TEST(a_file_that_a_manifest_tells_to_watch_makes_the_library_look_again)
+TEST(a_file_that_a_manifest_watches_makes_the_library_rescan)
 {
     char slots[512];
     gpuhal_os_handle descriptor = -1;

@@ -256,7 +256,7 @@ TEST(the_environment_narrows_the_devices_that_the_program_allows)
     static gpuhal_builtin_fn *const builtins[] = {gpuhal_lab_query, gpuhal_lab_cpu_query, NULL};
     static const struct {
         const char *allowed, *environment, *left; /* left NULL: nothing, which is an error */
-        uint32_t remarks;
+        uint32_t notes;
     } cases[] = {
         {"lab:0,lab:1", "lab:1,lab:2", "lab:1", 0}, {NULL, "lab:2", "lab:2", 0},   {"lab", "lab:0", "lab:0", 0},
         {"lab:0,cpu", "lab:2", "cpu:0", 1},         {"lab:0", "lab:2", NULL, 0}, {"lab:0", NULL, "lab:0", 0},
@@ -275,12 +275,12 @@ TEST(the_environment_narrows_the_devices_that_the_program_allows)
         }
         assert_int_equal(gpuhal_device_count(gpu), 1);
         assert_string_equal(gpuhal_device_id(gpuhal_device_at(gpu, 0)), cases[i].left);
-        const char *remark;
-        uint32_t remarks = 0;
-        for (uint32_t r = 0; (remark = gpuhal_note_at(gpu, r)); r++) {
-            remarks += strstr(remark, "no device is in both") != NULL;
+        const char *note;
+        uint32_t notes = 0;
+        for (uint32_t r = 0; (note = gpuhal_note_at(gpu, r)); r++) {
+            notes += strstr(note, "no device is in both") != NULL;
         }
-        assert_int_equal(remarks, cases[i].remarks);
+        assert_int_equal(notes, cases[i].notes);
         assert_int_equal(gpuhal_rescan(gpu, NULL), GPUHAL_OK);
         assert_int_equal(gpuhal_device_count(gpu), 1);
         gpuhal_close(gpu);
@@ -288,7 +288,7 @@ TEST(the_environment_narrows_the_devices_that_the_program_allows)
     unsetenv("GPUHAL_DEVICES");
 }
 
-TEST(when_the_preferred_face_is_hidden_another_is_preferred)
+TEST(when_the_preferred_interface_is_hidden_another_is_preferred)
 {
     gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.name = "[soft]", .software = 1}}};
     gpuhal *gpu = gpuhal_lab_open(&(gpuhal_config){.devices = "lab"}, 1);

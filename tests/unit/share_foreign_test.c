@@ -10,7 +10,7 @@
 typedef struct lender {
     int calls;
     void *memory;
-    int64_t allocations; /* of the device, when it was told */
+    int64_t allocations; /* of the device, when it was notified */
 } lender;
 
 static void let_go(void *user, void *memory)
@@ -47,7 +47,7 @@ TEST(lent_host_memory_is_given_back_once_after_the_last_who_shares_it)
     free(memory);
 }
 
-TEST(bad_host_memory_is_refused_before_the_driver_sees_it_and_nobody_is_told)
+TEST(bad_host_memory_is_refused_before_the_driver_sees_it_and_no_callback_runs)
 {
     gpuhal *gpu = open_four();
     gpuhal_device *device = gpuhal_device_at(gpu, 1);
@@ -200,7 +200,7 @@ TEST(read_only_host_memory_is_read_by_every_path_and_refused_as_a_destination)
     expect_no_memory();
 }
 
-static int system_tells_what_is_writable(void)
+static int system_reports_what_is_writable(void)
 {
     char *page = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     int known = madvise(page, PAGE, 22 /* MADV_POPULATE_READ, Linux 5.14 */) == 0;
@@ -210,7 +210,7 @@ static int system_tells_what_is_writable(void)
 
 TEST(host_memory_that_cannot_be_written_or_lies_behind_its_file_is_refused)
 {
-    if (!system_tells_what_is_writable()) {
+    if (!system_reports_what_is_writable()) {
         skip();
     }
     gpuhal *gpu = open_four();
@@ -238,7 +238,7 @@ TEST(host_memory_that_cannot_be_written_or_lies_behind_its_file_is_refused)
     expect_no_memory();
 }
 
-TEST(a_wrapped_object_stays_its_owners_who_is_told_once)
+TEST(a_wrapped_object_stays_its_owners_and_the_owner_is_notified_once)
 {
     static char object[BYTES];
     gpuhal_lab = (gpuhal_lab_state){

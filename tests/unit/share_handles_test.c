@@ -120,7 +120,7 @@ TEST(memory_made_without_sharing_in_mind_is_refused_with_the_way_out)
     expect_no_memory();
 }
 
-/* lab:0 and lab:1 are two openings of one driver for one piece of hardware; lab:2 cannot importthing. */
+/* lab:0 and lab:1 are two openings of one driver for one physical device; lab:2 cannot importthing. */
 static gpuhal *open_opaque(void)
 {
     gpuhal_lab = (gpuhal_lab_state){.count = 3};

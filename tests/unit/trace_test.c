@@ -1,5 +1,5 @@
-/* tests/unit/trace_test.c: the log at level trace has a line for each call of a plugin's slot, and costs nothing and
- * nobody where it is not asked for. */
+/* tests/unit/trace_test.c: the log at level trace has a line for each call of a plugin's slot, and costs
+ * nothing where it is not asked for. */
 #include "watchdog_support.h"
 
 #include "device/device.h"
@@ -159,7 +159,7 @@ TEST(the_trace_has_a_line_for_each_slot_that_is_called)
     }
 }
 
-TEST(a_line_of_the_trace_tells_device_arguments_answer_and_duration)
+TEST(a_line_of_the_trace_has_device_arguments_result_and_duration)
 {
     scene s;
     uint64_t ns = 0, address = 0;

@@ -1,4 +1,4 @@
-/* Devices with queues and links of their own, over the lab: work is done only when somebody waits for it, as late as a driver may, and
+/* Devices with queues and links of their own, over the lab: work is done only when a thread waits for it, as late as a driver may, and
  * every slot can be made to fail. What is staged, and what goes over a link, stays right; and what fails leaves nothing behind. */
 #include "engine_support.h"
 
@@ -88,7 +88,7 @@ static void fail_each(slot which, gpuhal_status failure, const char *call)
     free(got);
 }
 
-TEST(whatever_fails_in_the_middle_is_told_with_its_cause_and_the_chunks_work_afterwards)
+TEST(a_failure_in_the_middle_is_reported_with_its_cause_and_the_chunks_stay_usable)
 {
     fail_each(QUEUE, GPUHAL_ERROR_DRIVER, "engineQueue");
     fail_each(EVENT, GPUHAL_ERROR_OUT_OF_MEMORY, "engineEvent");

@@ -176,15 +176,15 @@ TEST(a_failing_half_of_a_staged_copy_is_reported_with_its_device_and_leaves_the_
     gpuhal_close(gpu);
 }
 
-typedef struct crossing {
+typedef struct copier {
     gpuhal *gpu;
     uint32_t number;
     _Atomic int wrong;
-} crossing;
+} copier;
 
-static void *cross(void *user)
+static void *copy_around(void *user)
 {
-    crossing *c = user;
+    copier *c = user;
     uint32_t a = c->number % SHAPES, b = (c->number + 1 + c->number / SHAPES) % SHAPES;
     unsigned char *model = malloc(BYTES), *got = malloc(BYTES);
     gpuhal_buffer *from = gpuhal_lab_buffer(c->gpu, a, BYTES), *to = gpuhal_lab_buffer(c->gpu, b, BYTES);
@@ -204,9 +204,9 @@ static void *cross(void *user)
 }
 
 /* Copies between devices 0 and 1, which need not have anything to say about the bytes. */
-static void *cross_two(void *user)
+static void *copy_between_two(void *user)
 {
-    crossing *c = user;
+    copier *c = user;
     gpuhal_buffer *from = gpuhal_lab_buffer(c->gpu, 0, BYTES), *to = gpuhal_lab_buffer(c->gpu, 1, BYTES);
     for (int round = 0; round < 30; round++) {
         if (gpuhal_copy(NULL, to, 0, from, 0, BYTES) != GPUHAL_OK) {
@@ -224,14 +224,14 @@ TEST(many_threads_cross_devices_at_once_through_a_tiny_ring)
     set_up_shapes();
     gpuhal *gpu = gpuhal_lab_open(&(gpuhal_config){.staging_limit_bytes = 64 << 10}, 0);
     pthread_t threads[THREADS];
-    crossing crossings[THREADS];
+    copier copiers[THREADS];
     for (uint32_t i = 0; i < THREADS; i++) {
-        crossings[i] = (crossing){gpu, i, 0};
-        assert_int_equal(pthread_create(&threads[i], NULL, cross, &crossings[i]), 0);
+        copiers[i] = (copier){gpu, i, 0};
+        assert_int_equal(pthread_create(&threads[i], NULL, copy_around, &copiers[i]), 0);
     }
     for (uint32_t i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
-        assert_int_equal(crossings[i].wrong, 0);
+        assert_int_equal(copiers[i].wrong, 0);
     }
     gpuhal_close(gpu);
 }
@@ -243,11 +243,11 @@ TEST(a_staged_copy_works_in_a_child_whose_parent_was_copying)
 #endif
     gpuhal_lab = (gpuhal_lab_state){.count = 2, .fork_safe = 1, .devices = {{.hidden = 1}, {.hidden = 1}}};
     gpuhal *gpu = gpuhal_lab_open(&(gpuhal_config){.staging_limit_bytes = 64 << 10}, 0);
-    crossing c = {gpu, 0, 0};
+    copier c = {gpu, 0, 0};
     pthread_t threads[4];
     gpuhal_buffer *from = gpuhal_lab_buffer(gpu, 0, 1 << 20), *to = gpuhal_lab_buffer(gpu, 1, 1 << 20);
     for (int i = 0; i < 4; i++) {
-        assert_int_equal(pthread_create(&threads[i], NULL, cross_two, &c), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, copy_between_two, &c), 0);
     }
     for (int round = 0; round < 5; round++) {
         pid_t child = fork();

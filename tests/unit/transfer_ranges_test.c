@@ -168,7 +168,7 @@ TEST(verify_accepts_every_good_shape_and_names_the_first_wrong_byte)
     gpuhal_close(gpu);
 }
 
-TEST(an_error_tells_nothing_of_earlier_calls_that_succeeded)
+TEST(an_error_says_nothing_of_earlier_calls_that_succeeded)
 {
     gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.quiet_failures = 1}}};
     gpuhal *gpu = gpuhal_lab_open(NULL, 0);

@@ -111,7 +111,7 @@ static uint64_t processor_time_ns(void)
 }
 
 /* Threads that wait by looking use all of every window, whatever else the machine does. */
-TEST(a_crew_sleeps_until_it_is_wanted)
+TEST(a_thread_pool_sleeps_until_it_has_work)
 {
     gpuhal *gpu = open_hidden(2, NULL);
     gpuhal_buffer *from = gpuhal_lab_buffer(gpu, 0, 8 << 20), *to = gpuhal_lab_buffer(gpu, 1, 8 << 20);
@@ -133,7 +133,7 @@ static void post(void *user)
     sem_post(user);
 }
 
-TEST(the_child_of_a_fork_has_a_crew_of_its_own)
+TEST(the_child_of_a_fork_has_a_thread_pool_of_its_own)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     SKIP_TEST("the sanitizers' own allocators may be locked for ever in the child of a threaded process");
@@ -215,7 +215,7 @@ TEST(a_ring_moves_each_byte_once_in_pieces_that_begin_on_pages)
     free(model);
 }
 
-TEST(whoever_takes_the_bytes_can_end_a_ring_with_an_error_of_its_own)
+TEST(the_consumer_can_end_a_ring_with_an_error_of_its_own)
 {
     gpuhal *gpu = open_hidden(1, &(gpuhal_config){.staging_limit_bytes = 128 << 10});
     unsigned char *model = random_bytes(BYTES);

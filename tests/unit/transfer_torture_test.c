@@ -32,7 +32,7 @@ static gpuhal_status open_devices(gpuhal **out_gpu)
     }
     gpuhal_status status = gpuhal_open(&config, out_gpu);
     if (!status && gpuhal_device_count(*out_gpu) < 2) {
-        /* The plugin itself could not be met for want of something; its report has the sentence. */
+        /* The plugin itself could not be probed for lack of something; its report has the sentence. */
         gpuhal_plugin_report report = {.size = sizeof report};
         assert_int_equal(gpuhal_plugin_report_get(*out_gpu, 0, &report), GPUHAL_OK);
         assert_true(report.reason[0] != 0);
@@ -97,12 +97,12 @@ static void count_done(void *user, gpuhal_status status)
 }
 
 /* Whatever was asked for, the function is called once. */
-static void expect_notified(const _Atomic int *told, int asked)
+static void expect_notified(const _Atomic int *notified, int asked)
 {
-    for (int i = 0; i < 10000 && *told < asked; i++) {
+    for (int i = 0; i < 10000 && *notified < asked; i++) {
         gpuhal_os_sleep(1000000);
     }
-    assert_int_equal(*told, asked);
+    assert_int_equal(*notified, asked);
 }
 
 /* Two queues, the second behind the first. */
@@ -113,8 +113,8 @@ static gpuhal_status queue_around(void)
     gpuhal_queue *queues[2] = {NULL, NULL};
     gpuhal_event *events[2] = {NULL, NULL};
     gpuhal_os_handle descriptors[2] = {-1, -1};
-    static _Atomic int told;
-    told = 0;
+    static _Atomic int notified;
+    notified = 0;
     memset(out, 0, COUNT);
     gpuhal_status status = open_devices(&gpu);
     status = status ? status : make_buffers(gpu, buffers);
@@ -131,7 +131,7 @@ static gpuhal_status queue_around(void)
     status = status ? status : gpuhal_event_descriptor(events[1], &descriptors[0]);
     status = status ? status : gpuhal_completion_descriptor(gpu, &descriptors[1]);
     status = status ? status : gpuhal_event_watch(events[1], buffers);
-    int asked = !status && gpuhal_event_on_completion(events[1], count_done, &told) == GPUHAL_OK;
+    int asked = !status && gpuhal_event_on_completion(events[1], count_done, &notified) == GPUHAL_OK;
     status = status || asked ? status : gpuhal_last_error()->status;
     status = status ? status : gpuhal_event_wait(events[1], 20000000000u);
     status = status ? status : gpuhal_queue_synchronize(queues[1], 20000000000u);
@@ -142,7 +142,7 @@ static gpuhal_status queue_around(void)
         gpuhal_os_descriptor_close(descriptors[i]);
     }
     give_back(gpu, buffers);
-    expect_notified(&told, asked);
+    expect_notified(&notified, asked);
     return status;
 }
 

@@ -49,7 +49,7 @@ static void expect_by_plugin(paths taken)
     assert_int_equal(taken.copies, 0);
 }
 
-TEST(a_plugin_whose_write_is_slower_than_staging_is_found_out_once_and_remembered)
+TEST(a_plugin_whose_write_is_slower_than_staging_is_measured_once_and_recorded)
 {
     const char *registry = fresh_directory();
     const paths first = write_with(registry, slow_write, LARGE);
@@ -73,7 +73,7 @@ TEST(paths_are_not_compared_without_a_registry_nor_with_few_bytes)
 }
 
 /* As another version of the driver, or another file of the plugin, has left it. */
-static void remember(const char *directory, const char *driver, const char *plugin)
+static void record_staged(const char *directory, const char *driver, const char *plugin)
 {
     gpuhal_registry *registry = open_registry(directory);
     const gpuhal_database_write write = {.iface = 1, .driver = (char *)driver, .plugin = (char *)plugin, .staged = 1};
@@ -86,11 +86,11 @@ TEST(paths_are_compared_anew_when_the_driver_or_the_plugin_is_another)
 {
     const char *registry = fresh_directory();
     expect_measured(write_with(registry, slow_copy, LARGE));
-    remember(registry, "550.2", NULL);
+    record_staged(registry, "550.2", NULL);
     expect_measured(write_with(registry, slow_copy, LARGE));
-    remember(registry, NULL, "another file");
+    record_staged(registry, NULL, "another file");
     expect_measured(write_with(registry, slow_copy, LARGE));
-    remember(registry, NULL, NULL); /* this one is theirs */
+    record_staged(registry, NULL, NULL); /* this one is theirs */
     expect_staged(write_with(registry, slow_copy, 2 * LIMIT));
 }
 
@@ -112,7 +112,7 @@ TEST(a_damaged_record_of_the_path_is_ignored_and_replaced)
 }
 
 /* A write that fails while paths are compared fails for the caller, and the next one compares again. */
-TEST(a_failure_while_paths_are_compared_is_the_callers_and_nothing_is_remembered)
+TEST(a_failure_while_paths_are_compared_is_the_callers_and_nothing_is_recorded)
 {
     gpuhal_lab_device broken = slow_copy;
     gpuhal_lab = (gpuhal_lab_state){.count = 1};

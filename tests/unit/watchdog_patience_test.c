@@ -116,7 +116,7 @@ static void wait_twice_in_a_driver_that_knows_no_time(scene *s)
     assert_ok(own.status);
 }
 
-/* The ring of a queue is full, behind work of which no event of the application's tells. */
+/* The ring of a queue is full, behind work that no event of the application covers. */
 static void prepare_ring(scene *s)
 {
     gpuhal_halting.work_goes_on = 1;
@@ -249,7 +249,7 @@ static const scenario calm[] = {
     {"a full ring", fill_the_ring},
     {"recording an event in a full ring", record_in_a_full_ring},
     {"a ring that a function filled with the vendor's queue", enqueue_behind_a_native_call},
-    {"a native section that ends in a full ring", end_native_access_in_a_full_ring},
+    {"native access that ends in a full ring", end_native_access_in_a_full_ring},
 };
 
 TEST(what_waits_behind_long_work_is_no_hang_while_the_driver_answers)
@@ -259,7 +259,7 @@ TEST(what_waits_behind_long_work_is_no_hang_while_the_driver_answers)
 
 static const scenario late[] = {
     {"a blocking copy", copy_behind_work_that_ends},
-    {"a ring that the caller filled in a native section", enqueue_behind_native_work},
+    {"a ring that the caller filled during native access", enqueue_behind_native_work},
     {"a call that may wait for the caller's native access", enqueue_beside_native_access},
 };
 
@@ -289,7 +289,7 @@ static void lose_the_device_as_native_access_ends(scene *s)
     assert_int_equal(gpuhal_device_status(s->device), GPUHAL_ERROR_DEVICE_LOST);
 }
 
-TEST(a_native_section_that_costs_the_device_as_it_ends_says_so)
+TEST(native_access_whose_end_loses_the_device_reports_it)
 {
     in_child(lose_the_device_as_native_access_ends);
 }
@@ -311,12 +311,12 @@ static void defer_while_a_section_begins(scene *s)
     assert_ok(own.status);
 }
 
-TEST(a_wait_that_comes_while_a_native_section_begins_ends_with_it)
+TEST(a_wait_that_comes_while_native_access_begins_ends_with_it)
 {
     in_child(defer_while_a_section_begins);
 }
 
-/* Each leaves an event behind, of which those that completed are given back without anybody's waiting. */
+/* Each leaves an event behind, of which those that completed are given back without a wait. */
 static void begin_many_native_accesses(scene *s)
 {
     static const stop what = {"nothing", NULL, NULL, 0};
@@ -330,7 +330,7 @@ static void begin_many_native_accesses(scene *s)
     }
 }
 
-TEST(native_sections_keep_no_events)
+TEST(native_access_keeps_no_events)
 {
     in_child(begin_many_native_accesses);
 }

@@ -73,7 +73,7 @@ static const stop stops[] = {
     {"release", NULL, do_release, SILENT},
     {"copy", NULL, do_copy, 0},
     {"copy", NULL, do_large_copy, 0},
-    {"copy", prepare_old_work, do_copy, 0}, /* behind work of which nobody has noticed that it has ended */
+    {"copy", prepare_old_work, do_copy, 0}, /* behind work whose end no thread has noticed yet */
     {"write", NULL, do_write, 0},
     {"read", NULL, do_read, 0},
     {"fill", NULL, do_fill, 0},
@@ -227,7 +227,7 @@ static void play_late_ending(scene *s)
 
 enum { STOPS = sizeof stops / sizeof *stops, ENDINGS = sizeof endings / sizeof *endings, AT_ONCE = 12 };
 
-TEST(a_driver_that_stops_in_any_slot_costs_its_device_and_nobody_else_waits)
+TEST(a_driver_that_hangs_in_any_slot_loses_its_device_and_no_other_caller_waits)
 {
     play_all(stops, STOPS, AT_ONCE, play);
 }
