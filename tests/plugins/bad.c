@@ -97,7 +97,7 @@ static __attribute__((unused)) gpuhal_status bad_start(__attribute__((unused)) c
     }
 #elif defined VARIANT_good_makes_code
     map_made_code();
-#elif defined VARIANT_killed_when_told
+#elif defined VARIANT_killed_on_request
     if (getenv("GPUHAL_TEST_SIGNAL")) {
         raise(atoi(getenv("GPUHAL_TEST_SIGNAL")));
     }
