@@ -63,8 +63,8 @@ missed_rows() {
         row["ok"] == "false" { printf "%s%s %s%s%s", many++ ? "; " : "", row["device"], row["test"], row["bytes"] + 0 ? " " row["bytes"] : "", row["error"] != "null" ? ": " row["error"] : "" }' "$1"
 }
 
-# gpuhal-bench prints its verdict last.
-bench_is_whole() { grep -q '^{"verdict":' "$work/$1.out" && echo true || echo false; }
+# gpuhal-bench prints its status last.
+bench_is_whole() { grep -q '^{"status":' "$work/$1.out" && echo true || echo false; }
 
 markdown_text() { printf '%s' "$1" | sed 's/|/\\|/g'; }
 
