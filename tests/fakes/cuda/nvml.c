@@ -87,7 +87,7 @@ nvmlReturn_t nvmlInit_v2(void)
     return NVML_SUCCESS;
 }
 
-/* The engine's alone. It counts down whoever initialised. */
+/* The engine's alone. It decrements the count, whichever caller initialised. */
 nvmlReturn_t nvmlShutdown(void)
 {
     nvmlReturn_t code = enter(__func__);
