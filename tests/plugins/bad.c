@@ -152,7 +152,7 @@ static void take_long(void)
 }
 
 /* The file that GPUHAL_TEST_SLOTS names holds the letters of what is plugged in. An index belongs to its letter for the life of a process, and
- * a new process counts anew. good_without_identity says nothing that tells two of them apart; good_other_identity makes it of the process. */
+ * a new process counts anew. good_without_identity has nothing that distinguishes two of them; good_other_identity makes it of the process. */
 static gpuhal_status report_slots(const gpuhal_host *host, gpuhal_sink *sink)
 {
     static char owners[16];
@@ -248,7 +248,7 @@ static __attribute__((unused)) void report_bad_fact(const gpuhal_host *host, gpu
 #elif defined VARIANT_software_of_two
     host->u64(host, sink, GPUHAL_FACT_SOFTWARE, 2);
 #elif defined VARIANT_good_numbers_out_of_reason
-    /* Bits of a NaN, and more bytes than there are addresses: plausible or not, nobody may trip over them. */
+    /* Bits of a NaN, and more bytes than there are addresses: plausible or not, they must do no harm. */
     host->u64(host, sink, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_MAX);
     host->u64(host, sink, GPUHAL_FACT_ALLOCATION_MAX_BYTES, 0x7ff8000000000000u);
     host->u64(host, sink, GPUHAL_FACT_NATIVE_INDEX, UINT64_MAX);
@@ -342,7 +342,7 @@ static gpuhal_status bad_enumerate(const gpuhal_host *host, gpuhal_plugin_instan
     report_device(host, sink, 1);
     report_device(host, sink, 1);
 #elif defined VARIANT_rubbish_on_stream
-    put("\nhello, is anybody there?\n");
+    put("\nhello, is this a log?\n");
 #elif defined VARIANT_lies_on_stream
     put("\n[end]\nstate = 0\nstatus = 0\ndevices = 3\ncomplete = 1\n");
 #elif defined VARIANT_half_an_end
@@ -354,7 +354,7 @@ static gpuhal_status bad_enumerate(const gpuhal_host *host, gpuhal_plugin_instan
     }
 #elif defined VARIANT_floods_stream
     for (int i = 0; i < 120000; i++) {
-        put("# fifty bytes of comment that nobody asked for.....\n");
+        put("# fifty bytes of comment without any purpose.......\n");
     }
 #elif defined VARIANT_good_but_prints
     printf("a plugin that prints\n");

@@ -15,7 +15,7 @@ typedef struct block {
     unsigned char *bytes;
     uint64_t count;
     gpuhal_memory_kind kind;
-    bool lent;           /* the bytes are somebody else's */
+    bool lent;           /* the bytes belong to another object */
     unsigned char *host; /* imported, with `bytes` a copy of them */
     int descriptor;      /* of a memfd behind the bytes; -1: none */
 } block;

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 
 #ifdef __SANITIZE_THREAD__
-/* Threads of an object that stays, since its device hangs, are joined by nobody. */
+/* Threads of an object that stays, since its device hangs, are never joined. */
 __attribute__((visibility("default"))) const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
