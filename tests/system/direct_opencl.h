@@ -161,7 +161,7 @@ static inline cl_command_queue commands_of(const desk *d, gpuhal_plugin_queue *q
     return (cl_command_queue)(uintptr_t)native.values[0];
 }
 
-/* The barrier's event is held: PoCL 3.1 aborts where a command fails whose event nobody holds. */
+/* The barrier's event is held: PoCL 3.1 aborts where a command fails whose event has no reference. */
 typedef struct gate {
     cl_event user, barrier;
 } gate;

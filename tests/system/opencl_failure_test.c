@@ -65,8 +65,8 @@ static void *wait_for_it(void *user)
     return NULL;
 }
 
-/* PoCL calls nobody back for work that failed. */
-TEST(a_thread_that_sleeps_until_the_work_is_done_is_told_of_its_failure)
+/* PoCL runs no callback for work that failed. */
+TEST(a_thread_that_sleeps_until_the_work_is_done_gets_its_failure)
 {
     desk d;
     open_desk(&d, PTHREAD, 0);
@@ -102,7 +102,7 @@ static void fail_before_more_is_enqueued(bool handed_out)
     }
     record(&d, d.queue, d.event);
     expect_failure(&d, d.ops->event_block(d.event, 20 * second_ns));
-    /* Once told, it is over. */
+    /* Once reported, it is over. */
     if (queues_recover(&d)) {
         copy_all(&d, d.queue, &d.far, &d.near);
         copy_all(&d, d.queue, &d.result, &d.far);

@@ -220,7 +220,7 @@ TEST(an_event_of_another_context_is_left_to_the_core)
 }
 
 /* The first recording has a queue waiting for it, and has been waited for in vain. */
-TEST(an_event_that_is_recorded_again_disturbs_nobody_who_waits_for_the_former_work)
+TEST(an_event_that_is_recorded_again_leaves_waits_for_the_former_work_alone)
 {
     desk d;
     open_desk(&d, PTHREAD, 0);
@@ -264,7 +264,7 @@ TEST(an_event_may_be_destroyed_before_its_work_is_done)
     close_desk(&d);
 }
 
-TEST(timed_events_tell_how_long_the_work_took)
+TEST(timed_events_report_how_long_the_work_took)
 {
     desk d;
     open_desk(&d, PTHREAD, GPUHAL_TIMED);

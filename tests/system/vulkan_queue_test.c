@@ -330,7 +330,7 @@ static void measure(const char *script)
     close_desk(&d);
 }
 
-TEST(timed_events_tell_how_long_the_work_took)
+TEST(timed_events_report_how_long_the_work_took)
 {
     measure("discrete;slow_us=20000");
 }
