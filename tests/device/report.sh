@@ -224,8 +224,8 @@ write_json() {
     done <"$work/survey"
     printf '],\n"steps": ['
     comma=''
-    while IFS=$tab read -r name result time most exit_code reason; do
-        printf '%s\n{"name": "%s", "result": "%s", "seconds": %s, "limit_seconds": %s, "exit_code": %s, "reason": ' "$comma" "$name" "$result" \
+    while IFS=$tab read -r name outcome time most exit_code reason; do
+        printf '%s\n{"name": "%s", "result": "%s", "seconds": %s, "limit_seconds": %s, "exit_code": %s, "reason": ' "$comma" "$name" "$outcome" \
             "$time" "$most" "$([ "$exit_code" = - ] && echo null || echo "$exit_code")"
         json_text "${reason#-}"
         printf '}'
