@@ -23,8 +23,8 @@ static desk open_desk(bool honors_timeouts)
     engine.honors_timeouts = honors_timeouts;
     desk d = {.gpu = open_engine()};
     memset(pattern, 0x3c, PIECE);
-    d.to = gpuhal_lab_buffer(d.gpu, 0, PIECE);
-    d.from = gpuhal_lab_buffer(d.gpu, 0, PIECE);
+    d.to = gpuhal_mock_buffer(d.gpu, 0, PIECE);
+    d.from = gpuhal_mock_buffer(d.gpu, 0, PIECE);
     assert_int_equal(gpuhal_write(NULL, d.from, 0, pattern, PIECE), GPUHAL_OK);
     assert_int_equal(gpuhal_queue_create(gpuhal_buffer_device(d.to), NULL, &d.queue), GPUHAL_OK);
     assert_int_equal(gpuhal_event_create(d.gpu, 0, &d.event), GPUHAL_OK);
@@ -198,7 +198,7 @@ static void released(void *user, void *memory)
 TEST(the_owner_of_imported_memory_may_wait_for_the_queue_that_let_go_of_it)
 {
     for (int honors = 0; honors < 2; honors++) {
-        gpuhal_lab.devices[0].import_kinds = 1u << GPUHAL_HANDLE_HOST_POINTER;
+        gpuhal_mock.devices[0].import_kinds = 1u << GPUHAL_HANDLE_HOST_POINTER;
         desk d = open_desk(honors);
         void *memory = aligned_alloc(4096, PIECE);
         memset(memory, 0, PIECE);
@@ -264,7 +264,7 @@ static void see_change(void *user, const gpuhal_change *change)
 /* What a container with few processes shows. The object goes on working without the thread, and with it once there is one. */
 TEST(a_thread_that_cannot_be_started_is_named_with_the_reason_and_the_limit)
 {
-    gpuhal_lab.devices[0].import_kinds = 1u << GPUHAL_HANDLE_HOST_POINTER;
+    gpuhal_mock.devices[0].import_kinds = 1u << GPUHAL_HANDLE_HOST_POINTER;
     desk d = open_desk(false);
     gpuhal_device *device = gpuhal_buffer_device(d.to);
     void *memory = aligned_alloc(4096, PIECE);
@@ -300,11 +300,11 @@ TEST(where_no_thread_can_be_started_the_cpu_works_and_no_driver_is_called)
 {
     unsigned char sent[PIECE], got[PIECE] = {0};
     memset(sent, 0x6b, sizeof sent);
-    gpuhal_lab.count = 1;
+    gpuhal_mock.count = 1;
     start_threads(false);
-    gpuhal *gpu = gpuhal_lab_open(NULL, 1);
+    gpuhal *gpu = gpuhal_mock_open(NULL, 1);
     gpuhal_device *device = NULL;
-    assert_int_equal(gpuhal_select(gpu, "lab", 0, &device, NULL), GPUHAL_ERROR_NOT_FOUND);
+    assert_int_equal(gpuhal_select(gpu, "mock", 0, &device, NULL), GPUHAL_ERROR_NOT_FOUND);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "a thread could not be started"));
     assert_int_equal(gpuhal_select(gpu, "auto", 0, &device, NULL), GPUHAL_OK);
     assert_string_equal(gpuhal_device_id(device), "cpu:0");
@@ -317,8 +317,8 @@ TEST(where_no_thread_can_be_started_the_cpu_works_and_no_driver_is_called)
     gpuhal_buffer_release(buffer);
     gpuhal_close(gpu);
     start_threads(true);
-    gpu = gpuhal_lab_open(NULL, 1);
-    assert_int_equal(gpuhal_select(gpu, "lab", 0, &device, NULL), GPUHAL_OK);
+    gpu = gpuhal_mock_open(NULL, 1);
+    assert_int_equal(gpuhal_select(gpu, "mock", 0, &device, NULL), GPUHAL_OK);
     gpuhal_close(gpu);
 }
 

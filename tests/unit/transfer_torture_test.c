@@ -18,17 +18,17 @@ static void remove_the_file(void)
 
 static gpuhal_status open_devices(gpuhal **out_gpu)
 {
-    static gpuhal_builtin_fn *const vendor[] = {query, NULL}, *const plain[] = {gpuhal_lab_query, NULL};
+    static gpuhal_builtin_fn *const vendor[] = {query, NULL}, *const plain[] = {gpuhal_mock_query, NULL};
     const gpuhal_config config = {.size = sizeof config,
                                   .isolation = GPUHAL_ISOLATION_NEVER,
                                   .ignore_environment = 1,
-                                  .backends = "lab",
+                                  .backends = "mock",
                                   .registry = "none",
                                   .builtins = vendor_queues ? vendor : plain,
                                   .staging_limit_bytes = 256 << 10};
-    gpuhal_lab.count = 2;
+    gpuhal_mock.count = 2;
     for (uint32_t i = 0; i < 2; i++) {
-        gpuhal_lab.devices[i].hidden = gpuhal_lab.devices[i].no_read_write = gpuhal_lab.devices[i].no_rect = 1;
+        gpuhal_mock.devices[i].hidden = gpuhal_mock.devices[i].no_read_write = gpuhal_mock.devices[i].no_rect = 1;
     }
     gpuhal_status status = gpuhal_open(&config, out_gpu);
     if (!status && gpuhal_device_count(*out_gpu) < 2) {
@@ -37,7 +37,7 @@ static gpuhal_status open_devices(gpuhal **out_gpu)
         assert_int_equal(gpuhal_plugin_report_get(*out_gpu, 0, &report), GPUHAL_OK);
         assert_true(report.reason[0] != 0);
         gpuhal_device *none = NULL;
-        return gpuhal_select(*out_gpu, "lab:1", 0, &none, NULL);
+        return gpuhal_select(*out_gpu, "mock:1", 0, &none, NULL);
     }
     /* An opening that succeeds knows everything: these are two physical devices, each with the evidence for it. */
     if (!status) {
@@ -68,7 +68,7 @@ static void give_back(gpuhal *gpu, gpuhal_buffer *buffers[2])
     gpuhal_buffer_release(buffers[1]);
     gpuhal_close(gpu);
     /* A callback's thread may be the last to let go. */
-    for (int i = 0; i < 10000 && gpuhal_lab.devices[0].openings + gpuhal_lab.devices[1].openings > 0; i++) {
+    for (int i = 0; i < 10000 && gpuhal_mock.devices[0].openings + gpuhal_mock.devices[1].openings > 0; i++) {
         gpuhal_os_sleep(1000000);
     }
     expect_engine_closed();
