@@ -30,7 +30,7 @@ typedef struct hang {
     unsigned number; /* of the call */
 } hang;
 
-typedef struct scene {
+typedef struct fixture {
     const hang *what;
     gpuhal *gpu;
     gpuhal_device *device, *second, *cpu;
@@ -42,12 +42,12 @@ typedef struct scene {
     gpuhal_os_handle descriptor;
     _Atomic bool recorded;
     gate shut;
-} scene;
+} fixture;
 
 /* May never come back. */
 static void *submit(void *user)
 {
-    scene *s = user;
+    fixture *s = user;
     gpuhal_status status = s->what->held ? gpuhal_queue_wait(s->queue, s->gate) : GPUHAL_OK;
     status = status ? status : gpuhal_write(s->queue, s->buffer, 0, s->bytes, BYTES);
     for (unsigned i = 0; i < FILLS && !status; i++) {
@@ -70,7 +70,7 @@ static void expect_in_time(double began, uint64_t timeout_ns, const char *call)
 }
 
 /* Short waits one after the other: they too report in the end that the device hangs. */
-static gpuhal_status wait_shortly(scene *s)
+static gpuhal_status wait_shortly(fixture *s)
 {
     gpuhal_status status = GPUHAL_ERROR_TIMEOUT;
     for (int i = 0; i < (s->what->lost ? 50 : 5) && status == GPUHAL_ERROR_TIMEOUT; i++) {
@@ -89,7 +89,7 @@ static gpuhal_status wait_shortly(scene *s)
     return status;
 }
 
-static void play(scene *s)
+static void play(fixture *s)
 {
     pthread_t thread;
     s->gpu = open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .backends = "cuda", .isolation = GPUHAL_ISOLATION_NEVER,
@@ -152,14 +152,14 @@ static void play(scene *s)
 }
 
 /* In a child, since a thread stays stuck; the exit code is the result. */
-static void run_in_child(const hang *what, void (*scenario)(scene *s))
+static void run_in_child(const hang *what, void (*scenario)(fixture *s))
 {
     double began = seconds_now();
     fflush(NULL);
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        static scene s;
+        static fixture s;
         char script[128];
         alarm(40);
         s.what = what;
@@ -222,7 +222,7 @@ TEST(a_piece_in_the_middle_of_a_batch_that_hangs_blocks_no_other_caller)
 }
 
 /* The only waits are a descriptor and a callback; and a queue of the CPU that waits for the one that hangs. */
-static void play_with_descriptors(scene *s)
+static void play_with_descriptors(fixture *s)
 {
     s->gpu = open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .backends = "cuda", .isolation = GPUHAL_ISOLATION_NEVER,
                                            .hang_ns = HANG_NS});
@@ -270,7 +270,7 @@ TEST(descriptors_and_callbacks_report_a_driver_that_hangs)
 }
 
 /* The CPU's queue does the copy; it is the other device that hangs. */
-static void play_across(scene *s)
+static void play_across(fixture *s)
 {
     s->gpu = open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .backends = "cuda", .isolation = GPUHAL_ISOLATION_NEVER,
                                            .hang_ns = HANG_NS});
