@@ -81,7 +81,7 @@ install_packages() {
 # CMakePresets.json is of a version that CMake reads from 3.21 on.
 check_cmake() {
     version=$(cmake --version | sed -n 's/^cmake version \([0-9]*\)\.\([0-9]*\).*/\1 \2/p')
-    [ -n "$version" ] || die 'cmake does not tell its version'
+    [ -n "$version" ] || die 'cmake --version states no version'
     if [ "${version% *}" -lt 3 ] || { [ "${version% *}" -eq 3 ] && [ "${version#* }" -lt 21 ]; }; then
         die "CMake 3.21 or later is needed, this is $(echo "$version" | tr ' ' .)"
     fi
@@ -108,8 +108,8 @@ probe() {
     build/default/bin/gpuhal-probe --verify || status=$?
     case $status in
     0) ;;
-    3) say 'no device was found; build/default/bin/gpuhal-probe --explain tells why' ;;
-    4) say 'the list is there, but not everything works; build/default/bin/gpuhal-probe --explain tells what and why' ;;
+    3) say 'no device was found; build/default/bin/gpuhal-probe --explain says why' ;;
+    4) say 'some of the devices or plugins failed; build/default/bin/gpuhal-probe --explain says why' ;;
     *) say "gpuhal-probe ended with exit code $status" ;;
     esac
     return $status

@@ -297,7 +297,7 @@ void gpuhal_jobs_end(void)
 {
     lock_pool();
     gpuhal_job_worker *ending = NULL;
-    for (gpuhal_job_worker *own; (own = take_idle());) { /* all are told before one is joined, so that they end side by side */
+    for (gpuhal_job_worker *own; (own = take_idle());) { /* all are asked to end before one is joined, so that they end side by side */
         own->ends = true;
         gpuhal_condition_signal_all(&own->condition);
         own->next = ending;

@@ -76,13 +76,13 @@ bool gpuhal_log_wants(const gpuhal_log *log, int32_t level)
 }
 
 /* Called with list_mutex held, which is given up while the listener runs. */
-static void tell(gpuhal_log *log, int32_t level, const char *line)
+static void pass_on(gpuhal_log *log, int32_t level, const char *line)
 {
     uint32_t generation = gpuhal_os_fork_generation();
     log->running = log->running_generation == generation ? log->running + 1 : 1;
     log->running_generation = generation;
     gpuhal_mutex_unlock(&list_mutex);
-    /* What the listener calls must not replace the detail of the failure that is just being told. */
+    /* What the listener calls must not replace the detail of the failure that is just being logged. */
     gpuhal_error_detail detail;
     gpuhal_error_save(&detail);
     /* A thread that is cancelled in the listener would leave it running for ever. */
@@ -112,7 +112,7 @@ void gpuhal_log_line(gpuhal_log *log, int32_t level, const char *format, ...)
     /* File names and vendors' texts may hold anything: no line of the log breaks, colours or turns the terminal it ends on. */
     gpuhal_records_clean(line);
     gpuhal_mutex_lock(&list_mutex);
-    tell(log, level, line);
+    pass_on(log, level, line);
     gpuhal_mutex_unlock(&list_mutex);
 }
 
@@ -137,7 +137,7 @@ void gpuhal_log_to_all(int32_t level, const char *text)
     while (log) {
         uint64_t number = log->number;
         if (gpuhal_log_wants(log, level)) {
-            tell(log, level, line);
+            pass_on(log, level, line);
         }
         log = next_below(number);
     }

@@ -48,7 +48,7 @@ void gpuhal_notifier_end(gpuhal *gpu);
 void gpuhal_notifier_lock(gpuhal_notifier *notifier);
 
 /* Numbers an event and passes it on. Calls no plugin, and leaves the last error as it is. */
-void gpuhal_change_tell(gpuhal_device *device, gpuhal_change_kind kind, const char *sentence);
+void gpuhal_change_notify(gpuhal_device *device, gpuhal_change_kind kind, const char *sentence);
 /* For gpuhal_layers.on_lost: fails the device's queues and reports it. */
 void gpuhal_change_lost(gpuhal_device *device);
 /* For gpuhal_layers.on_changed. */

@@ -133,7 +133,7 @@ static void keep(gpuhal_notifier *notifier, const gpuhal_change *change)
     }
 }
 
-void gpuhal_change_tell(gpuhal_device *device, gpuhal_change_kind kind, const char *sentence)
+void gpuhal_change_notify(gpuhal_device *device, gpuhal_change_kind kind, const char *sentence)
 {
     gpuhal_notifier *notifier = device->gpu->layers.notifier;
     gpuhal_change change = {.size = sizeof change, .kind = kind, .device = device};
@@ -155,12 +155,12 @@ void gpuhal_change_lost(gpuhal_device *device)
     snprintf(sentence, sizeof sentence, "%s", gpuhal_last_error()->sentence);
     gpuhal_queues_lost(device);
     gpuhal_staging_wake(device);
-    gpuhal_change_tell(device, GPUHAL_CHANGE_LOST, sentence);
+    gpuhal_change_notify(device, GPUHAL_CHANGE_LOST, sentence);
 }
 
 void gpuhal_change_facts(gpuhal_device *device, const char *sentence)
 {
-    gpuhal_change_tell(device, GPUHAL_CHANGE_CHANGED, sentence);
+    gpuhal_change_notify(device, GPUHAL_CHANGE_CHANGED, sentence);
 }
 
 uint64_t gpuhal_generation(const gpuhal *gpu)

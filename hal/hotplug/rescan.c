@@ -18,7 +18,7 @@ static gpuhal_status look(gpuhal *gpu)
             gpuhal_queues_lost(change->device);
         }
         gpuhal_log_line(gpu->log, GPUHAL_LEVEL_INFO, "%s", change->sentence);
-        gpuhal_change_tell(change->device, change->kind, change->sentence);
+        gpuhal_change_notify(change->device, change->kind, change->sentence);
     }
     free(news.list);
     return status;

@@ -67,7 +67,7 @@ typedef struct gpuhal_thread {
 } gpuhal_thread;
 int gpuhal_thread_start(gpuhal_thread *out_thread, void *(*run)(void *), void *user);
 void gpuhal_thread_join(gpuhal_thread *thread);
-/* A thread that nobody joins. */
+/* A thread that is never joined. */
 int gpuhal_thread_start_detached(void *(*run)(void *), void *user);
 void gpuhal_thread_detach(gpuhal_thread *thread);
 bool gpuhal_thread_is_this(const gpuhal_thread *thread);
@@ -97,7 +97,7 @@ void gpuhal_os_notifier_clear(intptr_t notifier);
 
 /* ---- uevent.c */
 
-/* Where the kernel tells of hardware that comes and goes. Returns 0 or errno: containers and filters of system calls may grant none. */
+/* Where the kernel reports hardware that comes and goes. Returns 0 or errno: containers and filters of system calls may grant none. */
 int gpuhal_os_hotplug_open(intptr_t *out_source);
 /* Whether a message of the kernel is about hardware that a plugin could list. Any bytes will do. */
 bool gpuhal_os_hotplug_concerns(const char *message, size_t bytes);
@@ -109,7 +109,7 @@ typedef struct gpuhal_hotplug_sources {
     intptr_t wake;                  /* a notifier that ends the waiting */
 } gpuhal_hotplug_sources;
 /* Waits for news, at most so long (UINT64_MAX: for ever), and takes all that are there; WOKEN when `wake` is set. GONE: the kernel's source
- * will tell nothing more. */
+ * will report nothing more. */
 typedef enum { GPUHAL_HOTPLUG_QUIET = 0, GPUHAL_HOTPLUG_NEWS, GPUHAL_HOTPLUG_WOKEN, GPUHAL_HOTPLUG_GONE } gpuhal_hotplug;
 gpuhal_hotplug gpuhal_os_hotplug_wait(const gpuhal_hotplug_sources *sources, uint64_t timeout_ns);
 
@@ -140,7 +140,7 @@ void gpuhal_os_pages_unmap(void *pages, uint64_t bytes);
 /* Memory that is never freed, at a multiple of `alignment`, a power of two of which `bytes` is a multiple; NULL without memory. */
 void *gpuhal_os_aligned_alloc(size_t alignment, size_t bytes);
 /* Whether the pages of a range are mapped, and the first and the last may be read, or with `written` also written; true where the
- * system does not tell. */
+ * system does not report it. */
 bool gpuhal_os_is_accessible(const void *memory, uint64_t bytes, bool written);
 
 /* ---- environment.c */
@@ -201,7 +201,7 @@ bool gpuhal_os_is_descriptor(intptr_t descriptor);
 void gpuhal_os_descriptor_close(intptr_t descriptor);
 /* Another one for the same thing, close-on-exec; -1 when there is none to be had. */
 intptr_t gpuhal_os_descriptor_copy(intptr_t descriptor);
-/* User id that files must belong to not to be remarked upon: the effective one. */
+/* User id to which files must belong lest they are reported: the effective one. */
 uint32_t gpuhal_os_user(void);
 
 /* ---- file_io.c */
@@ -209,11 +209,11 @@ uint32_t gpuhal_os_user(void);
 /* Opens for reading, or for writing in place: then the file is made when it is missing. The path may be relative. Never waits: what has
  * no offsets (directories, FIFOs, sockets, terminals) is refused with EISDIR or ESPIPE. Returns 0 or errno. */
 int gpuhal_os_file_open(const char *path, bool writes, intptr_t *out_file);
-/* Another descriptor for what somebody else opened. EBADF when it was not opened for that, EINVAL for writing where it only appends. */
+/* Another descriptor for what another owner opened. EBADF when it was not opened for that, EINVAL for writing where it only appends. */
 int gpuhal_os_file_adopt(intptr_t descriptor, bool writes, intptr_t *out_file);
 /* UINT64_MAX for a device, which has no size that is known. Returns 0 or errno. */
 int gpuhal_os_file_size(intptr_t file, uint64_t *out_bytes);
-/* All `bytes`, unless the file ends or an error comes before: *out_done tells. Returns 0 or errno. */
+/* All `bytes`, unless the file ends or an error comes before: *out_done says how many. Returns 0 or errno. */
 int gpuhal_os_file_read_piece(intptr_t file, uint64_t offset, void *to, uint64_t bytes, uint64_t *out_done);
 int gpuhal_os_file_write_piece(intptr_t file, uint64_t offset, const void *from, uint64_t bytes, uint64_t *out_done);
 /* Whether the page at `offset` can be read without waiting for a disk. */
@@ -233,7 +233,7 @@ int gpuhal_os_file_sync(intptr_t file);
 
 /* Seconds since 1970. People set this clock, back as well: good for showing, not for deciding. */
 uint64_t gpuhal_os_wall_clock(void);
-/* What tells whether a file is still the same one; of a device, which one it is. Opens nothing. */
+/* Identifies a file: whether it is still the same one; of a device, which one it is. Opens nothing. */
 typedef struct gpuhal_file_state {
     uint64_t device, inode, bytes;
     uint64_t node; /* number of the device that it is */
@@ -317,15 +317,15 @@ int gpuhal_os_process_wait(gpuhal_process *const *processes, size_t count, uint6
 int64_t gpuhal_os_process_read(gpuhal_process *process, void *to, size_t bytes);
 /* Reads what it has printed. Returns bytes; 0 when nothing is there now, or ever will be. */
 size_t gpuhal_os_process_read_output(gpuhal_process *process, void *to, size_t bytes);
-/* How long it was ready to run and had no processor, since it was started; 0 where the system does not tell. */
+/* How long it was ready to run and had no processor, since it was started; 0 where the system does not report it. */
 uint64_t gpuhal_os_process_starved_ns(const gpuhal_process *process);
 /* Closes the stream before the process has ended. */
 void gpuhal_os_process_close_stream(gpuhal_process *process);
 /* How it ended, when that can still be learned: hosts that ignore SIGCHLD or reap everything take the answer away. */
 typedef enum { GPUHAL_ENDED_UNKNOWN = 0, GPUHAL_ENDED_EXIT = 1, GPUHAL_ENDED_SIGNAL = 2, GPUHAL_ENDED_NOT = 3 } gpuhal_ended;
 /* Gives the process `grace_ns` to end by itself, then `term_ns` to end by SIGTERM, then kills it, and in any case what is left of its
- * group; closes the stream and reaps the process if nobody did. *out_value: exit code or signal number of a process that ended by itself.
- * ENDED_NOT: it is stuck in the kernel, and is left behind; that is known after two seconds more. */
+ * group; closes the stream and reaps the process where that has not happened. *out_value: exit code or signal number of a process that
+ * ended by itself. ENDED_NOT: it is stuck in the kernel, and is left behind; that is known after two seconds more. */
 gpuhal_ended gpuhal_os_process_finish(gpuhal_process *process, uint64_t grace_ns, uint64_t term_ns, int *out_value);
 /* "Segmentation fault". */
 const char *gpuhal_os_signal_name(int signal_number);
@@ -338,12 +338,12 @@ int64_t gpuhal_os_process_own(void);
 /* Called by the helper program first of all: closes descriptors from 4 on, no core dump, the first to go when the machine runs out of
  * memory, dies with its parent, which is `parent`: ends at once where that is gone already. */
 void gpuhal_os_helper_prepare(int64_t parent);
-/* Called by the helper program: sends all bytes to the parent. False when nobody reads them any more. Async-signal-safe. */
+/* Called by the helper program: sends all bytes to the parent. False when the parent no longer reads them. Async-signal-safe. */
 bool gpuhal_os_helper_send(const char *bytes, size_t count);
 /* Ends the helper program without exit handlers, the driver's among them. */
 _Noreturn void gpuhal_os_helper_exit(int code);
 /* Called by the helper program: on a deadly signal, `describe` (async-signal-safe) is called with its number, then the process ends.
- * `describe` returns whether it was heard; else the process dies of the signal, so that its end tells it. */
+ * `describe` returns whether it was heard; else the process dies of the signal, so that its exit status says so. */
 void gpuhal_os_helper_on_crash(bool (*describe)(int signal_number));
 
 #endif

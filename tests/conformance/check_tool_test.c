@@ -1,4 +1,4 @@
-/* check_tool_test.c: what a user of gpuhal-check sees, beside its verdicts: options, exit statuses, expected failures. */
+/* check_tool_test.c: what a user of gpuhal-check sees, beside its results: options, exit statuses, expected failures. */
 #include "test.h"
 
 #include <sys/stat.h>

@@ -56,7 +56,7 @@ typedef struct gpuhal_faulty_memory {
     uint32_t index; /* of the device */
     gpuhal_memory_kind kind;
     bool counted;   /* against TOTAL_BYTES */
-    bool lent;      /* the host's view, or all of it, is somebody else's */
+    bool lent;      /* the host's view, or all of it, belongs to another object */
     const gpuhal_plugin_device *owner;
     void *open_map; /* a bounce buffer handed out by map */
     uint64_t map_offset, map_bytes;

@@ -126,7 +126,7 @@ static bool take_bytes(gpuhal_faulty_memory *memory, const gpuhal_alloc *alloc)
     if (is(exhaust_aliases) && (memory->bytes = taken_already(memory->index, memory->size))) {
         return true;
     }
-    if (is(offset_32) || is(size_32)) { /* pages that nobody touches cost nothing */
+    if (is(offset_32) || is(size_32)) { /* untouched pages cost nothing */
         memory->bytes = mmap(NULL, memory->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         memory->mapped = true;
         return memory->bytes != MAP_FAILED;

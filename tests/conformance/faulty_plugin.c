@@ -102,7 +102,7 @@ static gpuhal_status faulty_start(const gpuhal_host *host, gpuhal_plugin_instanc
     return GPUHAL_OK;
 }
 
-static void tell_numbers(const gpuhal_host *host, gpuhal_sink *sink, uint32_t index)
+static void report_numbers(const gpuhal_host *host, gpuhal_sink *sink, uint32_t index)
 {
     const bool large = is(offset_32) || is(size_32);
     uint64_t stated = 0;
@@ -134,7 +134,7 @@ static void tell_numbers(const gpuhal_host *host, gpuhal_sink *sink, uint32_t in
 }
 
 /* One device differs from the other in the last digit. */
-static void tell_identity(const gpuhal_host *host, gpuhal_sink *sink, uint32_t index)
+static void report_identity(const gpuhal_host *host, gpuhal_sink *sink, uint32_t index)
 {
     char uuid[64], address[32];
     const unsigned digit = is(identity_twice) ? 0 : index;
@@ -149,7 +149,7 @@ static void tell_identity(const gpuhal_host *host, gpuhal_sink *sink, uint32_t i
     }
 }
 
-static void tell_texts(const gpuhal_host *host, gpuhal_sink *sink)
+static void report_texts(const gpuhal_host *host, gpuhal_sink *sink)
 {
     host->text(host, sink, GPUHAL_FACT_NAME, is(fact_control) ? "Test\tDevice" : "Test Device");
     host->text(host, sink, GPUHAL_FACT_VENDOR, "Test");
@@ -180,9 +180,9 @@ static gpuhal_status faulty_enumerate(const gpuhal_host *host, gpuhal_plugin_ins
     host = is(host_kept) ? kept : host;
     for (uint32_t index = 0; index < DEVICES; index++) {
         host->device(host, sink, is(device_twice) ? 0 : index);
-        tell_identity(host, sink, index);
-        tell_texts(host, sink);
-        tell_numbers(host, sink, index);
+        report_identity(host, sink, index);
+        report_texts(host, sink);
+        report_numbers(host, sink, index);
     }
     return GPUHAL_OK;
 }

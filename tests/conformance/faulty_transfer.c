@@ -128,7 +128,7 @@ static gpuhal_status faulty_write(gpuhal_plugin_device *device, gpuhal_plugin_qu
     return move_early(queue, at(to, is(write_offset) ? 0 : offset), from, bytes, is(write_at_once));
 }
 
-/* What a cache would give that nobody tells about copies. */
+/* What a cache would return that is not notified of copies. */
 static const void *stale_of;
 static unsigned char *stale;
 

@@ -4,7 +4,7 @@
  *     {"from":"cuda:0","to":"cpu:0","path":"staged","ok":true,"copies":24,"bytes":33554509,"gib_per_s":12.3,"error":null}
  *
  * ok is null, with the reason in error, for a pair that was not tried. gib_per_s is the best of three copies of the whole buffer:
- * a figure to look at, never a verdict.
+ * a figure to look at, never a pass or a failure.
  *
  *     copy_matrix [--quick] [--seconds N] [--seed N]
  *

@@ -91,7 +91,7 @@ static void expect_current(check *c, const char *call)
     CUcontext current = NULL;
     c->calls++;
     if (cuda.cuCtxGetCurrent(&current) != CUDA_SUCCESS) {
-        complain(c, call, "the driver does not tell the current context");
+        complain(c, call, "the driver does not report the current context");
     } else if (current != c->expected) {
         complain(c, call, current == NULL ? "no context is current afterwards" : "another context is current afterwards");
     }

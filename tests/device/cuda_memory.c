@@ -1,7 +1,7 @@
 /* cuda_memory.c: opening the library, listing devices, reading facts and sampling take no memory of a CUDA device: NVML is asked
  * before, all the time between, and after. That the meter works at all is shown by a buffer, which it has to see; and what the
- * driver takes when it is started without the library is measured beside it, so that a growth can be told whose it is. One line
- * of JSON for each way to meet the plugin and device:
+ * driver takes when it is started without the library is measured beside it, so that growth can be attributed. One line
+ * of JSON for each way to probe the plugin and device:
  *
  *     {"check":"...","ok":true,"device":"cuda:0","tries":1,"before":1048576,"peak":1048576,"after":1048576,"detail":null}
  *
@@ -69,7 +69,7 @@ static bool load_nvml(const char **out_why)
     return nvml.init() == NVML_SUCCESS;
 }
 
-/* 0 when NVML does not tell, which no device uses in truth: the driver keeps some for itself. */
+/* 0 when NVML does not report it, which no device really uses: the driver keeps some for itself. */
 static uint64_t used(const meter *m)
 {
     nvmlMemory_t memory;
@@ -103,7 +103,7 @@ static bool find_devices(const char **out_why)
         }
     }
     gpuhal_close(gpu);
-    *out_why = "there is no CUDA device of which NVML tells the memory";
+    *out_why = "there is no CUDA device whose memory NVML reports";
     return meter_count > 0;
 }
 
@@ -212,7 +212,7 @@ static bool sees_a_buffer(void)
     return all;
 }
 
-/* In a child: starts the driver and counts devices, says so, and lives on until it is told to end. */
+/* In a child: starts the driver and counts devices, says so, and lives on until it is asked to end. */
 __attribute__((noreturn)) static void start_driver(int say, int hear)
 {
     const char *named = getenv("GPUHAL_CUDA_LIBRARY");

@@ -1,6 +1,6 @@
 #!/bin/sh
-# tests/device/machine.sh: prints what of a machine may be the reason when something fails or is slow there, so that nobody has to go back
-# and ask. It needs nothing but a shell; what is missing is passed over. It changes nothing. tests/device/run.sh puts it into log.txt.
+# tests/device/machine.sh: prints what of a machine may be the reason when something fails or is slow there, so that no second visit is needed.
+# It needs nothing but a shell; what is missing is passed over. It changes nothing. tests/device/run.sh puts it into log.txt.
 set -u
 
 part() { printf '\n-- %s\n' "$*"; }

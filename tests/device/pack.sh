@@ -1,6 +1,6 @@
 #!/bin/sh
 # Collects what a bare machine with a GPU may lack and can be given: the headers of OpenCL and Vulkan, jansson, the loaders of both APIs and
-# what NVIDIA's Vulkan driver wants of X11; and which revision of the tree it is, which a tree that travels without its history cannot tell.
+# what NVIDIA's Vulkan driver wants of X11; and which revision of the tree it is, which a tree without its history cannot say.
 #
 #     sh tests/device/pack.sh [FOLDER]      (build/device-kit/<machine> in this tree, a few MiB)
 #

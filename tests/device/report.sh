@@ -63,8 +63,8 @@ missed_rows() {
         row["ok"] == "false" { printf "%s%s %s%s%s", many++ ? "; " : "", row["device"], row["test"], row["bytes"] + 0 ? " " row["bytes"] : "", row["error"] != "null" ? ": " row["error"] : "" }' "$1"
 }
 
-# gpuhal-bench prints its verdict last.
-bench_is_whole() { grep -q '^{"verdict":' "$work/$1.out" && echo true || echo false; }
+# gpuhal-bench prints its status last.
+bench_is_whole() { grep -q '^{"status":' "$work/$1.out" && echo true || echo false; }
 
 markdown_text() { printf '%s' "$1" | sed 's/|/\\|/g'; }
 
@@ -224,8 +224,8 @@ write_json() {
     done <"$work/survey"
     printf '],\n"steps": ['
     comma=''
-    while IFS=$tab read -r name verdict time most exit_code reason; do
-        printf '%s\n{"name": "%s", "result": "%s", "seconds": %s, "limit_seconds": %s, "exit_code": %s, "reason": ' "$comma" "$name" "$verdict" \
+    while IFS=$tab read -r name outcome time most exit_code reason; do
+        printf '%s\n{"name": "%s", "result": "%s", "seconds": %s, "limit_seconds": %s, "exit_code": %s, "reason": ' "$comma" "$name" "$outcome" \
             "$time" "$most" "$([ "$exit_code" = - ] && echo null || echo "$exit_code")"
         json_text "${reason#-}"
         printf '}'
@@ -244,9 +244,9 @@ write_json() {
     printf ',\n"bench": ['
     comma=''
     while read -r name; do
-        grep '^gpuhal-bench: ' "$work/$name.err" | sed 's/^gpuhal-bench: //' >"$work/remarks"
-        printf '%s\n{"step": "%s", "whole": %s, "remarks": ' "$comma" "$name" "$(bench_is_whole "$name")"
-        json_texts "$work/remarks"
+        grep '^gpuhal-bench: ' "$work/$name.err" | sed 's/^gpuhal-bench: //' >"$work/bench_notes"
+        printf '%s\n{"step": "%s", "whole": %s, "notes": ' "$comma" "$name" "$(bench_is_whole "$name")"
+        json_texts "$work/bench_notes"
         printf ', "lines": '
         json_lines "$work/$name.out"
         printf '}'
@@ -298,7 +298,7 @@ write_speed() {
     awk -F "$tab" '
         function shown(value, unit) { return value == "-" ? "" : unit == "ratio" ? sprintf("%.3f", value) : unit == "KiB" ? value + 0 " KiB" : value < 1e6 && value > -1e6 ? sprintf("%.0f ns", value) : sprintf("%.2f ms", value / 1e6) }
         { printf "| %s | %s | at %s %s | %s | %s | %s | %s | %s |\n", $1, $2, $3, shown($5, $4), $6, shown($7, $4), $7 == "-" ? "" : shown($8, $4) " to " shown($9, $4),
-            $10 == "-" ? "" : $10 / 1048576 " MiB", $6 == 0 ? "not measured" : $11 == "true" ? "held" : $11 == "false" ? "**missed**" : "no verdict" }' "$work/speed"
+            $10 == "-" ? "" : $10 / 1048576 " MiB", $6 == 0 ? "not measured" : $11 == "true" ? "held" : $11 == "false" ? "**missed**" : "no limit" }' "$work/speed"
 }
 
 write_markdown() {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Everything that a machine with a GPU can tell about this tree, in one command and in less than nine minutes:
+# Everything that a machine with a GPU can show about this tree, in one command and in less than nine minutes:
 #
 #     sh tests/device/run.sh [--out FOLDER] [--quick] [--seconds N] [--step-seconds N] [--build FOLDER | --use FOLDER] [--kit FOLDER]
 #
@@ -7,13 +7,13 @@
 # plugin that lists a device, copies between all pairs of devices, and measures the rest: what matters most comes first, since the time may
 # run out. It writes into the folder (build/device-report)
 #
-#     report.json   everything, for programs; report.schema.json beside this script tells each field
+#     report.json   everything, for programs; report.schema.json beside this script describes each field
 #     report.md     the same for people
 #     log.txt       what the machine is, and what every step printed
 #
-# The report is written several times on the way, so that it is there when the machine or somebody ends the script.
+# The report is written several times on the way, so that it is there when the machine or a user ends the script.
 #
-#     --quick            few and small copies, no verdict about speed
+#     --quick            few and small copies, speed is not judged
 #     --seconds N        for all steps together (520); a step that no time is left for is skipped
 #     --step-seconds N   at most for each step
 #     --build FOLDER     where to build (build/device)
@@ -95,7 +95,7 @@ note() {
 
 # ---- the report
 
-# Names that are not there yet are taken at once, so that nobody sees half a report.
+# Names that are not there yet are taken at once, so that no reader sees half a report.
 write_report() {
     gpu=$(sentence_about_gpus)
     gpu_found=false
@@ -104,7 +104,7 @@ write_report() {
     write_markdown >"$out/.report.md" && mv "$out/.report.md" "$out/report.md"
 }
 
-# Whoever ends the script gets the report of what has been.
+# Whatever ends the script, there is a report of what has been.
 stop() {
     trap '' INT TERM HUP PIPE
     if [ -n "$child" ]; then
@@ -174,17 +174,17 @@ excerpt() {
 # What a program said last.
 last_words() {
     words=$(grep '[^[:space:]]' "$work/$1.err" | tail -n 1)
-    printf '%s' "${words:-exit code $code; log.txt tells more}"
+    printf '%s' "${words:-exit code $code; see log.txt}"
 }
 
-# settle NAME [REASON]: the verdict on what run() ran, by its exit code. REASON: why it failed, where the program's last words do not say.
+# settle NAME [REASON]: the result of what run() ran, by its exit code. REASON: why it failed, where the program's last words do not say.
 settle() {
-    verdict=$code
-    # Whoever was killed before the time was up was not killed for the time.
+    outcome=$code
+    # A program killed before its time was up was not killed for the time.
     if [ "$code" -eq 124 ] || [ "$code" -eq 137 ]; then
-        [ "$took" -lt "$limit" ] || verdict=late
+        [ "$took" -lt "$limit" ] || outcome=late
     fi
-    case $verdict in
+    case $outcome in
     0) record "$1" passed '' ;;
     77) record "$1" skipped "${2:-$(last_words "$1")}" ;;
     late)
@@ -207,7 +207,7 @@ settle() {
 
 # ---- the machine
 
-# The tree may belong to somebody else, and have travelled without its history into another one; git's own question whether it is clean
+# The tree may belong to another user, and have travelled without its history into another one; git's own question whether it is clean
 # would write into it.
 describe_source() {
     [ -e "$source/.git" ] && described=$(git -c safe.directory='*' -C "$source" describe --always 2>/dev/null) || return 1
@@ -270,7 +270,7 @@ use_libraries() {
 }
 
 # Nothing of the user's own settings counts, nothing is kept for later runs, and no step learns from an earlier one: a plugin that was ended
-# in one of them is met again in the next.
+# in one of them is probed again in the next.
 leave_home() {
     mkdir "$work/home"
     export HOME="$work/home" GPUHAL_REGISTRY=none
@@ -286,7 +286,7 @@ use_drivers_elsewhere() {
         else
             export VK_DRIVER_FILES="${elsewhere%:}" VK_ICD_FILENAMES="${elsewhere%:}"
         fi
-        note "Vulkan is told of ${elsewhere%:}"
+        note "Vulkan looks in ${elsewhere%:}"
     fi
     if [ -z "${OCL_ICD_VENDORS:-}" ] && ! ls /etc/OpenCL/vendors/*.icd >/dev/null 2>&1; then
         library=$(ls /usr/local/nvidia/lib64/libnvidia-opencl.so.1 /usr/lib/*/libnvidia-opencl.so.1 /usr/lib64/libnvidia-opencl.so.1 2>/dev/null |
@@ -295,7 +295,7 @@ use_drivers_elsewhere() {
             mkdir -p "$work/opencl"
             printf '%s\n' "$library" >"$work/opencl/nvidia.icd"
             export OCL_ICD_VENDORS="$work/opencl"
-            note "OpenCL is told of $library"
+            note "OpenCL is given $library"
         fi
     fi
 }
@@ -410,8 +410,8 @@ bench() {
     settle "$name" "${bad:+missed: $bad}"
 }
 
-# bench_group GROUP LIMIT BACKENDS ARGUMENT…, on the first device of each backend, one of hardware before others. What a program on the
-# processor does needs no verdict about speed.
+# bench_group GROUP LIMIT BACKENDS ARGUMENT…, on the first device of each backend, one of hardware before others. Programs on the
+# processor are not judged by speed.
 bench_group() {
     group=$1 most=$2 backends=$3
     shift 3

@@ -144,7 +144,7 @@ KEYS = ("device peer test path bytes gib_per_s baseline_gib_per_s ratio ratio_lo
 
 def bench_lines(*results):
     rows = [{**dict.fromkeys(KEYS), "device": "cuda:0", **result} for result in results]
-    return "\n".join(json.dumps(line, separators=(",", ":")) for line in ({"schema": "gpuhal.bench/2"}, *rows, {"verdict": "passed"}))
+    return "\n".join(json.dumps(line, separators=(",", ":")) for line in ({"schema": "gpuhal.bench/2"}, *rows, {"status": "passed"}))
 
 
 def upload(ratio, ok):
@@ -185,7 +185,7 @@ def steps_that_fail_hang_or_crash_leave_the_others_running(here):
     expect(report["gpu"] == 'found: A |  "GPU" (cuda:0)', f"the device is called {report['gpu']}")
     bench = report["bench"][0]
     expect(bench["step"] == "bench-cuda-copy" and not bench["whole"] and len(bench["lines"]) == 2 and
-           "1024 MiB" in bench["remarks"][0], f"what was measured before a hang is not there: {bench}")
+           "1024 MiB" in bench["notes"][0], f"what was measured before a hang is not there: {bench}")
     promise = report["speed"][0]
     expect((promise["device"], promise["worst"], promise["held"]) == ("cuda:0", 0.89, False) and promise["results"] > 0, f"{promise}")
     expect(f"at least 0.980 | {promise['results']} | 0.890 | 0.880 to 0.900 | 1 MiB | **missed**" in (here.work / "report-odd/report.md").read_text(), "it is not shown")
@@ -256,7 +256,7 @@ def who_stops_listening_gets_the_report_too(here):
     expect(script.wait() == 1 and read_report(here, out)["result"] == "unfinished", "there is no report")
 
 
-def whoever_ends_the_script_gets_the_report_of_what_has_been(here):
+def an_ended_script_leaves_the_report_of_what_has_been(here):
     build, out = fresh(here.work / "ended-build"), fresh(here.work / "report-ended")
     write_odd_build(build)
     write_program(build / "bin/gpuhal-bench", f"touch {build}/hangs\nexec sleep 100\n")
@@ -335,7 +335,7 @@ def a_build_that_must_have_everything_names_all_that_is_missing(here):
 TESTS = (a_run_without_a_gpu_says_so_and_passes, a_run_with_a_gpu_proves_that_contexts_stay_and_listing_takes_no_memory,
          the_copy_matrix_sees_wrong_bytes_and_outlives_crashes_and_hangs, steps_that_fail_hang_or_crash_leave_the_others_running,
          no_promise_is_held_by_a_bench_that_was_stopped_or_could_not_measure, what_drivers_print_among_the_results_spoils_no_report,
-         a_build_that_fails_says_why, who_stops_listening_gets_the_report_too, whoever_ends_the_script_gets_the_report_of_what_has_been, a_thin_machine_has_its_report_too,
+         a_build_that_fails_says_why, who_stops_listening_gets_the_report_too, an_ended_script_leaves_the_report_of_what_has_been, a_thin_machine_has_its_report_too,
          a_compiler_alone_builds_the_library_three_plugins_and_the_check, a_build_that_must_have_everything_names_all_that_is_missing)
 
 if __name__ == "__main__":

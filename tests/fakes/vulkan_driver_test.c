@@ -10,23 +10,23 @@ enum {
 };
 
 /* A device with two buffers that are bound, and a command buffer that is recording. */
-typedef struct desk {
+typedef struct fixture {
     fake_vulkan fake;
     vk v;
     VkBuffer one, two;
     VkDeviceMemory one_memory, two_memory;
     VkCommandPool pool;
     VkCommandBuffer commands;
-} desk;
+} fixture;
 
-static desk open_desk(const char *script)
+static fixture open_fixture(const char *script)
 {
     const VkPhysicalDeviceTimelineSemaphoreFeatures timeline = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES,
                                                                 .timelineSemaphore = VK_TRUE};
     const VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
                                                 .pNext = (void *)(uintptr_t)&timeline};
     const char *why = "";
-    desk d = {.fake = fake_vulkan_script(script)};
+    fixture d = {.fake = fake_vulkan_script(script)};
     if (!vk_open_instance(&d.v, VK_API_VERSION_1_2, NULL, &why)) {
         fail_msg("%s", why);
     }
@@ -40,7 +40,7 @@ static desk open_desk(const char *script)
     return d;
 }
 
-static void close_desk(desk *d)
+static void close_fixture(fixture *d)
 {
     d->v.vkDestroyCommandPool(d->v.device, d->pool, NULL);
     d->v.vkDestroyBuffer(d->v.device, d->one, NULL);
@@ -50,18 +50,18 @@ static void close_desk(desk *d)
     vk_close_device(&d->v);
 }
 
-static void copy_all(const desk *d)
+static void copy_all(const fixture *d)
 {
     d->v.vkCmdCopyBuffer(d->commands, d->one, d->two, 1, &(VkBufferCopy){.size = BYTES});
 }
 
-static VkResult submit(const desk *d, uint32_t family)
+static VkResult submit(const fixture *d, uint32_t family)
 {
     const VkSubmitInfo info = {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO, .commandBufferCount = 1, .pCommandBuffers = &d->commands};
     return d->v.vkQueueSubmit(d->v.queues[family], 1, &info, VK_NULL_HANDLE);
 }
 
-static unsigned char *map(const desk *d, VkDeviceMemory memory)
+static unsigned char *map(const fixture *d, VkDeviceMemory memory)
 {
     void *bytes = NULL;
     assert_int_equal(d->v.vkMapMemory(d->v.device, memory, 0, VK_WHOLE_SIZE, 0, &bytes), VK_SUCCESS);
@@ -69,7 +69,7 @@ static unsigned char *map(const desk *d, VkDeviceMemory memory)
 }
 
 /* Some sentence has these words. */
-static void expect_violation(const desk *d, const char *words)
+static void expect_violation(const fixture *d, const char *words)
 {
     for (unsigned v = 0; v < d->fake.violations(); v++) {
         if (strstr(d->fake.violation(v), words)) {
@@ -81,31 +81,31 @@ static void expect_violation(const desk *d, const char *words)
 
 TEST(a_copy_moves_the_bytes_and_a_tidy_program_breaks_no_rule)
 {
-    desk d = open_desk("");
+    fixture d = open_fixture("");
     memset(map(&d, d.one_memory), 0x31, BYTES);
     copy_all(&d);
     vk_run(&d.v, 0, d.commands);
     unsigned char wanted[BYTES];
     memset(wanted, 0x31, BYTES);
     assert_memory_equal(map(&d, d.two_memory), wanted, BYTES);
-    close_desk(&d);
+    close_fixture(&d);
     fake_vulkan_expect_clean(&d.fake);
 }
 
 TEST(a_queue_without_a_thread_moves_the_bytes_inside_the_call)
 {
-    desk d = open_desk("inline");
+    fixture d = open_fixture("inline");
     memset(map(&d, d.one_memory), 0x32, BYTES);
     copy_all(&d);
     vk_run(&d.v, 0, d.commands);
     assert_int_equal(map(&d, d.two_memory)[BYTES - 1], 0x32);
-    close_desk(&d);
+    close_fixture(&d);
     fake_vulkan_expect_clean(&d.fake);
 }
 
 TEST(without_a_barrier_commands_run_in_the_other_order_where_the_script_says_so)
 {
-    desk d = open_desk("reorder");
+    fixture d = open_fixture("reorder");
     unsigned char *two = map(&d, d.two_memory);
     d.v.vkCmdFillBuffer(d.commands, d.two, 0, BYTES, 0x01010101);
     d.v.vkCmdFillBuffer(d.commands, d.two, 0, BYTES, 0x02020202);
@@ -117,13 +117,13 @@ TEST(without_a_barrier_commands_run_in_the_other_order_where_the_script_says_so)
     d.v.vkCmdFillBuffer(d.commands, d.two, 0, BYTES, 0x02020202);
     vk_run(&d.v, 0, d.commands);
     assert_int_equal(two[0], 2);
-    close_desk(&d);
+    close_fixture(&d);
     fake_vulkan_expect_clean(&d.fake);
 }
 
 TEST(memory_that_is_not_coherent_needs_flush_and_invalidate)
 {
-    desk d = open_desk("types=dvh@0");
+    fixture d = open_fixture("types=dvh@0");
     unsigned char *one = map(&d, d.one_memory), *two = map(&d, d.two_memory);
     const VkMappedMemoryRange written = {.sType = VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE, .memory = d.one_memory, .size = 64};
     const VkMappedMemoryRange read = {.sType = VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE, .memory = d.two_memory, .size = 128};
@@ -139,12 +139,12 @@ TEST(memory_that_is_not_coherent_needs_flush_and_invalidate)
     const VkMappedMemoryRange odd = {.sType = VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE, .memory = d.one_memory, .offset = 3, .size = 64};
     assert_int_equal(d.v.vkFlushMappedMemoryRanges(d.v.device, 1, &odd), VK_SUCCESS);
     expect_violation(&d, "no whole atoms");
-    close_desk(&d);
+    close_fixture(&d);
 }
 
 TEST(memory_that_the_host_does_not_see_cannot_be_mapped)
 {
-    desk d = open_desk("discrete");
+    fixture d = open_fixture("discrete");
     VkBuffer buffer = vk_buffer(&d.v, BYTES, COPIES);
     VkDeviceMemory memory = vk_memory(&d.v, buffer, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
     void *bytes = NULL;
@@ -154,7 +154,7 @@ TEST(memory_that_the_host_does_not_see_cannot_be_mapped)
 
 TEST(what_is_forgotten_is_counted_when_the_device_goes)
 {
-    desk d = open_desk("");
+    fixture d = open_fixture("");
     vk_close_device(&d.v);
     expect_violation(&d, "2 VkBuffer not destroyed");
     expect_violation(&d, "2 VkDeviceMemory not destroyed");
@@ -164,7 +164,7 @@ TEST(what_is_forgotten_is_counted_when_the_device_goes)
 
 TEST(unbound_buffers_and_ranges_outside_are_noticed)
 {
-    desk d = open_desk("");
+    fixture d = open_fixture("");
     VkBuffer unbound = vk_buffer(&d.v, BYTES, COPIES);
     d.v.vkCmdCopyBuffer(d.commands, d.one, d.two, 1, &(VkBufferCopy){.srcOffset = 1, .size = BYTES});
     expect_violation(&d, "outside, or overlap");
@@ -178,7 +178,7 @@ TEST(unbound_buffers_and_ranges_outside_are_noticed)
 
 TEST(what_unfinished_work_uses_may_not_be_touched)
 {
-    desk d = open_desk("hang_at_submit=1");
+    fixture d = open_fixture("hang_at_submit=1");
     copy_all(&d);
     assert_int_equal(d.v.vkEndCommandBuffer(d.commands), VK_SUCCESS);
     assert_int_equal(submit(&d, 0), VK_SUCCESS);
@@ -198,7 +198,7 @@ TEST(what_unfinished_work_uses_may_not_be_touched)
 
 TEST(a_buffer_of_one_family_is_not_used_on_another)
 {
-    desk d = open_desk("discrete");
+    fixture d = open_fixture("discrete");
     copy_all(&d);
     vk_run(&d.v, 0, d.commands);
     VkCommandPool pool = vk_pool(&d.v, 1);
@@ -211,7 +211,7 @@ TEST(a_buffer_of_one_family_is_not_used_on_another)
 
 TEST(a_timeline_only_goes_up)
 {
-    desk d = open_desk("");
+    fixture d = open_fixture("");
     const VkSemaphoreTypeCreateInfo type = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
                                             .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE, .initialValue = 5};
     const VkSemaphoreCreateInfo info = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, .pNext = &type};
@@ -238,7 +238,7 @@ TEST(a_script_that_is_not_understood_makes_no_driver)
 
 TEST(a_call_fails_when_its_number_comes_and_only_then)
 {
-    desk d = open_desk("fail=vkCreateBuffer:3:-2");
+    fixture d = open_fixture("fail=vkCreateBuffer:3:-2");
     const VkBufferCreateInfo info = {.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, .size = 4, .usage = COPIES};
     VkBuffer buffer = VK_NULL_HANDLE;
     assert_int_equal(d.v.vkCreateBuffer(d.v.device, &info, NULL, &buffer), VK_ERROR_OUT_OF_DEVICE_MEMORY);
@@ -248,7 +248,7 @@ TEST(a_call_fails_when_its_number_comes_and_only_then)
 
 TEST(a_lost_device_has_moved_half_of_the_bytes_and_says_so_ever_after)
 {
-    desk d = open_desk("lost_at_submit=1");
+    fixture d = open_fixture("lost_at_submit=1");
     const VkFenceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
     const VkSubmitInfo submission = {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO, .commandBufferCount = 1, .pCommandBuffers = &d.commands};
     VkFence fence = VK_NULL_HANDLE;
@@ -263,7 +263,7 @@ TEST(a_lost_device_has_moved_half_of_the_bytes_and_says_so_ever_after)
     assert_int_not_equal(two[BYTES / 2], 0x34);
     assert_int_equal(submit(&d, 0), VK_ERROR_DEVICE_LOST);
     d.v.vkDestroyFence(d.v.device, fence, NULL);
-    close_desk(&d);
+    close_fixture(&d);
     fake_vulkan_expect_clean(&d.fake);
 }
 

@@ -6,7 +6,7 @@
 #include "core/config.h"
 #include "core/text.h"
 #include "fuzz.h"
-#include "support/lab.h"
+#include "support/mock.h"
 
 #include <string.h>
 
@@ -53,7 +53,7 @@ static void select_device(gpuhal *gpu, const char *selector)
 
 static void open_with(const char *selector)
 {
-    static gpuhal_builtin_fn *const builtins[] = {gpuhal_lab_query, gpuhal_lab_cpu_query, NULL};
+    static gpuhal_builtin_fn *const builtins[] = {gpuhal_mock_query, gpuhal_mock_cpu_query, NULL};
     const gpuhal_config config = {.size = sizeof config, .isolation = GPUHAL_ISOLATION_NEVER, .builtins = builtins, .registry = "none"};
     gpuhal *gpu = NULL;
     gpuhal_status status = gpuhal_open(&config, &gpu);
@@ -84,7 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     for (size_t i = STAGING; i < LINES; i++) {
         unsetenv(names[i]);
     }
-    gpuhal_lab = (gpuhal_lab_state){.count = 2,
+    gpuhal_mock = (gpuhal_mock_state){.count = 2,
                                     .devices = {{.name = "Brand X[1] \\ 2", .pci = "0000:c1:00.0",
                                                  .uuid = "00112233-4455-6677-8899-aabbccddeeff"},
                                                 {.name = "brand y", .software = 1}}};

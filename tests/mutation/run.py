@@ -25,7 +25,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TESTS = [
     ("hal/core/", r"^(core|call_slots|device|selector|loader_(manifest|stream|selection|files)|registry_(form|open)|privileged|file|job|trace)\."),
     ("hal/os/", r"^(core|file|file_failure|loader_(process|stuck|files|backend)|registry_(place|store)|hotplug|transfer_ring|privileged)\."),
-    ("hal/registry/", r"^registry_|^loader_(remember|warm|circumstances)\.|^remembered"),
+    ("hal/registry/", r"^registry_|^loader_(cache|cache_key|warm)\.|^recorded"),
     ("hal/loader/", r"^loader_[^t]|^(hotplug|privileged|options|deadline|replug)\."),
     ("hal/device/", r"^(device|selector|identity|link|hotplug|registry_(api|known|numbers)|loader_backend|relisted|rescan|replug|fault_log)"),
     ("hal/memory/", r"^(buffer|share|given_back|device|transfer_(ranges|paths)|sharing|opencl(_share)?\.|vulkan_(memory|test))"),
@@ -47,7 +47,7 @@ SWAPS = [
     (r" = true;", " = false;"), (r" = false;", " = true;"), (r"\breturn GPUHAL_ERROR_\w+;", "return GPUHAL_OK;"),
     (r"(?<=[\w\])]) \? (?=.*:)", " ? !"), (r"\bif \((?=.*\) \{\s*$)", "if (!("), (r"\b1\b(?!\w)", "0"),
 ]
-# A whole statement on one line: a call whose value nobody takes, or an assignment to something that exists already.
+# A whole statement on one line: a call whose value is not used, or an assignment to something that exists already.
 STATEMENT = re.compile(r"^\s+((\(void\))?[a-z_][\w.>\[\]*-]*\([^{}]*\);|[a-z_*][\w.>\[\]-]*(\.|->)[\w.>\[\]-]* = [^{}]*;|[a-z_]+ = [^{}]*;)$")
 
 
@@ -231,8 +231,8 @@ def main():
         if not result:
             result = {"file": path, "line": number + 1, "before": line.strip(), "after": after, "source": source}
             limit = limit_of(arguments, tests_of(path), limits)
-            verdict = judge(arguments.work, tree, mutant, limit, arguments.jobs)
-            result["outcome"], result["seconds"] = (verdict, 0) if isinstance(verdict, str) else (verdict[0], round(verdict[1], 1))
+            outcome = judge(arguments.work, tree, mutant, limit, arguments.jobs)
+            result["outcome"], result["seconds"] = (outcome, 0) if isinstance(outcome, str) else (outcome[0], round(outcome[1], 1))
             with results_file.open("a") as out:
                 out.write(json.dumps(result) + "\n")
             print(f"{result['outcome']:8} {path}:{number + 1}: {result['before']}  ->  {result['after']}", flush=True)

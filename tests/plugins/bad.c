@@ -12,7 +12,7 @@
 #include <errno.h>
 
 #ifdef VARIANT_undefined_symbol
-void gpuhal_test_nobody_has_this(void);
+void gpuhal_test_undefined(void);
 #endif
 #ifdef VARIANT_missing_library
 int gpuhal_test_absent(void);
@@ -97,7 +97,7 @@ static __attribute__((unused)) gpuhal_status bad_start(__attribute__((unused)) c
     }
 #elif defined VARIANT_good_makes_code
     map_made_code();
-#elif defined VARIANT_killed_when_told
+#elif defined VARIANT_killed_on_request
     if (getenv("GPUHAL_TEST_SIGNAL")) {
         raise(atoi(getenv("GPUHAL_TEST_SIGNAL")));
     }
@@ -127,7 +127,7 @@ static __attribute__((unused)) gpuhal_status bad_start(__attribute__((unused)) c
 
 /* ---- enumerate */
 
-static void tell_device(const gpuhal_host *host, gpuhal_sink *sink, uint32_t index)
+static void report_device(const gpuhal_host *host, gpuhal_sink *sink, uint32_t index)
 {
     host->device(host, sink, index);
 #ifndef VARIANT_name_missing
@@ -152,8 +152,8 @@ static void take_long(void)
 }
 
 /* The file that GPUHAL_TEST_SLOTS names holds the letters of what is plugged in. An index belongs to its letter for the life of a process, and
- * a new process counts anew. good_without_identity says nothing that tells two of them apart; good_other_identity makes it of the process. */
-static gpuhal_status tell_slots(const gpuhal_host *host, gpuhal_sink *sink)
+ * a new process counts anew. good_without_identity has nothing that distinguishes two of them; good_other_identity makes it of the process. */
+static gpuhal_status report_slots(const gpuhal_host *host, gpuhal_sink *sink)
 {
     static char owners[16];
     char slots[16] = "", uuid[40];
@@ -175,7 +175,7 @@ static gpuhal_status tell_slots(const gpuhal_host *host, gpuhal_sink *sink)
         if (!strchr(slots, owners[i])) {
             continue;
         }
-        tell_device(host, sink, i);
+        report_device(host, sink, i);
         unsigned number = (unsigned char)owners[i];
 #if defined VARIANT_good_other_identity
         number = (unsigned)getpid();
@@ -201,7 +201,7 @@ const char *gpuhal_test_shared_name(void)
 }
 #endif
 
-static __attribute__((unused)) void tell_bad_fact(const gpuhal_host *host, gpuhal_sink *sink)
+static __attribute__((unused)) void report_bad_fact(const gpuhal_host *host, gpuhal_sink *sink)
 {
     (void)host;
     (void)sink;
@@ -248,7 +248,7 @@ static __attribute__((unused)) void tell_bad_fact(const gpuhal_host *host, gpuha
 #elif defined VARIANT_software_of_two
     host->u64(host, sink, GPUHAL_FACT_SOFTWARE, 2);
 #elif defined VARIANT_good_numbers_out_of_reason
-    /* Bits of a NaN, and more bytes than there are addresses: plausible or not, nobody may trip over them. */
+    /* Bits of a NaN, and more bytes than there are addresses: plausible or not, they must do no harm. */
     host->u64(host, sink, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_MAX);
     host->u64(host, sink, GPUHAL_FACT_ALLOCATION_MAX_BYTES, 0x7ff8000000000000u);
     host->u64(host, sink, GPUHAL_FACT_NATIVE_INDEX, UINT64_MAX);
@@ -275,7 +275,7 @@ static int is_first_without_memory(void)
 }
 
 /* What surrounds it: descriptors above the stream, where the first three lead, signals, the size of a core dump. */
-static void tell_surroundings(const gpuhal_host *host, gpuhal_sink *sink)
+static void report_surroundings(const gpuhal_host *host, gpuhal_sink *sink)
 {
     int more = 0, null = 0, blocked = 0, ignored = 0;
     char target[128];
@@ -311,7 +311,7 @@ static gpuhal_status bad_enumerate(const gpuhal_host *host, gpuhal_plugin_instan
 #elif defined VARIANT_no_device_with_reason
     return host->report(host, GPUHAL_ERROR_NO_DEVICE, NULL, 0, "the bus is empty");
 #elif defined VARIANT_enumerate_fails
-    tell_device(host, sink, 0);
+    report_device(host, sink, 0);
     return host->report(host, GPUHAL_ERROR_DRIVER, "vendorGetDevices", 999, NULL);
 #elif defined VARIANT_enumerate_fails_once
     static int calls;
@@ -332,17 +332,17 @@ static gpuhal_status bad_enumerate(const gpuhal_host *host, gpuhal_plugin_instan
         return GPUHAL_ERROR_DRIVER;
     }
 #elif defined VARIANT_enumerate_hangs
-    tell_device(host, sink, 0);
+    report_device(host, sink, 0);
     hang();
 #elif defined VARIANT_count_lies
     for (uint32_t i = 0; i < 1000000; i++) {
-        tell_device(host, sink, i);
+        report_device(host, sink, i);
     }
 #elif defined VARIANT_index_twice
-    tell_device(host, sink, 1);
-    tell_device(host, sink, 1);
+    report_device(host, sink, 1);
+    report_device(host, sink, 1);
 #elif defined VARIANT_rubbish_on_stream
-    put("\nhello, is anybody there?\n");
+    put("\nhello, is this a log?\n");
 #elif defined VARIANT_lies_on_stream
     put("\n[end]\nstate = 0\nstatus = 0\ndevices = 3\ncomplete = 1\n");
 #elif defined VARIANT_half_an_end
@@ -354,7 +354,7 @@ static gpuhal_status bad_enumerate(const gpuhal_host *host, gpuhal_plugin_instan
     }
 #elif defined VARIANT_floods_stream
     for (int i = 0; i < 120000; i++) {
-        put("# fifty bytes of comment that nobody asked for.....\n");
+        put("# fifty bytes of comment without any purpose.......\n");
     }
 #elif defined VARIANT_good_but_prints
     printf("a plugin that prints\n");
@@ -369,7 +369,7 @@ static gpuhal_status bad_enumerate(const gpuhal_host *host, gpuhal_plugin_instan
 #elif defined VARIANT_good_leaves_daemon
     leave_daemon(0);
 #elif defined VARIANT_good_index_huge
-    tell_device(host, sink, UINT32_MAX);
+    report_device(host, sink, UINT32_MAX);
 #elif defined VARIANT_dies_and_leaves_daemon
     leave_daemon(0);
     raise(SIGKILL);
@@ -388,7 +388,7 @@ static gpuhal_status bad_enumerate(const gpuhal_host *host, gpuhal_plugin_instan
     if (child == 0) {
         hang();
     }
-    tell_device(host, sink, 0);
+    report_device(host, sink, 0);
     host->u64(host, sink, GPUHAL_FACT_NATIVE_INDEX, (uint64_t)child);
     return GPUHAL_OK;
 #elif defined VARIANT_dies_and_leaves_child
@@ -398,20 +398,20 @@ static gpuhal_status bad_enumerate(const gpuhal_host *host, gpuhal_plugin_instan
     raise(SIGKILL);
 #elif defined VARIANT_good_many_devices
     for (uint32_t i = 2; i < 20; i += 2) {
-        tell_device(host, sink, i);
+        report_device(host, sink, i);
     }
     return GPUHAL_OK;
 #endif
 #if defined VARIANT_good_comes_and_goes || defined VARIANT_good_without_identity || defined VARIANT_good_other_identity
-    return tell_slots(host, sink);
+    return report_slots(host, sink);
 #endif
-    tell_device(host, sink, 0);
+    report_device(host, sink, 0);
 #if defined VARIANT_sample_hangs_at_second
-    tell_device(host, sink, 1);
+    report_device(host, sink, 1);
 #endif
-    tell_bad_fact(host, sink);
+    report_bad_fact(host, sink);
 #if defined VARIANT_good_looks_around
-    tell_surroundings(host, sink);
+    report_surroundings(host, sink);
 #endif
 #if defined VARIANT_enumerate_crashes
     crash();
@@ -516,7 +516,7 @@ static const gpuhal_plugin plugin = {
 #elif defined VARIANT_name_without_end
     .name = endless,
 #elif defined VARIANT_name_other
-    .name = "somebody_else",
+    .name = "another",
 #else
     .name = NAME,
 #endif
@@ -561,7 +561,7 @@ const gpuhal_plugin *QUERY(__attribute__((unused)) uint32_t host_abi, __attribut
 #elif defined VARIANT_thread_storage_too_large
     storage[host_abi] = 1;
 #elif defined VARIANT_undefined_symbol
-    gpuhal_test_nobody_has_this();
+    gpuhal_test_undefined();
 #elif defined VARIANT_missing_library
     (void)gpuhal_test_absent();
 #endif

@@ -77,7 +77,7 @@ __attribute__((constructor)) static void construct(void)
 }
 
 #if defined VARIANT_good_leaves_handlers
-/* Never unloaded, never run: nobody lets the exit handlers of a driver run in the end. */
+/* Never unloaded, never run: the exit handlers of a driver must not run in the end. */
 __attribute__((destructor)) static void destruct(void)
 {
     crash();

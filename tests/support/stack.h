@@ -8,9 +8,9 @@
 #include <string.h>
 
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-enum { STACK_IS_TOLD = 0 }; /* sanitizers make frames larger */
+enum { STACK_IS_REPORTED = 0 }; /* sanitizers make frames larger */
 #else
-enum { STACK_IS_TOLD = 1 };
+enum { STACK_IS_REPORTED = 1 };
 #endif
 
 static inline void *stack_do_nothing(__attribute__((unused)) void *unused)

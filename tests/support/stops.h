@@ -1,11 +1,11 @@
-/* tests/support/stops.h: scenes in which a driver stops in one slot, and what every other thread then sees. Each
+/* tests/support/stops.h: situations in which a driver stops in one slot, and what every other thread then sees. Each
  * case runs in a child of its own, since a thread stays stuck; the children run side by side.
  *
- * The test says how its driver is opened and stopped: open_scene(), stop_driver() and driver_has_stopped(). */
+ * The test says how its driver is opened and stopped: open_fixture(), stop_driver() and driver_has_stopped(). */
 #ifndef GPUHAL_TEST_STOPS_H
 #define GPUHAL_TEST_STOPS_H
 
-#include "../system/remembered.h"
+#include "../system/own_registry.h"
 #include "../system/system.h"
 
 #include <pthread.h>
@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 
 #ifdef __SANITIZE_THREAD__
-/* Threads of an object that stays, since its device hangs, are joined by nobody. */
+/* Threads of an object that stays, since its device hangs, are never joined. */
 __attribute__((visibility("default"))) const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
@@ -30,7 +30,7 @@ enum { BYTES = 65536 };
 /* A second after hang_ns, and what a busy machine may add. */
 #define LEARNT_SECONDS (HANG_SECONDS + 3)
 
-typedef struct scene {
+typedef struct fixture {
     gpuhal *gpu;
     gpuhal_device *device, *other; /* `other` may be NULL */
     gpuhal_buffer *a, *b, *far, *spare;
@@ -42,7 +42,7 @@ typedef struct scene {
     uint64_t hang_ns;     /* 0: HANG_NS */
     gpuhal_status status; /* of the call that stops */
     _Atomic int changes;  /* that the listener was notified of */
-} scene;
+} fixture;
 
 /* HIDDEN: device memory has no host address. NOT_COHERENT: it has, and needs flushing. NO_WRITE: writes are staged.
  * HONORS: waiting threads may call the plugin. SILENT: the call returns no status. */
@@ -50,13 +50,13 @@ enum { HIDDEN = 1, HONORS = 2, NO_LOCK = 4, SILENT = 8, NOT_COHERENT = 16, NO_WR
 
 typedef struct stop {
     const char *slot; /* or the driver's function that it calls */
-    void (*prepare)(scene *s);
-    gpuhal_status (*act)(scene *s);
+    void (*prepare)(fixture *s);
+    gpuhal_status (*act)(fixture *s);
     uint32_t flags;
 } stop;
 
 /* Opens the object, and finds the devices. */
-static void open_scene(scene *s);
+static void open_fixture(fixture *s);
 /* The driver stops in this slot from now on; NULL: it goes on. */
 static void stop_driver(const char *slot);
 static bool driver_has_stopped(void);
@@ -83,11 +83,11 @@ static inline gpuhal_buffer *buffer_on(gpuhal_device *device, uint32_t export_ki
 
 static inline void count_change(void *user, const gpuhal_change *change)
 {
-    scene *s = user;
+    fixture *s = user;
     s->changes += change->kind == GPUHAL_CHANGE_LOST && change->device == s->device;
 }
 
-static inline void fill_scene(scene *s)
+static inline void fill_fixture(fixture *s)
 {
     const gpuhal_queue_desc timed = {.size = sizeof timed, .flags = GPUHAL_QUEUE_TIMED};
     s->a = buffer_on(s->device, 0);
@@ -102,109 +102,109 @@ static inline void fill_scene(scene *s)
 
 /* ---- what is done until the driver stops */
 
-static inline gpuhal_status do_allocate(scene *s)
+static inline gpuhal_status do_allocate(fixture *s)
 {
     const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = BYTES};
     gpuhal_buffer *buffer = NULL;
     return gpuhal_buffer_create(s->device, &desc, &buffer);
 }
-static inline gpuhal_status do_release(scene *s)
+static inline gpuhal_status do_release(fixture *s)
 {
     gpuhal_buffer_release(s->spare);
     return GPUHAL_OK;
 }
-static inline gpuhal_status do_copy(scene *s)
+static inline gpuhal_status do_copy(fixture *s)
 {
     return gpuhal_copy(NULL, s->a, 0, s->b, 0, 64);
 }
-static inline gpuhal_status do_write(scene *s)
+static inline gpuhal_status do_write(fixture *s)
 {
     return gpuhal_write(NULL, s->a, 0, s->bytes, BYTES);
 }
-static inline gpuhal_status do_read(scene *s)
+static inline gpuhal_status do_read(fixture *s)
 {
     return gpuhal_read(NULL, s->bytes, s->a, 0, BYTES);
 }
-static inline gpuhal_status do_fill(scene *s)
+static inline gpuhal_status do_fill(fixture *s)
 {
     return gpuhal_fill(NULL, s->a, 0, BYTES, 1, 4);
 }
-static inline gpuhal_status do_rect(scene *s)
+static inline gpuhal_status do_rect(fixture *s)
 {
     const gpuhal_rect to = {.buffer = s->a, .row_pitch = 128}, from = {.buffer = s->b, .row_pitch = 128};
     return gpuhal_copy_rect(NULL, &to, &from, (const uint64_t[3]){64, 8, 1});
 }
-static inline void prepare_export(scene *s)
+static inline void prepare_export(fixture *s)
 {
     gpuhal_buffer_release(s->spare);
     s->spare = buffer_on(s->device, 1u << GPUHAL_HANDLE_OPAQUE_FD);
 }
-static inline gpuhal_status do_export(scene *s)
+static inline gpuhal_status do_export(fixture *s)
 {
     gpuhal_handle handle = {.size = sizeof handle};
     return gpuhal_buffer_export(s->spare, GPUHAL_HANDLE_OPAQUE_FD, &handle);
 }
-static inline gpuhal_status do_queue_create(scene *s)
+static inline gpuhal_status do_queue_create(fixture *s)
 {
     gpuhal_queue *queue = NULL;
     return gpuhal_queue_create(s->device, NULL, &queue);
 }
-static inline gpuhal_status do_queue_destroy(scene *s)
+static inline gpuhal_status do_queue_destroy(fixture *s)
 {
     gpuhal_queue_destroy(s->second);
     return GPUHAL_OK;
 }
-static inline gpuhal_status do_record(scene *s)
+static inline gpuhal_status do_record(fixture *s)
 {
     return gpuhal_event_record(s->event, s->queue);
 }
-static inline void prepare_record(scene *s)
+static inline void prepare_record(fixture *s)
 {
     assert_ok(gpuhal_copy(s->queue, s->a, 0, s->b, 0, 64));
     assert_ok(do_record(s));
 }
 /* The event goes back to the queue, whose end destroys it. */
-static inline void prepare_spare_event(scene *s)
+static inline void prepare_spare_event(fixture *s)
 {
     prepare_record(s);
     assert_ok(gpuhal_event_wait(s->event, 10 * SECOND_NS));
     assert_ok(gpuhal_event_record(s->event, s->queue));
     assert_ok(gpuhal_event_wait(s->event, 10 * SECOND_NS));
 }
-static inline gpuhal_status do_queue_end(scene *s)
+static inline gpuhal_status do_queue_end(fixture *s)
 {
     gpuhal_queue_destroy(s->queue);
     return GPUHAL_OK;
 }
-static inline gpuhal_status do_poll(scene *s)
+static inline gpuhal_status do_poll(fixture *s)
 {
     return gpuhal_event_poll(s->event);
 }
-static inline gpuhal_status do_wait(scene *s)
+static inline gpuhal_status do_wait(fixture *s)
 {
     return gpuhal_event_wait(s->event, UINT64_MAX);
 }
-static inline gpuhal_status do_queue_wait(scene *s)
+static inline gpuhal_status do_queue_wait(fixture *s)
 {
     return gpuhal_queue_wait(s->second, s->event);
 }
-static inline void prepare_elapsed(scene *s)
+static inline void prepare_elapsed(fixture *s)
 {
     prepare_record(s);
     assert_ok(gpuhal_event_record(s->later, s->queue));
     assert_ok(gpuhal_event_wait(s->later, 10 * SECOND_NS));
 }
-static inline gpuhal_status do_elapsed(scene *s)
+static inline gpuhal_status do_elapsed(fixture *s)
 {
     uint64_t ns = 0;
     return gpuhal_event_elapsed(s->event, s->later, &ns);
 }
-static inline gpuhal_status do_peer_copy(scene *s)
+static inline gpuhal_status do_peer_copy(fixture *s)
 {
     return gpuhal_copy(NULL, s->a, 0, s->far, 0, BYTES);
 }
 /* A full ring: the vendor's own function waits. */
-static inline gpuhal_status do_queued_copy(scene *s)
+static inline gpuhal_status do_queued_copy(fixture *s)
 {
     return gpuhal_copy(s->queue, s->a, 0, s->b, 0, 64);
 }
@@ -213,7 +213,7 @@ static inline gpuhal_status do_queued_copy(scene *s)
 
 static inline void *run_act(void *user)
 {
-    scene *s = user;
+    fixture *s = user;
     s->status = s->what->act(s);
     return NULL;
 }
@@ -229,7 +229,7 @@ static inline void wait_for_stop(const char *slot)
 }
 
 /* Has the act done by a thread, until the driver has stopped. */
-static inline void begin_act(scene *s, pthread_t *thread)
+static inline void begin_act(fixture *s, pthread_t *thread)
 {
     stop_driver(s->what->slot);
     assert_int_equal(pthread_create(thread, NULL, run_act, s), 0);
@@ -237,7 +237,7 @@ static inline void begin_act(scene *s, pthread_t *thread)
 }
 
 /* From the moment in which the driver has stopped. */
-static inline void expect_lost(scene *s)
+static inline void expect_lost(fixture *s)
 {
     double began = now();
     while (gpuhal_device_status(s->device) == GPUHAL_OK && now() < began + LEARNT_SECONDS) {
@@ -269,7 +269,7 @@ static inline void expect_in_time(double began, const char *call)
     }
 }
 
-static inline void close_in_time(scene *s)
+static inline void close_in_time(fixture *s)
 {
     double began = now();
     gpuhal_close(s->gpu);
@@ -306,13 +306,13 @@ static inline void end_child(pid_t child, const char *name)
     }
 }
 
-typedef void play_fn(scene *s);
+typedef void play_fn(fixture *s);
 enum { AT_ONCE_MOST = 64 };
 
 /* Plays every case, so many side by side; `name` says which one failed. */
 static inline void play_all(const stop *list, size_t all, size_t at_once, play_fn *play_one)
 {
-    static scene s;
+    static fixture s;
     assert_true(at_once <= AT_ONCE_MOST);
     for (size_t begin = 0; begin < all; begin += at_once) {
         pid_t children[AT_ONCE_MOST];

@@ -23,7 +23,7 @@
 
 enum { TORTURE_ROUNDS = 400, TORTURE_PATIENCE_S = 60 };
 
-/* What a round tells; shared between the processes. */
+/* What a round reports; shared between the processes. */
 typedef struct torture_round {
     _Atomic unsigned calls;
     _Atomic int64_t held, held_once; /* at the end; after the first run where nothing fails */
@@ -55,7 +55,7 @@ enum { TORTURE_THREADS = 5 };
 enum { TORTURE_THREADS = 3 };
 #endif
 
-/* Threads that nobody joins end a moment after the last that they did. False when one does not. */
+/* Detached threads end a moment after their last visible action. False when one does not. */
 static inline bool torture_settle(void)
 {
     const struct timespec pause = {.tv_nsec = 1000000};

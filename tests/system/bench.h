@@ -105,16 +105,16 @@ static inline void finish(const bench *with, gpuhal_plugin_queue *queue)
     with->ops.event_destroy(event);
 }
 
-/* What the plugin tells of a link. */
-typedef struct told {
+/* What the plugin reports of a link. */
+typedef struct link_facts {
     uint64_t kind, advertised, bandwidth, generation, count;
-} told;
+} link_facts;
 
 /* A link's facts reach the listener of a whole enumeration only; so they are taken by a host of the test. */
 static inline void take_u64(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
 {
     (void)host;
-    told *out = (told *)(void *)sink;
+    link_facts *out = (link_facts *)(void *)sink;
     switch (key) {
     case GPUHAL_LINK_KIND:
         out->kind = value;
@@ -146,9 +146,9 @@ static inline void take_missing(const gpuhal_host *host, gpuhal_sink *sink, gpuh
     (void)why;
 }
 
-static inline told link_of(const bench *with, uint32_t from, uint32_t to)
+static inline link_facts link_of(const bench *with, uint32_t from, uint32_t to)
 {
-    told out = {0};
+    link_facts out = {0};
     gpuhal_host host = *gpuhal_direct_host();
     host.u64 = take_u64;
     host.missing = take_missing;

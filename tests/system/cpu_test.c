@@ -38,7 +38,7 @@ static void *open_cpu(__attribute__((unused)) void *unused)
 
 TEST(opening_the_processor_needs_less_than_16_kib_of_the_callers_stack)
 {
-    if (!STACK_IS_TOLD) {
+    if (!STACK_IS_REPORTED) {
         SKIP_TEST("sanitizers make frames larger");
     }
     assert_true(stack_taken_by(open_cpu) < 16384);

@@ -99,19 +99,19 @@ static void keep_hint(void *user, int32_t level, const char *line)
     *(bool *)user = *(bool *)user || strstr(line, "CUDA_VISIBLE_DEVICES");
 }
 
-TEST(devices_that_a_list_hides_are_told_to_the_log)
+TEST(devices_that_a_list_hides_are_logged)
 {
     use_machine("devices 3");
     setenv("CUDA_VISIBLE_DEVICES", "1", 1);
-    bool told = false;
+    bool logged = false;
     gpuhal *gpu = open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config),
                                                 .backends = "cuda",
                                                 .log_level = 3,
                                                 .isolation = GPUHAL_ISOLATION_NEVER,
                                                 .log = keep_hint,
-                                                .log_user = &told});
+                                                .log_user = &logged});
     assert_int_equal(report_of_backend(gpu).device_count, 1);
-    assert_true(told);
+    assert_true(logged);
     close_clean(gpu);
 }
 
@@ -186,7 +186,7 @@ TEST(a_device_that_nvml_may_not_open_costs_its_values_alone)
 TEST(nvml_that_hangs_is_given_up_and_the_devices_are_there)
 {
     use_machine("devices 1; hang nvmlInit_v2 1");
-    begin_tree(); /* the kernel tells the version, which NVML does not */
+    begin_tree(); /* the kernel reports the version, which NVML does not */
     put("sys/module/nvidia/version", "570.12.34\n");
     const double begun = seconds_now();
     expect_without_nvml(GPUHAL_MISSING_TIMED_OUT);
@@ -258,7 +258,7 @@ TEST(a_device_that_another_process_has_exclusively_is_busy_and_the_other_one_wor
     close_clean(gpu);
 }
 
-TEST(a_device_in_exclusive_mode_that_nobody_has_works)
+TEST(an_unused_device_in_exclusive_mode_works)
 {
     use_machine("devices 1; mode 0 exclusive");
     gpuhal *gpu = open_backend(0);

@@ -1,7 +1,7 @@
 /* The CUDA plugin over the fake driver, beside docs/errors.md: the sentences of the page are those that a user sees.
  */
 #include "errors_page.h"
-#include "remembered.h"
+#include "own_registry.h"
 #include "tree.h"
 
 /* One code, and what the page says of it. */
@@ -137,7 +137,7 @@ TEST(a_driver_that_works_and_has_no_device_is_not_said_to_be_missing)
     expect_nothing(GPUHAL_PLUGIN_NO_DEVICE, "the driver is installed and lists no CUDA device");
 }
 
-TEST(a_sandbox_that_shows_nothing_of_the_kernel_is_told_nothing_of_it)
+TEST(a_sandbox_that_hides_the_kernels_files_gets_no_hint_about_the_kernel)
 {
     use_machine("devices 0");
     begin_tree();
@@ -154,7 +154,7 @@ TEST(a_node_that_cannot_be_opened_for_another_reason_is_not_said_to_be_missing)
 }
 
 /* Its module named nvidia drives displays; there never is a /dev/nvidia-uvm. */
-TEST(tegra_is_not_told_to_load_what_it_does_not_have)
+TEST(tegra_gets_no_hint_to_load_what_it_does_not_have)
 {
     use_machine("devices 1; init 999");
     begin_tree();
@@ -164,7 +164,7 @@ TEST(tegra_is_not_told_to_load_what_it_does_not_have)
                    "the driver cannot say why it does not work: see the kernel's log for lines with NVRM");
 }
 
-TEST(a_verdict_is_not_remembered_for_another_machine_made_up)
+TEST(a_result_is_not_cached_for_another_synthetic_machine)
 {
     use_machine("devices 0");
     use_registry();
@@ -187,7 +187,7 @@ static void expect_asked(const char *what, uint64_t times)
     }
 }
 
-/* Each refusal costs the process descriptors that nobody closes. */
+/* Each refusal leaks descriptors of the process. */
 TEST(a_driver_that_refused_is_asked_again_once_the_kernels_side_has_changed)
 {
     use_machine("devices 0");
@@ -225,7 +225,7 @@ TEST(a_machine_that_is_not_set_up_yet_is_asked_again)
 
 /* An engine that forks its workers. The child has the driver's library, and nothing of the threads that were behind
  * it. */
-TEST(a_child_of_a_program_that_used_cuda_is_told_so)
+TEST(a_child_of_a_program_that_used_cuda_gets_an_error_that_says_so)
 {
     use_machine("devices 1");
     (void)load_api();

@@ -2,7 +2,7 @@
  * works as with HIP is in vendor_use_test.c. */
 #include "cuda_fake.h"
 
-TEST(devices_are_listed_with_their_identity_and_nobody_makes_a_context)
+TEST(devices_are_listed_with_their_identity_and_no_context_is_made)
 {
     use_machine("devices 2; memory 1 512M; name 1 Fake B200; pci 0 0000:c1:00.0");
     gpuhal *gpu = open_backend(0);

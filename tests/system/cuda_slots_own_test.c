@@ -4,12 +4,12 @@
 
 #include <pthread.h>
 
-TEST(links_are_told_apart_with_kind_generation_and_count)
+TEST(links_are_reported_with_kind_generation_and_count)
 {
     use_machine("devices 3; link 0 1 nvlink 4 18; link 0 2 system; link 1 2 pcie");
     bench with;
     start(&with);
-    told link = link_of(&with, 0, 1);
+    link_facts link = link_of(&with, 0, 1);
     assert_int_equal(link.kind, GPUHAL_LINK_NVLINK);
     assert_int_equal(link.advertised, 1);
     assert_int_equal(link.generation, 4);
@@ -73,7 +73,7 @@ TEST(a_kernel_with_shared_memory_of_its_own_gets_what_the_launch_asks_for)
     }
     how.local_bytes = 150000;
     expect_fine(with.ops.launch(queue, again, &how), &with, "launch");
-    how.local_bytes = 200000; /* whoever asked for the kernel first, and for more, still has it */
+    how.local_bytes = 200000; /* a caller that got the kernel earlier, with more, still has it */
     expect_fine(with.ops.launch(queue, kernel, &how), &with, "launch");
     how.local_bytes = 232448; /* with its own it is more than there is */
     assert_int_equal(with.ops.launch(queue, kernel, &how), GPUHAL_ERROR_INVALID_ARGUMENT);

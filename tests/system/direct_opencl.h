@@ -19,7 +19,7 @@ enum { BASIC = 0, PTHREAD = 1, BYTES = 40000 };
 static const uint64_t second_ns = UINT64_C(1000000000);
 
 /* An opening of a device, with a queue and an event, memory that the host sees, and memory that it does not. */
-typedef struct desk {
+typedef struct fixture {
     const gpuhal_plugin *plugin;
     gpuhal_plugin_instance *instance;
     gpuhal_plugin_device *device;
@@ -33,7 +33,7 @@ typedef struct desk {
     gpuhal_plugin_queue *queue;
     gpuhal_plugin_event *event;
     gpuhal_memory near, far, result;
-} desk;
+} fixture;
 
 /* The functions of the library that the plugin has opened. */
 static inline void *opencl_function(const char *name)
@@ -47,7 +47,7 @@ static inline void *opencl_function(const char *name)
 
 #define CL(function) ((__typeof__(function) *)opencl_function(#function))
 
-static inline void expect_fine(const desk *d, gpuhal_status status, const char *what)
+static inline void expect_fine(const fixture *d, gpuhal_status status, const char *what)
 {
     if (status) {
         (void)gpuhal_direct_failed(d->plugin, status, what);
@@ -55,7 +55,7 @@ static inline void expect_fine(const desk *d, gpuhal_status status, const char *
     }
 }
 
-static inline gpuhal_memory memory_or_fail(const desk *d, gpuhal_memory_kind kind, uint64_t bytes)
+static inline gpuhal_memory memory_or_fail(const fixture *d, gpuhal_memory_kind kind, uint64_t bytes)
 {
     const gpuhal_alloc alloc = {.size = sizeof alloc, .kind = kind, .bytes = bytes};
     gpuhal_memory memory = {.size = sizeof memory};
@@ -63,14 +63,14 @@ static inline gpuhal_memory memory_or_fail(const desk *d, gpuhal_memory_kind kin
     return memory;
 }
 
-static inline gpuhal_plugin_queue *queue_or_fail(const desk *d, uint32_t flags)
+static inline gpuhal_plugin_queue *queue_or_fail(const fixture *d, uint32_t flags)
 {
     gpuhal_plugin_queue *queue = NULL;
     expect_fine(d, d->ops->queue_create(d->device, 0, flags, NULL, &queue), "queue_create");
     return queue;
 }
 
-static inline gpuhal_plugin_queue *adopt_or_fail(const desk *d, cl_command_queue commands)
+static inline gpuhal_plugin_queue *adopt_or_fail(const fixture *d, cl_command_queue commands)
 {
     const gpuhal_native adopt = {.size = sizeof adopt, .type = GPUHAL_NATIVE_OPENCL_QUEUE, .values = {(uintptr_t)commands}};
     gpuhal_plugin_queue *queue = NULL;
@@ -78,7 +78,7 @@ static inline gpuhal_plugin_queue *adopt_or_fail(const desk *d, cl_command_queue
     return queue;
 }
 
-static inline gpuhal_plugin_event *event_or_fail(const desk *d, uint32_t flags)
+static inline gpuhal_plugin_event *event_or_fail(const fixture *d, uint32_t flags)
 {
     gpuhal_plugin_event *event = NULL;
     expect_fine(d, d->ops->event_create(d->device, flags, &event), "event_create");
@@ -91,12 +91,12 @@ static inline void count_device(void *user, uint32_t index)
     ++*(uint32_t *)user;
 }
 
-static inline void open_desk(desk *d, uint32_t index, uint32_t flags)
+static inline void open_fixture(fixture *d, uint32_t index, uint32_t flags)
 {
     uint32_t count = 0;
     const gpuhal_direct_listener listener = {.user = &count, .device = count_device};
     gpuhal_native native = {.size = sizeof native};
-    *d = (desk){0};
+    *d = (fixture){0};
     d->ops = &d->slots.ops;
     assert_non_null(getenv("GPUHAL_OPENCL_PLUGIN_FILE"));
     assert_ok(gpuhal_direct_load(getenv("GPUHAL_OPENCL_PLUGIN_FILE"), &d->plugin, NULL));
@@ -119,8 +119,8 @@ static inline void open_desk(desk *d, uint32_t index, uint32_t flags)
     expect_fine(d, d->ops->fill(d->device, NULL, &d->far, 0, BYTES, 0x33, 1), "fill");
 }
 
-/* Of a desk whose queue is not in use any more. */
-static inline void close_desk(desk *d)
+/* Of a fixture whose queue is not in use any more. */
+static inline void close_fixture(fixture *d)
 {
     d->ops->event_destroy(d->event);
     d->ops->queue_destroy(d->queue);
@@ -130,22 +130,22 @@ static inline void close_desk(desk *d)
     d->plugin->close(d->device);
 }
 
-static inline void copy_all(const desk *d, gpuhal_plugin_queue *queue, const gpuhal_memory *to, const gpuhal_memory *from)
+static inline void copy_all(const fixture *d, gpuhal_plugin_queue *queue, const gpuhal_memory *to, const gpuhal_memory *from)
 {
     expect_fine(d, d->ops->copy(d->device, queue, to, 0, from, 0, BYTES), "copy");
 }
 
-static inline void record(const desk *d, gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
+static inline void record(const fixture *d, gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
     expect_fine(d, d->ops->event_record(queue, event), "event_record");
 }
 
-static inline void await(const desk *d, gpuhal_plugin_event *event)
+static inline void await(const fixture *d, gpuhal_plugin_event *event)
 {
     expect_fine(d, d->ops->event_block(event, 20 * second_ns), "event_block");
 }
 
-static inline void synchronize(const desk *d, gpuhal_plugin_queue *queue)
+static inline void synchronize(const fixture *d, gpuhal_plugin_queue *queue)
 {
     gpuhal_plugin_event *end = event_or_fail(d, 0);
     record(d, queue, end);
@@ -153,7 +153,7 @@ static inline void synchronize(const desk *d, gpuhal_plugin_queue *queue)
     d->ops->event_destroy(end);
 }
 
-static inline cl_command_queue commands_of(const desk *d, gpuhal_plugin_queue *queue)
+static inline cl_command_queue commands_of(const fixture *d, gpuhal_plugin_queue *queue)
 {
     gpuhal_native native = {.size = sizeof native};
     expect_fine(d, d->ops->native_queue(queue, &native), "native_queue");
@@ -161,13 +161,13 @@ static inline cl_command_queue commands_of(const desk *d, gpuhal_plugin_queue *q
     return (cl_command_queue)(uintptr_t)native.values[0];
 }
 
-/* The barrier's event is held: PoCL 3.1 aborts where a command fails whose event nobody holds. */
+/* The barrier's event is held: PoCL 3.1 aborts where a command fails whose event has no reference. */
 typedef struct gate {
     cl_event user, barrier;
 } gate;
 
 /* What is enqueued from now on waits for the gate. */
-static inline gate close_gate(const desk *d, gpuhal_plugin_queue *queue)
+static inline gate close_gate(const fixture *d, gpuhal_plugin_queue *queue)
 {
     cl_int code = CL_SUCCESS;
     gate g = {.user = CL(clCreateUserEvent)(d->context, &code)};

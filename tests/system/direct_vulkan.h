@@ -22,13 +22,13 @@ typedef struct opening {
 /* The status of what failed, with its sentence as the last error. */
 static inline gpuhal_status open_direct(opening *o)
 {
-    const gpuhal_direct_listener nobody = {0};
+    const gpuhal_direct_listener no_listener = {0};
     memset(o, 0, sizeof *o);
     assert_non_null(getenv("GPUHAL_VULKAN_PLUGIN_FILE"));
     assert_ok(gpuhal_direct_load(getenv("GPUHAL_VULKAN_PLUGIN_FILE"), &o->plugin, NULL));
     gpuhal_status status = o->plugin->start(gpuhal_direct_host(), &o->instance);
     if (!status) {
-        status = gpuhal_direct_enumerate(o->plugin, o->instance, &nobody);
+        status = gpuhal_direct_enumerate(o->plugin, o->instance, &no_listener);
     }
     o->slots.ops.size = sizeof o->slots.ops;
     if (!status) {

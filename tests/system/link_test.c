@@ -1,4 +1,4 @@
-/* Links between devices of a vendor, over its fake: what is told of them, copies over links that were proven, and links that lie. */
+/* Links between devices of a vendor, over its fake: what is reported of them, copies over links that were proven, and links that lie. */
 #include "warnings.h"
 
 #include <pthread.h>
@@ -73,7 +73,7 @@ TEST(copies_between_two_devices_go_over_their_link_once_it_was_proven)
     close_clean(gpu);
 }
 
-TEST(a_link_is_told_before_and_measured_after_it_was_verified)
+TEST(a_link_is_reported_before_and_measured_after_it_was_verified)
 {
     use_machine("devices 2; link 0 1 " OWN_LINK "; slow_us 50");
     warnings said = {0};
@@ -100,7 +100,7 @@ TEST(a_link_is_told_before_and_measured_after_it_was_verified)
     close_clean(gpu);
 }
 
-TEST(devices_that_do_not_reach_each_other_are_staged_and_nobody_is_warned)
+TEST(devices_that_do_not_reach_each_other_are_staged_without_a_warning)
 {
     use_machine("devices 2; link 0 1 system");
     warnings said = {0};
@@ -115,7 +115,7 @@ TEST(devices_that_do_not_reach_each_other_are_staged_and_nobody_is_warned)
     close_clean(gpu);
 }
 
-TEST(a_device_and_the_processor_meet_in_host_memory)
+TEST(a_device_and_the_cpu_exchange_data_in_host_memory)
 {
     use_machine("devices 1");
     warnings said = {0};
@@ -158,14 +158,14 @@ TEST(every_pair_of_eight_devices_with_links_of_several_kinds_copies_byte_exactly
     close_clean(gpu);
 }
 
-typedef struct crossing {
+typedef struct copier {
     gpuhal_device *from, *to;
     uint32_t seed;
-} crossing;
+} copier;
 
 static void *cross_often(void *user)
 {
-    const crossing *own = user;
+    const copier *own = user;
     for (uint32_t i = 0; i < 5; i++) {
         copy_exactly(own->from, own->to, own->seed + i);
     }
@@ -180,9 +180,9 @@ TEST(threads_that_find_out_at_once_switch_access_on_once_for_each_direction)
     gpuhal *gpu = open_listening(BACKEND, &said);
     gpuhal_device *one = device_number(gpu, 0), *other = device_number(gpu, 1);
     pthread_t threads[THREADS];
-    crossing own[THREADS];
+    copier own[THREADS];
     for (uint32_t i = 0; i < THREADS; i++) {
-        own[i] = (crossing){i % 2 ? one : other, i % 2 ? other : one, 100 * i};
+        own[i] = (copier){i % 2 ? one : other, i % 2 ? other : one, 100 * i};
         assert_int_equal(pthread_create(&threads[i], NULL, cross_often, &own[i]), 0);
     }
     for (uint32_t i = 0; i < THREADS; i++) {

@@ -1,5 +1,5 @@
 /* tests/system/machine.h: what the tests of plugins over the fakes of a vendor share: the machine, and the report of
- * the fakes. Whoever includes it defines BACKEND, the backend's name.
+ * the fakes. The file that includes it defines BACKEND, the backend's name.
  *
  * The fakes read their machine once per process, so every test runs in a process of its own, as CTest does it, and
  * says first which machine it wants.
@@ -140,7 +140,7 @@ static inline void expect_word(const char *text, const char *word)
     }
 }
 
-/* The backend and the CPU; every plugin is met in a helper process, unless said otherwise. */
+/* The backend and the CPU; every plugin is probed in a helper process, unless said otherwise. */
 static inline gpuhal *open_backend(uint32_t isolation)
 {
     return open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .backends = BACKEND, .isolation = isolation});

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-static void expect_failure(const desk *d, gpuhal_status status)
+static void expect_failure(const fixture *d, gpuhal_status status)
 {
     assert_int_equal(status, GPUHAL_ERROR_DRIVER);
     (void)gpuhal_direct_failed(d->plugin, status, "copying");
@@ -12,7 +12,7 @@ static void expect_failure(const desk *d, gpuhal_status status)
 }
 
 /* PoCL's queues can be used after work of theirs has failed; on rusticl whatever comes later fails too. */
-static bool queues_recover(const desk *d)
+static bool queues_recover(const fixture *d)
 {
     cl_platform_id platform = NULL;
     char name[64] = "";
@@ -25,8 +25,8 @@ static bool queues_recover(const desk *d)
 
 TEST(the_error_of_the_work_is_that_of_the_events_behind_it_and_of_queues_that_wait)
 {
-    desk d;
-    open_desk(&d, PTHREAD, 0);
+    fixture d;
+    open_fixture(&d, PTHREAD, 0);
     gpuhal_plugin_queue *second = queue_or_fail(&d, 0);
     gpuhal_plugin_event *end = event_or_fail(&d, 0);
     const gate shut = close_gate(&d, d.queue);
@@ -48,12 +48,12 @@ TEST(the_error_of_the_work_is_that_of_the_events_behind_it_and_of_queues_that_wa
     }
     d.ops->event_destroy(end);
     d.ops->queue_destroy(second);
-    close_desk(&d);
+    close_fixture(&d);
 }
 
 typedef struct waiter {
     pthread_t thread;
-    const desk *d;
+    const fixture *d;
     gpuhal_plugin_event *event;
     gpuhal_status status;
 } waiter;
@@ -65,11 +65,11 @@ static void *wait_for_it(void *user)
     return NULL;
 }
 
-/* PoCL calls nobody back for work that failed. */
-TEST(a_thread_that_sleeps_until_the_work_is_done_is_told_of_its_failure)
+/* PoCL runs no callback for work that failed. */
+TEST(a_thread_that_sleeps_until_the_work_is_done_gets_its_failure)
 {
-    desk d;
-    open_desk(&d, PTHREAD, 0);
+    fixture d;
+    open_fixture(&d, PTHREAD, 0);
     const gate shut = close_gate(&d, d.queue);
     record(&d, d.queue, d.event);
     waiter w = {.d = &d, .event = d.event};
@@ -78,14 +78,14 @@ TEST(a_thread_that_sleeps_until_the_work_is_done_is_told_of_its_failure)
     break_gate(shut);
     pthread_join(w.thread, NULL);
     assert_int_equal(w.status, GPUHAL_ERROR_DRIVER);
-    close_desk(&d);
+    close_fixture(&d);
 }
 
 /* By the time of the second copy nothing waits for the first any more: PoCL does it. */
 static void fail_before_more_is_enqueued(bool handed_out)
 {
-    desk d;
-    open_desk(&d, PTHREAD, 0);
+    fixture d;
+    open_fixture(&d, PTHREAD, 0);
     gpuhal_plugin_queue *gated = queue_or_fail(&d, 0);
     gpuhal_plugin_event *first = event_or_fail(&d, 0);
     const gate shut = close_gate(&d, gated);
@@ -102,7 +102,7 @@ static void fail_before_more_is_enqueued(bool handed_out)
     }
     record(&d, d.queue, d.event);
     expect_failure(&d, d.ops->event_block(d.event, 20 * second_ns));
-    /* Once told, it is over. */
+    /* Once reported, it is over. */
     if (queues_recover(&d)) {
         copy_all(&d, d.queue, &d.far, &d.near);
         copy_all(&d, d.queue, &d.result, &d.far);
@@ -112,7 +112,7 @@ static void fail_before_more_is_enqueued(bool handed_out)
     }
     d.ops->event_destroy(first);
     d.ops->queue_destroy(gated);
-    close_desk(&d);
+    close_fixture(&d);
 }
 
 TEST(a_failure_is_not_lost_when_more_is_enqueued_after_it)
@@ -136,9 +136,9 @@ static void *open_it_later(void *user)
 
 TEST(a_queue_that_is_destroyed_with_work_in_it_gets_it_done_first)
 {
-    desk d;
+    fixture d;
     pthread_t thread;
-    open_desk(&d, PTHREAD, 0);
+    open_fixture(&d, PTHREAD, 0);
     gpuhal_plugin_queue *queue = queue_or_fail(&d, 0);
     gate shut = close_gate(&d, queue);
     copy_all(&d, queue, &d.far, &d.near);
@@ -147,17 +147,17 @@ TEST(a_queue_that_is_destroyed_with_work_in_it_gets_it_done_first)
     d.ops->queue_destroy(queue);
     assert_memory_equal(d.result.host, d.near.host, BYTES);
     pthread_join(thread, NULL);
-    close_desk(&d);
+    close_fixture(&d);
 }
 
 /* What may still be in use is kept: it can be found by leak checks. */
 TEST(work_that_never_ends_holds_up_destroying_for_seconds_alone_and_costs_the_device)
 {
-    static desk d;
+    static fixture d;
     static gpuhal_plugin_queue *second;
     static cl_command_queue kept[2];
     gpuhal_plugin_queue *more = NULL;
-    open_desk(&d, PTHREAD, 0);
+    open_fixture(&d, PTHREAD, 0);
     second = queue_or_fail(&d, 0);
     kept[0] = commands_of(&d, d.queue);
     kept[1] = commands_of(&d, second);
@@ -184,7 +184,7 @@ TEST(work_that_never_ends_holds_up_destroying_for_seconds_alone_and_costs_the_de
 
 /* ---- the caller's own */
 
-static gpuhal_status adopt(const desk *d, uint32_t type, cl_command_queue commands)
+static gpuhal_status adopt(const fixture *d, uint32_t type, cl_command_queue commands)
 {
     const gpuhal_native native = {.size = sizeof native, .type = type, .values = {(uintptr_t)commands}};
     gpuhal_plugin_queue *queue = NULL;
@@ -195,10 +195,10 @@ static gpuhal_status adopt(const desk *d, uint32_t type, cl_command_queue comman
 
 TEST(command_queues_that_do_not_fit_are_not_adopted)
 {
-    desk d, other;
+    fixture d, other;
     cl_int code = CL_SUCCESS;
-    open_desk(&d, PTHREAD, 0);
-    open_desk(&other, PTHREAD, 0);
+    open_fixture(&d, PTHREAD, 0);
+    open_fixture(&other, PTHREAD, 0);
     cl_command_queue loose = CL(clCreateCommandQueue)(d.context, d.id, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, &code);
     assert_int_equal(code, CL_SUCCESS);
     assert_int_equal(adopt(&d, GPUHAL_NATIVE_OPENCL_QUEUE, loose), GPUHAL_ERROR_INVALID_ARGUMENT);
@@ -206,12 +206,12 @@ TEST(command_queues_that_do_not_fit_are_not_adopted)
     assert_int_equal(adopt(&d, GPUHAL_NATIVE_OPENCL_QUEUE, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(adopt(&d, GPUHAL_NATIVE_OPENCL_BUFFER, commands_of(&d, d.queue)), GPUHAL_ERROR_INVALID_ARGUMENT);
     CL(clReleaseCommandQueue)(loose);
-    close_desk(&other);
-    close_desk(&d);
+    close_fixture(&other);
+    close_fixture(&d);
 }
 
 /* Ours, the caller's, ours: the caller's commands come between ours, and an event behind them waits for them. */
-static void take_turns(desk *d, gpuhal_plugin_queue *queue)
+static void take_turns(fixture *d, gpuhal_plugin_queue *queue)
 {
     const unsigned char mark = 0x66;
     gpuhal_native native = {.size = sizeof native};
@@ -234,18 +234,18 @@ static void take_turns(desk *d, gpuhal_plugin_queue *queue)
 
 TEST(the_callers_own_commands_are_in_order_with_ours_in_a_queue_of_ours)
 {
-    desk d;
-    open_desk(&d, PTHREAD, 0);
+    fixture d;
+    open_fixture(&d, PTHREAD, 0);
     copy_all(&d, d.queue, &d.far, &d.near);
     take_turns(&d, d.queue);
-    close_desk(&d);
+    close_fixture(&d);
 }
 
 TEST(the_callers_own_commands_are_in_order_with_ours_in_a_queue_of_the_callers)
 {
-    desk d;
+    fixture d;
     cl_int code = CL_SUCCESS;
-    open_desk(&d, PTHREAD, 0);
+    open_fixture(&d, PTHREAD, 0);
     cl_command_queue commands = CL(clCreateCommandQueue)(d.context, d.id, 0, &code);
     assert_int_equal(code, CL_SUCCESS);
     gpuhal_plugin_queue *queue = adopt_or_fail(&d, commands);
@@ -253,14 +253,14 @@ TEST(the_callers_own_commands_are_in_order_with_ours_in_a_queue_of_the_callers)
     CL(clReleaseCommandQueue)(commands); /* the library keeps it */
     take_turns(&d, queue);
     d.ops->queue_destroy(queue);
-    close_desk(&d);
+    close_fixture(&d);
 }
 
 TEST(the_cl_event_of_an_event_is_handed_out)
 {
-    desk d;
+    fixture d;
     gpuhal_native native = {.size = sizeof native};
-    open_desk(&d, PTHREAD, 0);
+    open_fixture(&d, PTHREAD, 0);
     assert_int_equal(d.ops->native_event(d.event, &native), GPUHAL_ERROR_INVALID_ARGUMENT);
     copy_all(&d, d.queue, &d.far, &d.near);
     record(&d, d.queue, d.event);
@@ -269,7 +269,7 @@ TEST(the_cl_event_of_an_event_is_handed_out)
     const cl_event event = (cl_event)(uintptr_t)native.values[0];
     assert_int_equal(CL(clWaitForEvents)(1, &event), CL_SUCCESS);
     assert_int_equal(d.ops->event_query(d.event), GPUHAL_OK);
-    close_desk(&d);
+    close_fixture(&d);
 }
 
 #include "test_main.h"

@@ -17,7 +17,7 @@ static void choose(uint64_t *seed, uint64_t half, uint64_t *out_offset, uint64_t
     *out_offset = half * BYTES / 2 + exercise_random(seed, BYTES / 2 - *out_bytes);
 }
 
-static void fill_some(const desk *d, uint64_t *seed, unsigned char *expected)
+static void fill_some(const fixture *d, uint64_t *seed, unsigned char *expected)
 {
     const uint32_t unit = 1u << exercise_random(seed, 3), pattern = (uint32_t)exercise_random(seed, UINT32_MAX);
     uint64_t offset, bytes;
@@ -28,7 +28,7 @@ static void fill_some(const desk *d, uint64_t *seed, unsigned char *expected)
     }
 }
 
-static void copy_some(const desk *d, uint64_t *seed, unsigned char *expected)
+static void copy_some(const fixture *d, uint64_t *seed, unsigned char *expected)
 {
     const uint64_t half = exercise_random(seed, 2);
     uint64_t from, to, bytes;
@@ -39,7 +39,7 @@ static void copy_some(const desk *d, uint64_t *seed, unsigned char *expected)
 }
 
 /* Rows and slices from one half to the other, in slices that are no multiple of the rows now and then. */
-static void copy_box(const desk *d, uint64_t *seed, unsigned char *expected)
+static void copy_box(const fixture *d, uint64_t *seed, unsigned char *expected)
 {
     const uint64_t extent[3] = {1 + exercise_random(seed, 20), 1 + exercise_random(seed, 5), 1 + exercise_random(seed, 3)};
     const uint64_t row = 20 + exercise_random(seed, 10), slice = row * 5 + exercise_random(seed, 7);
@@ -56,9 +56,9 @@ static void copy_box(const desk *d, uint64_t *seed, unsigned char *expected)
 static void run_in_order(uint32_t index)
 {
     static unsigned char expected[BYTES], sources[STEPS][PIECE], got[STEPS][PIECE], wanted[STEPS][PIECE];
-    desk d;
+    fixture d;
     uint64_t seed = 7 + index;
-    open_desk(&d, index, 0);
+    open_fixture(&d, index, 0);
     exercise_fill(d.near.host, BYTES, 5);
     memcpy(expected, d.near.host, BYTES);
     copy_all(&d, d.queue, &d.far, &d.near);
@@ -83,7 +83,7 @@ static void run_in_order(uint32_t index)
     synchronize(&d, d.queue);
     assert_memory_equal(d.result.host, expected, BYTES);
     assert_memory_equal(got, wanted, sizeof got);
-    close_desk(&d);
+    close_fixture(&d);
 }
 
 TEST(thousands_of_small_steps_are_done_in_order)
@@ -99,8 +99,8 @@ TEST(thousands_of_small_steps_are_done_in_order_on_a_device_that_works_inside_th
 /* Memory of the device only, so that every step needs the one before. */
 static void take_turns(uint32_t index)
 {
-    desk d;
-    open_desk(&d, index, 0);
+    fixture d;
+    open_fixture(&d, index, 0);
     gpuhal_plugin_queue *queues[2] = {d.queue, queue_or_fail(&d, 0)};
     gpuhal_plugin_event *events[2] = {d.event, event_or_fail(&d, 0)};
     gpuhal_memory other = memory_or_fail(&d, GPUHAL_MEMORY_DEVICE, BYTES);
@@ -121,7 +121,7 @@ static void take_turns(uint32_t index)
     d.ops->release(d.device, &other);
     d.ops->event_destroy(events[1]);
     d.ops->queue_destroy(queues[1]);
-    close_desk(&d);
+    close_fixture(&d);
 }
 
 TEST(two_queues_that_wait_for_each_other_in_turn_neither_deadlock_nor_reorder)
@@ -138,9 +138,9 @@ TEST(two_queues_that_wait_for_each_other_in_turn_neither_deadlock_nor_reorder_in
 
 TEST(nothing_that_is_enqueued_waits_for_the_device)
 {
-    desk d;
+    fixture d;
     unsigned char sent[PIECE], got[PIECE] = {0};
-    open_desk(&d, PTHREAD, 0);
+    open_fixture(&d, PTHREAD, 0);
     const gate shut = close_gate(&d, d.queue);
     copy_all(&d, d.queue, &d.far, &d.near);
     memset(sent, 0x44, PIECE);
@@ -159,14 +159,14 @@ TEST(nothing_that_is_enqueued_waits_for_the_device)
     assert_int_equal(got[14], 0x44);
     assert_int_equal(got[15], 0x11);
     assert_memory_equal(got + 51, "\x88\x77\x88\x77\x88\x77\x88\x77\x88\x77\x11", 11);
-    close_desk(&d);
+    close_fixture(&d);
 }
 
 TEST(what_only_the_host_could_do_is_left_to_the_core)
 {
-    desk d;
+    fixture d;
     unsigned char bytes[PIECE] = {0};
-    open_desk(&d, PTHREAD, 0);
+    open_fixture(&d, PTHREAD, 0);
     const gpuhal_plugin_rect to = {.memory = &d.result, .row_pitch = 8, .slice_pitch = 64};
     const gpuhal_plugin_rect from = {.memory = &d.near, .row_pitch = 8, .slice_pitch = 64};
     assert_int_equal(d.ops->copy(d.device, d.queue, &d.result, 0, &d.near, 0, PIECE), GPUHAL_ERROR_NOT_SUPPORTED);
@@ -177,15 +177,15 @@ TEST(what_only_the_host_could_do_is_left_to_the_core)
     synchronize(&d, d.queue);
     assert_int_equal(((unsigned char *)d.result.host)[0], 0x22);
     assert_int_equal(bytes[0], 0);
-    close_desk(&d);
+    close_fixture(&d);
 }
 
 /* ---- waiting */
 
 TEST(a_queue_goes_on_when_the_event_of_another_one_is_done)
 {
-    desk d;
-    open_desk(&d, PTHREAD, 0);
+    fixture d;
+    open_fixture(&d, PTHREAD, 0);
     gpuhal_plugin_queue *second = queue_or_fail(&d, 0);
     gpuhal_plugin_event *end = event_or_fail(&d, 0);
     const gate shut = close_gate(&d, d.queue);
@@ -200,30 +200,30 @@ TEST(a_queue_goes_on_when_the_event_of_another_one_is_done)
     assert_memory_equal(d.result.host, d.near.host, BYTES);
     d.ops->event_destroy(end);
     d.ops->queue_destroy(second);
-    close_desk(&d);
+    close_fixture(&d);
 }
 
 /* Two openings have a context each. */
 TEST(an_event_of_another_context_is_left_to_the_core)
 {
-    desk d, other;
-    open_desk(&d, PTHREAD, 0);
-    open_desk(&other, BASIC, 0);
+    fixture d, other;
+    open_fixture(&d, PTHREAD, 0);
+    open_fixture(&other, BASIC, 0);
     const gate shut = close_gate(&d, d.queue);
     record(&d, d.queue, d.event);
     assert_int_equal(d.ops->queue_wait(other.queue, d.event), GPUHAL_ERROR_NOT_SUPPORTED);
     open_gate(shut);
     await(&d, d.event);
     expect_fine(&other, d.ops->queue_wait(other.queue, d.event), "queue_wait for what is done");
-    close_desk(&other);
-    close_desk(&d);
+    close_fixture(&other);
+    close_fixture(&d);
 }
 
 /* The first recording has a queue waiting for it, and has been waited for in vain. */
-TEST(an_event_that_is_recorded_again_disturbs_nobody_who_waits_for_the_former_work)
+TEST(an_event_that_is_recorded_again_leaves_waits_for_the_former_work_alone)
 {
-    desk d;
-    open_desk(&d, PTHREAD, 0);
+    fixture d;
+    open_fixture(&d, PTHREAD, 0);
     gpuhal_plugin_queue *second = queue_or_fail(&d, 0), *third = queue_or_fail(&d, 0);
     gpuhal_plugin_event *end = event_or_fail(&d, 0);
     const gate shut = close_gate(&d, d.queue);
@@ -247,13 +247,13 @@ TEST(an_event_that_is_recorded_again_disturbs_nobody_who_waits_for_the_former_wo
     d.ops->event_destroy(end);
     d.ops->queue_destroy(second);
     d.ops->queue_destroy(third);
-    close_desk(&d);
+    close_fixture(&d);
 }
 
 TEST(an_event_may_be_destroyed_before_its_work_is_done)
 {
-    desk d;
-    open_desk(&d, PTHREAD, 0);
+    fixture d;
+    open_fixture(&d, PTHREAD, 0);
     gpuhal_plugin_event *early = event_or_fail(&d, 0);
     const gate shut = close_gate(&d, d.queue);
     record(&d, d.queue, early);
@@ -261,13 +261,13 @@ TEST(an_event_may_be_destroyed_before_its_work_is_done)
     d.ops->event_destroy(early);
     open_gate(shut);
     synchronize(&d, d.queue);
-    close_desk(&d);
+    close_fixture(&d);
 }
 
-TEST(timed_events_tell_how_long_the_work_took)
+TEST(timed_events_report_how_long_the_work_took)
 {
-    desk d;
-    open_desk(&d, PTHREAD, GPUHAL_TIMED);
+    fixture d;
+    open_fixture(&d, PTHREAD, GPUHAL_TIMED);
     gpuhal_plugin_event *before = event_or_fail(&d, GPUHAL_TIMED);
     uint64_t elapsed_ns = 0;
     record(&d, d.queue, before);
@@ -283,18 +283,18 @@ TEST(timed_events_tell_how_long_the_work_took)
     assert_true(elapsed_ns >= 20000000);
     assert_int_equal(d.ops->elapsed(d.event, before, &elapsed_ns), GPUHAL_ERROR_INVALID_ARGUMENT);
     d.ops->event_destroy(before);
-    close_desk(&d);
+    close_fixture(&d);
 }
 
 TEST(events_of_a_queue_that_is_not_timed_have_no_time)
 {
-    desk d;
+    fixture d;
     uint64_t elapsed_ns = 0;
-    open_desk(&d, PTHREAD, 0);
+    open_fixture(&d, PTHREAD, 0);
     record(&d, d.queue, d.event);
     await(&d, d.event);
     const gpuhal_status status = d.ops->elapsed(d.event, d.event, &elapsed_ns);
-    close_desk(&d);
+    close_fixture(&d);
     if (status == GPUHAL_OK) {
         SKIP_TEST("this driver takes the time of every queue");
     }
@@ -305,7 +305,7 @@ TEST(events_of_a_queue_that_is_not_timed_have_no_time)
 
 typedef struct helper {
     pthread_t thread;
-    const desk *d;
+    const fixture *d;
     gpuhal_memory memory;
     gpuhal_plugin_event *event;
     gpuhal_status status;
@@ -333,8 +333,8 @@ static void *copy_in_a_queue_of_its_own(void *user)
 TEST(queues_of_many_threads_work_at_once)
 {
     static helper helpers[THREADS];
-    desk d;
-    open_desk(&d, PTHREAD, 0);
+    fixture d;
+    open_fixture(&d, PTHREAD, 0);
     exercise_fill(d.near.host, BYTES, 12);
     copy_all(&d, NULL, &d.far, &d.near);
     for (int t = 0; t < THREADS; t++) {
@@ -348,7 +348,7 @@ TEST(queues_of_many_threads_work_at_once)
         d.ops->event_destroy(helpers[t].event);
         d.ops->release(d.device, &helpers[t].memory);
     }
-    close_desk(&d);
+    close_fixture(&d);
 }
 
 #include "test_main.h"

@@ -50,7 +50,7 @@ typedef struct holder {
     opencl cl;
     cl_mem mem;
     atomic_bool lets_go;
-    bool let_go_first; /* when the caller was told that the memory is free */
+    bool let_go_first; /* when the caller was notified that the memory is free */
 } holder;
 
 static void *hold_for_a_while(void *user)
@@ -69,7 +69,7 @@ static void look_who_was_first(void *user, void *memory)
     h->let_go_first = atomic_load(&h->lets_go);
 }
 
-/* A driver that drops its last reference late is the same to the library as somebody else who holds one. */
+/* A driver that drops its last reference late looks to the library like another owner of a reference. */
 TEST(imported_memory_is_the_callers_again_once_the_driver_has_let_go_of_it)
 {
     gpuhal *gpu = open_or_fail(NULL);

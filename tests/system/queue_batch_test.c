@@ -16,7 +16,7 @@ static uint64_t copies_counted(const gpuhal_device *device, uint64_t *out_bytes)
     return usage.copied.operations;
 }
 
-TEST(each_piece_of_a_batch_is_counted_before_anybody_waits_for_it)
+TEST(each_piece_of_a_batch_is_counted_before_any_wait)
 {
     uint64_t bytes = 0;
     use_machine("devices 1");
@@ -124,8 +124,8 @@ TEST(a_buffer_that_is_mapped_in_the_middle_of_a_batch_is_not_touched_meanwhile)
     close_clean(gpu);
 }
 
-/* A queue of the processor, held up until somebody says so, and an event behind that. */
-TEST(a_batch_waits_behind_held_work_and_is_refused_in_a_native_section)
+/* A queue of the CPU, held up until the test lets it go on, and an event behind that. */
+TEST(a_batch_waits_behind_held_work_and_is_refused_during_native_access)
 {
     unsigned char out[PIECE], wanted[PIECE];
     gate shut;

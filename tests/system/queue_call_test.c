@@ -9,7 +9,7 @@
 enum { BYTES = 4096 };
 static const char *const selectors[] = {"cpu:0", "opencl:0", "opencl:1", "vulkan:0"};
 
-typedef struct desk {
+typedef struct fixture {
     gpuhal *gpu;
     gpuhal_device *device;
     gpuhal_queue *queue;
@@ -18,13 +18,13 @@ typedef struct desk {
     unsigned char seen; /* by the function */
     _Atomic int calls;
     _Atomic gpuhal_status answer;
-} desk;
+} fixture;
 
 /* NULL device where that is not on this machine. */
-static desk open_desk(const char *selector, gpuhal_config config)
+static fixture open_fixture(const char *selector, gpuhal_config config)
 {
     config.size = sizeof config;
-    desk d = {.gpu = open_or_fail(&config)};
+    fixture d = {.gpu = open_or_fail(&config)};
     if (gpuhal_select(d.gpu, selector, 0, &d.device, NULL)) {
         d.device = NULL;
         return d;
@@ -35,7 +35,7 @@ static desk open_desk(const char *selector, gpuhal_config config)
     return d;
 }
 
-static void close_desk(desk *d)
+static void close_fixture(fixture *d)
 {
     gpuhal_buffer_release(d->buffer);
     gpuhal_event_destroy(d->event);
@@ -58,7 +58,7 @@ static void on_all_at_once(size_t first, void *(*play)(void *selector))
 
 static gpuhal_status look_and_fill(void *user)
 {
-    desk *d = user;
+    fixture *d = user;
     assert_ok(gpuhal_read(NULL, &d->seen, d->buffer, 7, 1));
     assert_ok(gpuhal_fill(NULL, d->buffer, 0, BYTES, 0x22, 1));
     d->calls++;
@@ -68,7 +68,7 @@ static gpuhal_status look_and_fill(void *user)
 TEST(a_function_is_called_in_the_order_of_its_queue)
 {
     for (size_t i = 0; i < sizeof selectors / sizeof *selectors; i++) {
-        desk d = open_desk(selectors[i], (gpuhal_config){0});
+        fixture d = open_fixture(selectors[i], (gpuhal_config){0});
         unsigned char got[BYTES] = {0};
         for (int round = 0; d.device && round < 50; round++) {
             assert_ok(gpuhal_fill(d.queue, d.buffer, 0, BYTES, 0x11, 1));
@@ -79,7 +79,7 @@ TEST(a_function_is_called_in_the_order_of_its_queue)
             assert_int_equal(d.seen, 0x11);
             assert_int_equal(got[BYTES - 1], 0x22);
         }
-        close_desk(&d);
+        close_fixture(&d);
     }
 }
 
@@ -91,19 +91,19 @@ static gpuhal_status refuse(void *user)
 
 TEST(a_function_that_returns_an_error_fails_its_queue_with_that)
 {
-    desk d = open_desk("cpu:0", (gpuhal_config){0});
+    fixture d = open_fixture("cpu:0", (gpuhal_config){0});
     assert_ok(gpuhal_queue_call(d.queue, refuse, NULL));
     (void)gpuhal_queue_call(d.queue, look_and_fill, &d);
     assert_int_equal(gpuhal_queue_synchronize(d.queue, PATIENCE_NS), GPUHAL_ERROR_FILE);
     assert_int_equal(d.calls, 0);
     assert_ok(gpuhal_queue_reset(d.queue, PATIENCE_NS));
     assert_ok(gpuhal_queue_synchronize(d.queue, PATIENCE_NS));
-    close_desk(&d);
+    close_fixture(&d);
 }
 
 static gpuhal_status take_a_while(void *user)
 {
-    desk *d = user;
+    fixture *d = user;
     const struct timespec while_ns = {.tv_nsec = 300000000};
     d->answer = GPUHAL_OK; /* it has begun */
     nanosleep(&while_ns, NULL);
@@ -114,7 +114,7 @@ static gpuhal_status take_a_while(void *user)
 TEST(gpuhal_close_returns_after_the_functions_of_queues_that_are_destroyed)
 {
     for (size_t i = 0; i < sizeof selectors / sizeof *selectors; i++) {
-        desk d = open_desk(selectors[i], (gpuhal_config){0});
+        fixture d = open_fixture(selectors[i], (gpuhal_config){0});
         if (d.device) {
             d.answer = GPUHAL_NOT_READY;
             assert_ok(gpuhal_queue_call(d.queue, take_a_while, &d));
@@ -123,14 +123,14 @@ TEST(gpuhal_close_returns_after_the_functions_of_queues_that_are_destroyed)
             }
         }
         const int expected = d.device ? 1 : 0;
-        close_desk(&d);
+        close_fixture(&d);
         assert_int_equal(d.calls, expected);
     }
 }
 
 static gpuhal_status wait_for_itself(void *user)
 {
-    desk *d = user;
+    fixture *d = user;
     gpuhal_native native = {.size = sizeof native};
     d->answer = gpuhal_queue_synchronize(d->queue, PATIENCE_NS);
     assert_int_equal(gpuhal_event_wait(d->event, PATIENCE_NS), GPUHAL_ERROR_BUSY);
@@ -142,7 +142,7 @@ static gpuhal_status wait_for_itself(void *user)
 TEST(a_function_cannot_wait_for_the_queue_that_calls_it)
 {
     for (size_t i = 0; i < sizeof selectors / sizeof *selectors; i++) {
-        desk d = open_desk(selectors[i], (gpuhal_config){0});
+        fixture d = open_fixture(selectors[i], (gpuhal_config){0});
         if (d.device) {
             gpuhal_event *before = event_or_fail(d.gpu, GPUHAL_EVENT_HOST);
             assert_ok(gpuhal_queue_wait(d.queue, before));
@@ -153,13 +153,13 @@ TEST(a_function_cannot_wait_for_the_queue_that_calls_it)
             assert_int_equal(d.answer, GPUHAL_ERROR_BUSY);
             gpuhal_event_destroy(before);
         }
-        close_desk(&d);
+        close_fixture(&d);
     }
 }
 
 static gpuhal_status wait_for_the_device(void *user)
 {
-    desk *d = user;
+    fixture *d = user;
     d->answer = gpuhal_device_synchronize(d->device, UINT64_MAX);
     return GPUHAL_OK;
 }
@@ -167,7 +167,7 @@ static gpuhal_status wait_for_the_device(void *user)
 TEST(a_function_cannot_wait_for_a_device_of_which_another_queue_waits_for_it)
 {
     for (size_t i = 0; i < sizeof selectors / sizeof *selectors; i++) {
-        desk d = open_desk(selectors[i], (gpuhal_config){0});
+        fixture d = open_fixture(selectors[i], (gpuhal_config){0});
         if (d.device) {
             gpuhal_queue *behind = queue_or_fail(d.device, 0);
             gpuhal_event *before = event_or_fail(d.gpu, GPUHAL_EVENT_HOST);
@@ -182,7 +182,7 @@ TEST(a_function_cannot_wait_for_a_device_of_which_another_queue_waits_for_it)
             gpuhal_event_destroy(before);
             gpuhal_queue_destroy(behind);
         }
-        close_desk(&d);
+        close_fixture(&d);
     }
 }
 
@@ -195,7 +195,7 @@ static gpuhal_status take_long(void *user)
 
 static void *outlast_hang_ns(void *selector)
 {
-    desk d = open_desk(selector, (gpuhal_config){.hang_ns = 2 * SECOND_NS});
+    fixture d = open_fixture(selector, (gpuhal_config){.hang_ns = 2 * SECOND_NS});
     if (d.device) {
         gpuhal_event *host = event_or_fail(d.gpu, GPUHAL_EVENT_HOST);
         calls seen = {0};
@@ -210,7 +210,7 @@ static void *outlast_hang_ns(void *selector)
         expect_called_once(&seen, GPUHAL_OK);
         gpuhal_event_destroy(host);
     }
-    close_desk(&d);
+    close_fixture(&d);
     return NULL;
 }
 
@@ -222,7 +222,7 @@ TEST(neither_a_long_function_nor_an_event_of_the_hosts_counts_as_a_hang)
 TEST(an_event_of_the_hosts_holds_work_back_until_it_is_signalled_once)
 {
     for (size_t i = 0; i < sizeof selectors / sizeof *selectors; i++) {
-        desk d = open_desk(selectors[i], (gpuhal_config){0});
+        fixture d = open_fixture(selectors[i], (gpuhal_config){0});
         if (d.device) {
             gpuhal_event *host = event_or_fail(d.gpu, GPUHAL_EVENT_HOST);
             gpuhal_os_handle descriptor = -1;
@@ -253,13 +253,13 @@ TEST(an_event_of_the_hosts_holds_work_back_until_it_is_signalled_once)
             close((int)descriptor);
             gpuhal_event_destroy(host);
         }
-        close_desk(&d);
+        close_fixture(&d);
     }
 }
 
 TEST(an_event_of_the_hosts_that_fails_or_is_destroyed_fails_what_waits_for_it)
 {
-    desk d = open_desk("cpu:0", (gpuhal_config){0});
+    fixture d = open_fixture("cpu:0", (gpuhal_config){0});
     for (int destroyed = 0; destroyed < 2; destroyed++) {
         gpuhal_event *host = event_or_fail(d.gpu, GPUHAL_EVENT_HOST);
         assert_ok(gpuhal_queue_wait(d.queue, host));
@@ -271,7 +271,7 @@ TEST(an_event_of_the_hosts_that_fails_or_is_destroyed_fails_what_waits_for_it)
         assert_int_equal(gpuhal_queue_synchronize(d.queue, PATIENCE_NS), destroyed ? GPUHAL_ERROR_CANCELLED : GPUHAL_ERROR_OUT_OF_MEMORY);
         assert_ok(gpuhal_queue_reset(d.queue, PATIENCE_NS));
     }
-    close_desk(&d);
+    close_fixture(&d);
 }
 
 /* What a wait means otherwise is no cause: who waits again while it says TIMEOUT would never end. */
@@ -284,7 +284,7 @@ static gpuhal_status return_status(void *user)
 
 TEST(a_queue_fails_with_nothing_that_a_wait_for_it_means_otherwise)
 {
-    desk d = open_desk("cpu:0", (gpuhal_config){0});
+    fixture d = open_fixture("cpu:0", (gpuhal_config){0});
     gpuhal_event *host = event_or_fail(d.gpu, GPUHAL_EVENT_HOST);
     for (size_t i = 0; i < sizeof no_causes / sizeof *no_causes; i++) {
         gpuhal_status returned = no_causes[i];
@@ -294,12 +294,12 @@ TEST(a_queue_fails_with_nothing_that_a_wait_for_it_means_otherwise)
         assert_int_equal(gpuhal_event_signal(host, no_causes[i]), GPUHAL_ERROR_INVALID_ARGUMENT);
     }
     gpuhal_event_destroy(host);
-    close_desk(&d);
+    close_fixture(&d);
 }
 
 TEST(an_event_counts_as_done_until_it_is_recorded)
 {
-    desk d = open_desk("cpu:0", (gpuhal_config){0});
+    fixture d = open_fixture("cpu:0", (gpuhal_config){0});
     gpuhal_os_handle descriptor = -1;
     calls seen = {0};
     assert_ok(gpuhal_event_poll(d.event));
@@ -310,14 +310,14 @@ TEST(an_event_counts_as_done_until_it_is_recorded)
     assert_ok(gpuhal_event_descriptor(d.event, &descriptor));
     assert_true(is_readable(descriptor, 1000));
     close((int)descriptor);
-    close_desk(&d);
+    close_fixture(&d);
 }
 
 /* ---- the vendor's queue */
 
 static gpuhal_status take_native(void *user, const gpuhal_native *native)
 {
-    desk *d = user;
+    fixture *d = user;
     assert_true(native->size == sizeof *native && native->values[0] != 0);
     d->answer = gpuhal_queue_synchronize(d->queue, PATIENCE_NS);
     d->calls++;
@@ -327,7 +327,7 @@ static gpuhal_status take_native(void *user, const gpuhal_native *native)
 TEST(the_vendors_queue_is_handed_to_a_function_without_keeping_the_host_behind_another_device)
 {
     for (size_t i = 0; i < sizeof selectors / sizeof *selectors; i++) {
-        desk d = open_desk(selectors[i], (gpuhal_config){0});
+        fixture d = open_fixture(selectors[i], (gpuhal_config){0});
         if (d.device && i == 0) {
             assert_int_equal(gpuhal_queue_native_call(d.queue, take_native, &d), GPUHAL_ERROR_NOT_SUPPORTED);
         } else if (d.device) {
@@ -342,14 +342,14 @@ TEST(the_vendors_queue_is_handed_to_a_function_without_keeping_the_host_behind_a
             assert_int_equal(d.answer, GPUHAL_ERROR_BUSY);
             gpuhal_event_destroy(host);
         }
-        close_desk(&d);
+        close_fixture(&d);
     }
 }
 
 static gpuhal_status fill_inside(void *user, const gpuhal_native *native)
 {
     (void)native;
-    desk *d = user;
+    fixture *d = user;
     d->calls++;
     d->answer = gpuhal_fill(NULL, d->buffer, 0, BYTES, 0x55, 1);
     pause_ms(3000);
@@ -359,7 +359,7 @@ static gpuhal_status fill_inside(void *user, const gpuhal_native *native)
 /* A blocking transfer of another thread waits for the function where that has the VkQueue, and one of its own is refused there. */
 static void *keep_the_vendors_queue(void *selector)
 {
-    desk d = open_desk(selector, (gpuhal_config){.hang_ns = 3 * SECOND_NS / 2});
+    fixture d = open_fixture(selector, (gpuhal_config){.hang_ns = 3 * SECOND_NS / 2});
     if (d.device) {
         unsigned char got = 0;
         assert_ok(gpuhal_queue_native_call(d.queue, fill_inside, &d));
@@ -374,7 +374,7 @@ static void *keep_the_vendors_queue(void *selector)
         assert_ok(gpuhal_read(NULL, &got, d.buffer, BYTES - 1, 1));
         assert_true(got == 0x66 || (!d.answer && got == 0x55));
     }
-    close_desk(&d);
+    close_fixture(&d);
     return NULL;
 }
 
@@ -386,7 +386,7 @@ TEST(a_function_may_have_the_vendors_queue_for_longer_than_a_hang)
 TEST(native_structures_are_written_up_to_the_size_that_the_caller_gives)
 {
     for (size_t i = 1; i < sizeof selectors / sizeof *selectors; i++) {
-        desk d = open_desk(selectors[i], (gpuhal_config){0});
+        fixture d = open_fixture(selectors[i], (gpuhal_config){0});
         if (d.device) {
             gpuhal_native native;
             memset(&native, 0xee, sizeof native);
@@ -403,7 +403,7 @@ TEST(native_structures_are_written_up_to_the_size_that_the_caller_gives)
             assert_ok(gpuhal_queue_native_end(d.queue));
             assert_true(native.values[0] == UINT64_C(0xeeeeeeeeeeeeeeee));
         }
-        close_desk(&d);
+        close_fixture(&d);
     }
 }
 
@@ -419,7 +419,7 @@ TEST(a_buffer_that_is_kept_stays_until_what_was_enqueued_has_ended_also_in_a_sec
 {
     for (size_t i = 0; i < sizeof selectors / sizeof *selectors; i++) {
         for (int section = 0; section < 2; section++) {
-            desk d = open_desk(selectors[i], (gpuhal_config){0});
+            fixture d = open_fixture(selectors[i], (gpuhal_config){0});
             void *memory = aligned_alloc(65536, 65536);
             gpuhal_buffer *imported = NULL;
             _Atomic int released = 0;
@@ -448,7 +448,7 @@ TEST(a_buffer_that_is_kept_stays_until_what_was_enqueued_has_ended_also_in_a_sec
                 assert_int_equal(released, 1);
                 gpuhal_event_destroy(host);
             }
-            close_desk(&d);
+            close_fixture(&d);
             free(memory);
         }
     }

@@ -1,4 +1,4 @@
-/* Queues over a CUDA driver that fails or is slow: what failed is told everywhere with its original cause, nothing is told twice, nothing is
+/* Queues over a CUDA driver that fails or is slow: what failed is reported everywhere with its original cause, and only once; nothing is
  * freed too early, and a reset makes the queue usable again. */
 #include "cuda_fake.h"
 #include "queues.h"
@@ -182,7 +182,7 @@ static void lose(const char *function)
     remove_reports();
 }
 
-TEST(work_that_fails_on_the_device_is_told_to_all_who_wait_with_its_cause)
+TEST(work_that_fails_on_the_device_is_reported_to_every_wait_with_its_cause)
 {
     in_child(lose, "cuMemcpyHtoDAsync_v2");
     in_child(lose, "cuMemsetD32Async");
@@ -302,7 +302,7 @@ TEST(the_last_reference_may_go_in_a_callback)
     expect_clean();
 }
 
-TEST(ends_are_told_in_their_order)
+TEST(completions_are_reported_in_order)
 {
     enum { COUNT = 20 };
     gpuhal *gpu = open_machine("slow_us 5000");
@@ -365,7 +365,7 @@ TEST(buffers_of_two_other_devices_are_refused_and_ranges_may_not_overlap)
     close_clean(gpu);
 }
 
-TEST(a_native_section_keeps_the_order_and_the_queue_to_itself)
+TEST(native_access_keeps_the_order_and_the_queue_to_itself)
 {
     gpuhal *gpu = open_machine("slow_us 2000");
     vendor_api api = load_api();

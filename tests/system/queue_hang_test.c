@@ -1,8 +1,8 @@
-/* Queues over a CUDA driver that does not come back from a call: whoever waits gets an answer in its time, other devices go on, and the
+/* Queues over a CUDA driver that does not come back from a call: every wait returns in its time, other devices go on, and the
  * process ends. Each case runs in a child of its own, which the parent times. */
 #include "cuda_fake.h"
 #include "queues.h"
-#include "remembered.h"
+#include "own_registry.h"
 
 #include <gpuhal/usage.h>
 
@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 
 #ifdef __SANITIZE_THREAD__
-/* Threads of an object that stays, since its device hangs, are joined by nobody. The sanitizer looks the function up by its name. */
+/* Threads of an object that stays, since its device hangs, are never joined. The sanitizer looks the function up by its name. */
 __attribute__((visibility("default"))) const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
@@ -30,7 +30,7 @@ typedef struct hang {
     unsigned number; /* of the call */
 } hang;
 
-typedef struct scene {
+typedef struct fixture {
     const hang *what;
     gpuhal *gpu;
     gpuhal_device *device, *second, *cpu;
@@ -42,12 +42,12 @@ typedef struct scene {
     gpuhal_os_handle descriptor;
     _Atomic bool recorded;
     gate shut;
-} scene;
+} fixture;
 
 /* May never come back. */
 static void *submit(void *user)
 {
-    scene *s = user;
+    fixture *s = user;
     gpuhal_status status = s->what->held ? gpuhal_queue_wait(s->queue, s->gate) : GPUHAL_OK;
     status = status ? status : gpuhal_write(s->queue, s->buffer, 0, s->bytes, BYTES);
     for (unsigned i = 0; i < FILLS && !status; i++) {
@@ -69,8 +69,8 @@ static void expect_in_time(double began, uint64_t timeout_ns, const char *call)
     }
 }
 
-/* Short waits one after the other: also they tell in the end that the device hangs. */
-static gpuhal_status wait_shortly(scene *s)
+/* Short waits one after the other: they too report in the end that the device hangs. */
+static gpuhal_status wait_shortly(fixture *s)
 {
     gpuhal_status status = GPUHAL_ERROR_TIMEOUT;
     for (int i = 0; i < (s->what->lost ? 50 : 5) && status == GPUHAL_ERROR_TIMEOUT; i++) {
@@ -89,7 +89,7 @@ static gpuhal_status wait_shortly(scene *s)
     return status;
 }
 
-static void play(scene *s)
+static void play(fixture *s)
 {
     pthread_t thread;
     s->gpu = open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .backends = "cuda", .isolation = GPUHAL_ISOLATION_NEVER,
@@ -151,15 +151,15 @@ static void play(scene *s)
     gpuhal_queue_destroy(s->on_cpu);
 }
 
-/* In a child, since a thread stays stuck; the exit code tells. */
-static void run_in_child(const hang *what, void (*scenario)(scene *s))
+/* In a child, since a thread stays stuck; the exit code is the result. */
+static void run_in_child(const hang *what, void (*scenario)(fixture *s))
 {
     double began = seconds_now();
     fflush(NULL);
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        static scene s;
+        static fixture s;
         char script[128];
         alarm(40);
         s.what = what;
@@ -186,7 +186,7 @@ static void run_in_child(const hang *what, void (*scenario)(scene *s))
     expect_in_time(began, 20 * SECOND_NS, what->function);
 }
 
-TEST(a_caller_that_is_stuck_in_the_driver_keeps_nobody_else)
+TEST(a_caller_that_is_stuck_in_the_driver_blocks_no_other_caller)
 {
     static const hang hangs[] = {
         {"cuMemcpyHtoDAsync_v2", false, true, 1},
@@ -213,7 +213,7 @@ TEST(a_thread_of_the_library_that_is_stuck_in_the_driver_is_given_up)
 }
 
 /* The pieces after the first of a batch take a way of their own into the driver. */
-TEST(a_piece_in_the_middle_of_a_batch_that_is_stuck_in_the_driver_keeps_nobody_else)
+TEST(a_piece_in_the_middle_of_a_batch_that_hangs_blocks_no_other_caller)
 {
     static const hang hangs[] = {{"cuMemsetD32Async", false, true, 5}, {"cuMemsetD32Async", true, true, 5}};
     for (size_t i = 0; i < sizeof hangs / sizeof *hangs; i++) {
@@ -221,8 +221,8 @@ TEST(a_piece_in_the_middle_of_a_batch_that_is_stuck_in_the_driver_keeps_nobody_e
     }
 }
 
-/* Nobody waits but by a descriptor and a callback; and a queue of the CPU that waits for the one that hangs. */
-static void play_with_descriptors(scene *s)
+/* The only waits are a descriptor and a callback; and a queue of the CPU that waits for the one that hangs. */
+static void play_with_descriptors(fixture *s)
 {
     s->gpu = open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .backends = "cuda", .isolation = GPUHAL_ISOLATION_NEVER,
                                            .hang_ns = HANG_NS});
@@ -261,7 +261,7 @@ static void play_with_descriptors(scene *s)
     gpuhal_buffer_release(slow);
 }
 
-TEST(descriptors_and_callbacks_tell_of_a_driver_that_hangs)
+TEST(descriptors_and_callbacks_report_a_driver_that_hangs)
 {
     static const hang hangs[] = {{"cuMemcpyHtoDAsync_v2", true, true, 1}, {"cuEventRecord", true, true, 1}};
     for (size_t i = 0; i < sizeof hangs / sizeof *hangs; i++) {
@@ -270,7 +270,7 @@ TEST(descriptors_and_callbacks_tell_of_a_driver_that_hangs)
 }
 
 /* The CPU's queue does the copy; it is the other device that hangs. */
-static void play_across(scene *s)
+static void play_across(fixture *s)
 {
     s->gpu = open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .backends = "cuda", .isolation = GPUHAL_ISOLATION_NEVER,
                                            .hang_ns = HANG_NS});

@@ -212,7 +212,7 @@ TEST(waits_keep_their_time_while_another_queue_has_the_vendors_and_any_thread_ma
     gpuhal_close(gpu);
 }
 
-TEST(the_librarys_own_queues_have_no_native_section)
+TEST(the_librarys_own_queues_have_no_native_access)
 {
     gpuhal *gpu = open_or_fail(NULL);
     gpuhal_queue *queue = queue_or_fail(select_or_fail(gpu, "cpu:0"), 0);

@@ -95,7 +95,7 @@ TEST(a_queue_that_is_destroyed_with_work_in_it_still_does_it)
     gpuhal_close(gpu);
 }
 
-/* A value is handed from device to device, each waiting for the one before; nobody on the host waits in between. */
+/* A value is handed from device to device, each waiting for the one before; no thread of the host waits in between. */
 TEST(queues_of_different_backends_wait_for_each_other)
 {
     enum { ROUNDS = 50, PIECE = 4096 };
@@ -147,7 +147,7 @@ static void destroy_and_count(void *user, gpuhal_status status)
     atomic_fetch_add(&seen->count, 1);
 }
 
-TEST(descriptors_callbacks_and_watches_tell_of_the_end)
+TEST(descriptors_callbacks_and_watches_report_the_end)
 {
     gpuhal *gpu = open_or_fail(NULL);
     gpuhal_os_handle all = -1;
@@ -219,7 +219,7 @@ TEST(mistakes_are_named)
     gpuhal_close(gpu);
 }
 
-TEST(timed_events_tell_how_long_the_work_took)
+TEST(timed_events_report_how_long_the_work_took)
 {
     gpuhal *gpu = open_or_fail(NULL);
     for (size_t d = 0; d < DEVICES; d++) {

@@ -52,7 +52,7 @@ static inline void count_call(void *user, gpuhal_status status)
     atomic_fetch_add(&seen->count, 1);
 }
 
-/* Callbacks come after those who wait are told. */
+/* Callbacks run after the waits have returned. */
 static inline void expect_called_once(const calls *seen, gpuhal_status status)
 {
     for (int i = 0; i < 20000 && atomic_load(&seen->count) == 0; i++) {
@@ -82,7 +82,7 @@ static inline gpuhal_status round_trip(gpuhal_device *device)
     return status ? status : memcmp(in, out, COUNT) ? GPUHAL_ERROR_DRIVER : GPUHAL_OK;
 }
 
-/* Work of a queue that is not done before somebody says so: a transfer from a file whose progress function waits. */
+/* Work of a queue that is not done before the test says so: a transfer from a file whose progress function waits. */
 typedef struct gate {
     _Atomic bool open;
 } gate;

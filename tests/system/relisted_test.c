@@ -1,7 +1,7 @@
 /* What a further look at the machine leaves behind, over the fake CUDA driver: numbers, facts, links and what the next program finds. */
 #include "cuda_fake.h"
 #include "queues.h"
-#include "remembered.h"
+#include "own_registry.h"
 
 #include "cards.h"
 
@@ -13,7 +13,7 @@ static gpuhal *open_with(uint32_t isolation)
         .size = sizeof(gpuhal_config), .backends = "cuda", .isolation = isolation, .helper_deadline_ns = 2000 * MILLISECOND_NS});
 }
 
-/* A machine and, for what is remembered, a registry. */
+/* A machine and, for what is recorded, a registry. */
 static gpuhal *open_cards(const char *cards, uint32_t isolation)
 {
     use_registry();
@@ -60,7 +60,7 @@ static const char *driver_of(const gpuhal_device *device)
 /* ---- numbers */
 
 typedef struct numbers {
-    uint32_t face, physical;
+    uint32_t iface, physical;
 } numbers;
 
 static numbers numbers_of(const gpuhal *gpu, char card)
@@ -68,7 +68,7 @@ static numbers numbers_of(const gpuhal *gpu, char card)
     numbers found = {0};
     gpuhal_device *device = find_card(gpu, card);
     assert_non_null(device);
-    assert_ok(gpuhal_registry_device(device, &found.face, &found.physical));
+    assert_ok(gpuhal_registry_device(device, &found.iface, &found.physical));
     return found;
 }
 
@@ -76,7 +76,7 @@ static void expect_numbers(const gpuhal *gpu, const char *cards, const numbers *
 {
     for (size_t i = 0; cards[i]; i++) {
         numbers now = numbers_of(gpu, cards[i]);
-        assert_int_equal(now.face, known[cards[i] - 'A'].face);
+        assert_int_equal(now.iface, known[cards[i] - 'A'].iface);
         assert_int_equal(now.physical, known[cards[i] - 'A'].physical);
     }
 }
@@ -93,7 +93,7 @@ TEST(the_fake_machine_with_8_devices_enumerated_in_another_order_with_one_missin
     expect_numbers(other, "ABDEFGH", known);
     known['I' - 'A'] = numbers_of(other, 'I');
     for (int i = 0; i < 8; i++) {
-        assert_int_not_equal(known[8].face, known[i].face);
+        assert_int_not_equal(known[8].iface, known[i].iface);
         assert_int_not_equal(known[8].physical, known[i].physical);
     }
     assert_null(find_card(other, 'C'));
@@ -108,7 +108,7 @@ TEST(the_fake_machine_with_8_devices_enumerated_in_another_order_with_one_missin
 
 /* ---- facts */
 
-TEST(facts_are_those_of_the_newest_look_once_a_change_was_told)
+TEST(facts_are_those_of_the_newest_rescan_once_a_change_was_reported)
 {
     gpuhal *gpu = open_cards("A", GPUHAL_ISOLATION_ALWAYS);
     gpuhal_device *a = find_card(gpu, 'A');
@@ -118,7 +118,7 @@ TEST(facts_are_those_of_the_newest_look_once_a_change_was_told)
     assert_int_equal(look_again(gpu), 1);
     assert_string_equal(driver_of(a), "590.1.2");
     assert_string_equal(before, "580.65.06");
-    /* The driver in this process starts here, and is the new one too: there is nothing more to tell. */
+    /* The driver in this process starts here, and is the new one too: there is nothing more to report. */
     use_device(a);
     assert_int_equal(gpuhal_generation(gpu), 2);
     assert_string_equal(driver_of(a), "590.1.2");
@@ -136,7 +136,7 @@ TEST(facts_stay_those_of_the_driver_in_this_process_once_it_was_started)
     close_cards(gpu);
 }
 
-TEST(memory_that_changed_its_size_is_told)
+TEST(memory_that_changed_its_size_is_reported)
 {
     gpuhal *gpu = open_cards("A", GPUHAL_ISOLATION_ALWAYS);
     gpuhal_os_handle descriptor = -1;
@@ -158,7 +158,7 @@ TEST(memory_that_changed_its_size_is_told)
 
 /* ---- links */
 
-TEST(the_plugin_tells_of_links_between_earlier_and_later_devices)
+TEST(the_plugin_reports_links_between_earlier_and_later_devices)
 {
     gpuhal *gpu = open_cards("A", GPUHAL_ISOLATION_ALWAYS);
     uint64_t kind = 0, count = 0;
@@ -190,7 +190,7 @@ TEST(a_driver_that_was_started_earlier_does_not_take_from_the_record_what_a_look
     close_cards(gpu);
 }
 
-TEST(what_the_driver_here_tells_differently_takes_the_place_of_what_the_newest_look_found)
+TEST(what_the_driver_here_reports_replaces_what_the_newest_rescan_found)
 {
     gpuhal *gpu = open_cards("A", GPUHAL_ISOLATION_ONCE);
     put_cards("AB", "");
@@ -207,7 +207,7 @@ TEST(what_the_driver_here_tells_differently_takes_the_place_of_what_the_newest_l
     close_cards(gpu);
 }
 
-TEST(a_plugin_in_quarantine_is_not_run_by_a_look_until_somebody_lifts_it)
+TEST(a_plugin_in_quarantine_is_not_run_by_a_rescan_until_it_is_lifted)
 {
     use_registry();
     use_machine(make_cards("A"));
@@ -224,20 +224,20 @@ TEST(a_plugin_in_quarantine_is_not_run_by_a_look_until_somebody_lifts_it)
     close_cards(gpu);
 }
 
-/* Faces that the record calls present. */
+/* Interfaces that the registry has as present. */
 static uint32_t count_present(void)
 {
     gpuhal_registry_view *view = view_or_fail();
-    gpuhal_interface_record face = {.size = sizeof face};
+    gpuhal_interface_record record = {.size = sizeof record};
     uint32_t count = 0;
-    for (uint32_t i = 0; gpuhal_registry_interface(view, i, &face) == GPUHAL_OK; i++) {
-        count += face.is_present != 0;
+    for (uint32_t i = 0; gpuhal_registry_interface(view, i, &record) == GPUHAL_OK; i++) {
+        count += record.is_present != 0;
     }
     gpuhal_registry_view_release(view);
     return count;
 }
 
-TEST(a_look_at_which_the_driver_hangs_leaves_what_is_remembered_of_its_devices)
+TEST(a_rescan_in_which_the_driver_hangs_leaves_the_records_of_its_devices)
 {
     gpuhal *gpu = open_cards("AB", GPUHAL_ISOLATION_ALWAYS);
     const uint32_t present = count_present();
@@ -252,7 +252,7 @@ TEST(a_look_at_which_the_driver_hangs_leaves_what_is_remembered_of_its_devices)
     close_cards(gpu);
 }
 
-/* The two are one card, which only the hidden face has the address of. */
+/* The two are one card, of which only the hidden interface has the address. */
 TEST(a_look_at_which_the_driver_hangs_leaves_what_its_hidden_devices_say_of_others)
 {
     static const char one[] = "uuid 0 66616b65206465766963652075756900";
@@ -305,9 +305,9 @@ TEST(who_takes_a_line_of_the_log_may_write_what_is_noted_in_the_midst_of_writing
     gpuhal *gpu = open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .backends = "cuda", .log = flush_at_each_line, .log_user = &own});
     gpuhal_buffer *buffer = buffer_or_fail(find_card(gpu, 'A'), GPUHAL_MEMORY_DEVICE, 4096);
     /* Nothing can be written any more, which is worth a line. */
-    snprintf(aside, sizeof aside, "%s.aside", remembered_folder);
-    assert_int_equal(rename(remembered_folder, aside), 0);
-    assert_int_equal(symlink("/proc/self/nothing", remembered_folder), 0);
+    snprintf(aside, sizeof aside, "%s.aside", registry_folder);
+    assert_int_equal(rename(registry_folder, aside), 0);
+    assert_int_equal(symlink("/proc/self/nothing", registry_folder), 0);
     own.gpu = gpu;
     assert_int_equal(gpuhal_fill(NULL, buffer, 0, 4096, 1, 1), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_not_equal(gpuhal_registry_flush(gpu), GPUHAL_ERROR_INVALID_ARGUMENT);
@@ -316,8 +316,8 @@ TEST(who_takes_a_line_of_the_log_may_write_what_is_noted_in_the_midst_of_writing
     own.gpu = NULL;
     gpuhal_buffer_release(buffer);
     gpuhal_close(gpu);
-    assert_int_equal(unlink(remembered_folder), 0);
-    assert_int_equal(rename(aside, remembered_folder), 0);
+    assert_int_equal(unlink(registry_folder), 0);
+    assert_int_equal(rename(aside, registry_folder), 0);
     remove_cards();
     remove_reports();
 }

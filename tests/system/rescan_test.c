@@ -1,4 +1,4 @@
-/* Hardware that comes and goes while the program runs, over the fake CUDA driver: what becomes of handles, and who is told. */
+/* Hardware that comes and goes while the program runs, over the fake CUDA driver: what becomes of handles, and which listeners are notified. */
 #include "cuda_fake.h"
 #include "queues.h"
 
@@ -95,7 +95,7 @@ TEST(a_look_that_finds_nothing_new_changes_nothing)
     close_cards(gpu);
 }
 
-TEST(reports_tell_of_the_newest_look_and_earlier_texts_stay)
+TEST(reports_are_those_of_the_newest_rescan_and_earlier_texts_stay)
 {
     gpuhal *gpu = open_cards("A", NULL);
     gpuhal_plugin_report before = report_of_backend(gpu);
@@ -325,7 +325,7 @@ static void await(heard *all, int count)
 
 #define HEARD(of) {.gpu = of, .mutex = PTHREAD_MUTEX_INITIALIZER, .condition = PTHREAD_COND_INITIALIZER}
 
-TEST(a_listener_is_told_of_each_change_in_order_with_rising_generations)
+TEST(a_listener_is_notified_of_each_change_in_order_with_rising_generations)
 {
     gpuhal *gpu = open_cards("A", NULL);
     heard all = HEARD(gpu);
@@ -362,7 +362,7 @@ TEST(a_listener_may_use_the_library_and_end_itself)
     close_cards(gpu);
 }
 
-TEST(nobody_is_called_once_the_object_is_closed)
+TEST(no_listener_is_called_once_the_object_is_closed)
 {
     gpuhal *gpu = open_cards("A", NULL);
     heard all = HEARD(gpu);
@@ -374,7 +374,7 @@ TEST(nobody_is_called_once_the_object_is_closed)
     assert_int_equal(all.count, count);
 }
 
-TEST(a_driver_that_changed_its_version_is_told_once)
+TEST(a_driver_that_changed_its_version_is_reported_once)
 {
     gpuhal *gpu = open_cards("A", NULL);
     heard all = HEARD(gpu);
@@ -389,7 +389,7 @@ TEST(a_driver_that_changed_its_version_is_told_once)
     close_cards(gpu);
 }
 
-TEST(a_device_that_its_driver_loses_is_told)
+TEST(a_device_that_its_driver_loses_is_reported)
 {
     use_machine(make_cards("A"));
     put_cards("A", "lose 0 cuMemsetD8Async 1 719\nstrict 0");

@@ -4,7 +4,7 @@
 #include "errors_page.h"
 #include "rocm_tree.h"
 
-/* ---- while the plugin is met */
+/* ---- while the plugin is probed */
 
 TEST(a_kernel_driver_that_is_too_old_gets_the_sentence_of_the_page)
 {
@@ -66,7 +66,7 @@ static void keep_line(void *user, int32_t level, const char *text)
     }
 }
 
-TEST(devices_that_are_hidden_are_told_in_the_log)
+TEST(devices_that_are_hidden_are_logged)
 {
     char line[512] = "";
     use_machine("devices 4");
@@ -188,7 +188,7 @@ TEST(a_device_that_was_lost_is_refused_with_the_sentence_of_the_page)
     expect_clean();
 }
 
-TEST(every_way_to_run_out_of_memory_tells_what_is_free)
+TEST(every_way_to_run_out_of_memory_reports_what_is_free)
 {
     static const int codes[] = {2, 205, 1052};
     use_machine(

@@ -3,7 +3,7 @@
 #include "exercise.h"
 #include "rocm_fake.h"
 
-TEST(devices_are_listed_with_their_identity_and_nobody_makes_a_context)
+TEST(devices_are_listed_with_their_identity_and_no_context_is_made)
 {
     use_machine("devices 2; memory 1 512M; name 1 Fake MI210; pci 0 0000:c1:00.0; uuid 0 0123456789abcdef");
     gpuhal *gpu = open_backend(0);

@@ -301,7 +301,7 @@ TEST(the_files_of_a_card_for_displays_give_its_fan_and_miss_what_it_has_not)
     close_on_files(gpu);
 }
 
-TEST(an_accelerator_without_a_sensor_at_its_edge_tells_the_hottest_spot)
+TEST(an_accelerator_without_an_edge_sensor_reports_the_hottest_spot)
 {
     use_machine("devices 1");
     make_tree();
@@ -342,7 +342,7 @@ TEST(energy_is_found_in_every_table_of_measurements_that_has_it)
     close_on_files(gpu);
 }
 
-TEST(tables_of_processors_with_graphics_tell_why_they_are_slow_and_no_energy)
+TEST(tables_of_processors_with_graphics_say_why_they_are_slow_and_no_energy)
 {
     use_machine("devices 1");
     make_tree();
@@ -394,7 +394,7 @@ TEST(where_hip_has_the_processors_memory_the_files_of_that_are_read)
     close_on_files(gpu);
 }
 
-/* The one part that is not hidden looks like a whole GPU; the files tell what all parts have, and use. */
+/* The one part that is not hidden looks like a whole GPU; the files say what all parts have, and use. */
 TEST(where_hip_has_a_part_of_the_memory_the_files_of_the_whole_do_not_count)
 {
     use_machine("devices 1; memory 0 1G");
@@ -447,18 +447,18 @@ TEST(a_gpu_that_sleeps_is_not_woken_for_a_value)
     close_on_files(gpu);
 }
 
-/* What the plugin told of one key. */
-typedef struct told_value {
+/* What the plugin reported for one key. */
+typedef struct reported_value {
     gpuhal_key key;
     bool there;
     gpuhal_missing missing;
-} told_value;
+} reported_value;
 
 static void take_value(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
 {
     (void)host;
     (void)value;
-    told_value *own = (told_value *)(void *)sink;
+    reported_value *own = (reported_value *)(void *)sink;
     own->there = own->there || key == own->key;
 }
 
@@ -466,13 +466,13 @@ static void take_reason(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key k
 {
     (void)host;
     (void)why;
-    told_value *own = (told_value *)(void *)sink;
+    reported_value *own = (reported_value *)(void *)sink;
     own->missing = key == own->key ? reason : own->missing;
 }
 
-static told_value ask(const bench *with, gpuhal_key key, bool by_name, uint32_t flags)
+static reported_value ask(const bench *with, gpuhal_key key, bool by_name, uint32_t flags)
 {
-    told_value own = {.key = key};
+    reported_value own = {.key = key};
     gpuhal_host host = *gpuhal_direct_host();
     host.u64 = take_value;
     host.missing = take_reason;

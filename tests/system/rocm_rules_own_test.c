@@ -112,7 +112,7 @@ static void *wait_for_it(void *user)
     return NULL;
 }
 
-TEST(whoever_asks_for_an_event_that_a_thread_waits_for_waits_too)
+TEST(a_query_of_an_event_that_a_thread_waits_for_waits_too)
 {
     waiting own = {.api = begin("devices 1; slow_us 400000")};
     hipStream_t stream = NULL;

@@ -2,12 +2,12 @@
  * caller's own streams and memory. What it shares with other vendors is in vendor_slots_test.c. */
 #include "bench.h"
 
-TEST(links_of_amds_own_are_told_with_their_bandwidth)
+TEST(amds_own_links_are_reported_with_their_bandwidth)
 {
     use_machine("devices 3; link 0 1 xgmi 1; link 0 2 system; link 1 2 pcie");
     bench with;
     start(&with);
-    told link = link_of(&with, 0, 1);
+    link_facts link = link_of(&with, 0, 1);
     assert_int_equal(link.kind, GPUHAL_LINK_XGMI);
     assert_int_equal(link.advertised, 1);
     assert_int_equal(link.bandwidth, UINT64_C(64000000000));
@@ -100,7 +100,7 @@ TEST(an_adopted_stream_comes_first_and_is_left_to_the_caller)
 }
 
 /* Kinds of memory have other numbers there. */
-TEST(memory_of_hip_5_is_told_apart_from_the_hosts)
+TEST(memory_of_hip_5_is_distinguished_from_the_hosts)
 {
     use_machine("devices 1");
     use_runtime("", 5);

@@ -94,7 +94,7 @@ TEST(exportable_memory_is_aligned_although_hip_7_does_not_align_it)
 /* ---- several pieces, and managed memory */
 
 /* Two pieces of 2 MiB, one behind the other, as allocators that grow in place make them. */
-static void expect_crossing(int version)
+static void expect_copies_across_chunks(int version)
 {
     enum { BYTES = 1000 };
     bench with;
@@ -133,15 +133,15 @@ static void expect_crossing(int version)
 
 TEST(copies_and_fills_cross_the_pieces_of_a_range_in_hip_6_1)
 {
-    expect_crossing(HIP_6_1);
+    expect_copies_across_chunks(HIP_6_1);
 }
 
 TEST(copies_and_fills_cross_the_pieces_of_a_range_in_hip_6_2)
 {
-    expect_crossing(HIP_6_2);
+    expect_copies_across_chunks(HIP_6_2);
 }
 
-static void expect_crossing_between_devices(int version)
+static void expect_copies_across_chunks_between_devices(int version)
 {
     enum { BYTES = 1000 };
     bench with;
@@ -177,12 +177,12 @@ static void expect_crossing_between_devices(int version)
 
 TEST(copies_between_devices_cross_the_pieces_of_a_range_in_hip_6_1)
 {
-    expect_crossing_between_devices(HIP_6_1);
+    expect_copies_across_chunks_between_devices(HIP_6_1);
 }
 
 TEST(copies_between_devices_cross_the_pieces_of_a_range_in_hip_6_2)
 {
-    expect_crossing_between_devices(HIP_6_2);
+    expect_copies_across_chunks_between_devices(HIP_6_2);
 }
 
 static void expect_managed(int version)

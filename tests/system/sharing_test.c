@@ -123,7 +123,7 @@ TEST(every_pair_that_says_it_can_share_shows_each_others_bytes_exactly)
     gpuhal_close(gpu);
 }
 
-TEST(every_ordered_pair_copies_byte_exact_and_tells_its_path)
+TEST(every_ordered_pair_copies_byte_exact_and_reports_its_path)
 {
     gpuhal *gpu = open_or_fail(NULL);
     uint32_t count = gpuhal_device_count(gpu);

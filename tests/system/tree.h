@@ -81,7 +81,7 @@ static inline void begin_tree(void)
     set_system_root(tree_root);
 }
 
-/* A file of the kernel's that nobody may write, whatever the rights of the process, stands for a node that may not be
+/* A file of the kernel's that is not writable, whatever the rights of the process, stands for a node that may not be
  * opened. */
 static inline const char *forbidden_or_skip(void)
 {

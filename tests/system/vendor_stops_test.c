@@ -24,7 +24,7 @@ static gpuhal *open_object(uint32_t isolation)
                                          .hang_ns = HANG_NS, .helper_deadline_ns = HANG_NS});
 }
 
-static void open_scene(scene *s)
+static void open_fixture(fixture *s)
 {
     use_machine(s->what->flags & SLOW ? "devices 2; slow_us 1000000" : "devices 2");
     use_registry();
@@ -36,20 +36,20 @@ static void open_scene(scene *s)
 
 /* ---- calls of the application */
 
-static gpuhal_status do_allocate_upload(scene *s)
+static gpuhal_status do_allocate_upload(fixture *s)
 {
     const gpuhal_buffer_desc desc = {.size = sizeof desc, .kind = GPUHAL_MEMORY_UPLOAD, .bytes = BYTES};
     gpuhal_buffer *buffer = NULL;
     return gpuhal_buffer_create(s->device, &desc, &buffer);
 }
 
-static void prepare_upload(scene *s)
+static void prepare_upload(fixture *s)
 {
     gpuhal_buffer_release(s->spare);
     s->spare = buffer_or_fail(s->device, GPUHAL_MEMORY_UPLOAD, BYTES);
 }
 
-static gpuhal_status do_queued_fill(scene *s)
+static gpuhal_status do_queued_fill(fixture *s)
 {
     return gpuhal_fill(s->queue, s->a, 0, BYTES, 1, 4);
 }
@@ -81,11 +81,11 @@ static const stop stops[] = {
     {OF("cuMemsetD32Async", "hipMemsetD32Async"), NULL, do_queued_fill, 0},
 };
 
-static void play(scene *s)
+static void play(fixture *s)
 {
     pthread_t thread;
-    open_scene(s);
-    fill_scene(s);
+    open_fixture(s);
+    fill_fixture(s);
     if (s->what->prepare) {
         s->what->prepare(s);
     }
@@ -104,24 +104,24 @@ TEST(a_driver_that_stops_in_any_function_costs_its_device_alone)
 
 /* ---- calls of the library under a deadline */
 
-static gpuhal_device *device_of(scene *s, const char *id)
+static gpuhal_device *device_of(fixture *s, const char *id)
 {
     s->device = select_or_fail(s->gpu, id);
     return s->device;
 }
 
-static void prepare_object(scene *s)
+static void prepare_object(fixture *s)
 {
     s->gpu = open_object(GPUHAL_ISOLATION_NEVER);
 }
 
-static void prepare_device(scene *s)
+static void prepare_device(fixture *s)
 {
     prepare_object(s);
     assert_ok(gpuhal_device_open(device_of(s, BACKEND ":0")));
 }
 
-static void prepare_peers(scene *s)
+static void prepare_peers(fixture *s)
 {
     prepare_object(s);
     s->other = select_or_fail(s->gpu, BACKEND ":1");
@@ -133,7 +133,7 @@ static void prepare_peers(scene *s)
 }
 
 /* Memory that the program has not page-locked, by way of the library's own. */
-static void prepare_staging(scene *s)
+static void prepare_staging(fixture *s)
 {
     enum { LARGE = 64 << 20 };
     char *memory = calloc(1, LARGE);
@@ -159,7 +159,7 @@ static gpuhal *open_with_helper(uint32_t isolation)
 }
 
 /* Listed from the registry: this process has neither loaded the vendor's library nor does it start a helper. */
-static void prepare_warm(scene *s)
+static void prepare_warm(fixture *s)
 {
     gpuhal_close(open_with_helper(GPUHAL_ISOLATION_ONCE));
     s->gpu = open_object(GPUHAL_ISOLATION_ONCE);
@@ -167,13 +167,13 @@ static void prepare_warm(scene *s)
     (void)device_of(s, BACKEND ":0");
 }
 
-static void prepare_isolated(scene *s)
+static void prepare_isolated(fixture *s)
 {
     s->gpu = open_with_helper(GPUHAL_ISOLATION_ALWAYS);
     assert_ok(gpuhal_device_open(device_of(s, BACKEND ":0")));
 }
 
-static gpuhal_status do_open(scene *s)
+static gpuhal_status do_open(fixture *s)
 {
     prepare_object(s);
     assert_int_equal(report_of_plugin(s->gpu, BACKEND).state, GPUHAL_PLUGIN_TIMED_OUT);
@@ -182,7 +182,7 @@ static gpuhal_status do_open(scene *s)
 }
 
 /* The plugins list the driver's devices once in a process, so it stops in a helper. */
-static gpuhal_status do_rescan(scene *s)
+static gpuhal_status do_rescan(fixture *s)
 {
     char script[128];
     snprintf(script, sizeof script, "devices 2; hang %s 1", s->what->slot);
@@ -192,12 +192,12 @@ static gpuhal_status do_rescan(scene *s)
     return GPUHAL_OK;
 }
 
-static gpuhal_status do_device_open(scene *s)
+static gpuhal_status do_device_open(fixture *s)
 {
     return gpuhal_device_open(s->device ? s->device : device_of(s, BACKEND ":0"));
 }
 
-static gpuhal_status do_sample(scene *s)
+static gpuhal_status do_sample(fixture *s)
 {
     gpuhal_value value = {.key = GPUHAL_VALUE_MEMORY_FREE_BYTES};
     assert_ok(gpuhal_device_sample(s->device, 0, &value, 1, NULL));
@@ -205,7 +205,7 @@ static gpuhal_status do_sample(scene *s)
     return gpuhal_device_status(s->device);
 }
 
-static gpuhal_status do_link(scene *s)
+static gpuhal_status do_link(fixture *s)
 {
     uint64_t value = 0;
     gpuhal_device *other = select_or_fail(s->gpu, BACKEND ":1");
@@ -215,7 +215,7 @@ static gpuhal_status do_link(scene *s)
     return gpuhal_device_status(s->device);
 }
 
-static gpuhal_status do_close(scene *s)
+static gpuhal_status do_close(fixture *s)
 {
     gpuhal_close(s->gpu);
     s->gpu = NULL;
@@ -242,7 +242,7 @@ static const stop timed[] = {
     {OF("cuDevicePrimaryCtxRelease_v2", "hipFree"), prepare_device, do_close, 0},
 };
 
-static void play_timed(scene *s)
+static void play_timed(fixture *s)
 {
     use_machine("devices 2");
     use_registry();

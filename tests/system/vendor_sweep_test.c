@@ -8,7 +8,7 @@
 
 enum { BYTES = 70000, TRIES_AT_MOST = 600, UNREACHED = 42, BROKEN = 43 };
 
-/* What could not be given back because giving it back was what failed is nobody's fault. Letting go needs the device,
+/* What could not be given back because giving it back was what failed is not a leak. Letting go needs the device,
  * or its context, to be current. */
 static bool gives_back(const char *function)
 {

@@ -164,7 +164,7 @@ TEST(an_alignment_above_the_drivers_own_is_kept)
     close_clean(gpu);
 }
 
-TEST(out_of_memory_tells_asked_free_and_total_and_the_device_goes_on)
+TEST(out_of_memory_reports_requested_free_and_total_and_the_device_goes_on)
 {
     use_machine("devices 1; memory 0 64M");
     gpuhal *gpu = open_backend(0);

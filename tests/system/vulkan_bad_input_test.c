@@ -69,7 +69,7 @@ TEST(a_driver_that_makes_no_instance_is_no_driver)
     expect_no_device("fail=vkCreateInstance:*:-9", GPUHAL_PLUGIN_NO_DRIVER, "finds no Vulkan driver that works");
 }
 
-TEST(a_driver_that_fails_while_it_is_asked_for_devices_is_told_with_its_code)
+TEST(a_driver_that_fails_to_list_devices_is_reported_with_its_code)
 {
     expect_no_device("fail=vkEnumeratePhysicalDevices:*:-1", GPUHAL_PLUGIN_FAILED, "vkEnumeratePhysicalDevices");
 }

@@ -11,17 +11,17 @@ enum { BYTES = 40000, PIECES = 3, STEPS = 120 };
 static const uint64_t second_ns = UINT64_C(1000000000);
 
 /* One device with a queue, an event, memory that the host sees, and memory that it does not. */
-typedef struct desk {
+typedef struct fixture {
     fake_vulkan fake;
     opening o;
     gpuhal_plugin_queue *queue;
     gpuhal_plugin_event *event;
     gpuhal_memory near, far, result;
-} desk;
+} fixture;
 
-static desk open_desk(const char *script, uint32_t flags)
+static fixture open_fixture(const char *script, uint32_t flags)
 {
-    desk d = {.fake = fake_vulkan_script(script)};
+    fixture d = {.fake = fake_vulkan_script(script)};
     assert_ok(open_direct(&d.o));
     const gpuhal_ops *ops = &d.o.slots.ops;
     assert_non_null(ops->queue_create);
@@ -33,7 +33,7 @@ static desk open_desk(const char *script, uint32_t flags)
     return d;
 }
 
-static void close_desk(desk *d)
+static void close_fixture(fixture *d)
 {
     const gpuhal_ops *ops = &d->o.slots.ops;
     ops->event_destroy(d->event);
@@ -45,20 +45,20 @@ static void close_desk(desk *d)
     fake_vulkan_expect_clean(&d->fake);
 }
 
-static gpuhal_status copy(desk *d, gpuhal_memory *to, gpuhal_memory *from, uint64_t bytes)
+static gpuhal_status copy(fixture *d, gpuhal_memory *to, gpuhal_memory *from, uint64_t bytes)
 {
     return d->o.slots.ops.copy(d->o.device, d->queue, to, 0, from, 0, bytes);
 }
 
 /* A copy to the device memory with the event behind it. */
-static void enqueue_copy(desk *d)
+static void enqueue_copy(fixture *d)
 {
     assert_int_equal(copy(d, &d->far, &d->near, BYTES), GPUHAL_OK);
     assert_int_equal(d->o.slots.ops.event_record(d->queue, d->event), GPUHAL_OK);
 }
 
 /* The bytes of the device memory, through the queue. */
-static void expect_bytes(desk *d, const unsigned char *wanted)
+static void expect_bytes(fixture *d, const unsigned char *wanted)
 {
     assert_int_equal(copy(d, &d->result, &d->far, BYTES), GPUHAL_OK);
     assert_int_equal(d->o.slots.ops.event_record(d->queue, d->event), GPUHAL_OK);
@@ -73,7 +73,7 @@ static void expect_bytes(desk *d, const unsigned char *wanted)
 static void run_in_order(const char *script)
 {
     static unsigned char expected[BYTES];
-    desk d = open_desk(script, 0);
+    fixture d = open_fixture(script, 0);
     uint64_t seed = 21;
     exercise_fill(d.near.host, BYTES, 5);
     enqueue_copy(&d);
@@ -94,7 +94,7 @@ static void run_in_order(const char *script)
         }
     }
     expect_bytes(&d, expected);
-    close_desk(&d);
+    close_fixture(&d);
 }
 
 TEST(work_that_touches_the_same_bytes_stays_in_order_on_a_device_that_reorders)
@@ -119,7 +119,7 @@ TEST(work_stays_in_order_on_vulkan_1_1)
 
 TEST(enqueueing_does_not_wait_for_slow_work)
 {
-    desk d = open_desk("discrete;slow_us=100000", 0);
+    fixture d = open_fixture("discrete;slow_us=100000", 0);
     const double begin = seconds_now();
     enqueue_copy(&d);
     assert_true(seconds_now() - begin < 0.05);
@@ -127,12 +127,12 @@ TEST(enqueueing_does_not_wait_for_slow_work)
     assert_int_equal(d.o.slots.ops.event_block(d.event, 5 * second_ns), GPUHAL_OK);
     assert_true(seconds_now() - begin >= 0.1);
     assert_int_equal(d.o.slots.ops.event_query(d.event), GPUHAL_OK);
-    close_desk(&d);
+    close_fixture(&d);
 }
 
 TEST(sixty_four_small_copies_are_one_submission)
 {
-    desk d = open_desk("discrete", 0);
+    fixture d = open_fixture("discrete", 0);
     d.fake.fail_call("", 0, 0);
     for (uint64_t c = 0; c < 64; c++) {
         assert_int_equal(d.o.slots.ops.copy(d.o.device, d.queue, &d.far, c * 256, &d.near, c * 256, 256), GPUHAL_OK);
@@ -141,7 +141,7 @@ TEST(sixty_four_small_copies_are_one_submission)
     assert_int_equal(d.o.slots.ops.event_record(d.queue, d.event), GPUHAL_OK);
     assert_int_equal(d.o.slots.ops.event_block(d.event, 5 * second_ns), GPUHAL_OK);
     assert_int_equal(d.fake.calls("vkQueueSubmit"), 1);
-    close_desk(&d);
+    close_fixture(&d);
 }
 
 /* A call that enqueues is back soon: what the host would copy for long is left to the core, which has a thread for it. */
@@ -149,7 +149,7 @@ TEST(the_host_copies_at_most_256_kib_inside_a_call_that_enqueues)
 {
     enum { LARGE = 512 << 10, SMALL = 256 << 10 };
     static unsigned char bytes[LARGE];
-    desk d = open_desk("integrated", 0);
+    fixture d = open_fixture("integrated", 0);
     const gpuhal_ops *ops = &d.o.slots.ops;
     gpuhal_memory memory = {0};
     assert_int_equal(allocate_direct(&d.o, GPUHAL_MEMORY_READBACK, LARGE, &memory), GPUHAL_OK);
@@ -166,7 +166,7 @@ TEST(the_host_copies_at_most_256_kib_inside_a_call_that_enqueues)
         assert_int_equal(ops->copy_rect(d.o.device, queue, &device, &host, (const uint64_t[3]){1024, 257, 1}), large);
     }
     release_direct(&d.o, &memory);
-    close_desk(&d);
+    close_fixture(&d);
 }
 
 /* A full ring is NOT_READY, at once and without side effects, until the device is done with something. */
@@ -174,7 +174,7 @@ TEST(more_submissions_than_are_kept_in_flight_and_longer_runs_than_one_holds_sta
 {
     enum { COPIES = 1000, PIECE = 40, FLUSHES = 200 };
     unsigned refused = 0;
-    desk d = open_desk("discrete;slow_us=100;reorder", 0);
+    fixture d = open_fixture("discrete;slow_us=100;reorder", 0);
     exercise_fill(d.near.host, BYTES, 11);
     for (uint64_t c = 0; c < COPIES; c++) {
         gpuhal_status status = d.o.slots.ops.copy(d.o.device, d.queue, &d.far, c * PIECE, &d.near, c * PIECE, PIECE);
@@ -189,7 +189,7 @@ TEST(more_submissions_than_are_kept_in_flight_and_longer_runs_than_one_holds_sta
     expect_bytes(&d, d.near.host);
     assert_true(d.fake.calls("vkQueueSubmit") > FLUSHES + 2);
     assert_true(d.fake.calls("vkAllocateCommandBuffers") < 100);
-    close_desk(&d);
+    close_fixture(&d);
 }
 
 /* ---- threads */
@@ -198,7 +198,7 @@ enum { THREADS = 8, ROUNDS = 10, COPIES = 60 };
 
 typedef struct helper {
     pthread_t thread;
-    desk *d;
+    fixture *d;
     gpuhal_memory memory;
     gpuhal_status status;
 } helper;
@@ -240,7 +240,7 @@ static void *help(void *user)
 TEST(queues_of_many_threads_share_one_of_the_devices)
 {
     static helper helpers[THREADS];
-    desk d = open_desk("discrete;families=gct2,t1", 0);
+    fixture d = open_fixture("discrete;families=gct2,t1", 0);
     exercise_fill(d.near.host, BYTES, 12);
     for (int t = 0; t < THREADS; t++) {
         helpers[t].d = &d;
@@ -253,12 +253,12 @@ TEST(queues_of_many_threads_share_one_of_the_devices)
         assert_memory_equal(helpers[t].memory.host, d.near.host, COPIES * 64);
         release_direct(&d.o, &helpers[t].memory);
     }
-    close_desk(&d);
+    close_fixture(&d);
 }
 
 TEST(one_queue_waits_for_an_event_of_another)
 {
-    desk d = open_desk("discrete;slow_us=30000;families=gct2,t1", 0);
+    fixture d = open_fixture("discrete;slow_us=30000;families=gct2,t1", 0);
     const gpuhal_ops *ops = &d.o.slots.ops;
     gpuhal_plugin_queue *other = NULL;
     gpuhal_plugin_event *end = NULL;
@@ -274,13 +274,13 @@ TEST(one_queue_waits_for_an_event_of_another)
     assert_memory_equal(d.result.host, d.near.host, BYTES);
     ops->event_destroy(end);
     ops->queue_destroy(other);
-    close_desk(&d);
+    close_fixture(&d);
 }
 
 /* The VkQueue has submitted nothing since the one that awaited the event, so a driver like Mesa 22.3 still writes to its semaphore. */
 TEST(queues_and_events_may_be_destroyed_as_soon_as_the_work_that_awaited_them_has_ended)
 {
-    desk d = open_desk("discrete;families=gct2,t1;late_waits", 0);
+    fixture d = open_fixture("discrete;families=gct2,t1;late_waits", 0);
     const gpuhal_ops *ops = &d.o.slots.ops;
     exercise_fill(d.near.host, BYTES, 8);
     for (int round = 0; round < 50; round++) {
@@ -303,14 +303,14 @@ TEST(queues_and_events_may_be_destroyed_as_soon_as_the_work_that_awaited_them_ha
         ops->queue_destroy(first);
         ops->queue_destroy(second);
     }
-    close_desk(&d);
+    close_fixture(&d);
     assert_true(d.fake.calls("vkCreateSemaphore") <= 3); /* as many as queues were alive at once */
 }
 
 /* The time between two events is that of the work between them, also where the transfer family has no timestamps. */
 static void measure(const char *script)
 {
-    desk d = open_desk(script, GPUHAL_TIMED);
+    fixture d = open_fixture(script, GPUHAL_TIMED);
     const gpuhal_ops *ops = &d.o.slots.ops;
     gpuhal_plugin_event *before = NULL;
     uint64_t elapsed_ns = 0;
@@ -327,10 +327,10 @@ static void measure(const char *script)
         assert_true((double)elapsed_ns / 1e9 <= seconds_now() - begin);
     }
     ops->event_destroy(before);
-    close_desk(&d);
+    close_fixture(&d);
 }
 
-TEST(timed_events_tell_how_long_the_work_took)
+TEST(timed_events_report_how_long_the_work_took)
 {
     measure("discrete;slow_us=20000");
 }
@@ -342,7 +342,7 @@ TEST(timed_events_work_where_the_transfer_family_has_no_timestamps)
 
 TEST(waiting_for_a_device_that_hangs_ends_with_the_time_and_the_queue_stays_usable)
 {
-    desk d = open_desk("discrete", 0);
+    fixture d = open_fixture("discrete", 0);
     exercise_fill(d.near.host, BYTES, 9);
     d.fake.hang(1);
     const double begin = seconds_now();
@@ -354,15 +354,15 @@ TEST(waiting_for_a_device_that_hangs_ends_with_the_time_and_the_queue_stays_usab
     d.fake.go_on();
     assert_int_equal(d.o.slots.ops.event_block(d.event, 5 * second_ns), GPUHAL_OK);
     expect_bytes(&d, d.near.host);
-    close_desk(&d);
+    close_fixture(&d);
 }
 
 /* What may still be in use is kept, so the driver counts it as forgotten; nothing is destroyed that is in use. */
 TEST(work_that_never_ends_holds_up_closing_for_seconds_alone)
 {
-    static desk d; /* what is kept can be found by leak checks */
+    static fixture d; /* what is kept can be found by leak checks */
     static gpuhal_plugin_queue *waiting;
-    d = open_desk("discrete;families=gct2,t1", 0);
+    d = open_fixture("discrete;families=gct2,t1", 0);
     const gpuhal_ops *ops = &d.o.slots.ops;
     assert_int_equal(ops->queue_create(d.o.device, 0, 0, NULL, &waiting), GPUHAL_OK);
     d.fake.hang(1);
@@ -386,7 +386,7 @@ TEST(work_that_never_ends_holds_up_closing_for_seconds_alone)
 
 TEST(a_lost_device_answers_every_slot_of_its_queues_with_lost_and_closes)
 {
-    desk d = open_desk("discrete", 0);
+    fixture d = open_fixture("discrete", 0);
     const gpuhal_ops *ops = &d.o.slots.ops;
     gpuhal_plugin_queue *more = NULL;
     d.fake.lose(1);
@@ -399,7 +399,7 @@ TEST(a_lost_device_answers_every_slot_of_its_queues_with_lost_and_closes)
     assert_int_equal(ops->event_record(d.queue, d.event), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(ops->queue_create(d.o.device, 0, 0, NULL, &more), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(ops->query_health(d.o.device), GPUHAL_ERROR_DEVICE_LOST);
-    close_desk(&d);
+    close_fixture(&d);
     assert_true(seconds_now() - begin < 1);
 }
 

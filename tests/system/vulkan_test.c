@@ -89,7 +89,7 @@ TEST(verify_passes_and_every_memory_kind_is_byte_exact)
 }
 
 /* The way a copy takes depends on what both sides can: whatever it says, the bytes are right, and within one device it is the device's own. */
-TEST(every_ordered_pair_of_devices_copies_byte_exact_and_tells_its_path)
+TEST(every_ordered_pair_of_devices_copies_byte_exact_and_reports_its_path)
 {
     static const char *const ids[] = {"cpu:0", "opencl:0", "opencl:1", "vulkan:0"};
     gpuhal *gpu = open_lavapipe();

@@ -45,11 +45,11 @@ def run(program, *options, code=0, **more):
 
 
 def results(program, *options):
-    """The rows of a whole run, whose header and verdict are checked here."""
-    header, *rows, verdict = map(json.loads, run(program, "--json", *options).splitlines())
+    """The rows of a whole run, whose header and status are checked here."""
+    header, *rows, last = map(json.loads, run(program, "--json", *options).splitlines())
     assert header["schema"] == "gpuhal.bench/2" and set(header["host"]) == {"name", "os", "kernel", "cpu", "processors"}, header
-    assert verdict == {"verdict": "passed", "held": 0, "missed": 0, "errors": 0}, verdict
-    assert all(list(row) == KEYS and row["ok"] is None for row in rows), "a key is missing, or a quick run gave a verdict"
+    assert last == {"status": "passed", "held": 0, "missed": 0, "errors": 0}, last
+    assert all(list(row) == KEYS and row["ok"] is None for row in rows), "a key is missing, or a quick run judged a budget"
     return rows
 
 
@@ -166,8 +166,8 @@ def a_driver_that_hangs_ends_the_run_with_a_sentence(program, plugins):
     for options in ([], ["--json"]):
         done = subprocess.run([program, "--quick", "--hang", "0.3", "--only", "copy", *options], capture_output=True, text=True, timeout=60)
         assert done.returncode == 1 and "halting:0 copy: failed: a call did not return within 0.3 s" in done.stderr, done
-    header, failed, verdict = map(json.loads, done.stdout.splitlines())
-    assert failed["device"] == "halting:0" and failed["error"] and verdict["verdict"] == "failed" and verdict["errors"] == 1, done
+    header, failed, last = map(json.loads, done.stdout.splitlines())
+    assert failed["device"] == "halting:0" and failed["error"] and last["status"] == "failed" and last["errors"] == 1, done
 
 
 def copies_over_a_link_are_compared_with_the_vendors_own_call(program, backend):

@@ -13,10 +13,10 @@ import sys
 from pathlib import Path
 
 from probe_test import Probe
-from registry_test import Place, everything, face, link, physical, plugin, registry_text, write_path
+from registry_test import Place, everything, interface, link, physical, plugin, registry_text, write_path
 
 WIDE = {"COLUMNS": "400"}
-FACES = ("twin_a", "twin_b", "longname")
+INTERFACES = ("twin_a", "twin_b", "longname")
 
 
 class Script:
@@ -64,7 +64,7 @@ def show_the_record(script):
                                    plugin("chatty", state=11, stage=5, output=("\u00e9" * 500, "short"))))
     script.run("--registry", place=with_files, only="^plugin|valid|printed|short", **WIDE)
     script.title("records that say little or nothing")
-    script.run("--registry", place=Place(registry_text(face(1, 1), physical(1), write_path(1, 1, driver="550.54.14"))), **WIDE)
+    script.run("--registry", place=Place(registry_text(interface(1, 1), physical(1), write_path(1, 1, driver="550.54.14"))), **WIDE)
     script.run("--registry", place=Place(), **WIDE)
     script.run("--registry")
     script.run("--registry", GPUHAL_REGISTRY="", HOME="", XDG_STATE_HOME="")
@@ -107,7 +107,7 @@ def make_mistakes(script):
 
 def list_devices(script):
     script.title("listing devices")
-    script.run("--all", "--verify", plugins=FACES, **WIDE)
+    script.run("--all", "--verify", plugins=INTERFACES, **WIDE)
     script.run("--explain", plugins=("twin_a", "twin_b", "refused", "crashing"), **WIDE)
     script.run("--verify", plugins=("wrong", "dying"), **WIDE)
     script.run("--links", "--all", plugins=("own_numbers",), **WIDE)

@@ -54,7 +54,7 @@ def without_a_baseline_the_curves_of_gpuhal_are_drawn_alone(plot):
 
 def what_a_stopped_run_left_is_drawn_and_named_so(plot):
     needs_matplotlib()
-    words = drawn(plot, "[driver] says {\n7\n" + plot.results.read_text().split('{"verdict"')[0][:-300])
+    words = drawn(plot, "[driver] says {\n7\n" + plot.results.read_text().split('{"status"')[0][:-300])
     assert "cpu:0: write" in words and any("; stopped before its end" in word for word in words), words
 
 

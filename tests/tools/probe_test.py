@@ -401,7 +401,7 @@ def a_link_that_lies_answers_4_and_is_named(probe):
     check(links["cuda:0", "cuda:2"]["verified"] and links["cuda:0", "cuda:2"]["path"] == "peer", result)
     check(links["cuda:1", "cuda:2"]["verified"] and links["cuda:1", "cuda:2"]["path"] == "staged", result)
     check(not complaints(probe, document), complaints(probe, document))
-    check(probe.run("--links", "--backends", "cuda", **settings).code == 0, "without --verify nobody knows")
+    check(probe.run("--links", "--backends", "cuda", **settings).code == 0, "without --verify it is unknown")
 
 
 def the_tables_of_links_say_what_the_document_says(probe):
@@ -551,7 +551,7 @@ def a_selected_device_without_permission_answers_6(probe):
     check(result.code == 6 and "/dev/odd0 may not be opened" in result.err, result)
 
 
-def a_refused_plugin_that_nobody_selected_is_complete_with_a_hint(probe):
+def a_refused_plugin_that_was_not_selected_is_complete_with_a_hint(probe):
     result = probe.run(plugins=("refused",))
     check(result.code == 0 and "1 plugin lacks permission; gpuhal-probe --explain says why" in result.err, result)
     check(probe.run("--device", "cpu", plugins=("refused",)).code == 0)
@@ -644,7 +644,7 @@ def variables_alone_are_printed_without_running_plugins(probe):
     check("GPUHAL_BACKENDS = opencl (overruled by --backends)" in result.out and "cpu:0" in result.out, result)
 
 
-def timings_name_every_plugin_that_was_met(probe):
+def timings_name_every_plugin_that_was_probed(probe):
     probe.use_drivers()
     result = probe.run("--timings")
     check(re.search(r"^cpu +\d+\.\d ms  ok$", result.out, re.M), result)

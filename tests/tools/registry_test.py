@@ -42,7 +42,7 @@ def physical(number, name="Fake H100", pci=None, host=0, first=MARCH, last=JULY)
     return record("physical", *[pair for pair in pairs if pair[1] is not None])
 
 
-def face(number, of, backend="cuda", present=1, name="Fake H100", drivers=((MARCH, "550.54.14"), (JULY, "560.35.03")), first=MARCH, last=JULY):
+def interface(number, of, backend="cuda", present=1, name="Fake H100", drivers=((MARCH, "550.54.14"), (JULY, "560.35.03")), first=MARCH, last=JULY):
     return record("interface", ("generation", 3), ("number", number), ("physical", of), ("present", present), ("backend", backend), ("name", name),
                   ("uuid", f"00010203-0405-0607-0809-0a0b0c0d0e{number:02x}"), ("first_seen", first), ("last_seen", last),
                   *[("driver", f"{since} {version}") for since, version in drivers])
@@ -77,8 +77,8 @@ def everything():
         plugin("crashing", state=4, stage=7, reason="crashing: the helper process was ended by signal 11", key=machine_key(), signal=11,
                output=("about to crash", "now")),
         physical(1, pci="0000:11:00.0"), physical(2, name="Gone Card", pci="0000:21:00.0", last=MARCH), physical(3, name="Processor", host=1),
-        face(1, 1), face(2, 2, present=0, name="Gone Card", drivers=((MARCH, "550.54.14"),), last=MARCH), face(3, 3, backend="cpu", name="Processor", drivers=()),
-        face(4, 1, backend="vulkan", drivers=((JULY, "560.35.3"),), first=JULY),
+        interface(1, 1), interface(2, 2, present=0, name="Gone Card", drivers=((MARCH, "550.54.14"),), last=MARCH), interface(3, 3, backend="cpu", name="Processor", drivers=()),
+        interface(4, 1, backend="vulkan", drivers=((JULY, "560.35.3"),), first=JULY),
         link(1, 3), link(1, 2, verified=0, driver="550.54.14", reason="after a copy 7 of 524288 bytes are wrong", speed=0, latency=0, path=0),
         write_path(1, 1), write_path(2, 0, driver="550.54.14"), write_path(4, 1, plugin_identity="9-9-9-replaced", driver="560.35.3"),
         fault(4, of=1), fault(1, plugin_identity="1-2-3-crashing", count=1))
@@ -86,7 +86,7 @@ def everything():
 
 def machine_key():
     """No line of a key can be known here but those of variables; one that is not set stays so."""
-    return ("variable GPUHAL_TEST_THAT_NOBODY_SETS",)
+    return ("variable GPUHAL_TEST_NEVER_SET",)
 
 
 class Place:
@@ -122,7 +122,7 @@ class Place:
 def times_of_today_and_yesterday_are_called_so(probe):
     now = int(time.time())
     noon = now - now % 86400 + 43200
-    text = registry_text(physical(1, first=noon - 86400, last=noon), face(1, 1, first=noon - 86400, last=noon))
+    text = registry_text(physical(1, first=noon - 86400, last=noon), interface(1, 1, first=noon - 86400, last=noon))
     result = probe.run("--registry", **Place(text).settings())
     same_day = datetime.datetime.now(datetime.timezone.utc).timestamp() // 86400 == now // 86400
     check("seen     first yesterday, last today\n" in result.out or not same_day, result)
@@ -139,7 +139,7 @@ def no_line_of_the_record_is_wider_than_the_screen(probe):
 
 
 def a_driver_cannot_write_escape_codes_through_the_record(probe):
-    text = registry_text(physical(1, name="x\u202ey"), face(1, 1, name="x\u202ey"))
+    text = registry_text(physical(1, name="x\u202ey"), interface(1, 1, name="x\u202ey"))
     check("\u202e" not in probe.run("--registry", **Place(text).settings()).out)
 
 
@@ -335,7 +335,7 @@ def devices_of_a_plugin_that_fails_are_not_gone(probe):
 
 
 def devices_of_a_plugin_that_was_taken_away_are_not_compared(probe):
-    text = registry_text(physical(1), face(1, 1, backend="departed"), face(2, 1, backend="departed"))
+    text = registry_text(physical(1), interface(1, 1, backend="departed"), interface(2, 1, backend="departed"))
     result = probe.run("--diff", **Place(text).settings())
     check(result.err.count("departed: no plugin of this name is found, so its devices are not compared") == 1 and "gone" not in result.out, result)
 
@@ -366,7 +366,7 @@ def devices_of_the_processor_are_compared_by_name(probe):
 
 
 def what_cannot_be_kept_is_said(probe):
-    settings = {"GPUHAL_REGISTRY": "/proc/nowhere", "COLUMNS": "400"}  # where nobody can make a folder
+    settings = {"GPUHAL_REGISTRY": "/proc/nowhere", "COLUMNS": "400"}  # where no folder can be made
     result = probe.run("--diff", "--backends", "cpu", **settings)
     check(result.code == 0 and "no devices were recorded before" in result.out, result)
     check("the results are not cached: the record in /proc/nowhere cannot be written" in result.err, result)

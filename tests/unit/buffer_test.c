@@ -1,5 +1,5 @@
 /* Buffers: their memory, their limits, their life, mapping, and finding one by an address. */
-#include "support/lab.h"
+#include "support/mock.h"
 #include "test.h"
 
 #include <pthread.h>
@@ -10,19 +10,19 @@ static gpuhal_status create(gpuhal_device *device, uint64_t bytes, gpuhal_buffer
     return gpuhal_buffer_create(device, &desc, out_buffer);
 }
 
-TEST(out_of_memory_tells_asked_free_and_total_and_the_next_smaller_allocation_works)
+TEST(out_of_memory_reports_requested_free_and_total_and_a_smaller_allocation_works)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.hidden = 1, .total_bytes = 10000}}};
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
-    gpuhal_buffer *first = gpuhal_lab_buffer(gpu, 0, 6000), *second = first;
+    gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.hidden = 1, .total_bytes = 10000}}};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+    gpuhal_buffer *first = gpuhal_mock_buffer(gpu, 0, 6000), *second = first;
     assert_int_equal(create(gpuhal_device_at(gpu, 0), 5000, &second), GPUHAL_ERROR_OUT_OF_MEMORY);
     assert_null(second);
     const gpuhal_error *error = gpuhal_last_error();
     assert_int_equal(error->bytes_asked, 5000);
     assert_int_equal(error->bytes_free, 4000);
     assert_int_equal(error->bytes_total, 10000);
-    assert_string_equal(error->device, "lab:0");
-    assert_string_equal(error->vendor_call, "labAllocate");
+    assert_string_equal(error->device, "mock:0");
+    assert_string_equal(error->vendor_call, "mockAllocate");
     assert_int_equal(error->vendor_code, 2);
     assert_int_equal(create(gpuhal_device_at(gpu, 0), 4000, &second), GPUHAL_OK);
     gpuhal_buffer_release(first);
@@ -32,10 +32,10 @@ TEST(out_of_memory_tells_asked_free_and_total_and_the_next_smaller_allocation_wo
 
 TEST(the_memory_limit_of_a_device_holds_and_is_given_back_on_release)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 2};
-    gpuhal *gpu = gpuhal_lab_open(&(gpuhal_config){.memory_limit_bytes = 1000}, 0);
+    gpuhal_mock = (gpuhal_mock_state){.count = 2};
+    gpuhal *gpu = gpuhal_mock_open(&(gpuhal_config){.memory_limit_bytes = 1000}, 0);
     gpuhal_device *device = gpuhal_device_at(gpu, 0);
-    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 0, 700), *other = NULL;
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 0, 700), *other = NULL;
     assert_int_equal(create(device, 301, &other), GPUHAL_ERROR_OUT_OF_MEMORY);
     assert_int_equal(gpuhal_last_error()->bytes_asked, 301);
     assert_int_equal(gpuhal_last_error()->bytes_free, 300);
@@ -54,8 +54,8 @@ TEST(the_memory_limit_of_a_device_holds_and_is_given_back_on_release)
 
 TEST(above_the_largest_allocation_the_answer_is_too_large)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.allocation_max = 4096, .copy_alignment = 4}}};
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.allocation_max = 4096, .copy_alignment = 4}}};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     gpuhal_buffer *buffer = NULL;
     assert_int_equal(create(gpuhal_device_at(gpu, 0), 4097, &buffer), GPUHAL_ERROR_TOO_LARGE);
     assert_int_equal(gpuhal_last_error()->bytes_asked, 4097);
@@ -67,18 +67,18 @@ TEST(above_the_largest_allocation_the_answer_is_too_large)
     gpuhal_close(gpu);
 }
 
-/* The lab rounds no address down: those that it gives are 64 bytes behind a page. */
+/* The mock rounds no address down: those that it gives are 64 bytes behind a page. */
 TEST(memory_that_a_plugin_did_not_align_as_asked_for_is_given_back_and_refused)
 {
     for (uint32_t staging = 0; staging < 2; staging++) {
-        gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.ignores_alignment = 1}}};
-        gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+        gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.ignores_alignment = 1}}};
+        gpuhal *gpu = gpuhal_mock_open(NULL, 0);
         gpuhal_buffer *buffer = NULL;
         gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 64, .alignment = 4096,
                                    .kind = staging ? GPUHAL_MEMORY_UPLOAD : GPUHAL_MEMORY_DEVICE};
         assert_int_equal(gpuhal_buffer_create(gpuhal_device_at(gpu, 0), &desc, &buffer), GPUHAL_ERROR_DRIVER);
         assert_null(buffer);
-        assert_int_equal(gpuhal_lab.devices[0].allocations, 0);
+        assert_int_equal(gpuhal_mock.devices[0].allocations, 0);
         desc.alignment = 64;
         assert_int_equal(gpuhal_buffer_create(gpuhal_device_at(gpu, 0), &desc, &buffer), GPUHAL_OK);
         gpuhal_buffer_release(buffer);
@@ -88,8 +88,8 @@ TEST(memory_that_a_plugin_did_not_align_as_asked_for_is_given_back_and_refused)
 
 TEST(bad_descriptions_are_invalid_and_missing_kinds_not_supported)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.no_staging_kinds = 1}}};
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.no_staging_kinds = 1}}};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     gpuhal_device *device = gpuhal_device_at(gpu, 0);
     gpuhal_buffer *buffer = NULL;
     const gpuhal_buffer_desc good = {.size = sizeof good, .bytes = 8}, no_size = {.bytes = 8}, empty = {.size = sizeof empty},
@@ -114,8 +114,8 @@ TEST(bad_descriptions_are_invalid_and_missing_kinds_not_supported)
 
 TEST(a_structure_of_an_older_program_is_read_as_far_as_it_goes)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 1};
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_mock = (gpuhal_mock_state){.count = 1};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     gpuhal_buffer_desc desc = {.size = offsetof(gpuhal_buffer_desc, alignment), .bytes = 8, .alignment = 3};
     gpuhal_buffer *buffer = NULL;
     assert_int_equal(gpuhal_buffer_create(gpuhal_device_at(gpu, 0), &desc, &buffer), GPUHAL_OK);
@@ -125,26 +125,26 @@ TEST(a_structure_of_an_older_program_is_read_as_far_as_it_goes)
 
 TEST(a_buffer_outlives_the_close_of_its_gpuhal_object)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.hidden = 1}}};
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
-    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 0, 16);
+    gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.hidden = 1}}};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 0, 16);
     unsigned char got = 0;
     gpuhal_close(gpu);
-    assert_int_equal(gpuhal_lab.devices[0].openings, 1);
+    assert_int_equal(gpuhal_mock.devices[0].openings, 1);
     assert_int_equal(gpuhal_write(NULL, buffer, 3, "x", 1), GPUHAL_OK);
     assert_int_equal(gpuhal_read(NULL, &got, buffer, 3, 1), GPUHAL_OK);
     assert_int_equal(got, 'x');
     gpuhal_buffer_release(buffer);
-    assert_int_equal(gpuhal_lab.devices[0].openings, 0);
-    assert_int_equal(gpuhal_lab.devices[0].allocations, 0);
+    assert_int_equal(gpuhal_mock.devices[0].openings, 0);
+    assert_int_equal(gpuhal_mock.devices[0].allocations, 0);
 }
 
 /* Steps of 77 visit all of 200 in a mixed order. */
 TEST(every_buffer_that_is_left_is_found_while_others_come_and_go)
 {
     enum { COUNT = 200 };
-    gpuhal_lab = (gpuhal_lab_state){.count = 1};
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_mock = (gpuhal_mock_state){.count = 1};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     gpuhal_buffer *buffers[COUNT] = {NULL}, *found = NULL;
     uint64_t offset = 9;
     for (int step = 0; step < 3 * COUNT; step++) {
@@ -155,7 +155,7 @@ TEST(every_buffer_that_is_left_is_found_while_others_come_and_go)
             buffers[at] = NULL;
             assert_int_equal(gpuhal_buffer_find(gpu, gone, &found, &offset), GPUHAL_ERROR_NOT_FOUND);
         } else {
-            buffers[at] = gpuhal_lab_buffer(gpu, 0, 1 + (uint64_t)step * 7 % 5000);
+            buffers[at] = gpuhal_mock_buffer(gpu, 0, 1 + (uint64_t)step * 7 % 5000);
         }
         if (buffers[probed]) {
             assert_int_equal(gpuhal_buffer_find(gpu, gpuhal_buffer_address(buffers[probed]), &found, &offset), GPUHAL_OK);
@@ -172,12 +172,12 @@ TEST(every_buffer_that_is_left_is_found_while_others_come_and_go)
 TEST(an_address_inside_a_buffer_finds_it_and_one_outside_finds_nothing)
 {
     enum { COUNT = 200 };
-    gpuhal_lab = (gpuhal_lab_state){.count = 1};
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_mock = (gpuhal_mock_state){.count = 1};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     gpuhal_buffer *buffers[COUNT], *found = NULL;
     uint64_t offset = 9;
     for (int i = 0; i < COUNT; i++) {
-        buffers[i] = gpuhal_lab_buffer(gpu, 0, 1 + (uint64_t)i * 7 % 5000);
+        buffers[i] = gpuhal_mock_buffer(gpu, 0, 1 + (uint64_t)i * 7 % 5000);
     }
     for (int i = 0; i < COUNT; i++) {
         uint64_t begin = gpuhal_buffer_address(buffers[i]), last = gpuhal_buffer_bytes(buffers[i]) - 1;
@@ -203,8 +203,8 @@ TEST(an_address_inside_a_buffer_finds_it_and_one_outside_finds_nothing)
 /* Both ways of mapping must behave alike. */
 static void check_mapping(uint32_t index)
 {
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
-    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, index, 100), *other = gpuhal_lab_buffer(gpu, index, 100);
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, index, 100), *other = gpuhal_mock_buffer(gpu, index, 100);
     void *pointer = NULL, *second = NULL;
     unsigned char got[4] = {0};
     assert_int_equal(gpuhal_write(NULL, buffer, 0, "abcdefgh", 8), GPUHAL_OK);
@@ -236,17 +236,17 @@ static void check_mapping(uint32_t index)
 
 TEST(mapping_shows_the_bytes_and_refuses_transfers_meanwhile)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 3, .devices = {{.name = "plain"}, {.hidden = 1, .mappable = 1}, {.not_coherent = 1}}};
+    gpuhal_mock = (gpuhal_mock_state){.count = 3, .devices = {{.name = "plain"}, {.hidden = 1, .mappable = 1}, {.not_coherent = 1}}};
     check_mapping(0);
     check_mapping(1);
     check_mapping(2);
-    assert_int_equal(gpuhal_lab.devices[1].maps, 0);
+    assert_int_equal(gpuhal_mock.devices[1].maps, 0);
 }
 
 /* Without it an engine that computes in memory with a host address cannot know whether it has to map. */
 TEST(a_buffer_is_coherent_where_its_memory_is_and_has_a_host_address)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 3, .devices = {{.name = "plain"}, {.hidden = 1, .mappable = 1}, {.not_coherent = 1}}};
+    gpuhal_mock = (gpuhal_mock_state){.count = 3, .devices = {{.name = "plain"}, {.hidden = 1, .mappable = 1}, {.not_coherent = 1}}};
     static const struct {
         uint32_t device;
         gpuhal_memory_kind kind;
@@ -255,7 +255,7 @@ TEST(a_buffer_is_coherent_where_its_memory_is_and_has_a_host_address)
         {0, GPUHAL_MEMORY_DEVICE, 1}, {0, GPUHAL_MEMORY_UPLOAD, 1},   {1, GPUHAL_MEMORY_DEVICE, 0},
         {1, GPUHAL_MEMORY_UPLOAD, 1}, {2, GPUHAL_MEMORY_READBACK, 0}, {2, GPUHAL_MEMORY_DEVICE, 0},
     };
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
         gpuhal_device *device = gpuhal_device_at(gpu, wanted[i].device);
         const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 64, .kind = wanted[i].kind};
@@ -277,9 +277,9 @@ static void *unmap(void *user)
 
 TEST(of_two_threads_that_unmap_at_once_one_does)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.hidden = 1, .mappable = 1}}};
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
-    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 0, 64);
+    gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.hidden = 1, .mappable = 1}}};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 0, 64);
     for (int round = 0; round < 200; round++) {
         void *pair[2] = {buffer, NULL}, *first = NULL, *second = NULL;
         pthread_t threads[2];
@@ -296,9 +296,9 @@ TEST(of_two_threads_that_unmap_at_once_one_does)
 
 TEST(a_device_without_any_way_to_map_says_so)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.hidden = 1}}};
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
-    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 0, 100);
+    gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.hidden = 1}}};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 0, 100);
     void *pointer = buffer;
     assert_int_equal(gpuhal_buffer_map(buffer, 0, 1, GPUHAL_ACCESS_READ, &pointer), GPUHAL_ERROR_NOT_SUPPORTED);
     assert_null(pointer);
@@ -330,19 +330,19 @@ static void *find_again_and_again(void *user)
 
 TEST(finding_races_with_releasing_and_never_sees_a_freed_buffer)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 1};
-    race r = {.gpu = gpuhal_lab_open(NULL, 0)};
+    gpuhal_mock = (gpuhal_mock_state){.count = 1};
+    race r = {.gpu = gpuhal_mock_open(NULL, 0)};
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, find_again_and_again, &r), 0);
     for (int i = 0; i < 3000; i++) {
-        gpuhal_buffer *buffer = gpuhal_lab_buffer(r.gpu, 0, 64);
+        gpuhal_buffer *buffer = gpuhal_mock_buffer(r.gpu, 0, 64);
         r.address = gpuhal_buffer_address(buffer) + 5;
         gpuhal_buffer_release(buffer);
     }
     r.stop = 1;
     pthread_join(thread, NULL);
     gpuhal_close(r.gpu);
-    assert_int_equal(gpuhal_lab.devices[0].allocations, 0);
+    assert_int_equal(gpuhal_mock.devices[0].allocations, 0);
 }
 
 enum { THREADS = 4, HELD = 32, ROUNDS = 4000 };
@@ -370,8 +370,8 @@ static void *come_and_go(void *user)
 
 TEST(buffers_that_come_and_go_in_several_threads_are_each_found)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 1};
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_mock = (gpuhal_mock_state){.count = 1};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     pthread_t threads[THREADS];
     for (int i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, come_and_go, gpu), 0);
@@ -382,15 +382,15 @@ TEST(buffers_that_come_and_go_in_several_threads_are_each_found)
         assert_ptr_equal(wrong, NULL);
     }
     gpuhal_close(gpu);
-    assert_int_equal(gpuhal_lab.devices[0].allocations, 0);
+    assert_int_equal(gpuhal_mock.devices[0].allocations, 0);
 }
 
 /* A GPU with an address space of its own sees page-locked memory elsewhere than the host does. */
 TEST(a_buffer_is_found_by_its_host_address_too_where_the_device_has_another)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.own_addresses = 1}}};
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
-    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 0, 1000), *found = NULL;
+    gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.own_addresses = 1}}};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 0, 1000), *found = NULL;
     uint64_t offset = 0;
     assert_true(gpuhal_buffer_address(buffer) != (uintptr_t)gpuhal_buffer_host(buffer));
     assert_int_equal(gpuhal_buffer_find(gpu, gpuhal_buffer_address(buffer) + 999, &found, &offset), GPUHAL_OK);
@@ -411,13 +411,13 @@ TEST(a_buffer_is_found_by_its_host_address_too_where_the_device_has_another)
 
 TEST(a_host_address_that_is_not_a_multiple_of_64_is_refused_as_a_broken_promise)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.skewed = 1}}};
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.skewed = 1}}};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 1000};
     gpuhal_buffer *buffer = NULL;
     assert_int_equal(gpuhal_buffer_create(gpuhal_device_at(gpu, 0), &desc, &buffer), GPUHAL_ERROR_DRIVER);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "64"));
-    assert_int_equal(gpuhal_lab.devices[0].allocations, 0);
+    assert_int_equal(gpuhal_mock.devices[0].allocations, 0);
     gpuhal_close(gpu);
 }
 

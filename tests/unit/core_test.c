@@ -92,7 +92,7 @@ TEST(what_is_written_is_read_back_the_same)
     gpuhal_text_finish(&text);
 }
 
-/* Names of files and values of variables may be any bytes, and have to be told apart. */
+/* Names of files and values of variables may be any bytes, and must stay distinguishable. */
 TEST(every_byte_that_a_name_can_have_is_written_as_text_and_read_back)
 {
     char all[256];
@@ -345,7 +345,7 @@ TEST(listeners_get_lines_up_to_their_level_and_none_after_the_end)
     gpuhal_log_to_all(GPUHAL_LEVEL_WARNING, "both");
     gpuhal_log_to_all(GPUHAL_LEVEL_INFO, "b only");
     gpuhal_log_line(a, GPUHAL_LEVEL_ERROR, "a %d", 1);
-    gpuhal_log_line(a, GPUHAL_LEVEL_INFO, "nobody");
+    gpuhal_log_line(a, GPUHAL_LEVEL_INFO, "not logged");
     assert_int_equal(one, 2);
     assert_int_equal(two, 2);
     gpuhal_log_destroy(a);
@@ -430,15 +430,15 @@ TEST(each_fork_raises_the_generation_and_frees_held_locks)
     gpuhal_mutex_finish(&mutex);
 }
 
-typedef struct meeting {
+typedef struct rendezvous {
     gpuhal_mutex mutex;
     gpuhal_condition condition;
     bool come;
-} meeting;
+} rendezvous;
 
 static void *come(void *user)
 {
-    meeting *m = user;
+    rendezvous *m = user;
     gpuhal_mutex_lock(&m->mutex);
     m->come = true;
     gpuhal_condition_signal_all(&m->condition);
@@ -456,7 +456,7 @@ static void expect_cancellable(void)
 /* A program's thread that waits inside the library can be cancelled by the program again afterwards. */
 TEST(a_wait_leaves_the_thread_as_cancellable_as_it_was)
 {
-    meeting m = {0};
+    rendezvous m = {0};
     pthread_t thread;
     gpuhal_mutex_init(&m.mutex);
     gpuhal_condition_init(&m.condition);

@@ -1,7 +1,7 @@
 /* tests/unit/corpus_files.h: the makers of corpus.inc: each writes the files of one bad plugin into a folder.
  *
- * make_<maker>(folder, name) writes name.gpuhal and what it leads to, and returns whether it could: root reads what nobody may read
- * (loader_files_test.c lets somebody else look), and some file systems have no sparse files. Where one maker serves several items, the name
+ * make_<maker>(folder, name) writes name.gpuhal and what it leads to, and returns whether it could: root can read every file
+ * (loader_files_test.c reads as another user), and some file systems have no sparse files. Where one maker serves several items, the name
  * says which one is wanted. */
 #ifndef CORPUS_FILES_H
 #define CORPUS_FILES_H
@@ -65,7 +65,7 @@ static bool make_directory(const char *in, const char *name)
     return mkdir(with_manifest(in, name), 0755) == 0;
 }
 
-/* Whoever opened it to read would wait for a writer. */
+/* Opening it for reading would block until a writer came. */
 static bool make_fifo(const char *in, const char *name)
 {
     return mkfifo(with_manifest(in, name), 0644) == 0;
@@ -137,7 +137,7 @@ static bool make_text(const char *in, const char *name)
     return false;
 }
 
-/* Whoever read it as a whole would not come back in time. */
+/* Reading all of it would exceed every deadline. */
 static bool make_sparse_terabyte(const char *in, const char *name)
 {
     const char *path = with_manifest(in, name);
@@ -263,7 +263,7 @@ static bool make_copy(const char *in, const char *name)
     return true;
 }
 
-/* Nothing is wrong with it: what lies behind a library is nobody's business, and nobody may read it all. */
+/* Valid: data behind a library's last section is ignored, and must not be read in full. */
 static bool make_copy_with_long_tail(const char *in, const char *name)
 {
     make_copy(in, name);
@@ -345,7 +345,7 @@ static bool make_manifest_open_to_all(const char *in, const char *name)
     return chmod(place(in, name, ".gpuhal"), 0666) == 0;
 }
 
-/* A library that looks like a plugin, which nobody has written a manifest for. */
+/* A library that looks like a plugin, for which there is no manifest. */
 static bool make_no_manifest(const char *in, const char *name)
 {
     char library[64];

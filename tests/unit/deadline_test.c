@@ -1,6 +1,6 @@
 /* A driver that stops in a call that the core makes under a deadline: starting, listing, opening, sampling, reading facts of a link, closing. The
  * caller gets an answer in time, other callers and other devices go on, and a driver that comes back late is used again. */
-#include "support/lab.h"
+#include "support/mock.h"
 #include "test.h"
 
 #include <gpuhal/native.h>
@@ -21,7 +21,7 @@ static double seconds_now(void)
 
 static gpuhal *open_impatient(void)
 {
-    return gpuhal_lab_open(&(gpuhal_config){.hang_ns = HANG_NS, .helper_deadline_ns = HANG_NS}, 1);
+    return gpuhal_mock_open(&(gpuhal_config){.hang_ns = HANG_NS, .helper_deadline_ns = HANG_NS}, 1);
 }
 
 static void expect_word(const char *text, const char *word)
@@ -53,12 +53,12 @@ static void expect_works(gpuhal_device *device)
 /* Lets the driver go on, and waits until it has left the call. */
 static void let_go(void)
 {
-    gpuhal_lab.stops = 0;
-    for (int i = 0; i < 5000 && gpuhal_lab.stopped > 0; i++) {
+    gpuhal_mock.stops = 0;
+    for (int i = 0; i < 5000 && gpuhal_mock.stopped > 0; i++) {
         const struct timespec pause = {.tv_nsec = 1000000};
         nanosleep(&pause, NULL);
     }
-    assert_int_equal(gpuhal_lab.stopped, 0);
+    assert_int_equal(gpuhal_mock.stopped, 0);
 }
 
 static gpuhal_plugin_report report_of(gpuhal *gpu, const char *name)
@@ -77,11 +77,11 @@ static gpuhal_plugin_report report_of(gpuhal *gpu, const char *name)
 
 static void expect_listing_in_time(uint32_t call, const char *words)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 2, .stops = call};
+    gpuhal_mock = (gpuhal_mock_state){.count = 2, .stops = call};
     double begun = seconds_now();
     gpuhal *gpu = open_impatient();
     assert_true(seconds_now() - begun < IN_TIME_S);
-    gpuhal_plugin_report report = report_of(gpu, "lab");
+    gpuhal_plugin_report report = report_of(gpu, "mock");
     assert_int_equal(report.state, GPUHAL_PLUGIN_TIMED_OUT);
     expect_word(report.reason, words);
     assert_int_equal(gpuhal_device_count(gpu), 1);
@@ -91,29 +91,29 @@ static void expect_listing_in_time(uint32_t call, const char *words)
     assert_int_equal(gpuhal_rescan(gpu, NULL), GPUHAL_OK);
     assert_true(seconds_now() - begun < (double)HANG_NS / 1e9);
     let_go();
-    while (report_of(gpu, "lab").state != GPUHAL_PLUGIN_OK) {
+    while (report_of(gpu, "mock").state != GPUHAL_PLUGIN_OK) {
         assert_true(seconds_now() - begun < IN_TIME_S);
         assert_int_equal(gpuhal_rescan(gpu, NULL), GPUHAL_OK);
     }
-    expect_works(find(gpu, "lab:1"));
+    expect_works(find(gpu, "mock:1"));
     gpuhal_close(gpu);
 }
 
 TEST(a_plugin_that_hangs_while_starting_is_given_up_and_used_once_it_comes_back)
 {
-    expect_listing_in_time(GPUHAL_LAB_START, "while starting");
+    expect_listing_in_time(GPUHAL_MOCK_START, "while starting");
 }
 
 TEST(a_plugin_that_hangs_while_listing_is_given_up_and_used_once_it_comes_back)
 {
-    expect_listing_in_time(GPUHAL_LAB_ENUMERATE, "while listing devices");
+    expect_listing_in_time(GPUHAL_MOCK_ENUMERATE, "while listing devices");
 }
 
 TEST(free_memory_that_hangs_while_listing_costs_that_value_alone)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 3, .stops = GPUHAL_LAB_SAMPLE};
+    gpuhal_mock = (gpuhal_mock_state){.count = 3, .stops = GPUHAL_MOCK_SAMPLE};
     double begun = seconds_now();
-    gpuhal *gpu = gpuhal_lab_open(&(gpuhal_config){.hang_ns = HANG_NS, .helper_deadline_ns = 3 * HANG_NS}, 0);
+    gpuhal *gpu = gpuhal_mock_open(&(gpuhal_config){.hang_ns = HANG_NS, .helper_deadline_ns = 3 * HANG_NS}, 0);
     assert_true(seconds_now() - begun < IN_TIME_S);
     assert_int_equal(gpuhal_device_count(gpu), 3);
     for (uint32_t i = 0; i < 3; i++) {
@@ -139,12 +139,12 @@ static void count_losses(void *user, const gpuhal_change *change)
 
 TEST(a_device_that_hangs_while_opening_is_lost_for_every_caller_and_others_work)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 2};
+    gpuhal_mock = (gpuhal_mock_state){.count = 2};
     gpuhal *gpu = open_impatient();
-    gpuhal_device *device = find(gpu, "lab:0");
+    gpuhal_device *device = find(gpu, "mock:0");
     _Atomic int losses = 0;
     assert_int_equal(gpuhal_on_change(gpu, count_losses, (void *)&losses), GPUHAL_OK);
-    gpuhal_lab.stops = GPUHAL_LAB_OPEN;
+    gpuhal_mock.stops = GPUHAL_MOCK_OPEN;
     double begun = seconds_now();
     pthread_t threads[3];
     for (int i = 0; i < 3; i++) {
@@ -156,78 +156,78 @@ TEST(a_device_that_hangs_while_opening_is_lost_for_every_caller_and_others_work)
         assert_int_equal((gpuhal_status)(intptr_t)status, GPUHAL_ERROR_DEVICE_LOST);
     }
     assert_true(seconds_now() - begun < IN_TIME_S);
-    assert_int_equal(gpuhal_lab.stopped, 1);
+    assert_int_equal(gpuhal_mock.stopped, 1);
     assert_int_equal(gpuhal_device_status(device), GPUHAL_ERROR_DEVICE_LOST);
     expect_word(gpuhal_last_error()->sentence, "hung");
-    assert_string_equal(gpuhal_last_error()->device, "lab:0");
+    assert_string_equal(gpuhal_last_error()->device, "mock:0");
     while (losses == 0) {
         assert_true(seconds_now() - begun < 2 * IN_TIME_S);
     }
     expect_works(find(gpu, "cpu:0"));
-    gpuhal_lab.stops = 0; /* before the other one: the lab stops in any opening */
+    gpuhal_mock.stops = 0; /* before the other one: the mock stops in any opening */
     let_go();
-    expect_works(find(gpu, "lab:1"));
+    expect_works(find(gpu, "mock:1"));
     assert_int_equal(losses, 1);
     gpuhal_close(gpu);
-    assert_int_equal(gpuhal_lab.devices[0].openings, 0);
+    assert_int_equal(gpuhal_mock.devices[0].openings, 0);
 }
 
 TEST(a_device_that_an_abandoned_opening_delivers_is_closed_and_may_be_opened_again)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 1};
+    gpuhal_mock = (gpuhal_mock_state){.count = 1};
     gpuhal *gpu = open_impatient();
-    gpuhal_device *device = find(gpu, "lab:0");
-    gpuhal_lab.stops = GPUHAL_LAB_OPEN;
+    gpuhal_device *device = find(gpu, "mock:0");
+    gpuhal_mock.stops = GPUHAL_MOCK_OPEN;
     assert_int_equal(gpuhal_device_open(device), GPUHAL_ERROR_DEVICE_LOST);
     double begun = seconds_now();
     assert_int_equal(gpuhal_device_open(device), GPUHAL_ERROR_DEVICE_LOST);
     assert_true(seconds_now() - begun < (double)HANG_NS / 1e9);
-    assert_int_equal(gpuhal_lab.stopped, 1);
+    assert_int_equal(gpuhal_mock.stopped, 1);
     let_go();
     while (gpuhal_device_open(device)) {
         assert_true(seconds_now() - begun < IN_TIME_S);
     }
     assert_int_equal(gpuhal_device_status(device), GPUHAL_OK);
     expect_works(device);
-    assert_int_equal(gpuhal_lab.devices[0].openings, 1);
+    assert_int_equal(gpuhal_mock.devices[0].openings, 1);
     gpuhal_close(gpu);
-    assert_int_equal(gpuhal_lab.devices[0].openings, 0);
+    assert_int_equal(gpuhal_mock.devices[0].openings, 0);
 }
 
 TEST(an_object_may_be_closed_while_its_opening_is_stuck)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 1};
+    gpuhal_mock = (gpuhal_mock_state){.count = 1};
     gpuhal *gpu = open_impatient();
-    gpuhal_lab.stops = GPUHAL_LAB_OPEN;
-    assert_int_equal(gpuhal_device_open(find(gpu, "lab:0")), GPUHAL_ERROR_DEVICE_LOST);
+    gpuhal_mock.stops = GPUHAL_MOCK_OPEN;
+    assert_int_equal(gpuhal_device_open(find(gpu, "mock:0")), GPUHAL_ERROR_DEVICE_LOST);
     double begun = seconds_now();
     gpuhal_close(gpu);
     assert_true(seconds_now() - begun < IN_TIME_S);
     let_go();
-    while (gpuhal_lab.devices[0].openings != 0) {
+    while (gpuhal_mock.devices[0].openings != 0) {
         assert_true(seconds_now() - begun < 2 * IN_TIME_S);
     }
 }
 
 static void *adopt_it(void *device)
 {
-    const gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_OPENCL_DEVICE, .values = {GPUHAL_LAB_NATIVE}};
+    const gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_OPENCL_DEVICE, .values = {GPUHAL_MOCK_NATIVE}};
     return (void *)(intptr_t)gpuhal_device_adopt(device, &native);
 }
 
 TEST(an_opening_over_the_callers_device_stays_on_its_thread_and_holds_no_other_caller_up)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.adopt_kinds = 1u << GPUHAL_NATIVE_OPENCL_DEVICE}}};
+    gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.adopt_kinds = 1u << GPUHAL_NATIVE_OPENCL_DEVICE}}};
     gpuhal *gpu = open_impatient();
-    gpuhal_device *device = find(gpu, "lab:0");
-    gpuhal_lab.stops = GPUHAL_LAB_OPEN;
+    gpuhal_device *device = find(gpu, "mock:0");
+    gpuhal_mock.stops = GPUHAL_MOCK_OPEN;
     pthread_t adopts;
     assert_int_equal(pthread_create(&adopts, NULL, adopt_it, device), 0);
     double begun = seconds_now();
-    while (gpuhal_lab.stopped == 0) {
+    while (gpuhal_mock.stopped == 0) {
         assert_true(seconds_now() - begun < IN_TIME_S);
     }
-    assert_true(pthread_equal(gpuhal_lab.stopped_thread, adopts));
+    assert_true(pthread_equal(gpuhal_mock.stopped_thread, adopts));
     assert_int_equal(gpuhal_device_open(device), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(gpuhal_device_status(device), GPUHAL_ERROR_DEVICE_LOST);
     assert_true(seconds_now() - begun < IN_TIME_S);
@@ -238,21 +238,21 @@ TEST(an_opening_over_the_callers_device_stays_on_its_thread_and_holds_no_other_c
 
 TEST(the_vendors_words_travel_from_the_thread_that_opens)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.fail_open = GPUHAL_ERROR_NO_PERMISSION}}};
+    gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.fail_open = GPUHAL_ERROR_NO_PERMISSION}}};
     gpuhal *gpu = open_impatient();
-    assert_int_equal(gpuhal_device_open(find(gpu, "lab:0")), GPUHAL_ERROR_NO_PERMISSION);
-    assert_string_equal(gpuhal_last_error()->vendor_call, "labOpen");
+    assert_int_equal(gpuhal_device_open(find(gpu, "mock:0")), GPUHAL_ERROR_NO_PERMISSION);
+    assert_string_equal(gpuhal_last_error()->vendor_call, "mockOpen");
     assert_int_equal(gpuhal_last_error()->vendor_code, 1);
-    assert_string_equal(gpuhal_last_error()->device, "lab:0");
+    assert_string_equal(gpuhal_last_error()->device, "mock:0");
     gpuhal_close(gpu);
 }
 
 TEST(closing_an_object_does_not_wait_for_ever_for_a_driver_that_hangs_in_close)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 2};
+    gpuhal_mock = (gpuhal_mock_state){.count = 2};
     gpuhal *gpu = open_impatient();
-    expect_works(find(gpu, "lab:0"));
-    gpuhal_lab.stops = GPUHAL_LAB_CLOSE;
+    expect_works(find(gpu, "mock:0"));
+    gpuhal_mock.stops = GPUHAL_MOCK_CLOSE;
     double begun = seconds_now();
     gpuhal_close(gpu);
     assert_true(seconds_now() - begun < IN_TIME_S);
@@ -270,11 +270,11 @@ static gpuhal_missing sample_one(gpuhal_device *device, gpuhal_key key)
 
 TEST(a_value_that_hangs_costs_itself_and_neither_the_others_nor_the_device)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 2};
+    gpuhal_mock = (gpuhal_mock_state){.count = 2};
     gpuhal *gpu = open_impatient();
-    gpuhal_device *device = find(gpu, "lab:0");
-    gpuhal_lab.stop_key = GPUHAL_VALUE_POWER_MICROWATTS;
-    gpuhal_lab.stops = GPUHAL_LAB_SAMPLE;
+    gpuhal_device *device = find(gpu, "mock:0");
+    gpuhal_mock.stop_key = GPUHAL_VALUE_POWER_MICROWATTS;
+    gpuhal_mock.stops = GPUHAL_MOCK_SAMPLE;
     gpuhal_value values[3] = {{.key = GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS},
                               {.key = GPUHAL_VALUE_POWER_MICROWATTS},
                               {.key = GPUHAL_VALUE_MEMORY_FREE_BYTES}};
@@ -293,7 +293,7 @@ TEST(a_value_that_hangs_costs_itself_and_neither_the_others_nor_the_device)
         assert_int_equal(sample_one(device, GPUHAL_VALUE_MEMORY_FREE_BYTES), 0);
     }
     assert_true(seconds_now() - begun < IN_TIME_S);
-    assert_int_equal(gpuhal_lab.stopped, 1);
+    assert_int_equal(gpuhal_mock.stopped, 1);
     assert_int_equal(gpuhal_device_status(device), GPUHAL_OK);
     expect_works(device);
     let_go();
@@ -305,9 +305,9 @@ TEST(a_value_that_hangs_costs_itself_and_neither_the_others_nor_the_device)
 
 TEST(a_driver_that_hangs_in_every_value_keeps_few_threads)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 1};
-    gpuhal *gpu = gpuhal_lab_open(&(gpuhal_config){.hang_ns = 20 * MS}, 0);
-    gpuhal_lab.stops = GPUHAL_LAB_SAMPLE;
+    gpuhal_mock = (gpuhal_mock_state){.count = 1};
+    gpuhal *gpu = gpuhal_mock_open(&(gpuhal_config){.hang_ns = 20 * MS}, 0);
+    gpuhal_mock.stops = GPUHAL_MOCK_SAMPLE;
     double begun = seconds_now();
     for (int i = 0; i < 3; i++) {
         for (gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES; key <= GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL; key++) {
@@ -315,17 +315,17 @@ TEST(a_driver_that_hangs_in_every_value_keeps_few_threads)
         }
     }
     assert_true(seconds_now() - begun < 2 * IN_TIME_S);
-    assert_in_range(gpuhal_lab.stopped, 1, 8);
+    assert_in_range(gpuhal_mock.stopped, 1, 8);
     let_go();
     gpuhal_close(gpu);
 }
 
 TEST(what_a_plugin_said_of_a_link_before_it_hung_counts)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 2, .links = 1};
+    gpuhal_mock = (gpuhal_mock_state){.count = 2, .links = 1};
     gpuhal *gpu = open_impatient();
-    gpuhal_device *one = find(gpu, "lab:0"), *other = find(gpu, "lab:1");
-    gpuhal_lab.stops = GPUHAL_LAB_LINK;
+    gpuhal_device *one = find(gpu, "mock:0"), *other = find(gpu, "mock:1");
+    gpuhal_mock.stops = GPUHAL_MOCK_LINK;
     uint64_t value = 0;
     double begun = seconds_now();
     assert_int_equal(gpuhal_link_u64(one, other, GPUHAL_LINK_PEER_ADVERTISED, &value), GPUHAL_OK);

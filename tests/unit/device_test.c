@@ -1,5 +1,5 @@
 /* Devices: facts, opening once, sampling, adopting, and forks. Choosing one is in selector_test.c. */
-#include "support/lab.h"
+#include "support/mock.h"
 #include "test.h"
 
 #include <gpuhal/native.h>
@@ -10,7 +10,7 @@
 
 static void set_up_zoo(void)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 5,
+    gpuhal_mock = (gpuhal_mock_state){.count = 5,
                                     .devices = {
                                         {.name = "Soft Pipe", .type = GPUHAL_DEVICE_CPU, .software = 1},
                                         {.name = "Small iGPU", .type = GPUHAL_DEVICE_INTEGRATED_GPU, .pci = "0000:00:02.0"},
@@ -23,7 +23,7 @@ static void set_up_zoo(void)
 TEST(facts_have_a_value_or_a_reason_and_the_wrong_kind_is_refused)
 {
     set_up_zoo();
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     gpuhal_device *device = gpuhal_device_at(gpu, 1);
     uint64_t number = 7;
     const char *text = "x", *why = NULL;
@@ -52,7 +52,7 @@ TEST(facts_have_a_value_or_a_reason_and_the_wrong_kind_is_refused)
 TEST(a_key_that_nothing_knows_is_a_mistake_of_the_caller_and_a_text_is_named_by_its_name)
 {
     set_up_zoo();
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     gpuhal_device *device = gpuhal_device_at(gpu, 1);
     uint64_t number = 7;
     const char *text = "x";
@@ -86,8 +86,8 @@ TEST(kinds_types_and_bits_have_names)
     assert_string_equal(gpuhal_data_type_name(0), "fp16");
     assert_string_equal(gpuhal_data_type_name(GPUHAL_DATA_COUNT - 1), "int4");
     assert_null(gpuhal_data_type_name(GPUHAL_DATA_COUNT));
-    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.no_staging_kinds = 1, .adopt_kinds = 1u << GPUHAL_NATIVE_OPENCL_DEVICE}}};
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.no_staging_kinds = 1, .adopt_kinds = 1u << GPUHAL_NATIVE_OPENCL_DEVICE}}};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     const gpuhal_buffer_desc desc = {.size = sizeof desc, .kind = GPUHAL_MEMORY_READBACK, .bytes = 1};
     gpuhal_buffer *buffer = NULL;
     assert_int_equal(gpuhal_buffer_create(gpuhal_device_at(gpu, 0), &desc, &buffer), GPUHAL_ERROR_NOT_SUPPORTED);
@@ -100,14 +100,14 @@ TEST(kinds_types_and_bits_have_names)
 
 TEST(what_this_object_holds_on_a_device_is_known_before_its_plugin_is_asked)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 2};
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_mock = (gpuhal_mock_state){.count = 2};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     gpuhal_device *device = gpuhal_device_at(gpu, 0);
     gpuhal_value values[2] = {{.key = GPUHAL_VALUE_MEMORY_HELD_BYTES}, {.key = GPUHAL_VALUE_MEMORY_FREE_BYTES}};
     assert_int_equal(gpuhal_device_sample(device, 0, values, 1, NULL), GPUHAL_OK);
     assert_int_equal(values[0].missing, 0);
     assert_int_equal(values[0].u64, 0);
-    gpuhal_buffer *first = gpuhal_lab_buffer(gpu, 0, 1000), *second = gpuhal_lab_buffer(gpu, 0, 24);
+    gpuhal_buffer *first = gpuhal_mock_buffer(gpu, 0, 1000), *second = gpuhal_mock_buffer(gpu, 0, 24);
     assert_int_equal(gpuhal_device_sample(device, 0, values, 2, NULL), GPUHAL_OK);
     assert_int_equal(values[0].u64, 1024);
     assert_int_equal(values[1].missing, 0);
@@ -123,11 +123,11 @@ TEST(what_this_object_holds_on_a_device_is_known_before_its_plugin_is_asked)
 TEST(the_vendors_ordinal_finds_the_device)
 {
     set_up_zoo();
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     gpuhal_device *device = NULL;
-    assert_int_equal(gpuhal_device_by_native(gpu, "lab", 103, &device), GPUHAL_OK);
-    assert_string_equal(gpuhal_device_id(device), "lab:3");
-    assert_int_equal(gpuhal_device_by_native(gpu, "lab", 3, &device), GPUHAL_ERROR_NOT_FOUND);
+    assert_int_equal(gpuhal_device_by_native(gpu, "mock", 103, &device), GPUHAL_OK);
+    assert_string_equal(gpuhal_device_id(device), "mock:3");
+    assert_int_equal(gpuhal_device_by_native(gpu, "mock", 3, &device), GPUHAL_ERROR_NOT_FOUND);
     assert_null(device);
     assert_int_equal(gpuhal_device_by_native(gpu, "cuda", 103, &device), GPUHAL_ERROR_NOT_FOUND);
     assert_int_equal(gpuhal_device_by_native(gpu, NULL, 103, &device), GPUHAL_ERROR_INVALID_ARGUMENT);
@@ -136,16 +136,16 @@ TEST(the_vendors_ordinal_finds_the_device)
 
 TEST(sampling_reads_an_unopened_device_and_says_why_a_value_is_missing)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.total_bytes = 1000}}};
-    gpuhal *gpu = gpuhal_lab_open(NULL, 1);
+    gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.total_bytes = 1000}}};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 1);
     gpuhal_value values[2] = {{.key = GPUHAL_VALUE_MEMORY_FREE_BYTES}, {.key = GPUHAL_VALUE_MEMORY_USED_BYTES}};
     uint64_t time = 0;
     assert_int_equal(gpuhal_device_sample(gpuhal_device_at(gpu, 0), 0, values, 2, &time), GPUHAL_OK);
-    assert_int_equal(gpuhal_lab.devices[0].openings, 0);
+    assert_int_equal(gpuhal_mock.devices[0].openings, 0);
     assert_int_equal(values[0].missing, 0);
     assert_int_equal(values[0].u64, 1000);
     assert_int_equal(values[1].missing, GPUHAL_MISSING_NOT_SUPPORTED);
-    assert_string_equal(values[1].why, "the lab has no such value");
+    assert_string_equal(values[1].why, "the mock has no such value");
     assert_true(time > 0);
     assert_int_equal(gpuhal_device_sample(gpuhal_device_at(gpu, 1), 0, values, 1, NULL), GPUHAL_OK);
     assert_int_equal(values[0].missing, GPUHAL_MISSING_NOT_SUPPORTED);
@@ -161,8 +161,8 @@ static void *open_device(void *device)
 TEST(threads_that_open_a_device_at_once_open_it_once)
 {
     enum { THREADS = 8 };
-    gpuhal_lab = (gpuhal_lab_state){.count = 1, .slow_open_ms = 30};
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_mock = (gpuhal_mock_state){.count = 1, .slow_open_ms = 30};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     pthread_t threads[THREADS];
     for (int i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, open_device, gpuhal_device_at(gpu, 0)), 0);
@@ -172,20 +172,20 @@ TEST(threads_that_open_a_device_at_once_open_it_once)
         pthread_join(threads[i], &status);
         assert_null(status);
     }
-    assert_int_equal(gpuhal_lab.devices[0].openings, 1);
+    assert_int_equal(gpuhal_mock.devices[0].openings, 1);
     gpuhal_close(gpu);
-    assert_int_equal(gpuhal_lab.devices[0].openings, 0);
+    assert_int_equal(gpuhal_mock.devices[0].openings, 0);
 }
 
-TEST(a_failed_opening_tells_the_vendors_words_and_may_be_tried_again)
+TEST(a_failed_opening_reports_the_vendors_text_and_may_be_retried)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.fail_open = GPUHAL_ERROR_BUSY}}};
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.fail_open = GPUHAL_ERROR_BUSY}}};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     assert_int_equal(gpuhal_device_open(gpuhal_device_at(gpu, 0)), GPUHAL_ERROR_BUSY);
-    assert_string_equal(gpuhal_last_error()->vendor_call, "labOpen");
-    assert_string_equal(gpuhal_last_error()->vendor_text, "told to fail");
-    assert_string_equal(gpuhal_last_error()->device, "lab:0");
-    gpuhal_lab.devices[0].fail_open = GPUHAL_OK;
+    assert_string_equal(gpuhal_last_error()->vendor_call, "mockOpen");
+    assert_string_equal(gpuhal_last_error()->vendor_text, "made to fail");
+    assert_string_equal(gpuhal_last_error()->device, "mock:0");
+    gpuhal_mock.devices[0].fail_open = GPUHAL_OK;
     assert_int_equal(gpuhal_device_open(gpuhal_device_at(gpu, 0)), GPUHAL_OK);
     assert_int_equal(gpuhal_device_open(NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
     gpuhal_close(gpu);
@@ -193,10 +193,10 @@ TEST(a_failed_opening_tells_the_vendors_words_and_may_be_tried_again)
 
 TEST(two_gpuhal_objects_share_a_backend_and_nothing_else)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 1};
-    gpuhal *one = gpuhal_lab_open(NULL, 0), *two = gpuhal_lab_open(NULL, 0);
-    gpuhal_buffer *a = gpuhal_lab_buffer(one, 0, 16), *b = gpuhal_lab_buffer(two, 0, 16);
-    assert_int_equal(gpuhal_lab.devices[0].openings, 2);
+    gpuhal_mock = (gpuhal_mock_state){.count = 1};
+    gpuhal *one = gpuhal_mock_open(NULL, 0), *two = gpuhal_mock_open(NULL, 0);
+    gpuhal_buffer *a = gpuhal_mock_buffer(one, 0, 16), *b = gpuhal_mock_buffer(two, 0, 16);
+    assert_int_equal(gpuhal_mock.devices[0].openings, 2);
     assert_int_equal(gpuhal_copy(NULL, a, 0, b, 0, 16), GPUHAL_ERROR_INVALID_ARGUMENT);
     gpuhal_buffer_release(a);
     gpuhal_close(one);
@@ -207,11 +207,11 @@ TEST(two_gpuhal_objects_share_a_backend_and_nothing_else)
 }
 
 /* What a child of a fork sees: 0 when all is as promised, else the number of the line that was not. */
-static int in_the_child(gpuhal *gpu, gpuhal_buffer *lab, gpuhal_buffer *cpu)
+static int in_the_child(gpuhal *gpu, gpuhal_buffer *mock, gpuhal_buffer *cpu)
 {
     unsigned char byte = 0;
-    int64_t reads = gpuhal_lab.devices[0].reads;
-    if (gpuhal_read(NULL, &byte, lab, 0, 1) != GPUHAL_ERROR_FORKED || gpuhal_lab.devices[0].reads != reads) {
+    int64_t reads = gpuhal_mock.devices[0].reads;
+    if (gpuhal_read(NULL, &byte, mock, 0, 1) != GPUHAL_ERROR_FORKED || gpuhal_mock.devices[0].reads != reads) {
         return __LINE__ % 250;
     }
     if (!strstr(gpuhal_last_error()->sentence, "fork before opening, or exec")) {
@@ -223,7 +223,7 @@ static int in_the_child(gpuhal *gpu, gpuhal_buffer *lab, gpuhal_buffer *cpu)
     if (gpuhal_read(NULL, &byte, cpu, 0, 1) || byte != 'c' || gpuhal_write(NULL, cpu, 1, "d", 1)) {
         return __LINE__ % 250;
     }
-    gpuhal_buffer_release(lab);
+    gpuhal_buffer_release(mock);
     gpuhal_buffer_release(cpu);
     gpuhal_close(gpu);
     return 0;
@@ -234,20 +234,20 @@ TEST(in_the_child_of_a_fork_started_backends_refuse_and_the_cpu_works)
 #ifdef __SANITIZE_THREAD__
     SKIP_TEST("ThreadSanitizer bears no threads in the child of a process that had several");
 #endif
-    gpuhal_lab = (gpuhal_lab_state){.count = 2, .devices = {{.hidden = 1}}};
-    gpuhal *gpu = gpuhal_lab_open(NULL, 1);
-    gpuhal_buffer *lab = gpuhal_lab_buffer(gpu, 0, 16), *cpu = gpuhal_lab_buffer(gpu, 2, 16);
+    gpuhal_mock = (gpuhal_mock_state){.count = 2, .devices = {{.hidden = 1}}};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 1);
+    gpuhal_buffer *mock = gpuhal_mock_buffer(gpu, 0, 16), *cpu = gpuhal_mock_buffer(gpu, 2, 16);
     assert_int_equal(gpuhal_write(NULL, cpu, 0, "c", 1), GPUHAL_OK);
     pid_t child = fork();
     if (child == 0) {
-        _exit(in_the_child(gpu, lab, cpu));
+        _exit(in_the_child(gpu, mock, cpu));
     }
     int status = 0;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
-    assert_int_equal(gpuhal_write(NULL, lab, 0, "x", 1), GPUHAL_OK);
-    gpuhal_buffer_release(lab);
+    assert_int_equal(gpuhal_write(NULL, mock, 0, "x", 1), GPUHAL_OK);
+    gpuhal_buffer_release(mock);
     gpuhal_buffer_release(cpu);
     gpuhal_close(gpu);
 }
@@ -258,7 +258,7 @@ typedef struct nosy {
     int lines;
 } nosy;
 
-/* A listener that uses the library while it is told something. */
+/* A listener that calls the library while it is notified. */
 static void use_the_device(void *user, int32_t level, const char *line)
 {
     nosy *n = user;
@@ -274,18 +274,18 @@ static void use_the_device(void *user, int32_t level, const char *line)
 
 TEST(a_listener_may_use_the_device_that_is_opening_and_leaves_the_error_alone)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 1, .chatty_open = 1};
+    gpuhal_mock = (gpuhal_mock_state){.count = 1, .chatty_open = 1};
     nosy n = {0};
-    gpuhal *gpu = gpuhal_lab_open(&(gpuhal_config){.log = use_the_device, .log_user = &n, .log_level = 4}, 0);
+    gpuhal *gpu = gpuhal_mock_open(&(gpuhal_config){.log = use_the_device, .log_user = &n, .log_level = 4}, 0);
     n.device = gpuhal_device_at(gpu, 0);
     n.lines = 0;
     assert_int_equal(gpuhal_device_open(n.device), GPUHAL_OK);
     assert_int_equal(n.lines, 2);
-    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 0, 8);
-    gpuhal_lab.devices[0].fail_write = GPUHAL_ERROR_DEVICE_LOST;
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 0, 8);
+    gpuhal_mock.devices[0].fail_write = GPUHAL_ERROR_DEVICE_LOST;
     assert_int_equal(gpuhal_write(NULL, buffer, 0, "x", 1), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(gpuhal_last_error()->status, GPUHAL_ERROR_DEVICE_LOST);
-    assert_string_equal(gpuhal_last_error()->vendor_call, "labWrite");
+    assert_string_equal(gpuhal_last_error()->vendor_call, "mockWrite");
     n.device = NULL;
     gpuhal_buffer_release(buffer);
     gpuhal_close(gpu);
@@ -293,11 +293,11 @@ TEST(a_listener_may_use_the_device_that_is_opening_and_leaves_the_error_alone)
 
 TEST(a_device_that_was_lost_while_opening_is_whole_again_when_it_opens)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.fail_open = GPUHAL_ERROR_DEVICE_LOST}}};
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.fail_open = GPUHAL_ERROR_DEVICE_LOST}}};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     gpuhal_device *device = gpuhal_device_at(gpu, 0);
     assert_int_equal(gpuhal_device_open(device), GPUHAL_ERROR_DEVICE_LOST);
-    gpuhal_lab.devices[0].fail_open = GPUHAL_OK;
+    gpuhal_mock.devices[0].fail_open = GPUHAL_OK;
     assert_int_equal(gpuhal_device_open(device), GPUHAL_OK);
     assert_int_equal(gpuhal_device_open(device), GPUHAL_OK);
     gpuhal_close(gpu);
@@ -327,8 +327,8 @@ TEST(null_objects_are_answered_and_never_touched)
 
 TEST(a_plugin_without_a_vendors_library_has_no_functions_of_one)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 1};
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_mock = (gpuhal_mock_state){.count = 1};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     gpuhal_vendor_fn *function = (gpuhal_vendor_fn *)abort;
     assert_int_equal(gpuhal_device_symbol(gpuhal_device_at(gpu, 0), "clFinish", &function), GPUHAL_ERROR_NOT_SUPPORTED);
     assert_null(function);
@@ -338,42 +338,42 @@ TEST(a_plugin_without_a_vendors_library_has_no_functions_of_one)
 
 TEST(a_device_of_the_callers_is_taken_over_with_what_it_offers)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 2, .devices = {{.adopt_kinds = 1u << GPUHAL_NATIVE_OPENCL_DEVICE}, {.name = "stubborn"}}};
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_mock = (gpuhal_mock_state){.count = 2, .devices = {{.adopt_kinds = 1u << GPUHAL_NATIVE_OPENCL_DEVICE}, {.name = "stubborn"}}};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     gpuhal_device *device = gpuhal_device_at(gpu, 0);
-    gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_OPENCL_DEVICE, .values = {GPUHAL_LAB_NATIVE + 1}};
+    gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_OPENCL_DEVICE, .values = {GPUHAL_MOCK_NATIVE + 1}};
     assert_true(gpuhal_device_capabilities(device) & GPUHAL_CAPABILITY_FILL);
     assert_int_equal(gpuhal_device_adopt(device, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_device_adopt(NULL, &native), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_device_adopt(gpuhal_device_at(gpu, 1), &native), GPUHAL_ERROR_NOT_SUPPORTED);
     assert_int_equal(gpuhal_device_adopt(device, &native), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_non_null(strstr(gpuhal_last_error()->sentence, "the lab does not know that object"));
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "the mock does not know that object"));
     native.type = GPUHAL_NATIVE_VULKAN_DEVICE;
     assert_int_equal(gpuhal_device_adopt(device, &native), GPUHAL_ERROR_INVALID_ARGUMENT);
     native.type = UINT32_MAX;
     assert_int_equal(gpuhal_device_adopt(device, &native), GPUHAL_ERROR_INVALID_ARGUMENT);
-    native = (gpuhal_native){.size = sizeof native, .type = GPUHAL_NATIVE_OPENCL_DEVICE, .values = {GPUHAL_LAB_NATIVE}};
+    native = (gpuhal_native){.size = sizeof native, .type = GPUHAL_NATIVE_OPENCL_DEVICE, .values = {GPUHAL_MOCK_NATIVE}};
     assert_int_equal(gpuhal_device_adopt(device, &native), GPUHAL_OK);
-    assert_int_equal(gpuhal_lab.devices[0].openings, 1);
+    assert_int_equal(gpuhal_mock.devices[0].openings, 1);
     assert_false(gpuhal_device_capabilities(device) & GPUHAL_CAPABILITY_FILL);
     assert_int_equal(gpuhal_device_open(device), GPUHAL_OK);
     assert_int_equal(gpuhal_device_adopt(device, &native), GPUHAL_ERROR_BUSY);
-    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 0, 64);
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 0, 64);
     assert_int_equal(gpuhal_fill(NULL, buffer, 0, 64, 'f', 1), GPUHAL_OK);
-    assert_int_equal(gpuhal_lab.devices[0].fills, 0);
+    assert_int_equal(gpuhal_mock.devices[0].fills, 0);
     gpuhal_buffer_release(buffer);
     gpuhal_close(gpu);
-    assert_int_equal(gpuhal_lab.devices[0].openings, 0);
+    assert_int_equal(gpuhal_mock.devices[0].openings, 0);
 }
 
 TEST(a_device_that_is_open_already_is_not_taken_over)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.adopt_kinds = 1u << GPUHAL_NATIVE_OPENCL_DEVICE}}};
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
-    const gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_OPENCL_DEVICE, .values = {GPUHAL_LAB_NATIVE}};
+    gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.adopt_kinds = 1u << GPUHAL_NATIVE_OPENCL_DEVICE}}};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+    const gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_OPENCL_DEVICE, .values = {GPUHAL_MOCK_NATIVE}};
     assert_int_equal(gpuhal_device_open(gpuhal_device_at(gpu, 0)), GPUHAL_OK);
     assert_int_equal(gpuhal_device_adopt(gpuhal_device_at(gpu, 0), &native), GPUHAL_ERROR_BUSY);
-    assert_int_equal(gpuhal_lab.devices[0].openings, 1);
+    assert_int_equal(gpuhal_mock.devices[0].openings, 1);
     gpuhal_close(gpu);
 }
 

@@ -1,5 +1,5 @@
-/* tests/unit/engine_support.h: the lab with queues, events and links. Work is done only when somebody waits for it, as late as a driver
- * may, and every slot can be told to fail. */
+/* tests/unit/engine_support.h: the mock with queues, events and links. Work is done only when a thread waits for it, as late as a driver
+ * may, and every slot can be made to fail. */
 #ifndef GPUHAL_TEST_ENGINE_SUPPORT_H
 #define GPUHAL_TEST_ENGINE_SUPPORT_H
 
@@ -30,8 +30,8 @@ struct gpuhal_plugin_event {
 typedef enum { QUEUE, EVENT, RECORD, BLOCK, COPY, PEER, SLOTS } slot;
 
 static struct {
-    const gpuhal_plugin *lab;
-    gpuhal_ops ops;                           /* of the lab's device */
+    const gpuhal_plugin *mock;
+    gpuhal_ops ops;                           /* of the mock's device */
     _Atomic int64_t queues, events, accesses; /* alive */
     _Atomic int64_t peer_copies;
     _Atomic int calls[SLOTS];
@@ -54,7 +54,7 @@ static bool fails(slot which)
 
 static gpuhal_status failed(const char *call)
 {
-    return gpuhal_error_report(engine.failure, call, 77, "told to fail");
+    return gpuhal_error_report(engine.failure, call, 77, "made to fail");
 }
 
 static gpuhal_status not_now(void)
@@ -222,7 +222,7 @@ static gpuhal_status peer_copy(gpuhal_plugin_queue *queue, gpuhal_plugin_device 
 static gpuhal_status describe(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                               gpuhal_ops *out_ops)
 {
-    gpuhal_status status = engine.lab->describe(host, instance, index, out_ops);
+    gpuhal_status status = engine.mock->describe(host, instance, index, out_ops);
     engine.ops = *out_ops;
     out_ops->copy = copy;
     out_ops->queue_create = queue_create;
@@ -242,8 +242,8 @@ static gpuhal_status describe(const gpuhal_host *host, gpuhal_plugin_instance *i
 static const gpuhal_plugin *query(uint32_t host_abi, const gpuhal_host *host)
 {
     static gpuhal_plugin plugin;
-    engine.lab = gpuhal_lab_query(host_abi, host);
-    plugin = *engine.lab;
+    engine.mock = gpuhal_mock_query(host_abi, host);
+    plugin = *engine.mock;
     plugin.describe = describe;
     plugin.flags |= engine.honors_timeouts ? GPUHAL_PLUGIN_HONORS_TIMEOUTS : 0;
     return &plugin;
@@ -260,9 +260,9 @@ static inline gpuhal *open_engine(void)
                                   .builtins = builtins,
                                   .staging_limit_bytes = 1 << 20};
     gpuhal *gpu = NULL;
-    gpuhal_lab.count = 2;
+    gpuhal_mock.count = 2;
     for (uint32_t i = 0; i < 2; i++) {
-        gpuhal_lab.devices[i].hidden = gpuhal_lab.devices[i].no_read_write = gpuhal_lab.devices[i].no_rect = 1;
+        gpuhal_mock.devices[i].hidden = gpuhal_mock.devices[i].no_read_write = gpuhal_mock.devices[i].no_rect = 1;
     }
     engine.failure = engine.failure ? engine.failure : GPUHAL_ERROR_DRIVER;
     if (gpuhal_open(&config, &gpu)) {
@@ -277,8 +277,8 @@ static void expect_engine_closed(void)
     assert_int_equal(engine.events, 0);
     assert_int_equal(engine.accesses, 0);
     for (uint32_t i = 0; i < 2; i++) {
-        assert_int_equal(gpuhal_lab.devices[i].allocations, 0);
-        assert_int_equal(gpuhal_lab.devices[i].openings, 0);
+        assert_int_equal(gpuhal_mock.devices[i].allocations, 0);
+        assert_int_equal(gpuhal_mock.devices[i].openings, 0);
     }
     assert_int_equal(gpuhal_staging_process_bytes(), 0);
 }

@@ -104,16 +104,16 @@ static const gpuhal_plugin *wrapped_query(uint32_t host_abi, const gpuhal_host *
     return &plugin;
 }
 
-static void open_object(scene *s)
+static void open_object(fixture *s)
 {
     static gpuhal_builtin_fn *const builtins[] = {wrapped_query, NULL};
     const gpuhal_config config = {.size = sizeof config, .isolation = GPUHAL_ISOLATION_NEVER, .ignore_environment = 1,
-                                  .builtins = builtins, .registry = remembered_folder, .hang_ns = HANG_NS,
+                                  .builtins = builtins, .registry = registry_folder, .hang_ns = HANG_NS,
                                   .helper_deadline_ns = HANG_NS};
     assert_ok(gpuhal_open(&config, &s->gpu));
 }
 
-static void open_scene(scene *s)
+static void open_fixture(fixture *s)
 {
     open_object(s);
     s->device = select_or_fail(s->gpu, "example:0");
@@ -122,37 +122,37 @@ static void open_scene(scene *s)
 
 /* ---- calls of the application, and the library's own */
 
-static void prepare_buffers(scene *s)
+static void prepare_buffers(fixture *s)
 {
-    open_scene(s);
-    fill_scene(s);
+    open_fixture(s);
+    fill_fixture(s);
 }
 
-static void prepare_device(scene *s)
+static void prepare_device(fixture *s)
 {
-    open_scene(s);
+    open_fixture(s);
     assert_ok(gpuhal_device_open(s->device));
 }
 
-static gpuhal_status do_open(scene *s)
+static gpuhal_status do_open(fixture *s)
 {
     open_object(s);
     assert_int_equal(gpuhal_select(s->gpu, "example:0", 0, &s->device, NULL), GPUHAL_ERROR_NOT_FOUND);
     return GPUHAL_OK;
 }
 
-static gpuhal_status do_rescan(scene *s)
+static gpuhal_status do_rescan(fixture *s)
 {
     return gpuhal_rescan(s->gpu, NULL);
 }
 
-static gpuhal_status do_device_open(scene *s)
+static gpuhal_status do_device_open(fixture *s)
 {
     assert_int_equal(gpuhal_device_open(s->device), GPUHAL_ERROR_DEVICE_LOST);
     return GPUHAL_OK;
 }
 
-static gpuhal_status do_close(scene *s)
+static gpuhal_status do_close(fixture *s)
 {
     gpuhal_close(s->gpu);
     s->gpu = NULL;
@@ -169,13 +169,13 @@ static const stop stops[] = {
     {"copy", prepare_buffers, do_queued_copy, LEARNT},
     {"start", NULL, do_open, 0},
     {"enumerate", NULL, do_open, 0},
-    {"enumerate", open_scene, do_rescan, 0},
-    {"describe", open_scene, do_device_open, 0},
-    {"open", open_scene, do_device_open, 0},
+    {"enumerate", open_fixture, do_rescan, 0},
+    {"describe", open_fixture, do_device_open, 0},
+    {"open", open_fixture, do_device_open, 0},
     {"close", prepare_device, do_close, 0},
 };
 
-static void play(scene *s)
+static void play(fixture *s)
 {
     pthread_t thread;
     use_registry();

@@ -1,6 +1,6 @@
 /* What is noted of faults on its way into the registry (device/fault_log.h), by several threads at once. */
-#include "../system/remembered.h"
-#include "support/lab.h"
+#include "../system/own_registry.h"
+#include "support/mock.h"
 
 #include "device/fault_log.h"
 #include "registry/store.h"
@@ -16,13 +16,13 @@ static void pause_ms(long ms)
 static gpuhal *open_with_registry(uint32_t devices)
 {
     use_registry();
-    gpuhal_lab = (gpuhal_lab_state){.count = devices};
-    return gpuhal_lab_open(&(gpuhal_config){.registry = remembered_folder}, 0);
+    gpuhal_mock = (gpuhal_mock_state){.count = devices};
+    return gpuhal_mock_open(&(gpuhal_config){.registry = registry_folder}, 0);
 }
 
 static void note(gpuhal_device *device, gpuhal_fault_kind kind)
 {
-    gpuhal_error_set(GPUHAL_ERROR_DEVICE_LOST, "the lab is lost");
+    gpuhal_error_set(GPUHAL_ERROR_DEVICE_LOST, "the mock is lost");
     gpuhal_fault_log_fault(device, kind);
 }
 
@@ -69,7 +69,7 @@ TEST(a_flush_returns_when_what_another_thread_is_writing_is_on_the_disk)
     assert_int_equal(first.found, 1);
     first.done = false;
     note(device, GPUHAL_FAULT_LOST);
-    assert_int_equal(gpuhal_store_lock(remembered_folder, UINT64_MAX, &lock), 0);
+    assert_int_equal(gpuhal_store_lock(registry_folder, UINT64_MAX, &lock), 0);
     assert_int_equal(pthread_create(&first.thread, NULL, flush, &first), 0);
     while (atomic_load(&device->faults[GPUHAL_FAULT_LOST - GPUHAL_FAULT_HANG].count) > 0) {
         pause_ms(1);
@@ -88,7 +88,7 @@ TEST(a_flush_returns_when_what_another_thread_is_writing_is_on_the_disk)
 
 /* ---- many at once */
 
-enum { DEVICES = GPUHAL_LAB_DEVICES, NOTERS = 4, ROUNDS = 20 };
+enum { DEVICES = GPUHAL_MOCK_DEVICES, NOTERS = 4, ROUNDS = 20 };
 
 static gpuhal *noted;
 static _Atomic bool begun;

@@ -1,5 +1,5 @@
-/* Transfers between files and buffers that cannot be done, that fail in the middle, or that the application cancels: what it is
- * told, and that nothing is left behind. */
+/* Transfers between files and buffers that cannot be done, that fail in the middle, or that the application cancels: what is
+ * reported, and that nothing is left behind. */
 #include "file_support.h"
 
 #include <dirent.h>
@@ -9,23 +9,23 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-/* Keeps what it was told. */
-typedef struct telling {
+/* What the progress function received. */
+typedef struct progress {
     uint64_t calls, last, total, stop_after, truncate_after;
     bool fell;
-} telling;
+} progress;
 
-static int32_t tell(void *user, uint64_t done, uint64_t total)
+static int32_t take_progress(void *user, uint64_t done, uint64_t total)
 {
-    telling *told = user;
-    told->fell = told->fell || done < told->last || done > total;
-    told->last = done;
-    told->total = total;
-    told->calls++;
-    if (told->calls == told->truncate_after) {
+    progress *got = user;
+    got->fell = got->fell || done < got->last || done > total;
+    got->last = done;
+    got->total = total;
+    got->calls++;
+    if (got->calls == got->truncate_after) {
         assert_int_equal(truncate(path, 100), 0);
     }
-    return told->calls == told->stop_after;
+    return got->calls == got->stop_after;
 }
 
 TEST(progress_grows_and_ends_with_everything_also_where_there_is_nothing)
@@ -34,10 +34,10 @@ TEST(progress_grows_and_ends_with_everything_also_where_there_is_nothing)
     unsigned char *model = random_bytes(LARGE);
     put_file(model, LARGE);
     for (uint32_t device = 0; device < 2; device++) {
-        gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, device, LARGE);
-        telling in = {0}, out = {0}, none = {0};
+        gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, device, LARGE);
+        progress in = {0}, out = {0}, none = {0};
         gpuhal_file file = by_path(0);
-        file.progress = tell;
+        file.progress = take_progress;
         file.user = &in;
         assert_int_equal(gpuhal_read_file(NULL, buffer, 0, &file, LARGE), GPUHAL_OK);
         file.user = &out;
@@ -62,7 +62,7 @@ TEST(ranges_that_leave_the_file_or_the_buffer_are_refused_before_anything_moves)
     unsigned char *model = random_bytes(LARGE);
     put_file(model, LARGE - 1);
     for (uint32_t device = 0; device < 2; device++) {
-        gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, device, LARGE);
+        gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, device, LARGE);
         memset(model, 0, LARGE);
         assert_int_equal(gpuhal_write(NULL, buffer, 0, model, LARGE), GPUHAL_OK);
         gpuhal_file file = by_path(0);
@@ -85,19 +85,19 @@ TEST(ranges_that_leave_the_file_or_the_buffer_are_refused_before_anything_moves)
 /* With room for two chunks one thread does it all, so the file is shorter before the second piece. */
 TEST(a_file_that_becomes_shorter_in_the_middle_is_an_error_that_names_it)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.name = "hidden", .hidden = 1, .no_read_write = 1}}};
+    gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.name = "hidden", .hidden = 1, .no_read_write = 1}}};
     const gpuhal_config config = {.size = sizeof config, .staging_limit_bytes = 64 << 10};
-    gpuhal *gpu = gpuhal_lab_open(&config, 0);
-    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 0, LARGE);
+    gpuhal *gpu = gpuhal_mock_open(&config, 0);
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 0, LARGE);
     unsigned char *model = random_bytes(LARGE);
-    telling told = {.truncate_after = 1};
+    progress got = {.truncate_after = 1};
     put_file(model, LARGE);
     gpuhal_file file = by_path(0);
-    file.progress = tell;
-    file.user = &told;
+    file.progress = take_progress;
+    file.user = &got;
     expect_failure(gpuhal_read_file(NULL, buffer, 0, &file, LARGE), GPUHAL_ERROR_FILE, "became shorter");
     assert_non_null(strstr(gpuhal_last_error()->sentence, path));
-    assert_true(told.calls == 1 && told.last < LARGE);
+    assert_true(got.calls == 1 && got.last < LARGE);
     /* Nothing is stuck: the next transfer has all chunks. */
     put_file(model, LARGE);
     file.progress = NULL;
@@ -105,7 +105,7 @@ TEST(a_file_that_becomes_shorter_in_the_middle_is_an_error_that_names_it)
     expect_contents(buffer, model, LARGE);
     gpuhal_buffer_release(buffer);
     gpuhal_close(gpu);
-    assert_int_equal(gpuhal_lab.devices[0].allocations, 0);
+    assert_int_equal(gpuhal_mock.devices[0].allocations, 0);
     free(model);
 }
 
@@ -127,10 +127,10 @@ static void cancel_transfers(void)
     unsigned char *model = random_bytes(LARGE);
     put_file(model, LARGE);
     for (uint32_t device = 0; device < 2; device++) {
-        gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, device, LARGE);
-        telling in = {.stop_after = 1}, out = {.stop_after = 1};
+        gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, device, LARGE);
+        progress in = {.stop_after = 1}, out = {.stop_after = 1};
         gpuhal_file file = by_path(0);
-        file.progress = tell;
+        file.progress = take_progress;
         file.user = &in;
         expect_failure(gpuhal_read_file(NULL, buffer, 0, &file, LARGE), GPUHAL_ERROR_CANCELLED, path);
         file.user = &out;
@@ -140,7 +140,7 @@ static void cancel_transfers(void)
         gpuhal_buffer_release(buffer);
     }
     gpuhal_close(gpu);
-    assert_int_equal(gpuhal_lab.devices[1].allocations, 0);
+    assert_int_equal(gpuhal_mock.devices[1].allocations, 0);
     free(model);
 }
 
@@ -160,7 +160,7 @@ TEST(a_cancelled_transfer_says_so_and_leaves_neither_memory_nor_thread_behind)
 TEST(what_is_no_file_is_refused_without_waiting_on_it)
 {
     gpuhal *gpu = open_two();
-    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 1, 64);
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 1, 64);
     int pipes[2], sockets[2];
     assert_int_equal(pipe(pipes), 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
@@ -183,7 +183,7 @@ TEST(what_is_no_file_is_refused_without_waiting_on_it)
 TEST(a_descriptor_that_is_closed_or_open_for_something_else_is_refused)
 {
     gpuhal *gpu = open_two();
-    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 1, 64);
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 1, 64);
     put_file("0123456789", 10);
     int reads = open(path, O_RDONLY), writes = open(path, O_WRONLY), appends = open(path, O_RDWR | O_APPEND), closed = dup(reads);
     close(closed);
@@ -209,7 +209,7 @@ TEST(a_descriptor_that_is_closed_or_open_for_something_else_is_refused)
 TEST(wrong_arguments_are_named)
 {
     gpuhal *gpu = open_two();
-    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 0, 64);
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 0, 64);
     put_file("x", 1);
     gpuhal_file file = by_path(0);
     expect_failure(gpuhal_read_file(NULL, NULL, 0, &file, 1), GPUHAL_ERROR_INVALID_ARGUMENT, "NULL");
@@ -242,7 +242,7 @@ TEST(a_file_that_may_not_be_touched_is_no_permission)
         SKIP_TEST("root may touch every file");
     }
     gpuhal *gpu = open_two();
-    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 0, 64);
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 0, 64);
     put_file("x", 1);
     assert_int_equal(chmod(path, 0), 0);
     const gpuhal_file file = by_path(0);
@@ -256,7 +256,7 @@ TEST(a_full_disk_is_a_file_error_with_the_systems_own_code)
 {
     gpuhal *gpu = open_two();
     for (uint32_t device = 0; device < 2; device++) {
-        gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, device, LARGE);
+        gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, device, LARGE);
         const gpuhal_file file = {.size = sizeof file, .flags = GPUHAL_FILE_TRUNCATE, .path = "/dev/full"};
         expect_failure(gpuhal_write_file(NULL, &file, buffer, 0, LARGE), GPUHAL_ERROR_FILE, "/dev/full");
         assert_int_equal(gpuhal_last_error()->vendor_code, ENOSPC);
@@ -264,10 +264,10 @@ TEST(a_full_disk_is_a_file_error_with_the_systems_own_code)
         gpuhal_buffer_release(buffer);
     }
     gpuhal_close(gpu);
-    assert_int_equal(gpuhal_lab.devices[1].allocations, 0);
+    assert_int_equal(gpuhal_mock.devices[1].allocations, 0);
 }
 
-TEST(a_limit_on_the_size_of_files_ends_the_transfer_where_it_is_met)
+TEST(a_file_size_limit_ends_the_transfer_where_it_is_reached)
 {
     gpuhal *gpu = open_two();
     unsigned char *model = random_bytes(LARGE);
@@ -275,7 +275,7 @@ TEST(a_limit_on_the_size_of_files_ends_the_transfer_where_it_is_met)
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){5000000, 5000000}), 0);
     for (uint32_t device = 0; device < 2; device++) {
-        gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, device, LARGE);
+        gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, device, LARGE);
         const gpuhal_file file = by_path(0);
         assert_int_equal(gpuhal_write(NULL, buffer, 0, model, LARGE), GPUHAL_OK);
         expect_failure(gpuhal_write_file(NULL, &file, buffer, 0, LARGE), GPUHAL_ERROR_FILE, path);
@@ -291,29 +291,29 @@ TEST(a_limit_on_the_size_of_files_ends_the_transfer_where_it_is_met)
 TEST(a_device_that_fails_in_the_middle_is_reported_as_what_it_is)
 {
     gpuhal *gpu = open_two();
-    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 1, LARGE);
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 1, LARGE);
     unsigned char *model = random_bytes(LARGE);
     put_file(model, LARGE);
     const gpuhal_file file = by_path(0);
-    gpuhal_lab.devices[1].fail_copy = GPUHAL_ERROR_DRIVER;
-    expect_failure(gpuhal_read_file(NULL, buffer, 0, &file, LARGE), GPUHAL_ERROR_DRIVER, "lab:1");
-    expect_failure(gpuhal_write_file(NULL, &file, buffer, 0, LARGE), GPUHAL_ERROR_DRIVER, "lab:1");
-    gpuhal_lab.devices[1].fail_copy = 0;
+    gpuhal_mock.devices[1].fail_copy = GPUHAL_ERROR_DRIVER;
+    expect_failure(gpuhal_read_file(NULL, buffer, 0, &file, LARGE), GPUHAL_ERROR_DRIVER, "mock:1");
+    expect_failure(gpuhal_write_file(NULL, &file, buffer, 0, LARGE), GPUHAL_ERROR_DRIVER, "mock:1");
+    gpuhal_mock.devices[1].fail_copy = 0;
     assert_int_equal(gpuhal_read_file(NULL, buffer, 0, &file, LARGE), GPUHAL_OK);
     expect_contents(buffer, model, LARGE);
-    gpuhal_lab.devices[1].fail_copy = GPUHAL_ERROR_DEVICE_LOST;
-    expect_failure(gpuhal_read_file(NULL, buffer, 0, &file, LARGE), GPUHAL_ERROR_DEVICE_LOST, "lab:1");
+    gpuhal_mock.devices[1].fail_copy = GPUHAL_ERROR_DEVICE_LOST;
+    expect_failure(gpuhal_read_file(NULL, buffer, 0, &file, LARGE), GPUHAL_ERROR_DEVICE_LOST, "mock:1");
     gpuhal_buffer_release(buffer);
     gpuhal_close(gpu);
-    assert_int_equal(gpuhal_lab.devices[1].allocations, 0);
+    assert_int_equal(gpuhal_mock.devices[1].allocations, 0);
     free(model);
 }
 
 TEST(a_mapped_buffer_is_busy)
 {
     set_up_shapes();
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
-    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 2, 64);
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 2, 64);
     void *mapped = NULL;
     put_file("0123456789", 10);
     const gpuhal_file file = by_path(0);
@@ -329,7 +329,7 @@ TEST(a_mapped_buffer_is_busy)
 TEST(a_file_that_is_too_short_when_its_turn_comes_fails_the_queue)
 {
     gpuhal *gpu = open_two();
-    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 1, 64);
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 1, 64);
     gpuhal_queue *queue = NULL;
     put_file("0123456789", 10);
     const gpuhal_file file = by_path(0), missing = {.size = sizeof missing, .path = "no-such-file"};
@@ -344,7 +344,7 @@ TEST(a_file_that_is_too_short_when_its_turn_comes_fails_the_queue)
     gpuhal_queue_destroy(queue);
     gpuhal_buffer_release(buffer);
     gpuhal_close(gpu);
-    assert_int_equal(gpuhal_lab.devices[1].allocations, 0);
+    assert_int_equal(gpuhal_mock.devices[1].allocations, 0);
 }
 
 #include "test_main.h"

@@ -59,12 +59,12 @@ static inline gpuhal_file by_descriptor(int descriptor)
     return (gpuhal_file){.size = sizeof(gpuhal_file), .descriptor = descriptor};
 }
 
-/* lab:0 is seen by the host, lab:1 takes everything through chunks. */
+/* mock:0 is seen by the host, mock:1 takes everything through chunks. */
 static inline gpuhal *open_two(void)
 {
-    gpuhal_lab = (gpuhal_lab_state){
+    gpuhal_mock = (gpuhal_mock_state){
         .count = 2, .devices = {{.name = "visible"}, {.name = "hidden", .hidden = 1, .no_read_write = 1, .copy_alignment = 4}}};
-    return gpuhal_lab_open(NULL, 0);
+    return gpuhal_mock_open(NULL, 0);
 }
 
 static inline void expect_failure(gpuhal_status status, gpuhal_status expected, const char *words)

@@ -15,11 +15,11 @@
 TEST(any_range_of_a_file_arrives_anywhere_in_a_buffer_and_nothing_around_it_changes)
 {
     set_up_shapes();
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     unsigned char *contents = random_bytes(BYTES), *model = random_bytes(BYTES);
     put_file(contents, BYTES);
     for (uint32_t shape = 0; shape < SHAPES; shape++) {
-        gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, shape, BYTES);
+        gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, shape, BYTES);
         assert_int_equal(gpuhal_write(NULL, buffer, 0, model, BYTES), GPUHAL_OK);
         for (int round = 0; round < 12; round++) {
             uint64_t to = at_most(BYTES), from = at_most(BYTES), most = BYTES - (to > from ? to : from);
@@ -39,11 +39,11 @@ TEST(any_range_of_a_file_arrives_anywhere_in_a_buffer_and_nothing_around_it_chan
 TEST(any_range_of_a_buffer_arrives_anywhere_in_a_file_and_the_rest_of_the_file_stays)
 {
     set_up_shapes();
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     unsigned char *contents = random_bytes(BYTES), *model = random_bytes(BYTES);
     put_file(model, BYTES);
     for (uint32_t shape = 0; shape < SHAPES; shape++) {
-        gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, shape, BYTES);
+        gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, shape, BYTES);
         assert_int_equal(gpuhal_write(NULL, buffer, 0, contents, BYTES), GPUHAL_OK);
         for (int round = 0; round < 12; round++) {
             uint64_t to = at_most(BYTES), from = at_most(BYTES), most = BYTES - (to > from ? to : from);
@@ -63,7 +63,7 @@ TEST(any_range_of_a_buffer_arrives_anywhere_in_a_file_and_the_rest_of_the_file_s
 TEST(the_whole_size_ends_with_the_file_when_reading_and_with_the_buffer_when_writing)
 {
     gpuhal *gpu = open_two();
-    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 1, 1000);
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 1, 1000);
     unsigned char *model = random_bytes(700), expected[1000] = {0};
     put_file(model, 700);
     gpuhal_file file = by_path(0);
@@ -91,7 +91,7 @@ TEST(the_whole_size_ends_with_the_file_when_reading_and_with_the_buffer_when_wri
 TEST(an_empty_file_is_read_and_one_that_is_missing_is_written)
 {
     gpuhal *gpu = open_two();
-    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 1, 64);
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 1, 64);
     put_file("", 0);
     gpuhal_file file = by_path(0);
     assert_int_equal(gpuhal_read_file(NULL, buffer, 64, &file, GPUHAL_WHOLE_SIZE), GPUHAL_OK);
@@ -113,7 +113,7 @@ TEST(an_empty_file_is_read_and_one_that_is_missing_is_written)
 TEST(a_file_without_a_name_is_read_by_its_descriptor_whose_position_stays)
 {
     gpuhal *gpu = open_two();
-    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 1, LARGE);
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 1, LARGE);
     unsigned char *model = random_bytes(LARGE);
     put_file(model, LARGE);
     int descriptor = open(path, O_RDWR | O_DIRECT);
@@ -153,10 +153,10 @@ static void *read_half(void *user)
 
 TEST(several_transfers_at_once_share_one_buffer_and_few_chunks)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.name = "hidden", .hidden = 1, .no_read_write = 1}}};
+    gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.name = "hidden", .hidden = 1, .no_read_write = 1}}};
     const gpuhal_config config = {.size = sizeof config, .staging_limit_bytes = 128 << 10};
-    gpuhal *gpu = gpuhal_lab_open(&config, 0);
-    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 0, LARGE);
+    gpuhal *gpu = gpuhal_mock_open(&config, 0);
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 0, LARGE);
     unsigned char *model = random_bytes(LARGE);
     half halves[4] = {0};
     put_file(model, LARGE);
@@ -171,7 +171,7 @@ TEST(several_transfers_at_once_share_one_buffer_and_few_chunks)
         assert_int_equal(halves[i].status, GPUHAL_OK);
     }
     expect_contents(buffer, model, LARGE);
-    assert_true(gpuhal_lab.devices[0].staging_bytes_most <= 2 * (128 << 10));
+    assert_true(gpuhal_mock.devices[0].staging_bytes_most <= 2 * (128 << 10));
     gpuhal_buffer_release(buffer);
     gpuhal_close(gpu);
     free(model);
@@ -183,7 +183,7 @@ TEST(in_a_queue_files_are_read_and_written_in_order_whatever_becomes_of_their_na
     unsigned char *model = random_bytes(LARGE);
     put_file(model, LARGE);
     for (uint32_t device = 0; device < 2; device++) {
-        gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, device, LARGE);
+        gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, device, LARGE);
         gpuhal_queue *queue = NULL;
         assert_int_equal(gpuhal_queue_create(gpuhal_buffer_device(buffer), NULL, &queue), GPUHAL_OK);
         int descriptor = open(path, O_RDWR);
@@ -207,7 +207,7 @@ TEST(in_a_queue_files_are_read_and_written_in_order_whatever_becomes_of_their_na
 /* Reads around the page cache, whatever the size, and compares. */
 static void check_direct(gpuhal *gpu, uint32_t device, const unsigned char *model, uint64_t to, uint64_t from, uint64_t bytes)
 {
-    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, device, LARGE);
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, device, LARGE);
     const gpuhal_file_job job = {
         .buffer = buffer, .buffer_offset = to, .file_offset = from, .bytes = bytes, .file = open(path, O_RDONLY), .name = path};
     gpuhal_file_moving moving = {.job = &job, .total = bytes, .piece_bytes = 256 << 10, .pieces_at_once = 3};

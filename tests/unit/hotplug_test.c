@@ -121,7 +121,7 @@ TEST(news_of_the_kernel_makes_the_library_look_again_once_for_many_messages)
     gpuhal *gpu = open_watching(ends, "cuda: process");
     gpuhal_os_handle descriptor = -1;
     assert_int_equal(gpuhal_change_descriptor(gpu, &descriptor), GPUHAL_OK);
-    int met = atomic_load(&lines);
+    int before = atomic_load(&lines);
     put_cards("AB", "");
     for (int i = 0; i < 20; i++) {
         assert_int_equal(write(ends[1], DRM_ADD, sizeof DRM_ADD), sizeof DRM_ADD);
@@ -130,7 +130,7 @@ TEST(news_of_the_kernel_makes_the_library_look_again_once_for_many_messages)
     struct pollfd asked = {.fd = (int)descriptor, .events = POLLIN};
     assert_int_equal(poll(&asked, 1, 60000), 1);
     await_generation(gpu, 2);
-    assert_int_equal(atomic_load(&lines) - met, 1);
+    assert_int_equal(atomic_load(&lines) - before, 1);
     put_cards("A", "");
     assert_int_equal(write(ends[1], DRM_ADD, sizeof DRM_ADD), sizeof DRM_ADD);
     await_generation(gpu, 3);
@@ -161,14 +161,14 @@ TEST(a_storm_of_messages_one_after_the_other_makes_one_look)
     int ends[2];
     gpuhal *gpu = open_watching(ends, "cuda: process");
     for (int i = 0; i < 20; i++) {
-        int met = atomic_load(&lines);
+        int before = atomic_load(&lines);
         bool even = send_storm(ends[1]);
-        for (int k = 0; k < 6000 && atomic_load(&lines) == met; k++) {
+        for (int k = 0; k < 6000 && atomic_load(&lines) == before; k++) {
             gpuhal_os_sleep(10000000);
         }
         gpuhal_os_sleep(1000000000);
         if (even) {
-            assert_int_equal(atomic_load(&lines) - met, 1);
+            assert_int_equal(atomic_load(&lines) - before, 1);
             break;
         }
     }
@@ -190,7 +190,7 @@ static int bound_socket(struct sockaddr_un *out_address, socklen_t *out_bytes)
     return end;
 }
 
-TEST(an_empty_message_of_somebody_is_not_the_end_of_the_news)
+TEST(an_empty_message_from_another_sender_does_not_end_the_device_events)
 {
     struct sockaddr_un address, ignored;
     socklen_t bytes, ignored_bytes;
@@ -231,7 +231,7 @@ TEST(what_another_process_sends_in_the_place_of_the_kernel_does_not_count)
     close(sender);
 }
 
-TEST(facts_that_differ_from_what_was_remembered_are_told)
+TEST(facts_that_differ_from_the_cached_ones_are_reported)
 {
     int ends[2];
     gpuhal *gpu = open_watching(ends, "");
@@ -264,7 +264,7 @@ TEST(closing_waits_for_a_look_that_the_kernel_caused)
     }
 }
 
-TEST(a_source_that_ends_is_told_in_one_line_and_looking_by_hand_goes_on)
+TEST(a_source_that_ends_is_logged_once_and_explicit_rescans_still_work)
 {
     int ends[2];
     gpuhal *gpu = open_watching(ends, "no more events");

@@ -1,8 +1,8 @@
-/* What the library says of physical devices, on recorded machines: hidden faces, the reasons of a choice, evidence in words, and
+/* What the library says of physical devices, on recorded machines: hidden interfaces, the reasons of a choice, evidence in words, and
  * questions that make no sense. */
 #include "identity_support.h"
 
-TEST(hiding_the_face_that_joins_two_others_leaves_them_one_and_the_evidence_names_it)
+TEST(hiding_the_interface_that_joins_two_others_keeps_them_joined_with_evidence)
 {
     read_machine("transitive.records");
     gpuhal *gpu = open_machine("cuda,opencl,cpu");
@@ -22,7 +22,7 @@ TEST(hiding_the_face_that_joins_two_others_leaves_them_one_and_the_evidence_name
     gpuhal_close(gpu);
 }
 
-TEST(a_hidden_face_that_joins_nothing_is_not_told_of)
+TEST(a_hidden_interface_that_joins_nothing_is_not_reported)
 {
     read_machine("nvidia-three-apis.records");
     gpuhal *gpu = open_machine("vulkan,opencl");
@@ -38,7 +38,7 @@ TEST(a_hidden_face_that_joins_nothing_is_not_told_of)
     gpuhal_close(gpu);
 }
 
-TEST(an_address_hides_all_but_the_faces_of_that_hardware)
+TEST(an_address_hides_all_but_the_interfaces_of_that_device)
 {
     read_machine("nvidia-mig.records");
     gpuhal *gpu = open_machine("pci=0000:61:00.0");
@@ -65,7 +65,7 @@ TEST(the_reason_names_the_other_interfaces_and_ignored_devices)
     gpuhal_close(gpu);
 }
 
-TEST(a_driver_that_gives_all_its_devices_one_uuid_is_told_of_in_words_about_the_two_in_question)
+TEST(one_uuid_for_all_devices_of_a_driver_is_reported_about_the_two_in_question)
 {
     read_machine("moltenvk-equal-uuids.records");
     gpuhal *gpu = open_machine(NULL);
@@ -77,7 +77,7 @@ TEST(a_driver_that_gives_all_its_devices_one_uuid_is_told_of_in_words_about_the_
     gpuhal_close(gpu);
 }
 
-TEST(hiding_the_first_of_those_that_stay_apart_leaves_the_others_told_apart)
+TEST(hiding_the_first_of_distinct_devices_leaves_the_others_distinct)
 {
     read_machine("intel-uuid-of-the-model.records");
     gpuhal *gpu = open_machine("opencl:1,third,cpu");
@@ -104,7 +104,7 @@ TEST(the_address_that_a_software_device_draws_for_and_its_uuid_never_name_the_pr
     gpuhal_close(gpu);
 }
 
-TEST(a_doubted_match_tells_in_words_what_speaks_against_it)
+TEST(a_doubted_match_states_in_words_what_speaks_against_it)
 {
     read_machine("intel-uuid-of-the-model.records");
     gpuhal *gpu = open_machine(NULL);

@@ -1,4 +1,4 @@
-/* The identity rule on machines made up at random, beside the plainest way to say it: every face has the label of its hardware,
+/* The identity rule on machines made up at random, beside the plainest way to say it: every interface has the label of its physical device,
  * and joining is relabelling. Most of these machines are absurd; the rule holds for them as well. Evidence and parts are checked
  * by what they promise, with some devices hidden. A failure names the seed; IDENTITY_SEED and IDENTITY_MACHINES in the environment
  * choose where to begin and how many to look at. */
@@ -7,9 +7,9 @@
 
 #include <gpuhal/device.h>
 
-enum { FACES = 10, MACHINES = 4000, ORDERS = 3 };
+enum { INTERFACES = 10, MACHINES = 4000, ORDERS = 3 };
 
-typedef struct plain_face {
+typedef struct plain_interface {
     const char *backend;
     uint32_t index;
     uint64_t vendor;
@@ -17,9 +17,9 @@ typedef struct plain_face {
         *partition; /* as a reader of docs/identity.md would write them down; NULL: none */
     bool host;
     gpuhal_facts facts;
-} plain_face;
+} plain_interface;
 
-static plain_face interfaces[FACES];
+static plain_interface interfaces[INTERFACES];
 static uint32_t count, seed, state;
 
 static uint32_t roll(uint32_t sides)
@@ -30,7 +30,7 @@ static uint32_t roll(uint32_t sides)
 
 /* ------------------------------------------------------------------------------------------------ making machines up */
 
-static const char *keep_text(plain_face *iface, gpuhal_key key, const char *text)
+static const char *keep_text(plain_interface *iface, gpuhal_key key, const char *text)
 {
     if (text) {
         gpuhal_facts_set_text(&iface->facts, key, text);
@@ -38,7 +38,7 @@ static const char *keep_text(plain_face *iface, gpuhal_key key, const char *text
     return text;
 }
 
-static void make_face(plain_face *iface)
+static void make_plain_interface(plain_interface *iface)
 {
     static const char *const backends[] = {"cuda", "vulkan", "opencl"}, *const drivers[] = {NULL, "1", "2"};
     static const uint64_t vendors[] = {0, 0x10de, 0x1002, 0x8086, 0x8086, 0x8086, 0x10005};
@@ -48,7 +48,7 @@ static void make_face(plain_face *iface)
                                         "22222222-0000-0000-0000-000000000002", "00000000-0000-0000-0000-000000000000"};
     static const char *const luids[] = {NULL, NULL, NULL, "00000000000000a1", "00000000000000a2"};
     static const char *const partitions[] = {NULL, NULL, NULL, NULL, NULL, NULL, "a", "b"};
-    *iface = (plain_face){.backend = backends[roll(3)], .vendor = vendors[roll(7)]};
+    *iface = (plain_interface){.backend = backends[roll(3)], .vendor = vendors[roll(7)]};
     for (uint32_t i = 0; &interfaces[i] != iface; i++) {
         iface->index += strcmp(interfaces[i].backend, iface->backend) == 0;
     }
@@ -76,7 +76,7 @@ static void make_face(plain_face *iface)
     }
 }
 
-static bool same_driver(const plain_face *a, const plain_face *b)
+static bool same_driver(const plain_interface *a, const plain_interface *b)
 {
     return strcmp(a->backend, b->backend) == 0 && !(a->driver && b->driver && strcmp(a->driver, b->driver) != 0);
 }
@@ -89,9 +89,9 @@ static bool same_text(const char *a, const char *b)
 static void make_machine(uint32_t number)
 {
     seed = state = number;
-    count = 2 + roll(FACES - 1);
+    count = 2 + roll(INTERFACES - 1);
     for (uint32_t i = 0; i < count; i++) {
-        make_face(&interfaces[i]);
+        make_plain_interface(&interfaces[i]);
     }
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t k = 0; k < count && !interfaces[i].partition && interfaces[i].vendor == 0x1002; k++) {
@@ -112,7 +112,7 @@ static void forget_machine(void)
 
 /* ------------------------------------------------------------------------------------------------ the rule in plain words */
 
-static uint32_t labels[FACES];
+static uint32_t labels[INTERFACES];
 
 static bool states_any(uint32_t label, gpuhal_identity_level level, const char *other_than)
 {
@@ -155,9 +155,9 @@ static bool are_two(uint32_t a, uint32_t b, gpuhal_identity_level level)
 }
 
 /* Joins all of the group or none. */
-static void join_group(const bool group[FACES], gpuhal_identity_level level)
+static void join_group(const bool group[INTERFACES], gpuhal_identity_level level)
 {
-    uint32_t first = FACES;
+    uint32_t first = INTERFACES;
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t k = 0; k < i && group[i]; k++) {
             if (group[k] && are_two(labels[i], labels[k], level)) {
@@ -166,7 +166,7 @@ static void join_group(const bool group[FACES], gpuhal_identity_level level)
         }
     }
     for (uint32_t i = 0; i < count; i++) {
-        first = group[i] && first == FACES ? i : first;
+        first = group[i] && first == INTERFACES ? i : first;
         uint32_t label = labels[i];
         for (uint32_t k = 0; k < count && group[i]; k++) {
             labels[k] = labels[k] == label ? labels[first] : labels[k];
@@ -175,7 +175,7 @@ static void join_group(const bool group[FACES], gpuhal_identity_level level)
 }
 
 /* The author of a driver goes with the one maker that the others name. */
-static uint64_t maker_of(const plain_face *iface)
+static uint64_t maker_of(const plain_interface *iface)
 {
     uint64_t maker = iface->vendor;
     for (uint32_t i = 0; i < count && iface->vendor >= 0x10000; i++) {
@@ -193,7 +193,7 @@ static void join_value(const char *value, gpuhal_identity_level level)
 {
     static const uint64_t makers[] = {0x1002, 0x10de, 0x8086, 0x10005};
     for (size_t m = 0; m < (level == GPUHAL_IDENTITY_UUID ? sizeof makers / sizeof *makers : 1); m++) {
-        bool group[FACES];
+        bool group[INTERFACES];
         for (uint32_t i = 0; i < count; i++) {
             bool counts = level != GPUHAL_IDENTITY_UUID || maker_of(&interfaces[i]) == makers[m];
             group[i] = counts && same_text(interfaces[i].values[level], value);
@@ -204,7 +204,7 @@ static void join_value(const char *value, gpuhal_identity_level level)
 
 static void join_plainly(void)
 {
-    bool hosts[FACES];
+    bool hosts[INTERFACES];
     for (uint32_t i = 0; i < count; i++) {
         labels[i] = i;
         hosts[i] = interfaces[i].host;
@@ -228,7 +228,7 @@ static void join_plainly(void)
 
 /* ------------------------------------------------------------------------------------------------ the library's answer */
 
-/* With the faces turned round by `turn` places, and every second order backwards. */
+/* With the interfaces rotated by `turn` places, and every second order backwards. */
 static uint32_t place_of(uint32_t iface, uint32_t turn)
 {
     uint32_t place = (iface + turn) % count;
@@ -252,7 +252,7 @@ static gpuhal_identity find(uint32_t turn)
 static void check(bool holds, const char *promise, const char *a, const char *b)
 {
     for (uint32_t i = 0; !holds && i < count; i++) {
-        const plain_face *iface = &interfaces[i];
+        const plain_interface *iface = &interfaces[i];
         print_message("%s:%u vendor %#x, driver %s, part %s%s\n", iface->backend, iface->index, (unsigned)iface->vendor,
                       iface->driver ? iface->driver : "-", iface->partition ? iface->partition : "-", iface->host ? ", on the processor" : "");
         for (gpuhal_identity_level level = GPUHAL_IDENTITY_PCI; level < GPUHAL_IDENTITY_HOST; level++) {
@@ -264,10 +264,10 @@ static void check(bool holds, const char *promise, const char *a, const char *b)
     }
 }
 
-/* What is one, and which faces are of one part, in every order. */
+/* Which interfaces are of one physical device, and which of one partition, in every order. */
 static void check_relations(void)
 {
-    bool same_partition[FACES][FACES];
+    bool same_partition[INTERFACES][INTERFACES];
     join_plainly();
     for (uint32_t turn = 0; turn < ORDERS; turn++) {
         gpuhal_identity identity = find(turn);
@@ -287,7 +287,7 @@ static void check_relations(void)
     }
 }
 
-static uint32_t face_named(const gpuhal_identity *identity, const char *id)
+static uint32_t interface_named(const gpuhal_identity *identity, const char *id)
 {
     uint32_t iface = 0;
     while (iface < count && strcmp(identity->interfaces[iface].id, id) != 0) {
@@ -316,19 +316,19 @@ static void relabel(uint32_t *sets, uint32_t a, uint32_t b)
 }
 
 /* Devices that stay apart although they state the same are connected by items that say so, hidden ones or not. */
-static void check_apart(const gpuhal_identity *identity, const bool *visible, const gpuhal_identity_evidence_list *told,
+static void check_apart(const gpuhal_identity *identity, const bool *visible, const gpuhal_identity_evidence_list *evidence,
                         gpuhal_identity_level level)
 {
-    uint32_t sets[FACES];
+    uint32_t sets[INTERFACES];
     for (uint32_t i = 0; i < count; i++) {
         sets[i] = identity->interfaces[i].physical;
     }
-    for (uint32_t e = 0; e < told->count; e++) {
-        const gpuhal_evidence *item = &told->list[e].evidence;
-        uint32_t a = face_named(identity, item->device), b = face_named(identity, item->other);
+    for (uint32_t e = 0; e < evidence->count; e++) {
+        const gpuhal_evidence *item = &evidence->list[e].evidence;
+        uint32_t a = interface_named(identity, item->device), b = interface_named(identity, item->other);
         if (!item->same && level_named(item->matched_by) == level) {
-            check(visible[a] && visible[b], "a hidden device is told to be apart", item->device, item->other);
-            check(identity->interfaces[a].physical != identity->interfaces[b].physical, "told apart, and one", item->device, item->other);
+            check(visible[a] && visible[b], "a hidden device is reported as distinct", item->device, item->other);
+            check(identity->interfaces[a].physical != identity->interfaces[b].physical, "reported as distinct, and one", item->device, item->other);
             relabel(sets, a, b);
         }
     }
@@ -336,7 +336,7 @@ static void check_apart(const gpuhal_identity *identity, const bool *visible, co
         for (uint32_t k = 0; k < i; k++) {
             const gpuhal_interface *a = &identity->interfaces[i], *b = &identity->interfaces[k];
             bool alike = visible[i] && visible[k] && same_text(a->values[level], b->values[level]);
-            check(!alike || sets[i] == sets[k], "nothing tells why they stay apart", a->id, b->id);
+            check(!alike || sets[i] == sets[k], "no evidence for why they are distinct", a->id, b->id);
         }
     }
 }
@@ -344,43 +344,43 @@ static void check_apart(const gpuhal_identity *identity, const bool *visible, co
 static void check_evidence(void)
 {
     gpuhal_identity identity = find(0);
-    gpuhal_identity_evidence_list told = {0};
-    bool visible[FACES];
-    uint32_t sets[FACES];
+    gpuhal_identity_evidence_list evidence = {0};
+    bool visible[INTERFACES];
+    uint32_t sets[INTERFACES];
     for (uint32_t i = 0; i < count; i++) {
         visible[i] = roll(4) != 0;
         sets[i] = i;
     }
-    assert_int_equal(gpuhal_identity_explain(&identity, visible, &told), GPUHAL_OK);
-    for (uint32_t e = 0; e < told.count; e++) {
-        const gpuhal_evidence *item = &told.list[e].evidence;
-        uint32_t a = face_named(&identity, item->device), b = face_named(&identity, item->other);
+    assert_int_equal(gpuhal_identity_explain(&identity, visible, &evidence), GPUHAL_OK);
+    for (uint32_t e = 0; e < evidence.count; e++) {
+        const gpuhal_evidence *item = &evidence.list[e].evidence;
+        uint32_t a = interface_named(&identity, item->device), b = interface_named(&identity, item->other);
         gpuhal_identity_level level = level_named(item->matched_by);
         bool host = level == GPUHAL_IDENTITY_HOST && identity.interfaces[a].host && identity.interfaces[b].host;
-        check(host || same_text(identity.interfaces[a].values[level], identity.interfaces[b].values[level]), "told of what is not so",
+        check(host || same_text(identity.interfaces[a].values[level], identity.interfaces[b].values[level]), "evidence of what is not so",
               item->device, item->other);
         check(strstr(item->sentence, item->device) && strstr(item->sentence, item->other), "a sentence about others",
               item->device, item->other);
         if (item->same) {
-            check(sets[a] != sets[b], "told twice", item->device, item->other);
+            check(sets[a] != sets[b], "reported twice", item->device, item->other);
             relabel(sets, a, b);
         }
     }
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t k = 0; k < i; k++) {
             bool one = identity.interfaces[i].physical == identity.interfaces[k].physical;
-            check(!(one && visible[i] && visible[k]) || sets[i] == sets[k], "nothing tells why they are one",
+            check(!(one && visible[i] && visible[k]) || sets[i] == sets[k], "no evidence for why they are one",
                   identity.interfaces[i].id, identity.interfaces[k].id);
         }
     }
     for (gpuhal_identity_level level = GPUHAL_IDENTITY_PCI; level < GPUHAL_IDENTITY_HOST; level++) {
-        check_apart(&identity, visible, &told, level);
+        check_apart(&identity, visible, &evidence, level);
     }
-    gpuhal_identity_evidence_finish(&told);
+    gpuhal_identity_evidence_finish(&evidence);
     gpuhal_identity_finish(&identity);
 }
 
-/* Each refusal names two faces that do contradict each other. */
+/* Each refusal names two interfaces that do contradict each other. */
 static void check_refusals(void)
 {
     gpuhal_identity identity = find(0);
@@ -389,9 +389,9 @@ static void check_refusals(void)
         const gpuhal_interface *a = &identity.interfaces[refusal->witness[0]], *b = &identity.interfaces[refusal->witness[1]];
         if (refusal->doubt <= GPUHAL_DOUBT_DRM) {
             gpuhal_identity_level level = refusal->doubt == GPUHAL_DOUBT_PCI ? GPUHAL_IDENTITY_PCI : GPUHAL_IDENTITY_DRM;
-            check(!same_text(a->values[level], b->values[level]), "told to be in two places", a->id, b->id);
+            check(!same_text(a->values[level], b->values[level]), "reported to be in two places", a->id, b->id);
         }
-        check(refusal->doubt != GPUHAL_DOUBT_ONE_DRIVER || gpuhal_interface_same_driver(a, b), "told to be of one driver", a->id,
+        check(refusal->doubt != GPUHAL_DOUBT_ONE_DRIVER || gpuhal_interface_same_driver(a, b), "reported to be of one driver", a->id,
               b->id);
     }
     gpuhal_identity_finish(&identity);
@@ -414,7 +414,7 @@ TEST(what_is_one_follows_the_plain_rule_in_every_order)
     for_each_machine(check_relations);
 }
 
-TEST(evidence_connects_what_is_one_and_tells_why_the_rest_stays_apart_also_when_devices_are_hidden)
+TEST(evidence_connects_what_is_one_and_explains_what_is_distinct_with_devices_hidden)
 {
     for_each_machine(check_evidence);
 }

@@ -1,4 +1,4 @@
-/* The rule by which devices are faces of one piece of hardware, on all recorded machines: through the whole library, and the rule
+/* The rule by which devices are interfaces of one physical device, on all recorded machines: through the whole library, and the rule
  * alone with the devices in many orders. Besides, the forms of what identifies a device. */
 #include "device/identity.h"
 #include "identity_support.h"
@@ -36,10 +36,10 @@ static void append(char *to, size_t bytes, const char *word)
     snprintf(to + used, bytes - used, "%s%s", used ? " " : "", word);
 }
 
-static void expect(const char *what, const char *told, const char *expected)
+static void expect(const char *what, const char *actual, const char *expected)
 {
-    if (strcmp(told, expected) != 0) {
-        fail_msg("%s: %s: the library says \"%s\", expected is \"%s\"", now.name, what, told, expected);
+    if (strcmp(actual, expected) != 0) {
+        fail_msg("%s: %s: the library says \"%s\", expected is \"%s\"", now.name, what, actual, expected);
     }
 }
 
@@ -47,10 +47,10 @@ static void check_evidence(const gpuhal *gpu, uint32_t index, const recorded_phy
 {
     gpuhal_evidence evidence = {.size = sizeof evidence};
     for (uint32_t i = 0; gpuhal_physical_evidence(gpu, index, i, &evidence) == GPUHAL_OK; i++) {
-        char told[96];
-        snprintf(told, sizeof told, "%s %s %s %s", evidence.same ? "same" : "apart", evidence.device, evidence.other,
+        char text[96];
+        snprintf(text, sizeof text, "%s %s %s %s", evidence.same ? "same" : "apart", evidence.device, evidence.other,
                  evidence.matched_by);
-        expect("evidence", told, i < expected->evidence_count ? expected->evidence[i] : "none");
+        expect("evidence", text, i < expected->evidence_count ? expected->evidence[i] : "none");
         assert_non_null(strstr(evidence.sentence, evidence.device));
         assert_non_null(strstr(evidence.sentence, evidence.other));
         assert_true(*evidence.value || strcmp(evidence.matched_by, "host_processor") == 0);
@@ -61,7 +61,7 @@ static void check_physical(const gpuhal *gpu, uint32_t index, const recorded_phy
 {
     gpuhal_physical_info physical = {.size = sizeof physical};
     assert_int_equal(gpuhal_physical_get(gpu, index, &physical), GPUHAL_OK);
-    char interfaces[256] = "", preferred_faces[256] = "";
+    char interfaces[256] = "", preferred_ids[256] = "";
     for (uint32_t i = 0; i < physical.device_count; i++) {
         gpuhal_device *iface = gpuhal_physical_device(gpu, index, i);
         uint32_t number = 99, preferred = 9;
@@ -69,11 +69,11 @@ static void check_physical(const gpuhal *gpu, uint32_t index, const recorded_phy
         assert_int_equal(number, physical.number);
         append(interfaces, sizeof interfaces, gpuhal_device_id(iface));
         if (preferred) {
-            append(preferred_faces, sizeof preferred_faces, gpuhal_device_id(iface));
+            append(preferred_ids, sizeof preferred_ids, gpuhal_device_id(iface));
         }
     }
     expect("interfaces", interfaces, expected->interfaces);
-    expect("preferred", preferred_faces, expected->preferred);
+    expect("preferred", preferred_ids, expected->preferred);
     expect("PCI address", physical.pci_address, expected->pci_address);
     expect("UUID", physical.uuid, expected->uuid);
     check_evidence(gpu, index, expected);
@@ -125,7 +125,7 @@ static void check_library_in_a_child(void)
     }
 }
 
-TEST(recorded_machines_have_the_physical_devices_faces_evidence_and_choices_that_are_expected)
+TEST(recorded_machines_have_the_expected_devices_evidence_and_choices)
 {
     for_each_machine(check_library_in_a_child);
 }
@@ -144,7 +144,7 @@ static void shuffle(uint32_t seed, uint32_t order[DEVICES])
     }
 }
 
-/* For each two devices of the file: '.' for two pieces of hardware, 'p' for two parts of one, '=' for two faces of the same. */
+/* For each two devices of the file: '.' for two physical devices, 'p' for two partitions of one, '=' for two interfaces of one. */
 static void find_relations(uint32_t seed, char relations[DEVICES * DEVICES + 1])
 {
     uint32_t order[DEVICES], place[DEVICES];

@@ -1,5 +1,5 @@
 /* tests/unit/identity_support.h: a recorded machine, and plugins named like the real ones which list what its file says, so that
- * the whole library decides about it. The machines are in tests/recorded/identity; docs/identity.md tells how to add one. */
+ * the whole library decides about it. The machines are in tests/recorded/identity; docs/identity.md says how to add one. */
 #ifndef GPUHAL_TEST_IDENTITY_SUPPORT_H
 #define GPUHAL_TEST_IDENTITY_SUPPORT_H
 
@@ -20,7 +20,7 @@ typedef struct recorded_device {
 
 typedef struct recorded_physical {
     char interfaces[256], preferred[256], pci_address[32], uuid[64];
-    char evidence[ITEMS][96]; /* "same vulkan:0 cuda:0 uuid", in the order told */
+    char evidence[ITEMS][96]; /* "same vulkan:0 cuda:0 uuid", in the order reported */
     uint32_t evidence_count;
 } recorded_physical;
 
@@ -183,7 +183,7 @@ static inline void read_machine(const char *name)
     read_records(text, bytes);
     complete_devices();
     if (now.device_count == 0 || now.physical_count == 0) {
-        fail_msg("%s has no device, or does not tell what is expected", name);
+        fail_msg("%s has no device, or does not say what is expected", name);
     }
 }
 

@@ -1,6 +1,6 @@
 /* Jobs under a deadline (core/job.h), and the threads that run them: the same ones again and again, none after the
  * object's end. */
-#include "support/lab.h"
+#include "support/mock.h"
 #include "test.h"
 
 #include "core/job.h"
@@ -86,15 +86,15 @@ static void expect_ended(long thread)
 
 TEST(consecutive_samples_are_served_by_one_thread_which_ends_with_the_object)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 1};
+    gpuhal_mock = (gpuhal_mock_state){.count = 1};
     int before = threads_before();
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     assert_int_equal(sample(gpu, GPUHAL_VALUE_MEMORY_FREE_BYTES), 0);
-    long thread = gpuhal_lab.sample_thread;
+    long thread = gpuhal_mock.sample_thread;
     assert_int_not_equal(thread, syscall(SYS_gettid));
     for (int i = 0; i < 100; i++) {
         assert_int_equal(sample(gpu, GPUHAL_VALUE_MEMORY_FREE_BYTES), 0);
-        assert_int_equal(gpuhal_lab.sample_thread, thread);
+        assert_int_equal(gpuhal_mock.sample_thread, thread);
     }
     gpuhal_close(gpu);
     expect_ended(thread);
@@ -103,17 +103,17 @@ TEST(consecutive_samples_are_served_by_one_thread_which_ends_with_the_object)
 
 TEST(gpuhal_open_leaves_no_thread_so_that_the_program_may_fork)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 1};
+    gpuhal_mock = (gpuhal_mock_state){.count = 1};
     int before = threads_before();
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     expect_threads(before);
     gpuhal_close(gpu);
 }
 
 TEST(another_object_goes_on_sampling_once_one_was_closed)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 1};
-    gpuhal *one = gpuhal_lab_open(NULL, 0), *other = gpuhal_lab_open(NULL, 0);
+    gpuhal_mock = (gpuhal_mock_state){.count = 1};
+    gpuhal *one = gpuhal_mock_open(NULL, 0), *other = gpuhal_mock_open(NULL, 0);
     assert_int_equal(sample(other, GPUHAL_VALUE_MEMORY_FREE_BYTES), 0);
     gpuhal_close(one);
     assert_int_equal(sample(other, GPUHAL_VALUE_MEMORY_FREE_BYTES), 0);
@@ -122,18 +122,18 @@ TEST(another_object_goes_on_sampling_once_one_was_closed)
 
 TEST(an_abandoned_thread_serves_no_other_sample_and_ends_when_the_driver_returns)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 1, .stop_key = GPUHAL_VALUE_POWER_MICROWATTS};
-    gpuhal *gpu = gpuhal_lab_open(&(gpuhal_config){.hang_ns = 100 * MS}, 0);
-    gpuhal_lab.stops = GPUHAL_LAB_SAMPLE;
+    gpuhal_mock = (gpuhal_mock_state){.count = 1, .stop_key = GPUHAL_VALUE_POWER_MICROWATTS};
+    gpuhal *gpu = gpuhal_mock_open(&(gpuhal_config){.hang_ns = 100 * MS}, 0);
+    gpuhal_mock.stops = GPUHAL_MOCK_SAMPLE;
     assert_int_equal(sample(gpu, GPUHAL_VALUE_POWER_MICROWATTS), GPUHAL_MISSING_TIMED_OUT);
-    long stuck = gpuhal_lab.sample_thread;
+    long stuck = gpuhal_mock.sample_thread;
     assert_int_equal(sample(gpu, GPUHAL_VALUE_MEMORY_FREE_BYTES), 0);
-    long thread = gpuhal_lab.sample_thread;
+    long thread = gpuhal_mock.sample_thread;
     assert_int_not_equal(thread, stuck);
-    gpuhal_lab.stops = 0;
+    gpuhal_mock.stops = 0;
     expect_ended(stuck);
     assert_int_equal(sample(gpu, GPUHAL_VALUE_MEMORY_FREE_BYTES), 0);
-    assert_int_equal(gpuhal_lab.sample_thread, thread);
+    assert_int_equal(gpuhal_mock.sample_thread, thread);
     gpuhal_close(gpu);
     expect_ended(thread);
 }
@@ -147,19 +147,19 @@ static void *sample_once(void *gpu)
 TEST(of_many_samples_at_once_few_threads_stay)
 {
     enum { AT_ONCE = 12, STAY = 4 };
-    gpuhal_lab = (gpuhal_lab_state){.count = 1};
+    gpuhal_mock = (gpuhal_mock_state){.count = 1};
     int before = threads_before();
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     pthread_t threads[AT_ONCE];
-    gpuhal_lab.stops = GPUHAL_LAB_SAMPLE;
+    gpuhal_mock.stops = GPUHAL_MOCK_SAMPLE;
     for (int i = 0; i < AT_ONCE; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, sample_once, gpu), 0);
     }
     double begun = seconds_now();
-    while (gpuhal_lab.stopped < AT_ONCE && seconds_now() - begun < IN_TIME_S) {
+    while (gpuhal_mock.stopped < AT_ONCE && seconds_now() - begun < IN_TIME_S) {
         pause_ms(1);
     }
-    gpuhal_lab.stops = 0;
+    gpuhal_mock.stops = 0;
     for (int i = 0; i < AT_ONCE; i++) {
         pthread_join(threads[i], NULL);
     }
@@ -174,8 +174,8 @@ TEST(the_child_of_a_fork_samples_on_a_thread_of_its_own)
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
     SKIP_TEST("the sanitizers' own allocators may be locked for ever in the child of a threaded process");
 #endif
-    gpuhal_lab = (gpuhal_lab_state){.count = 1, .fork_safe = 1};
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_mock = (gpuhal_mock_state){.count = 1, .fork_safe = 1};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     assert_int_equal(sample(gpu, GPUHAL_VALUE_MEMORY_FREE_BYTES), 0);
     pid_t child = fork();
     assert_true(child >= 0);
@@ -196,12 +196,12 @@ TEST(the_child_of_a_fork_samples_on_a_thread_of_its_own)
 /* The two openings fail on one thread, one after the other. */
 TEST(what_a_vendor_said_of_one_failure_is_not_repeated_for_the_next)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 2,
+    gpuhal_mock = (gpuhal_mock_state){.count = 2,
                                     .devices = {{.fail_open = GPUHAL_ERROR_NO_PERMISSION},
                                                 {.fail_open = GPUHAL_ERROR_NO_PERMISSION, .quiet_failures = 1}}};
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     assert_int_equal(gpuhal_device_open(gpuhal_device_at(gpu, 0)), GPUHAL_ERROR_NO_PERMISSION);
-    assert_string_equal(gpuhal_last_error()->vendor_call, "labOpen");
+    assert_string_equal(gpuhal_last_error()->vendor_call, "mockOpen");
     assert_int_equal(gpuhal_device_open(gpuhal_device_at(gpu, 1)), GPUHAL_ERROR_NO_PERMISSION);
     assert_string_equal(gpuhal_last_error()->vendor_call, "");
     gpuhal_close(gpu);

@@ -1,6 +1,6 @@
 /* Links: distances of PCI devices over trees of several machines, nodes, memory near a node, and what follows for devices of any
  * backend. The trees are texts in tests/recorded/pci: adding a machine is dropping a file there. */
-#include "support/lab.h"
+#include "support/mock.h"
 #include "test.h"
 
 #include "core/text.h"
@@ -125,7 +125,7 @@ TEST(distances_and_nodes_of_recorded_machines_are_what_is_known_of_them)
     assert_true(expectations >= 20);
 }
 
-TEST(a_system_without_a_tree_tells_nothing)
+TEST(a_system_without_a_tree_yields_no_facts)
 {
     uint32_t node = 7;
     assert_int_equal(gpuhal_pci_link_kind("/nowhere", "0000:01:00.0", "0000:02:00.0"), 0);
@@ -143,12 +143,12 @@ static uint64_t kind_between(gpuhal *gpu, uint32_t from, uint32_t to)
 
 TEST(devices_in_host_memory_share_it_and_parts_of_one_device_are_a_board)
 {
-    gpuhal_lab.count = 5;
-    gpuhal_lab.devices[1] = (gpuhal_lab_device){.type = GPUHAL_DEVICE_INTEGRATED_GPU};
-    gpuhal_lab.devices[2] = (gpuhal_lab_device){.type = GPUHAL_DEVICE_CPU, .software = 1};
-    gpuhal_lab.devices[3] = (gpuhal_lab_device){.pci = "ffff:c1:00.0"};
-    gpuhal_lab.devices[4] = (gpuhal_lab_device){.pci = "ffff:c1:00.0"};
-    gpuhal *gpu = gpuhal_lab_open(NULL, 1);
+    gpuhal_mock.count = 5;
+    gpuhal_mock.devices[1] = (gpuhal_mock_device){.type = GPUHAL_DEVICE_INTEGRATED_GPU};
+    gpuhal_mock.devices[2] = (gpuhal_mock_device){.type = GPUHAL_DEVICE_CPU, .software = 1};
+    gpuhal_mock.devices[3] = (gpuhal_mock_device){.pci = "ffff:c1:00.0"};
+    gpuhal_mock.devices[4] = (gpuhal_mock_device){.pci = "ffff:c1:00.0"};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 1);
     assert_int_equal(gpuhal_device_count(gpu), 6);
     assert_int_equal(kind_between(gpu, 1, 2), GPUHAL_LINK_SAME_MEMORY);
     assert_int_equal(kind_between(gpu, 5, 1), GPUHAL_LINK_SAME_MEMORY);
@@ -158,10 +158,10 @@ TEST(devices_in_host_memory_share_it_and_parts_of_one_device_are_a_board)
     gpuhal_close(gpu);
 }
 
-TEST(what_nobody_tells_of_a_link_is_missing_with_its_reason)
+TEST(a_link_fact_without_a_source_is_missing_with_its_reason)
 {
-    gpuhal_lab.count = 2;
-    gpuhal *gpu = gpuhal_lab_open(NULL, 1);
+    gpuhal_mock.count = 2;
+    gpuhal *gpu = gpuhal_mock_open(NULL, 1);
     gpuhal_device *one = gpuhal_device_at(gpu, 0), *other = gpuhal_device_at(gpu, 1), *cpu = gpuhal_device_at(gpu, 2);
     const char *why = NULL;
     uint64_t value = 1;
@@ -173,7 +173,7 @@ TEST(what_nobody_tells_of_a_link_is_missing_with_its_reason)
     assert_string_equal(why, "");
     assert_int_equal(gpuhal_link_u64(one, cpu, GPUHAL_LINK_COUNT, &value), GPUHAL_ERROR_NOT_SUPPORTED);
     assert_int_equal(value, 0);
-    assert_non_null(strstr(gpuhal_last_error()->sentence, "lab:0 to cpu:0: link_count is missing: not supported: "));
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "mock:0 to cpu:0: link_count is missing: not supported: "));
     assert_int_equal(gpuhal_link_text(one, other, GPUHAL_LINK_KIND, &why), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_string_equal(gpuhal_last_error()->sentence, "link_kind is a number: use gpuhal_link_u64()");
     assert_int_equal(gpuhal_link_u64(one, other, GPUHAL_FACT_NAME, &value), GPUHAL_ERROR_INVALID_ARGUMENT);
@@ -183,10 +183,10 @@ TEST(what_nobody_tells_of_a_link_is_missing_with_its_reason)
 
 TEST(devices_without_peer_access_are_verified_by_the_way_that_copies_take)
 {
-    gpuhal_lab.count = 3;
-    gpuhal_lab.devices[0].hidden = gpuhal_lab.devices[1].hidden = 1;
-    gpuhal_lab.devices[1].copy_alignment = 4;
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_mock.count = 3;
+    gpuhal_mock.devices[0].hidden = gpuhal_mock.devices[1].hidden = 1;
+    gpuhal_mock.devices[1].copy_alignment = 4;
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     gpuhal_device *one = gpuhal_device_at(gpu, 0), *other = gpuhal_device_at(gpu, 1), *visible = gpuhal_device_at(gpu, 2);
     uint64_t value = 0;
     assert_int_equal(gpuhal_link_verify(one, other), GPUHAL_OK);
@@ -197,14 +197,14 @@ TEST(devices_without_peer_access_are_verified_by_the_way_that_copies_take)
     assert_int_equal(value, GPUHAL_PATH_SHARED);
     assert_int_equal(gpuhal_link_u64(visible, one, GPUHAL_LINK_VERIFIED, &value), GPUHAL_OK);
     assert_int_equal(value, 1);
-    assert_int_equal(gpuhal_lab.devices[0].allocated_bytes + gpuhal_lab.devices[1].allocated_bytes, 0);
+    assert_int_equal(gpuhal_mock.devices[0].allocated_bytes + gpuhal_mock.devices[1].allocated_bytes, 0);
     gpuhal_close(gpu);
 }
 
 TEST(a_small_memory_limit_is_no_hindrance_and_one_that_is_too_small_is_said)
 {
-    gpuhal_lab.count = 2;
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_mock.count = 2;
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     gpuhal_device *one = gpuhal_device_at(gpu, 0), *other = gpuhal_device_at(gpu, 1);
     assert_int_equal(gpuhal_device_limit_memory(other, 5u << 20), GPUHAL_OK);
     assert_int_equal(gpuhal_link_verify(one, other), GPUHAL_OK);

@@ -73,7 +73,7 @@ TEST(threads_that_start_a_backend_at_once_get_the_same_one)
     assert_int_equal(gpuhal_backend_devices(backends[0])->count, 1);
 }
 
-TEST(a_failed_start_is_told_with_the_vendors_code_and_may_be_tried_again)
+TEST(a_failed_start_is_reported_with_the_vendors_code_and_may_be_retried)
 {
     gpuhal_backend *backend;
     assert_int_equal(start("start_fails_once", &backend), GPUHAL_ERROR_BUSY);
@@ -267,10 +267,10 @@ static void keep_line(__attribute__((unused)) void *user, __attribute__((unused)
     snprintf(logged + length, sizeof logged - length, "%s\n", line);
 }
 
-/* The verdict and the driver of good_with_driver under the environment as it is. */
-static char *given_options; /* to the plugins of the next meeting */
+/* The result and the driver of good_with_driver in the current environment. */
+static char *given_options; /* to the plugins of the next probe */
 
-static const gpuhal_candidate *meet_driver(gpuhal_candidates *candidates, bool isolate, bool ignore_environment, gpuhal_log *log)
+static const gpuhal_candidate *probe_driver(gpuhal_candidates *candidates, bool isolate, bool ignore_environment, gpuhal_log *log)
 {
     gpuhal_settings settings = own_settings();
     settings.isolation = isolate ? GPUHAL_ISOLATION_ALWAYS : GPUHAL_ISOLATION_NEVER;
@@ -287,7 +287,7 @@ TEST(the_vendors_library_is_found_by_its_soname_and_its_path_is_reported)
     new_folder();
     write_manifest("good.gpuhal", "good_with_driver", test_plugin("good_with_driver"), "");
     gpuhal_candidates candidates;
-    const gpuhal_candidate *candidate = meet_driver(&candidates, true, false, NULL);
+    const gpuhal_candidate *candidate = probe_driver(&candidates, true, false, NULL);
     assert_listed(&candidates, "good_with_driver");
     assert_non_null(candidate->driver);
     assert_int_equal(candidate->driver[0], '/');
@@ -301,24 +301,24 @@ TEST(a_variable_overrides_the_vendors_library_and_must_be_absolute)
     write_manifest("good.gpuhal", "good_with_driver", test_plugin("good_with_driver"), "");
     gpuhal_candidates candidates = {0};
     setenv("GPUHAL_TESTVENDOR_LIBRARY", "libc.so.6", 1);
-    assert_verdict(&candidates, meet_driver(&candidates, true, false, NULL), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_START,
+    assert_result(&candidates, probe_driver(&candidates, true, false, NULL), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_START,
                    "slots are wrong");
     gpuhal_candidates_finish(&candidates);
     setenv("GPUHAL_TESTVENDOR_LIBRARY", "/nowhere/libvendor.so", 1);
-    assert_verdict(&candidates, meet_driver(&candidates, true, false, NULL), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_START,
+    assert_result(&candidates, probe_driver(&candidates, true, false, NULL), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_START,
                    "slots are wrong");
     gpuhal_candidates_finish(&candidates);
-    assert_verdict(&candidates, meet_driver(&candidates, true, true, NULL), GPUHAL_PLUGIN_OK, GPUHAL_STAGE_DONE, NULL);
+    assert_result(&candidates, probe_driver(&candidates, true, true, NULL), GPUHAL_PLUGIN_OK, GPUHAL_STAGE_DONE, NULL);
     gpuhal_candidates_finish(&candidates);
     write_manifest("good.gpuhal", "start_without_driver", test_plugin("start_without_driver"), "");
     gpuhal_settings settings = own_settings();
     candidates = run_loader(&settings);
-    assert_verdict(&candidates, find_candidate(&candidates, "start_without_driver"), GPUHAL_PLUGIN_NO_DRIVER, GPUHAL_STAGE_START,
+    assert_result(&candidates, find_candidate(&candidates, "start_without_driver"), GPUHAL_PLUGIN_NO_DRIVER, GPUHAL_STAGE_START,
                    "tried /nowhere/libvendor.so: ");
     gpuhal_candidates_finish(&candidates);
     setenv("GPUHAL_TESTVENDOR_LIBRARY", "libvendor.so", 1);
     candidates = run_loader(&settings);
-    assert_verdict(&candidates, find_candidate(&candidates, "start_without_driver"), GPUHAL_PLUGIN_NO_DRIVER, GPUHAL_STAGE_START,
+    assert_result(&candidates, find_candidate(&candidates, "start_without_driver"), GPUHAL_PLUGIN_NO_DRIVER, GPUHAL_STAGE_START,
                    "GPUHAL_TESTVENDOR_LIBRARY is \"libvendor.so\", which is not an absolute path");
     gpuhal_candidates_finish(&candidates);
     unsetenv("GPUHAL_TESTVENDOR_LIBRARY");
@@ -326,17 +326,17 @@ TEST(a_variable_overrides_the_vendors_library_and_must_be_absolute)
 
 TEST(a_plugins_log_lines_and_options_pass_through_the_helper)
 {
-    char options[] = "good_with_driver.word=the word is given;good_with_driver.wrod=misspelt;nobody.word=1";
+    char options[] = "good_with_driver.word=the word is given;good_with_driver.wrod=misspelt;missing.word=1";
     new_folder();
     write_manifest("good.gpuhal", "good_with_driver", test_plugin("good_with_driver"), "unheard-of = 1\n");
     gpuhal_log *log = gpuhal_log_create(keep_line, NULL, GPUHAL_LEVEL_DEBUG, false);
     gpuhal_candidates candidates;
     given_options = options;
-    meet_driver(&candidates, true, false, log);
+    probe_driver(&candidates, true, false, log);
     given_options = NULL;
     gpuhal_candidates_finish(&candidates);
     assert_non_null(strstr(logged, "good_with_driver: there is no option good_with_driver.wrod\n"));
-    assert_non_null(strstr(logged, "the option nobody.word is for a plugin that was not found\n"));
+    assert_non_null(strstr(logged, "the option missing.word is for a plugin that was not found\n"));
     assert_null(strstr(logged, "no option good_with_driver.word"));
     assert_non_null(strstr(logged, "good_with_driver: the word is given\n"));
     assert_non_null(strstr(logged, "good_with_driver: opened /"));
@@ -344,7 +344,7 @@ TEST(a_plugins_log_lines_and_options_pass_through_the_helper)
     assert_non_null(strstr(logged, "line 5: unknown key unheard-of is ignored"));
     assert_non_null(strstr(logged, "ok, 1 device\n"));
     logged[0] = 0;
-    meet_driver(&candidates, true, true, log);
+    probe_driver(&candidates, true, true, log);
     gpuhal_candidates_finish(&candidates);
     assert_null(strstr(logged, "the word is given"));
     assert_non_null(strstr(logged, "good_with_driver: no word\n"));

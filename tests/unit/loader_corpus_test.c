@@ -62,7 +62,7 @@ static bool lay(const char *in, const item *it)
 }
 
 /* What the report has to say; texts of plugins end up on terminals, so no reason has a control character in it. */
-static bool is_as_told(const item *it, gpuhal_plugin_state state, gpuhal_plugin_stage stage, const char *reason)
+static bool is_as_expected(const item *it, gpuhal_plugin_state state, gpuhal_plugin_stage stage, const char *reason)
 {
     bool named = it->words ? strstr(reason, it->words) != NULL : !*reason;
     return state == it->state && stage == it->stage && named && gpuhal_records_is_clean(reason, strlen(reason));
@@ -94,7 +94,7 @@ static void assert_nothing_is_left(void)
 static atomic_size_t next_item, failures;
 
 /* One item and the good plugin in a folder of their own. */
-static bool is_met_alone(const item *it)
+static bool is_probed_alone(const item *it)
 {
     char in[256];
     snprintf(in, sizeof in, "%s/%s", own_folder(), it->name);
@@ -113,14 +113,14 @@ static bool is_met_alone(const item *it)
     }
     bool in_time = gpuhal_os_monotonic_ns() - begun < PATIENT_NS;
     const gpuhal_candidate *candidate = find_candidate(&candidates, it->name);
-    bool told = candidate && is_as_told(it, candidate->state, candidate->stage, candidate->reason ? candidate->reason : "");
+    bool reported = candidate && is_as_expected(it, candidate->state, candidate->stage, candidate->reason ? candidate->reason : "");
     bool waited = candidate && (it->effect != SILENCE || candidate->time_ns >= SILENCE_NS);
     bool protected = candidate && candidate->isolated == (candidate->stage > GPUHAL_STAGE_FILE);
     bool listed = candidate && (candidate->devices.count > 0) == (it->state == GPUHAL_PLUGIN_OK);
-    bool others = has_verdict(find_candidate(&candidates, "good"), GPUHAL_PLUGIN_OK, GPUHAL_STAGE_DONE, NULL);
-    bool good = told && waited && protected && listed && others && in_time && candidates.note_count == 0;
+    bool others = has_result(find_candidate(&candidates, "good"), GPUHAL_PLUGIN_OK, GPUHAL_STAGE_DONE, NULL);
+    bool good = reported && waited && protected && listed && others && in_time && candidates.note_count == 0;
     if (!good) {
-        printf("# %s: told %d, waited %d, protected %d, listed %d, others %d, in time %d\n", it->name, told, waited, protected, listed,
+        printf("# %s: reported %d, waited %d, protected %d, listed %d, others %d, in time %d\n", it->name, reported, waited, protected, listed,
                others, in_time);
         print_candidates(&candidates);
         printf("#     wanted: %s at %s: %s\n", gpuhal_plugin_state_name(it->state), gpuhal_plugin_stage_name(it->stage),
@@ -130,10 +130,10 @@ static bool is_met_alone(const item *it)
     return good;
 }
 
-static void *meet_items(__attribute__((unused)) void *user)
+static void *probe_items(__attribute__((unused)) void *user)
 {
     for (size_t i = atomic_fetch_add(&next_item, 1); i < ITEMS; i = atomic_fetch_add(&next_item, 1)) {
-        if (!is_met_alone(&corpus[i])) {
+        if (!is_probed_alone(&corpus[i])) {
             atomic_fetch_add(&failures, 1);
         }
     }
@@ -145,7 +145,7 @@ TEST(each_bad_plugin_alone_costs_itself_and_is_named)
     new_folder();
     pthread_t threads[THREADS];
     for (int i = 0; i < THREADS; i++) {
-        assert_int_equal(pthread_create(&threads[i], NULL, meet_items, NULL), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, probe_items, NULL), 0);
     }
     for (int i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
@@ -171,7 +171,7 @@ TEST(plugins_that_only_break_a_rule_are_named_the_same_way_without_a_helper)
     for (size_t i = 0; i < ITEMS; i++) {
         const gpuhal_candidate *candidate = corpus[i].effect == RULE ? find_candidate(&candidates, corpus[i].name) : NULL;
         const char *reason = candidate && candidate->reason ? candidate->reason : "";
-        if (candidate && (!is_as_told(&corpus[i], candidate->state, candidate->stage, reason) || candidate->isolated)) {
+        if (candidate && (!is_as_expected(&corpus[i], candidate->state, candidate->stage, reason) || candidate->isolated)) {
             print_difference(&corpus[i], candidate->state, candidate->stage, reason);
             different++;
         }
@@ -241,7 +241,7 @@ TEST(all_bad_plugins_together_cost_themselves_and_each_has_its_report)
     for (size_t i = 0; i < ITEMS; i++) {
         gpuhal_plugin_report report = {.name = ""};
         bool found = made[i] && find_report(gpu, corpus[i].name, &report);
-        if (made[i] && (!found || !is_as_told(&corpus[i], report.state, report.stage, report.reason))) {
+        if (made[i] && (!found || !is_as_expected(&corpus[i], report.state, report.stage, report.reason))) {
             print_difference(&corpus[i], report.state, report.stage, found ? report.reason : "no report");
             different++;
         }

@@ -43,8 +43,8 @@ static size_t damage(unsigned number, char *copy)
     return original_bytes;
 }
 
-/* What may become of it: all but an answer that nobody gave. */
-static bool is_verdict(const gpuhal_candidate *candidate)
+/* The possible results of damage. */
+static bool is_result(const gpuhal_candidate *candidate)
 {
     const char *reason = candidate->reason ? candidate->reason : "";
     bool clean = gpuhal_records_is_clean(reason, strlen(reason));
@@ -87,8 +87,8 @@ static bool is_survived(unsigned number, char *copy)
         return false;
     }
     const gpuhal_candidate *candidate = find_candidate(&candidates, "cpu");
-    /* A process that is killed may take its time to die on a busy machine, which a remark tells. */
-    bool good = candidate && is_verdict(candidate) && (candidates.note_count == 0 || candidate->state == GPUHAL_PLUGIN_TIMED_OUT);
+    /* A process that is killed may take its time to die on a busy machine, which a note reports. */
+    bool good = candidate && is_result(candidate) && (candidates.note_count == 0 || candidate->state == GPUHAL_PLUGIN_TIMED_OUT);
     if (!good) {
         print_candidates(&candidates);
     }
@@ -101,7 +101,7 @@ static void *damage_some(__attribute__((unused)) void *user)
     char *copy = malloc(original_bytes);
     for (unsigned number = atomic_fetch_add(&next_number, 1); copy && number < COUNT; number = atomic_fetch_add(&next_number, 1)) {
         if (!is_survived(number, copy)) {
-            printf("# seed %u, number %u: no verdict\n", SEED, number);
+            printf("# seed %u, number %u: no result\n", SEED, number);
             atomic_fetch_add(&failures, 1);
         }
     }

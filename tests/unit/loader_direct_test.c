@@ -33,7 +33,7 @@ TEST(a_bad_file_is_refused_with_stage_status_and_sentence)
     assert_load_refused("/nowhere.so", GPUHAL_ERROR_NOT_FOUND, GPUHAL_STAGE_FILE, "/nowhere.so does not exist");
     assert_load_refused("/dev/null", GPUHAL_ERROR_DRIVER, GPUHAL_STAGE_FILE, "is no regular file");
     assert_load_refused("/etc/passwd", GPUHAL_ERROR_DRIVER, GPUHAL_STAGE_FILE, "is no shared library");
-    assert_load_refused(test_plugin("undefined_symbol"), GPUHAL_ERROR_DRIVER, GPUHAL_STAGE_LOAD, "gpuhal_test_nobody_has_this");
+    assert_load_refused(test_plugin("undefined_symbol"), GPUHAL_ERROR_DRIVER, GPUHAL_STAGE_LOAD, "gpuhal_test_undefined");
     assert_load_refused(test_plugin("no_symbol"), GPUHAL_ERROR_DRIVER, GPUHAL_STAGE_HANDSHAKE, "exports no gpuhal_plugin_query");
     assert_load_refused(test_plugin("other_abi"), GPUHAL_ERROR_INCOMPATIBLE, GPUHAL_STAGE_HANDSHAKE, "0.2");
     assert_load_refused(test_plugin("query_refuses"), GPUHAL_ERROR_INCOMPATIBLE, GPUHAL_STAGE_HANDSHAKE, "it wants plugin ABI 7.3");
@@ -43,28 +43,28 @@ TEST(a_bad_file_is_refused_with_stage_status_and_sentence)
     assert_int_equal(gpuhal_direct_load(test_plugin("good"), NULL, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
 }
 
-/* What a plugin told, as a text. */
-static char told[1024];
+/* What a plugin reported, as text. */
+static char reported[1024];
 
 static void hear_device(__attribute__((unused)) void *user, uint32_t index)
 {
-    snprintf(told + strlen(told), sizeof told - strlen(told), "[%u]", index);
+    snprintf(reported + strlen(reported), sizeof reported - strlen(reported), "[%u]", index);
 }
 
 static void hear_u64(__attribute__((unused)) void *user, gpuhal_key key, uint64_t value)
 {
-    snprintf(told + strlen(told), sizeof told - strlen(told), " %u=%llu", key, (unsigned long long)value);
+    snprintf(reported + strlen(reported), sizeof reported - strlen(reported), " %u=%llu", key, (unsigned long long)value);
 }
 
 static void hear_text(__attribute__((unused)) void *user, gpuhal_key key, const char *value)
 {
-    snprintf(told + strlen(told), sizeof told - strlen(told), " %u=%s", key, value);
+    snprintf(reported + strlen(reported), sizeof reported - strlen(reported), " %u=%s", key, value);
 }
 
 static void hear_missing(__attribute__((unused)) void *user, gpuhal_key key, gpuhal_missing reason,
                          __attribute__((unused)) const char *why)
 {
-    snprintf(told + strlen(told), sizeof told - strlen(told), " %u!%u", key, reason);
+    snprintf(reported + strlen(reported), sizeof reported - strlen(reported), " %u!%u", key, reason);
 }
 
 static const gpuhal_direct_listener listener = {
@@ -76,11 +76,11 @@ TEST(everything_a_plugin_says_reaches_the_listener_unchecked)
     assert_int_equal(gpuhal_direct_load(test_plugin("index_twice"), &plugin, NULL), GPUHAL_OK);
     assert_int_equal(gpuhal_direct_enumerate(plugin, NULL, &listener), GPUHAL_OK);
     assert_string_equal(
-        told, "[1] 1=Test Device 4=1 26=0 28=1 8!1[1] 1=Test Device 4=1 26=0 28=1 8!1[0] 1=Test Device 4=1 26=0 28=1 8!1");
-    told[0] = 0;
+        reported, "[1] 1=Test Device 4=1 26=0 28=1 8!1[1] 1=Test Device 4=1 26=0 28=1 8!1[0] 1=Test Device 4=1 26=0 28=1 8!1");
+    reported[0] = 0;
     const gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
     assert_int_equal(gpuhal_direct_sample(plugin, NULL, 0, &key, 1, 0, &listener), GPUHAL_OK);
-    assert_string_equal(told, " 4096=12345678");
+    assert_string_equal(reported, " 4096=12345678");
     const gpuhal_direct_listener deaf = {.user = NULL};
     assert_int_equal(gpuhal_direct_enumerate(plugin, NULL, &deaf), GPUHAL_OK);
     assert_int_equal(gpuhal_direct_enumerate(NULL, NULL, &listener), GPUHAL_ERROR_INVALID_ARGUMENT);

@@ -14,13 +14,13 @@ static void add_good(void)
     write_manifest("good.gpuhal", "good", test_plugin("good"), "");
 }
 
-/* Runs the loader over the own folder and returns the verdict on `name` beside the good plugin. */
+/* Runs the loader over the own folder and returns the result of `name` beside the good plugin. */
 static void expect(const char *name, gpuhal_plugin_state state, const char *words)
 {
     add_good();
     gpuhal_settings settings = own_settings();
     gpuhal_candidates candidates = run_loader(&settings);
-    assert_verdict(&candidates, find_candidate(&candidates, name), state, GPUHAL_STAGE_FILE, words);
+    assert_result(&candidates, find_candidate(&candidates, name), state, GPUHAL_STAGE_FILE, words);
     assert_listed(&candidates, "good");
     gpuhal_candidates_finish(&candidates);
 }
@@ -38,7 +38,7 @@ TEST(a_sticky_folder_like_tmp_is_no_danger_to_our_own_files)
     gpuhal_candidates_finish(&candidates);
 }
 
-TEST(a_sticky_folder_is_a_danger_where_the_file_is_somebody_elses)
+TEST(a_sticky_folder_is_rejected_where_the_file_is_another_users)
 {
     if (geteuid() != 0) {
         SKIP_TEST("giving a file away needs root");
@@ -68,7 +68,7 @@ TEST(in_a_folder_that_everybody_may_write_to_only_our_own_links_count)
     gpuhal_settings settings = own_settings();
     gpuhal_candidates candidates = run_loader(&settings);
     assert_listed(&candidates, "good_fork_safe");
-    assert_verdict(&candidates, find_candidate(&candidates, "foreign"), GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_FILE,
+    assert_result(&candidates, find_candidate(&candidates, "foreign"), GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_FILE,
                    "which everybody may write to");
     gpuhal_candidates_finish(&candidates);
 }
@@ -94,7 +94,7 @@ TEST(a_strangers_link_anywhere_on_the_way_is_refused)
     gpuhal_settings settings = own_settings();
     settings.plugin_path = (char *)in_folder("sticky/foreign");
     gpuhal_candidates candidates = run_loader(&settings);
-    assert_verdict(&candidates, find_candidate(&candidates, "inside"), GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_MANIFEST,
+    assert_result(&candidates, find_candidate(&candidates, "inside"), GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_MANIFEST,
                    "which everybody may write to");
     gpuhal_candidates_finish(&candidates);
 }
@@ -121,7 +121,7 @@ TEST(the_helper_program_passes_as_a_program_and_not_as_a_plugin)
     gpuhal_load_finish(&load);
 }
 
-/* Root reads what nobody may read: then somebody else looks. 0: all was told. */
+/* Root can read every file, so another user loads. 0: all results were as expected. */
 static int look_without_rights(void)
 {
     if (geteuid() == 0 && (setgroups(0, NULL) || setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534))) {
@@ -132,11 +132,11 @@ static int look_without_rights(void)
     if (gpuhal_loader_run(&settings, NULL, NULL, false, &candidates)) {
         return 1;
     }
-    bool good = has_verdict(find_candidate(&candidates, "secret"), GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_FILE,
+    bool good = has_result(find_candidate(&candidates, "secret"), GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_FILE,
                             "/secret.so cannot be read: Permission denied") &&
-                has_verdict(find_candidate(&candidates, "buried"), GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_FILE,
+                has_result(find_candidate(&candidates, "buried"), GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_FILE,
                             "/vault/buried.so cannot be read: Permission denied") &&
-                has_verdict(find_candidate(&candidates, "unspoken"), GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_MANIFEST, "Permission denied");
+                has_result(find_candidate(&candidates, "unspoken"), GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_MANIFEST, "Permission denied");
     if (!good) {
         print_candidates(&candidates);
     }

@@ -1,5 +1,5 @@
 /* What a process learns that may do less than others: its failures are its own, its successes are everybody's. Each is learned in a child. */
-#include "loader_remember.h"
+#include "loader_cache.h"
 
 #include "support/stack.h"
 
@@ -51,7 +51,7 @@ static void forgo_privileges(void)
     assert_int_equal(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
 }
 
-/* A filter that allows everything is one all the same: nobody knows what the next one refuses. */
+/* A filter that allows everything is one all the same: what the next one refuses is unknown. */
 static void filter_calls(void)
 {
     struct sock_filter all[] = {{.code = BPF_RET | BPF_K, .k = SECCOMP_RET_ALLOW}};
@@ -108,7 +108,7 @@ TEST(a_failure_that_a_limited_process_saw_is_not_kept_for_others)
         settings.plugin_path = (char *)own_folder();
         own_plugin(cases[c].name, "watch = /etc/none\n");
         start_limited(restraints[r], cases[c].name, cases[c].state);
-        assert_false(is_remembered(&settings, cases[c].name, cases[c].state));
+        assert_false(result_is_cached(&settings, cases[c].name, cases[c].state));
     }
 }
 
@@ -119,7 +119,7 @@ TEST(a_success_that_a_limited_process_saw_is_kept)
     own_plugin("good", "");
     start_limited(filter_calls, "good", GPUHAL_PLUGIN_OK);
     gpuhal_settings no_helper = without_helper();
-    assert_true(is_remembered(&no_helper, "good", GPUHAL_PLUGIN_OK));
+    assert_true(result_is_cached(&no_helper, "good", GPUHAL_PLUGIN_OK));
 }
 
 TEST(a_failure_in_a_limited_process_takes_no_success_away)
@@ -131,7 +131,7 @@ TEST(a_failure_in_a_limited_process_takes_no_success_away)
     gpuhal_settings settings = once(), brief = once();
     brief.isolation = GPUHAL_ISOLATION_ALWAYS;
     brief.helper_deadline_ns = 500000000u;
-    assert_false(is_remembered(&settings, "start_hangs_while", GPUHAL_PLUGIN_OK));
+    assert_false(result_is_cached(&settings, "start_hangs_while", GPUHAL_PLUGIN_OK));
     write_file(in_folder("switch"), "x", 1);
     fflush(NULL);
     pid_t child = fork();
@@ -143,7 +143,7 @@ TEST(a_failure_in_a_limited_process_takes_no_success_away)
     int status = -1;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    assert_true(is_remembered(&settings, "start_hangs_while", GPUHAL_PLUGIN_OK));
+    assert_true(result_is_cached(&settings, "start_hangs_while", GPUHAL_PLUGIN_OK));
     unsetenv("GPUHAL_START_HANGS_WHILE_SWITCH");
 }
 
@@ -161,8 +161,8 @@ TEST(a_failure_of_the_cpu_plugin_is_never_kept)
     assert_int_equal(first.learned_count, 0);
     gpuhal_candidates_finish(&first);
     settings.options = NULL;
-    assert_false(is_remembered(&settings, "cpu", GPUHAL_PLUGIN_OK));
-    assert_true(is_remembered(&settings, "cpu", GPUHAL_PLUGIN_OK));
+    assert_false(result_is_cached(&settings, "cpu", GPUHAL_PLUGIN_OK));
+    assert_true(result_is_cached(&settings, "cpu", GPUHAL_PLUGIN_OK));
 }
 
 TEST(a_plugin_that_prints_without_end_is_ended_at_once_with_that_reason)
@@ -175,7 +175,7 @@ TEST(a_plugin_that_prints_without_end_is_ended_at_once_with_that_reason)
         uint64_t begun = gpuhal_os_monotonic_ns();
         gpuhal_candidates candidates = start(&settings, NULL);
         assert_true(gpuhal_os_monotonic_ns() - begun < settings.helper_deadline_ns);
-        assert_verdict(&candidates, candidate_of(&candidates, "start_prints_without_end"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_START,
+        assert_result(&candidates, candidate_of(&candidates, "start_prints_without_end"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_START,
                        "it printed more than 4 MiB while starting");
         assert_listed(&candidates, "good");
         gpuhal_candidates_finish(&candidates);
@@ -201,7 +201,7 @@ TEST(helpers_that_print_without_end_stretch_no_deadline)
     gpuhal_candidates candidates = run_loader(&settings);
     /* A busy machine may add one. */
     assert_true(gpuhal_os_monotonic_ns() - begun < 5 * settings.helper_deadline_ns);
-    assert_verdict(&candidates, find_candidate(&candidates, "prints_2"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_SPAWN, "within 1 s");
+    assert_result(&candidates, find_candidate(&candidates, "prints_2"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_SPAWN, "within 1 s");
     gpuhal_candidates_finish(&candidates);
 }
 
@@ -263,7 +263,7 @@ static void *open_once(__attribute__((unused)) void *unused)
 
 TEST(opening_needs_less_than_16_kib_of_the_callers_stack)
 {
-    if (!STACK_IS_TOLD) {
+    if (!STACK_IS_REPORTED) {
         SKIP_TEST("sanitizers make frames larger");
     }
     new_folder();

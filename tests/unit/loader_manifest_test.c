@@ -103,7 +103,7 @@ TEST(a_mistake_in_a_manifest_is_refused_with_file_and_line)
     assert_string_equal(refusal_of("\n# a comment\n  [plugin]\n name=a \nlibrary = a.so\nabi = 0.2"), "");
 }
 
-TEST(a_library_without_a_manifest_is_remarked_upon)
+TEST(a_library_without_a_manifest_is_reported)
 {
     new_folder();
     copy_file(test_plugin("good"), in_folder("gpuhal-stray.so"));
@@ -114,7 +114,7 @@ TEST(a_library_without_a_manifest_is_remarked_upon)
     gpuhal_settings settings = own_settings();
     gpuhal_candidates candidates = run_loader(&settings);
     const gpuhal_candidate *stray = candidate_at(&candidates, in_folder("gpuhal-stray.so"));
-    assert_verdict(&candidates, stray, GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_MANIFEST, "no manifest names it: write ");
+    assert_result(&candidates, stray, GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_MANIFEST, "no manifest names it: write ");
     assert_string_equal(stray->name, "stray");
     assert_listed(&candidates, "good");
     assert_null(candidate_at(&candidates, in_folder("gpuhal-broken.so")));
@@ -150,7 +150,7 @@ TEST(the_variable_is_searched_before_the_configuration_and_both_in_the_order_giv
     free(settings.plugin_path);
 }
 
-TEST(a_directory_met_twice_is_searched_once)
+TEST(a_directory_listed_twice_is_searched_once)
 {
     new_folder();
     add_folder("plugins", "good");
@@ -185,7 +185,7 @@ TEST(a_path_that_is_not_absolute_is_an_error_that_names_its_source)
     }
 }
 
-TEST(a_directory_of_the_user_that_is_not_there_is_remarked_upon)
+TEST(a_missing_directory_of_the_user_is_noted)
 {
     new_folder();
     gpuhal_settings settings = own_settings();
@@ -214,7 +214,7 @@ TEST(a_user_may_keep_manifests_that_name_their_libraries_absolutely)
     assert_int_equal(gpuhal_settings_make(&config, &settings), GPUHAL_OK);
     gpuhal_candidates candidates = run_loader(&settings);
     assert_listed(&candidates, "good");
-    assert_verdict(&candidates, find_candidate(&candidates, "beside"), GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_MANIFEST,
+    assert_result(&candidates, find_candidate(&candidates, "beside"), GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_MANIFEST,
                    "library must be an absolute path");
     gpuhal_candidates_finish(&candidates);
     gpuhal_settings_finish(&settings);

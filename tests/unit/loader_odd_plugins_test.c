@@ -23,7 +23,7 @@ TEST(a_plugin_that_prints_or_leaves_processes_behind_is_listed)
     check_good("good_leaves_daemon", 1);
 }
 
-TEST(what_a_child_of_a_plugin_does_is_no_verdict_on_the_plugin)
+TEST(what_a_child_of_a_plugin_does_is_not_the_result_of_the_plugin)
 {
     check_good("good_child_crashes", 1);
     check_good("good_child_speaks", 1);

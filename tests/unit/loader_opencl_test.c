@@ -1,4 +1,4 @@
-/* Remembered verdicts over real drivers: variables that change what they list, and the folder in which the ICD loader finds them. */
+/* Cached results over real drivers: variables that change what they list, and the folder in which the ICD loader finds them. */
 #include "loader_support.h"
 
 #include <gpuhal/gpuhal.h>

@@ -1,12 +1,12 @@
-/* A process with more rights than its user: a copy of this program that is set-user-id root, run by somebody else. */
+/* A process with more rights than its user: a copy of this program that is set-user-id root, run by another user. */
 #include "loader_support.h"
-#include "support/lab.h"
+#include "support/mock.h"
 
 #include <gpuhal/direct.h>
 
 #include <sys/wait.h>
 
-/* A helper's driver must not be told by its user's environment what to load. */
+/* The user's environment must not choose what a helper's driver loads. */
 static void check_environment_of_helper(void)
 {
     const char *const arguments[] = {"/bin/sh", "-c", "env >&3", NULL};
@@ -28,24 +28,24 @@ static void check_environment_of_helper(void)
     assert_null(strstr(text, "GPUHAL_"));
 }
 
-/* "lab" stands for a driver, and needs no file. Without the program's word none is so much as asked; cpu always works. */
+/* "mock" stands for a driver, and needs no file. Without the program's word none is so much as asked; cpu always works. */
 static void check_drivers(bool environment_is_clean)
 {
-    static gpuhal_builtin_fn *const builtins[] = {gpuhal_lab_query, gpuhal_lab_cpu_query, NULL};
+    static gpuhal_builtin_fn *const builtins[] = {gpuhal_mock_query, gpuhal_mock_cpu_query, NULL};
     gpuhal_config config = {.size = sizeof config, .builtins = builtins, .environment_is_clean = environment_is_clean};
     gpuhal *gpu = NULL;
     gpuhal_device *device = NULL;
-    gpuhal_lab.count = 1;
+    gpuhal_mock.count = 1;
     assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_OK);
     assert_int_equal(gpuhal_select(gpu, "cpu", 0, &device, NULL), GPUHAL_OK);
     assert_int_equal(gpuhal_device_open(device), GPUHAL_OK);
-    gpuhal_status status = gpuhal_select(gpu, "lab:0", 0, &device, NULL);
+    gpuhal_status status = gpuhal_select(gpu, "mock:0", 0, &device, NULL);
     assert_int_equal(status, environment_is_clean ? GPUHAL_OK : GPUHAL_ERROR_NOT_FOUND);
     assert_true(!environment_is_clean || gpuhal_device_open(device) == GPUHAL_OK);
     for (uint32_t i = 0; i < gpuhal_plugin_count(gpu); i++) {
         gpuhal_plugin_report report = {.size = sizeof report};
         assert_int_equal(gpuhal_plugin_report_get(gpu, i, &report), GPUHAL_OK);
-        if (strcmp(report.name, "lab") == 0) {
+        if (strcmp(report.name, "mock") == 0) {
             assert_int_equal(report.state, environment_is_clean ? GPUHAL_PLUGIN_OK : GPUHAL_PLUGIN_EXCLUDED);
             assert_true(environment_is_clean || strstr(report.reason, "environment_is_clean"));
         }

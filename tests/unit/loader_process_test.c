@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 
 /* A good plugin, one that crashes, one without stack for its last words, one that exits, and one whose death only the wait status
- * tells. */
+ * reveals. */
 static void add_plugins(void)
 {
     write_manifest("a.gpuhal", "good", test_plugin("good"), "");
@@ -25,13 +25,13 @@ static void check_plugins(bool status_known)
     gpuhal_candidates candidates = run_loader(&settings);
     const char *lost = "sent no result: the stream ended while loading";
     assert_listed(&candidates, "good");
-    assert_verdict(&candidates, find_candidate(&candidates, "constructor_segfault"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD,
+    assert_result(&candidates, find_candidate(&candidates, "constructor_segfault"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD,
                    "crashed with signal 11 (Segmentation fault) while loading");
-    assert_verdict(&candidates, find_candidate(&candidates, "constructor_stack_overflow"), GPUHAL_PLUGIN_FAILED,
+    assert_result(&candidates, find_candidate(&candidates, "constructor_stack_overflow"), GPUHAL_PLUGIN_FAILED,
                    GPUHAL_STAGE_LOAD, "crashed with signal 11 (Segmentation fault) while loading");
-    assert_verdict(&candidates, find_candidate(&candidates, "constructor_exit_3"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD,
+    assert_result(&candidates, find_candidate(&candidates, "constructor_exit_3"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD,
                    status_known ? "exited with code 3 while loading" : lost);
-    assert_verdict(&candidates, find_candidate(&candidates, "constructor_killed"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD,
+    assert_result(&candidates, find_candidate(&candidates, "constructor_killed"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD,
                    status_known ? "signal 9 (Killed) while loading" : lost);
     assert_int_equal(candidates.note_count, 0);
     gpuhal_candidates_finish(&candidates);
@@ -65,9 +65,9 @@ TEST(a_host_whose_handler_reaps_every_child_gets_the_same_listing)
         gpuhal_settings settings = own_settings();
         gpuhal_candidates candidates = run_loader(&settings);
         assert_listed(&candidates, "good");
-        assert_verdict(&candidates, find_candidate(&candidates, "constructor_segfault"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD,
+        assert_result(&candidates, find_candidate(&candidates, "constructor_segfault"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD,
                        "crashed with signal 11 (Segmentation fault) while loading");
-        assert_verdict(&candidates, find_candidate(&candidates, "constructor_killed"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD,
+        assert_result(&candidates, find_candidate(&candidates, "constructor_killed"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD,
                        "while loading");
         gpuhal_candidates_finish(&candidates);
     }
@@ -172,8 +172,8 @@ static void check_in_child(void (*prepare)(void))
         gpuhal_settings settings = own_settings();
         gpuhal_candidates candidates;
         bool good = gpuhal_loader_run(&settings, NULL, NULL, false, &candidates) == GPUHAL_OK &&
-                    has_verdict(find_candidate(&candidates, "good"), GPUHAL_PLUGIN_OK, GPUHAL_STAGE_DONE, NULL) &&
-                    has_verdict(find_candidate(&candidates, "constructor_segfault"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD,
+                    has_result(find_candidate(&candidates, "good"), GPUHAL_PLUGIN_OK, GPUHAL_STAGE_DONE, NULL) &&
+                    has_result(find_candidate(&candidates, "constructor_segfault"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD,
                                 "crashed with signal 11") &&
                     find_candidate(&candidates, "good")->isolated;
         _exit(good ? 0 : 1);
@@ -211,8 +211,8 @@ static void *run_in_thread(void *user)
     gpuhal_candidates candidates;
     bool *good = user;
     if (gpuhal_loader_run(&settings, NULL, NULL, false, &candidates) == GPUHAL_OK) {
-        *good = has_verdict(find_candidate(&candidates, "good"), GPUHAL_PLUGIN_OK, GPUHAL_STAGE_DONE, NULL) &&
-                has_verdict(find_candidate(&candidates, "constructor_exit_3"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD, "code 3");
+        *good = has_result(find_candidate(&candidates, "good"), GPUHAL_PLUGIN_OK, GPUHAL_STAGE_DONE, NULL) &&
+                has_result(find_candidate(&candidates, "constructor_exit_3"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD, "code 3");
         gpuhal_candidates_finish(&candidates);
     }
     return NULL;
@@ -247,21 +247,21 @@ static bool is_loaded_here(const char *name)
     return found;
 }
 
-/* Nothing is loaded here for that; report and remark say why. */
+/* Nothing is loaded here for that; report and note say why. */
 static void check_without_helper(const char *helper, const char *words)
 {
     gpuhal_settings settings = own_settings();
     settings.helper_path = (char *)helper;
     gpuhal_candidates candidates = run_loader(&settings);
-    assert_verdict(&candidates, find_candidate(&candidates, "good"), GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_STAGE_SPAWN, words);
-    assert_verdict(&candidates, find_candidate(&candidates, "constructor_abort"), GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_STAGE_SPAWN, words);
+    assert_result(&candidates, find_candidate(&candidates, "good"), GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_STAGE_SPAWN, words);
+    assert_result(&candidates, find_candidate(&candidates, "constructor_abort"), GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_STAGE_SPAWN, words);
     assert_int_equal(candidates.note_count, 1);
     assert_non_null(strstr(candidates.notes[0], words));
     assert_false(is_loaded_here("gpuhal-good"));
     gpuhal_candidates_finish(&candidates);
 }
 
-TEST(without_a_helper_plugins_are_not_probed_and_a_remark_says_so)
+TEST(without_a_helper_plugins_are_not_probed_and_a_note_says_so)
 {
     new_folder();
     write_manifest("a.gpuhal", "good", test_plugin("good"), "");
@@ -306,7 +306,7 @@ TEST(a_host_at_its_limit_of_descriptors_loads_no_plugin_itself)
     assert_int_equal(status, GPUHAL_OK);
     static const char *const names[] = {"good", "constructor_abort", "constructor_exit_0"};
     for (size_t i = 0; i < 3; i++) {
-        assert_verdict(&candidates, find_candidate(&candidates, names[i]), GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_STAGE_SPAWN,
+        assert_result(&candidates, find_candidate(&candidates, names[i]), GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_STAGE_SPAWN,
                        "cannot be started: Too many open files");
     }
     assert_int_equal(candidates.note_count, 1);
@@ -336,7 +336,7 @@ TEST(where_helpers_do_not_all_fit_the_rest_wait_for_their_turn)
     assert_int_equal(status, GPUHAL_OK);
     assert_listed(&candidates, "good");
     assert_true(find_candidate(&candidates, "good")->isolated);
-    assert_verdict(&candidates, find_candidate(&candidates, "silent_5"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD, "signal 11");
+    assert_result(&candidates, find_candidate(&candidates, "silent_5"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD, "signal 11");
     assert_int_equal(candidates.note_count, 0);
     gpuhal_candidates_finish(&candidates);
 }
@@ -349,7 +349,7 @@ TEST(a_helper_that_never_speaks_costs_the_deadline_and_nothing_is_loaded_here)
     settings.helper_path = (char *)"/usr/bin/yes";
     settings.helper_deadline_ns = 500000000;
     gpuhal_candidates candidates = run_loader(&settings);
-    assert_verdict(&candidates, find_candidate(&candidates, "good"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_SPAWN,
+    assert_result(&candidates, find_candidate(&candidates, "good"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_SPAWN,
                    "its helper process sent nothing within 500 ms");
     gpuhal_candidates_finish(&candidates);
     assert_false(is_loaded_here("gpuhal-good"));
@@ -363,7 +363,7 @@ TEST(a_tiny_deadline_is_worded_as_it_is)
     settings.helper_path = (char *)"/usr/bin/yes";
     settings.helper_deadline_ns = 5000;
     gpuhal_candidates candidates = run_loader(&settings);
-    assert_verdict(&candidates, find_candidate(&candidates, "good"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_SPAWN, "within 5 µs");
+    assert_result(&candidates, find_candidate(&candidates, "good"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_SPAWN, "within 5 µs");
     gpuhal_candidates_finish(&candidates);
 }
 
@@ -383,7 +383,7 @@ TEST(plugins_that_fall_silent_do_not_wait_for_each_other)
     uint64_t begun = gpuhal_os_monotonic_ns();
     gpuhal_candidates candidates = run_loader(&settings);
     uint64_t used = gpuhal_os_monotonic_ns() - begun;
-    assert_verdict(&candidates, find_candidate(&candidates, "silent_23"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD,
+    assert_result(&candidates, find_candidate(&candidates, "silent_23"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD,
                    "sent no result: the stream ended while loading");
     assert_true(used < 12000000000u);
     gpuhal_candidates_finish(&candidates);

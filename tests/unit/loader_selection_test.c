@@ -32,7 +32,7 @@ static void assert_backends_refused(const char *backends, gpuhal_status status, 
 }
 
 /* The names that are left of what the program allows. */
-static const char *left_of(const char *allowed, const char *environment, bool *out_remarked)
+static const char *left_of(const char *allowed, const char *environment, bool *out_noted)
 {
     static char names[512];
     gpuhal_settings settings = own_settings();
@@ -45,8 +45,8 @@ static const char *left_of(const char *allowed, const char *environment, bool *o
             snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", names[0] ? " " : "", candidates.list[i].name);
         }
     }
-    *out_remarked = candidates.note_count > 0;
-    if (*out_remarked) {
+    *out_noted = candidates.note_count > 0;
+    if (*out_noted) {
         assert_int_equal(candidates.note_count, 1);
         assert_non_null(strstr(candidates.notes[0], allowed));
         assert_non_null(strstr(candidates.notes[0], environment));
@@ -96,7 +96,7 @@ TEST(the_environment_narrows_and_reorders_what_the_program_allows_and_never_wide
 {
     static const struct {
         const char *allowed, *environment, *left;
-        bool remarked;
+        bool noted;
     } cases[] = {
         {"good", "-good_fork_safe", "good cpu", false},
         {"good,good_but_prints", "good_but_prints,good", "good_but_prints good cpu", false},
@@ -117,9 +117,9 @@ TEST(the_environment_narrows_and_reorders_what_the_program_allows_and_never_wide
     add_three();
     write_manifest("0.gpuhal", "cpu", GPUHAL_BUILD_PLUGINS "/gpuhal-cpu.so", "");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        bool remarked = false;
-        assert_string_equal(left_of(cases[i].allowed, cases[i].environment, &remarked), cases[i].left);
-        assert_int_equal(remarked, cases[i].remarked);
+        bool noted = false;
+        assert_string_equal(left_of(cases[i].allowed, cases[i].environment, &noted), cases[i].left);
+        assert_int_equal(noted, cases[i].noted);
     }
 }
 
@@ -131,9 +131,9 @@ TEST(excluded_backends_are_left_out_and_neither_checked_nor_loaded)
     gpuhal_settings settings = own_settings();
     settings.environment_backends = (char *)"-good,-constructor_segfault";
     gpuhal_candidates candidates = run_loader(&settings);
-    assert_verdict(&candidates, find_candidate(&candidates, "good"), GPUHAL_PLUGIN_EXCLUDED, GPUHAL_STAGE_SELECT,
+    assert_result(&candidates, find_candidate(&candidates, "good"), GPUHAL_PLUGIN_EXCLUDED, GPUHAL_STAGE_SELECT,
                    "GPUHAL_BACKENDS is \"-good,-constructor_segfault\"");
-    assert_verdict(&candidates, find_candidate(&candidates, "constructor_segfault"), GPUHAL_PLUGIN_EXCLUDED, GPUHAL_STAGE_SELECT,
+    assert_result(&candidates, find_candidate(&candidates, "constructor_segfault"), GPUHAL_PLUGIN_EXCLUDED, GPUHAL_STAGE_SELECT,
                    "GPUHAL_BACKENDS");
     assert_listed(&candidates, "good_fork_safe");
     assert_listed(&candidates, "good_but_prints");
@@ -165,7 +165,7 @@ TEST(a_known_backend_that_is_not_installed_is_reported)
     settings.environment_backends = (char *)"rocm,good";
     gpuhal_candidates candidates = run_loader(&settings);
     assert_string_equal(candidates.list[0].name, "rocm");
-    assert_verdict(&candidates, &candidates.list[0], GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_SEARCH, "has a manifest of that name");
+    assert_result(&candidates, &candidates.list[0], GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_SEARCH, "has a manifest of that name");
     assert_string_equal(candidates.list[1].name, "good");
     assert_listed(&candidates, "good");
     gpuhal_candidates_finish(&candidates);
@@ -204,10 +204,10 @@ TEST(of_the_same_file_or_the_same_name_the_first_is_taken_and_the_other_says_so)
     assert_string_equal(find_candidate(&candidates, "good")->file, test_plugin("good"));
     char wanted[700];
     snprintf(wanted, sizeof wanted, "a plugin named good was found earlier: %s", test_plugin("good"));
-    assert_verdict(&candidates, candidate_at(&candidates, in_folder("copy.so")), GPUHAL_PLUGIN_DUPLICATE, GPUHAL_STAGE_SELECT,
+    assert_result(&candidates, candidate_at(&candidates, in_folder("copy.so")), GPUHAL_PLUGIN_DUPLICATE, GPUHAL_STAGE_SELECT,
                    wanted);
     snprintf(wanted, sizeof wanted, "the same file was found earlier, as good (%s)", test_plugin("good"));
-    assert_verdict(&candidates, find_candidate(&candidates, "alias"), GPUHAL_PLUGIN_DUPLICATE, GPUHAL_STAGE_SELECT, wanted);
+    assert_result(&candidates, find_candidate(&candidates, "alias"), GPUHAL_PLUGIN_DUPLICATE, GPUHAL_STAGE_SELECT, wanted);
     gpuhal_candidates_finish(&candidates);
 }
 
@@ -348,13 +348,13 @@ TEST(a_plugin_without_devices_leaves_its_name_to_the_next)
     gpuhal_settings settings = own_settings();
     settings.builtins = builtins;
     gpuhal_candidates candidates = run_loader(&settings);
-    assert_verdict(&candidates, candidate_at(&candidates, "built in"), GPUHAL_PLUGIN_NO_DEVICE, GPUHAL_STAGE_ENUMERATE,
+    assert_result(&candidates, candidate_at(&candidates, "built in"), GPUHAL_PLUGIN_NO_DEVICE, GPUHAL_STAGE_ENUMERATE,
                    "nothing here");
-    assert_verdict(&candidates, candidate_at(&candidates, test_plugin("good")), GPUHAL_PLUGIN_OK, GPUHAL_STAGE_DONE, NULL);
+    assert_result(&candidates, candidate_at(&candidates, test_plugin("good")), GPUHAL_PLUGIN_OK, GPUHAL_STAGE_DONE, NULL);
     gpuhal_candidates_finish(&candidates);
 }
 
-TEST(a_built_in_plugin_is_met_in_this_process_and_wins_over_a_file_of_its_name)
+TEST(a_built_in_plugin_is_probed_in_this_process_and_wins_over_a_file_of_its_name)
 {
     new_folder();
     add_three();
@@ -367,7 +367,7 @@ TEST(a_built_in_plugin_is_met_in_this_process_and_wins_over_a_file_of_its_name)
     assert_string_equal(good->file, "built in");
     assert_string_equal(good->version, "7");
     assert_false(good->isolated);
-    assert_verdict(&candidates, candidate_at(&candidates, test_plugin("good")), GPUHAL_PLUGIN_DUPLICATE, GPUHAL_STAGE_SELECT,
+    assert_result(&candidates, candidate_at(&candidates, test_plugin("good")), GPUHAL_PLUGIN_DUPLICATE, GPUHAL_STAGE_SELECT,
                    "a plugin named good was found earlier: built in");
     assert_listed(&candidates, "good_fork_safe");
     assert_true(find_candidate(&candidates, "good_fork_safe")->isolated);

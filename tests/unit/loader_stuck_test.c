@@ -1,6 +1,6 @@
 /* Helpers that cannot be ended, as those that wait in the kernel for a driver cannot, and a host that is stopped while it waits for them:
  * signals of this process go nowhere, and its waits are held up, when the test says so. */
-#include "loader_remember.h"
+#include "loader_cache.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -55,23 +55,23 @@ int __wrap_poll(struct pollfd *polled, nfds_t count, int timeout)
     return __real_poll(polled, count, timeout);
 }
 
-/* The process that a remark names. */
+/* The process that a note names. */
 static pid_t process_in(const gpuhal_candidates *candidates, const char *name)
 {
     for (size_t i = 0; i < candidates->note_count; i++) {
         char begin[96];
         snprintf(begin, sizeof begin, "%s: the helper process ", name);
-        const char *remark = candidates->notes[i];
-        if (strncmp(remark, begin, strlen(begin)) == 0 && strstr(remark, " cannot be ended, and was left behind")) {
-            return atoi(remark + strlen(begin));
+        const char *note = candidates->notes[i];
+        if (strncmp(note, begin, strlen(begin)) == 0 && strstr(note, " cannot be ended, and was left behind")) {
+            return atoi(note + strlen(begin));
         }
     }
     print_candidates(candidates);
-    fail_msg("no remark says that the helper of %s was left behind", name);
+    fail_msg("no note says that the helper of %s was left behind", name);
     return 0;
 }
 
-TEST(a_helper_that_cannot_be_ended_is_left_behind_and_reported_and_stops_nobody)
+TEST(a_helper_that_cannot_be_ended_is_left_behind_and_reported_and_blocks_nothing)
 {
     new_folder();
     own_plugin("start_hangs", "");
@@ -87,8 +87,8 @@ TEST(a_helper_that_cannot_be_ended_is_left_behind_and_reported_and_stops_nobody)
     assert_true(gpuhal_os_monotonic_ns() - begun < PATIENT_NS);
     assert_true(atomic_load(&signals_sent) >= 4); /* each was asked, and then killed */
     assert_listed(&first, "good");
-    assert_verdict(&first, candidate_of(&first, "start_hangs"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_START, "the driver hung while starting (2 s timeout)");
-    assert_verdict(&first, candidate_of(&first, "constructor_sleeps"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_LOAD, "the driver hung");
+    assert_result(&first, candidate_of(&first, "start_hangs"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_START, "the driver hung while starting (2 s timeout)");
+    assert_result(&first, candidate_of(&first, "constructor_sleeps"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_LOAD, "the driver hung");
     assert_int_equal(count_descriptors(), descriptors);
     pid_t left[] = {process_in(&first, "start_hangs"), process_in(&first, "constructor_sleeps")};
     assert_int_equal(first.note_count, 2);
@@ -97,7 +97,7 @@ TEST(a_helper_that_cannot_be_ended_is_left_behind_and_reported_and_stops_nobody)
     intptr_t lock = -1;
     assert_int_equal(gpuhal_os_lock_take(in_folder("state/registry.lock"), 0, &lock), 0);
     gpuhal_os_lock_give(lock);
-    assert_true(is_remembered(&no_helper, "start_hangs", GPUHAL_PLUGIN_QUARANTINED));
+    assert_true(result_is_cached(&no_helper, "start_hangs", GPUHAL_PLUGIN_QUARANTINED));
     for (int i = 0; i < 2; i++) {
         assert_int_equal(waitpid(left[i], NULL, WNOHANG), 0);
         assert_int_equal(kill(left[i], SIGKILL), 0);
@@ -124,7 +124,7 @@ TEST(a_host_that_is_stopped_while_it_waits_blames_no_plugin)
     settings.log = hear;
     settings.log_level = GPUHAL_LEVEL_DEBUG;
     atomic_store(&hold_up_ns, settings.helper_deadline_ns + 500000000u);
-    assert_false(is_remembered(&settings, "good_logs_much", GPUHAL_PLUGIN_OK));
+    assert_false(result_is_cached(&settings, "good_logs_much", GPUHAL_PLUGIN_OK));
     assert_int_equal(atomic_load(&hold_up_ns), 0);
 }
 

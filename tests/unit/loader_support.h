@@ -1,5 +1,5 @@
 /* tests/unit/loader_support.h: what the loader's tests share: settings without surroundings, a folder of their own, and finding a
- * candidate's verdict. */
+ * candidate's result. */
 #ifndef LOADER_SUPPORT_H
 #define LOADER_SUPPORT_H
 
@@ -158,32 +158,32 @@ UNUSED_HELPER void print_candidates(const gpuhal_candidates *candidates)
                candidate->reason ? candidate->reason : "");
     }
     for (size_t i = 0; i < candidates->note_count; i++) {
-        printf("# remark: %s\n", candidates->notes[i]);
+        printf("# note: %s\n", candidates->notes[i]);
     }
 }
 
-/* The verdict on one candidate, with a part of its sentence. */
-UNUSED_HELPER bool has_verdict(const gpuhal_candidate *candidate, gpuhal_plugin_state state, gpuhal_plugin_stage stage,
+/* The result of one candidate, with a part of its sentence. */
+UNUSED_HELPER bool has_result(const gpuhal_candidate *candidate, gpuhal_plugin_state state, gpuhal_plugin_stage stage,
                                const char *words)
 {
     return candidate && candidate->state == state && candidate->stage == stage &&
            (words ? candidate->reason && strstr(candidate->reason, words) : !candidate->reason);
 }
 
-UNUSED_HELPER void assert_verdict(const gpuhal_candidates *candidates, const gpuhal_candidate *candidate,
+UNUSED_HELPER void assert_result(const gpuhal_candidates *candidates, const gpuhal_candidate *candidate,
                                   gpuhal_plugin_state state, gpuhal_plugin_stage stage, const char *words)
 {
-    if (!has_verdict(candidate, state, stage, words)) {
+    if (!has_result(candidate, state, stage, words)) {
         print_candidates(candidates);
         printf("# wanted: %s at %s: %s\n", gpuhal_plugin_state_name(state), gpuhal_plugin_stage_name(stage), words ? words : "");
-        fail_msg("another verdict");
+        fail_msg("another result");
     }
 }
 
 UNUSED_HELPER void assert_listed(const gpuhal_candidates *candidates, const char *name)
 {
     const gpuhal_candidate *candidate = find_candidate(candidates, name);
-    assert_verdict(candidates, candidate, GPUHAL_PLUGIN_OK, GPUHAL_STAGE_DONE, NULL);
+    assert_result(candidates, candidate, GPUHAL_PLUGIN_OK, GPUHAL_STAGE_DONE, NULL);
     assert_true(candidate->devices.count > 0);
 }
 

@@ -1,4 +1,4 @@
-/* Every call that opening, listing and closing make fails once, in the process that opens and in the helper that meets a plugin. */
+/* Every call that opening, listing and closing make fails once, in the process that opens and in the helper that probes a plugin. */
 #include "loader_support.h"
 #include "registry/registry.h"
 #include "support/faulty_helper.h"
@@ -21,7 +21,7 @@ static void make_plugins(void)
 
 static gpuhal_status open_and_use(void);
 
-/* Without a helper, plugins are met in this process, which keeps what it knows of them: so it does from the beginning. */
+/* Without a helper, plugins are probed in this process, which keeps their results: so it does from the beginning. */
 static void begin_round(void)
 {
     if (isolation == GPUHAL_ISOLATION_ALWAYS) {
@@ -49,7 +49,7 @@ static gpuhal_status open_here(const char *helper, const char *registry, gpuhal 
     return gpuhal_open(&config, out_gpu);
 }
 
-/* Whoever lists nothing has a sentence for it. */
+/* A plugin that lists nothing has a sentence for it. */
 static void expect_reasons(const gpuhal *gpu)
 {
     for (uint32_t i = 0; i < gpuhal_plugin_count(gpu); i++) {
@@ -124,8 +124,8 @@ TEST(every_allocation_of_opening_in_this_process_may_fail)
     torture_opening(GPUHAL_ISOLATION_NEVER, GPUHAL_FAULT_ALLOCATION);
 }
 
-/* One plugin, met by a helper in which a call fails. Returns whether it lists its device. */
-static bool meet(void)
+/* One plugin, probed by a helper in which a call fails. Returns whether it lists its device. */
+static bool probe(void)
 {
     gpuhal *gpu = NULL;
     gpuhal_device *device = NULL;
@@ -136,7 +136,7 @@ static bool meet(void)
     return listed;
 }
 
-/* Whether anything is remembered that keeps the plugin from being met again. */
+/* Whether a record keeps the plugin from being probed again. */
 static bool has_quarantined(void)
 {
     gpuhal_registry *registry = gpuhal_registry_create(in_folder("state"), GPUHAL_REGISTRY_LOCK_NS, NULL);
@@ -166,7 +166,7 @@ static void torture_helper(gpuhal_fault kind)
     helper_faults *faults = mmap(NULL, sizeof *faults, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     assert_true(faults != MAP_FAILED);
     setenv("GPUHAL_TEST_FAULTS", in_folder("faults"), 1);
-    assert_true(meet());
+    assert_true(probe());
     const unsigned calls = faults->calls, step = torture_step(calls);
     const size_t descriptors = count_descriptors();
     assert_true(calls > 10);
@@ -174,7 +174,7 @@ static void torture_helper(gpuhal_fault kind)
     for (unsigned at = 1; at <= calls; at += step) {
         faults->at = at;
         faults->calls = 0;
-        lost += !meet();
+        lost += !probe();
         unreached += faults->calls < at;
         /* What the helper had no memory for is not the plugin's fault, and is not held against it. */
         assert_true(kind != GPUHAL_FAULT_ALLOCATION || !has_quarantined());
@@ -182,9 +182,9 @@ static void torture_helper(gpuhal_fault kind)
         assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
     }
     printf("%u calls, every %u. failed; %u times the plugin was not listed\n", calls, step, lost);
-    assert_in_range(unreached, 0, 2); /* a read more or less, by how its thread and the other process meet */
+    assert_in_range(unreached, 0, 2); /* a read more or less, by how its thread and the other process interleave */
     faults->at = UINT_MAX;
-    assert_true(meet());
+    assert_true(probe());
     munmap(faults, sizeof *faults);
     close(file);
 }

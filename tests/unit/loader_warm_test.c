@@ -180,8 +180,8 @@ TEST(a_device_that_is_opened_loads_its_driver_and_works)
     assert_int_equal(files_renamed, 0);
 }
 
-/* The manifest does not name FAKE_CUDA: so it is a change that no key tells. */
-TEST(what_the_driver_tells_otherwise_is_told_and_listed_the_next_time)
+/* The manifest does not name FAKE_CUDA: so no key notices the change. */
+TEST(what_the_driver_reports_differently_is_reported_and_listed_the_next_time)
 {
     start_elsewhere("devices 2");
     setenv("FAKE_CUDA", "devices 2; name 1 Another H100", 1);
@@ -202,7 +202,7 @@ TEST(what_the_driver_tells_otherwise_is_told_and_listed_the_next_time)
     assert_int_equal(processes_started, 0);
 }
 
-TEST(a_fact_that_is_another_one_is_told_once_and_the_device_works)
+TEST(a_fact_that_changed_is_reported_once_and_the_device_works)
 {
     start_elsewhere("devices 2");
     setenv("FAKE_CUDA", "devices 2; memory 1 512M", 1);
@@ -238,7 +238,7 @@ TEST(a_program_that_changes_its_environment_later_changes_nothing_for_others)
     gpuhal_close(gpu);
 }
 
-TEST(a_driver_that_went_away_is_found_out_and_met_again_the_next_time)
+TEST(a_driver_that_went_away_is_noticed_and_probed_again_the_next_time)
 {
     start_elsewhere("devices 2");
     setenv("FAKE_CUDA", "devices 0", 1);

@@ -1,5 +1,5 @@
-/* The whole library in a process with more rights than its user: this program again, set-user-id or set-group-id, run by somebody who
- * sets every variable and every member of the configuration. What these name is watched: nobody may so much as open it. */
+/* The whole library in a process with more rights than its user: this program again, set-user-id or set-group-id, run by a user who
+ * sets every variable and every member of the configuration. What these name is watched: it must not even be opened. */
 #include "loader_support.h"
 
 #include <gpuhal/gpuhal.h>
@@ -7,7 +7,7 @@
 #include <sys/inotify.h>
 #include <sys/wait.h>
 
-enum { NOBODY = 65534, SOMEBODY = 12345 };
+enum { FILE_OWNER = 65534, OTHER_USER = 12345 };
 
 static const char *const traps[] = {"trap", "registry", "state", "state/gpuhal", "home", "home/.local/state/gpuhal"};
 
@@ -90,7 +90,7 @@ static int set_traps(void)
     return watch;
 }
 
-/* The program with these owners and this mode, run by somebody; the test is the one that calls this. */
+/* The program with these owners and this mode, run by another user; the test is the one that calls this. */
 static void run_as_privileged(const char *test, uid_t owner, gid_t group, mode_t mode)
 {
     if (gpuhal_os_privileged()) {
@@ -110,7 +110,7 @@ static void run_as_privileged(const char *test, uid_t owner, gid_t group, mode_t
     pid_t child = fork();
     if (child == 0) {
         set_variables();
-        if (setgid(SOMEBODY) == 0 && setuid(SOMEBODY) == 0) {
+        if (setgid(OTHER_USER) == 0 && setuid(OTHER_USER) == 0) {
             execl(in_folder("program"), "program", test, NULL);
         }
         _exit(77);
@@ -136,14 +136,14 @@ TEST(a_set_user_id_program_of_root_reads_nothing_that_its_user_names)
     run_as_privileged("a_set_user_id_program_of_root_reads_nothing_that_its_user_names", 0, 0, 04755);
 }
 
-TEST(a_set_user_id_program_of_somebody_else_does_so_too)
+TEST(a_set_user_id_program_of_another_user_does_so_too)
 {
-    run_as_privileged("a_set_user_id_program_of_somebody_else_does_so_too", NOBODY, 0, 04755);
+    run_as_privileged("a_set_user_id_program_of_another_user_does_so_too", FILE_OWNER, 0, 04755);
 }
 
 TEST(a_set_group_id_program_does_so_too)
 {
-    run_as_privileged("a_set_group_id_program_does_so_too", 0, NOBODY, 02755);
+    run_as_privileged("a_set_group_id_program_does_so_too", 0, FILE_OWNER, 02755);
 }
 
 #include "test_main.h"

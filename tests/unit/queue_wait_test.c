@@ -10,28 +10,28 @@
 enum { PIECE = 4096 };
 static const uint64_t second_ns = 1000000000;
 
-typedef struct desk {
+typedef struct fixture {
     gpuhal *gpu;
     gpuhal_queue *queue;
     gpuhal_event *event;
     gpuhal_buffer *to, *from;
-} desk;
+} fixture;
 
-static desk open_desk(bool honors_timeouts)
+static fixture open_fixture(bool honors_timeouts)
 {
     unsigned char pattern[PIECE];
     engine.honors_timeouts = honors_timeouts;
-    desk d = {.gpu = open_engine()};
+    fixture d = {.gpu = open_engine()};
     memset(pattern, 0x3c, PIECE);
-    d.to = gpuhal_lab_buffer(d.gpu, 0, PIECE);
-    d.from = gpuhal_lab_buffer(d.gpu, 0, PIECE);
+    d.to = gpuhal_mock_buffer(d.gpu, 0, PIECE);
+    d.from = gpuhal_mock_buffer(d.gpu, 0, PIECE);
     assert_int_equal(gpuhal_write(NULL, d.from, 0, pattern, PIECE), GPUHAL_OK);
     assert_int_equal(gpuhal_queue_create(gpuhal_buffer_device(d.to), NULL, &d.queue), GPUHAL_OK);
     assert_int_equal(gpuhal_event_create(d.gpu, 0, &d.event), GPUHAL_OK);
     return d;
 }
 
-static void close_desk(desk *d)
+static void close_fixture(fixture *d)
 {
     gpuhal_event_destroy(d->event);
     gpuhal_queue_destroy(d->queue);
@@ -40,7 +40,7 @@ static void close_desk(desk *d)
     close_engine(d->gpu);
 }
 
-static void expect_copied(const desk *d)
+static void expect_copied(const fixture *d)
 {
     unsigned char got[PIECE] = {0};
     assert_int_equal(gpuhal_read(NULL, got, d->to, 0, PIECE), GPUHAL_OK);
@@ -49,7 +49,7 @@ static void expect_copied(const desk *d)
     }
 }
 
-static void copy_and_record(const desk *d)
+static void copy_and_record(const fixture *d)
 {
     assert_int_equal(gpuhal_copy(d->queue, d->to, 0, d->from, 0, PIECE), GPUHAL_OK);
     assert_int_equal(gpuhal_event_record(d->event, d->queue), GPUHAL_OK);
@@ -58,13 +58,13 @@ static void copy_and_record(const desk *d)
 TEST(ok_of_event_block_counts_only_once_event_query_confirms_it)
 {
     for (int honors = 0; honors < 2; honors++) {
-        desk d = open_desk(honors);
+        fixture d = open_fixture(honors);
         engine.block_lies = true;
         copy_and_record(&d);
         assert_int_equal(gpuhal_event_wait(d.event, 10 * second_ns), GPUHAL_OK);
         expect_copied(&d);
         engine.block_lies = false;
-        close_desk(&d);
+        close_fixture(&d);
     }
 }
 
@@ -72,7 +72,7 @@ TEST(a_wait_ends_in_its_time_whatever_event_block_calls_the_end_of_its_own)
 {
     const gpuhal_status says[] = {GPUHAL_NOT_READY, GPUHAL_ERROR_TIMEOUT};
     for (int i = 0; i < 4; i++) {
-        desk d = open_desk(i & 1);
+        fixture d = open_fixture(i & 1);
         engine.never_done = true;
         engine.block_says = says[i >> 1];
         copy_and_record(&d);
@@ -84,14 +84,14 @@ TEST(a_wait_ends_in_its_time_whatever_event_block_calls_the_end_of_its_own)
         engine.block_says = GPUHAL_OK;
         assert_int_equal(gpuhal_event_wait(d.event, 10 * second_ns), GPUHAL_OK);
         expect_copied(&d);
-        close_desk(&d);
+        close_fixture(&d);
     }
 }
 
 TEST(what_a_plugin_is_not_ready_for_is_done_later_and_in_order)
 {
     for (int honors = 0; honors < 2; honors++) {
-        desk d = open_desk(honors);
+        fixture d = open_fixture(honors);
         engine.busy = 5;
         copy_and_record(&d);
         assert_int_equal(gpuhal_event_wait(d.event, 10 * second_ns), GPUHAL_OK);
@@ -101,14 +101,14 @@ TEST(what_a_plugin_is_not_ready_for_is_done_later_and_in_order)
         engine.busy = 5;
         assert_int_equal(gpuhal_queue_synchronize(d.queue, 10 * second_ns), GPUHAL_OK);
         assert_int_equal(engine.busy, 0);
-        close_desk(&d);
+        close_fixture(&d);
     }
 }
 
 /* As while an engine captures the vendor's queue into a graph. */
 TEST(a_queue_whose_thread_finds_the_plugin_busy_goes_on_later)
 {
-    desk d = open_desk(false);
+    fixture d = open_fixture(false);
     assert_int_equal(gpuhal_copy(d.queue, d.to, 0, d.from, 0, PIECE), GPUHAL_OK);
     engine.says_busy = true;
     engine.busy = 5;
@@ -116,13 +116,13 @@ TEST(a_queue_whose_thread_finds_the_plugin_busy_goes_on_later)
     assert_int_equal(engine.busy, 0);
     engine.says_busy = false;
     expect_copied(&d);
-    close_desk(&d);
+    close_fixture(&d);
 }
 
 /* Drivers gather commands until a flush, which recording an event is. */
 TEST(a_full_ring_of_unflushed_work_is_flushed_while_more_is_deferred)
 {
-    desk d = open_desk(false);
+    fixture d = open_fixture(false);
     gpuhal_event *host = NULL;
     engine.ring = true;
     assert_int_equal(gpuhal_event_create(d.gpu, GPUHAL_EVENT_HOST, &host), GPUHAL_OK);
@@ -135,12 +135,12 @@ TEST(a_full_ring_of_unflushed_work_is_flushed_while_more_is_deferred)
     engine.ring = false;
     expect_copied(&d);
     gpuhal_event_destroy(host);
-    close_desk(&d);
+    close_fixture(&d);
 }
 
 TEST(a_wait_keeps_its_time_while_a_plugin_is_not_ready_to_record)
 {
-    desk d = open_desk(true);
+    fixture d = open_fixture(true);
     assert_int_equal(gpuhal_copy(d.queue, d.to, 0, d.from, 0, PIECE), GPUHAL_OK);
     engine.busy = 1000000;
     uint64_t began = gpuhal_os_monotonic_ns();
@@ -149,14 +149,14 @@ TEST(a_wait_keeps_its_time_while_a_plugin_is_not_ready_to_record)
     engine.busy = 0;
     assert_int_equal(gpuhal_queue_synchronize(d.queue, 10 * second_ns), GPUHAL_OK);
     expect_copied(&d);
-    close_desk(&d);
+    close_fixture(&d);
 }
 
 /* ---- memory of queued work */
 
 TEST(out_of_memory_says_how_much_comes_free_when_queued_work_ends)
 {
-    desk d = open_desk(true);
+    fixture d = open_fixture(true);
     gpuhal_device *device = gpuhal_buffer_device(d.to);
     const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 8 * PIECE};
     gpuhal_buffer *held = NULL, *more = NULL;
@@ -177,7 +177,7 @@ TEST(out_of_memory_says_how_much_comes_free_when_queued_work_ends)
     }
     assert_int_equal(gpuhal_buffer_create(device, &desc, &more), GPUHAL_OK);
     gpuhal_buffer_release(more);
-    close_desk(&d);
+    close_fixture(&d);
 }
 
 typedef struct owner {
@@ -198,8 +198,8 @@ static void released(void *user, void *memory)
 TEST(the_owner_of_imported_memory_may_wait_for_the_queue_that_let_go_of_it)
 {
     for (int honors = 0; honors < 2; honors++) {
-        gpuhal_lab.devices[0].import_kinds = 1u << GPUHAL_HANDLE_HOST_POINTER;
-        desk d = open_desk(honors);
+        gpuhal_mock.devices[0].import_kinds = 1u << GPUHAL_HANDLE_HOST_POINTER;
+        fixture d = open_fixture(honors);
         void *memory = aligned_alloc(4096, PIECE);
         memset(memory, 0, PIECE);
         gpuhal_buffer *imported = NULL;
@@ -215,7 +215,7 @@ TEST(the_owner_of_imported_memory_may_wait_for_the_queue_that_let_go_of_it)
         assert_int_equal(o.calls, 1);
         assert_int_equal(o.status, GPUHAL_OK);
         free(memory);
-        close_desk(&d);
+        close_fixture(&d);
     }
 }
 
@@ -264,8 +264,8 @@ static void see_change(void *user, const gpuhal_change *change)
 /* What a container with few processes shows. The object goes on working without the thread, and with it once there is one. */
 TEST(a_thread_that_cannot_be_started_is_named_with_the_reason_and_the_limit)
 {
-    gpuhal_lab.devices[0].import_kinds = 1u << GPUHAL_HANDLE_HOST_POINTER;
-    desk d = open_desk(false);
+    gpuhal_mock.devices[0].import_kinds = 1u << GPUHAL_HANDLE_HOST_POINTER;
+    fixture d = open_fixture(false);
     gpuhal_device *device = gpuhal_buffer_device(d.to);
     void *memory = aligned_alloc(4096, PIECE);
     memset(memory, 0, PIECE);
@@ -292,7 +292,7 @@ TEST(a_thread_that_cannot_be_started_is_named_with_the_reason_and_the_limit)
     assert_int_equal(gpuhal_queue_synchronize(d.queue, 60 * second_ns), GPUHAL_OK);
     assert_int_equal(calls + o.calls, 0);
     free(memory);
-    close_desk(&d);
+    close_fixture(&d);
 }
 
 /* What programs rely on where nothing else is left, as in a container at its pids.max. Drivers might hang. */
@@ -300,11 +300,11 @@ TEST(where_no_thread_can_be_started_the_cpu_works_and_no_driver_is_called)
 {
     unsigned char sent[PIECE], got[PIECE] = {0};
     memset(sent, 0x6b, sizeof sent);
-    gpuhal_lab.count = 1;
+    gpuhal_mock.count = 1;
     start_threads(false);
-    gpuhal *gpu = gpuhal_lab_open(NULL, 1);
+    gpuhal *gpu = gpuhal_mock_open(NULL, 1);
     gpuhal_device *device = NULL;
-    assert_int_equal(gpuhal_select(gpu, "lab", 0, &device, NULL), GPUHAL_ERROR_NOT_FOUND);
+    assert_int_equal(gpuhal_select(gpu, "mock", 0, &device, NULL), GPUHAL_ERROR_NOT_FOUND);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "a thread could not be started"));
     assert_int_equal(gpuhal_select(gpu, "auto", 0, &device, NULL), GPUHAL_OK);
     assert_string_equal(gpuhal_device_id(device), "cpu:0");
@@ -317,8 +317,8 @@ TEST(where_no_thread_can_be_started_the_cpu_works_and_no_driver_is_called)
     gpuhal_buffer_release(buffer);
     gpuhal_close(gpu);
     start_threads(true);
-    gpu = gpuhal_lab_open(NULL, 1);
-    assert_int_equal(gpuhal_select(gpu, "lab", 0, &device, NULL), GPUHAL_OK);
+    gpu = gpuhal_mock_open(NULL, 1);
+    assert_int_equal(gpuhal_select(gpu, "mock", 0, &device, NULL), GPUHAL_OK);
     gpuhal_close(gpu);
 }
 

@@ -24,7 +24,7 @@ static const char *with_all_kinds(void)
 {
     const char *directory = missing_directory("state");
     gpuhal_registry *registry = open_registry(directory);
-    assert_int_equal(remember_all_kinds(registry), GPUHAL_OK);
+    assert_int_equal(record_all_kinds(registry), GPUHAL_OK);
     gpuhal_registry_destroy(registry);
     return directory;
 }
@@ -68,7 +68,7 @@ static void expect_counts(const gpuhal_registry_view *view, counts wanted)
 
 /* ---- reading */
 
-TEST(a_view_hands_out_every_record_as_it_was_remembered)
+TEST(a_view_returns_every_record_as_it_was_recorded)
 {
     const char *directory = with_all_kinds();
     gpuhal_registry_view *view = read_view(directory);
@@ -218,7 +218,7 @@ TEST(where_no_record_is_or_none_is_kept_a_view_is_empty)
     gpuhal_registry_view_release(view);
 }
 
-TEST(a_damaged_record_is_told_and_what_is_whole_is_handed_out)
+TEST(a_damaged_record_is_reported_and_what_is_whole_is_returned)
 {
     const char *directory = with_all_kinds();
     size_t bytes = 0;
@@ -229,7 +229,7 @@ TEST(a_damaged_record_is_told_and_what_is_whole_is_handed_out)
     put_contents(below(directory, "registry"), text, bytes);
     gpuhal_registry_view *view = read_view(directory);
     assert_non_null(strstr(gpuhal_registry_damage(view), "its undamaged records are used"));
-    /* The hardware whose record it is goes, with its face and what happened to that. */
+    /* The physical device of that record goes, with its interface and the records of that. */
     expect_counts(view, (counts){1, 1, 2, 0, 0});
     gpuhal_registry_view_release(view);
     free(text);
@@ -264,7 +264,7 @@ TEST(a_record_of_a_later_version_is_neither_read_nor_touched)
     free(text);
 }
 
-TEST(a_verdict_is_stale_once_one_of_its_circumstances_is_not_as_it_was)
+TEST(a_result_is_stale_once_a_part_of_its_cache_key_changed)
 {
     const char *directory = missing_directory("state");
     gpuhal_registry *registry = open_registry(directory);
@@ -330,7 +330,7 @@ TEST(numbers_that_were_forgotten_are_not_given_again)
     const gpuhal_config config = config_of(directory);
     assert_int_equal(gpuhal_registry_forget(&config, NULL), GPUHAL_OK);
     gpuhal_registry *registry = open_registry(directory);
-    assert_int_equal(remember_all_kinds(registry), GPUHAL_OK);
+    assert_int_equal(record_all_kinds(registry), GPUHAL_OK);
     gpuhal_registry_destroy(registry);
     gpuhal_registry_view *view = read_view(directory);
     gpuhal_physical_record physical = {.size = sizeof physical};
@@ -350,7 +350,7 @@ TEST(an_export_that_is_imported_elsewhere_is_the_same_record)
     snprintf(other, sizeof other, "%s/other", registry_root);
     const gpuhal_config config = config_of(other);
     gpuhal_registry *registry = open_registry(other);
-    assert_int_equal(remember_plugin(registry, 1), GPUHAL_OK);
+    assert_int_equal(record_plugin(registry, 1), GPUHAL_OK);
     gpuhal_registry_destroy(registry);
     gpuhal_registry_view *view = read_view(directory);
     struct stat state;

@@ -25,7 +25,7 @@ static bool file_holds(const char *directory, unsigned first, unsigned second)
 static void prepare(const char *directory, bool damaged)
 {
     gpuhal_registry *registry = open_registry(directory);
-    assert_int_equal(remember_plugin(registry, 1), GPUHAL_OK);
+    assert_int_equal(record_plugin(registry, 1), GPUHAL_OK);
     gpuhal_registry_destroy(registry);
     if (damaged) {
         FILE *file = fopen(below(directory, "registry"), "ab");
@@ -53,7 +53,7 @@ static void expect_sound(const char *directory, bool damaged, unsigned also)
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
     assert_true(knows_plugin(&snapshot->database, 1));
     gpuhal_snapshot_release(snapshot);
-    assert_int_equal(remember_plugin(registry, 3), GPUHAL_OK);
+    assert_int_equal(record_plugin(registry, 3), GPUHAL_OK);
     gpuhal_registry_destroy(registry);
     assert_true(file_holds(directory, 1, 3) && (also == 0 || file_holds(directory, also, 3)));
     assert_int_equal(files_that_begin_with(directory, "registry.new-"), 0);
@@ -67,7 +67,7 @@ static bool killed_at(const char *directory, gpuhal_fault kind, unsigned at)
     if (child == 0) {
         gpuhal_fault_begin(kind, at, 0);
         gpuhal_registry *registry = gpuhal_registry_create(directory, GPUHAL_REGISTRY_LOCK_NS, NULL);
-        _exit(remember_plugin(registry, 2) != GPUHAL_OK);
+        _exit(record_plugin(registry, 2) != GPUHAL_OK);
     }
     waitpid(child, &status, 0);
     assert_true(WIFSIGNALED(status) || (WIFEXITED(status) && WEXITSTATUS(status) == 0));
@@ -108,7 +108,7 @@ static void fail_everywhere(gpuhal_fault kind, int error, bool damaged)
         prepare(directory, damaged);
         gpuhal_fault_begin(kind, at, error);
         gpuhal_registry *registry = gpuhal_registry_create(directory, QUICKLY, NULL);
-        gpuhal_status status = registry ? remember_plugin(registry, 2) : GPUHAL_ERROR_HOST_MEMORY;
+        gpuhal_status status = registry ? record_plugin(registry, 2) : GPUHAL_ERROR_HOST_MEMORY;
         hit = gpuhal_fault_end();
         assert_true(status == GPUHAL_OK || status == GPUHAL_ERROR_FILE);
         gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
@@ -142,7 +142,7 @@ TEST(where_a_file_can_have_one_name_only_a_damaged_registry_is_set_aside_by_movi
             prepare(directory, true);
             gpuhal_fault_begin(GPUHAL_FAULT_FAIL, at, errors[i]);
             gpuhal_registry *registry = gpuhal_registry_create(directory, QUICKLY, NULL);
-            gpuhal_status status = remember_plugin(registry, 2);
+            gpuhal_status status = record_plugin(registry, 2);
             assert_true(gpuhal_fault_end());
             linked = strcmp(gpuhal_fault_name(), "link") == 0;
             gpuhal_registry_destroy(registry);

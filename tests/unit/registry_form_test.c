@@ -6,7 +6,7 @@
 static gpuhal_text sample_text(void)
 {
     gpuhal_registry *registry = gpuhal_registry_create(NULL, 0, NULL);
-    remember_all_kinds(registry);
+    record_all_kinds(registry);
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
     gpuhal_text text = {0};
     gpuhal_serial_write(&snapshot->database, &text);
@@ -212,7 +212,7 @@ TEST(the_record_stays_small_and_the_oldest_goes_first)
 {
     gpuhal_registry *registry = gpuhal_registry_create(NULL, 0, NULL);
     for (unsigned number = 1; number <= 100; number++) {
-        remember_plugin(registry, number);
+        record_plugin(registry, number);
     }
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
     assert_int_equal(snapshot->database.records[GPUHAL_RECORD_PLUGIN].count, gpuhal_database_limit(GPUHAL_RECORD_PLUGIN));
@@ -247,10 +247,10 @@ TEST(large_records_drive_out_old_ones_and_too_large_ones_are_left_out)
     free(large);
 }
 
-TEST(one_plugin_met_under_many_circumstances_does_not_drive_out_others)
+TEST(one_plugin_with_many_cache_keys_does_not_evict_others)
 {
     gpuhal_registry *registry = gpuhal_registry_create(NULL, 0, NULL);
-    remember_plugin(registry, 1);
+    record_plugin(registry, 1);
     for (unsigned i = 0; i < 100; i++) {
         gpuhal_database_plugin plugin = plugin_number(2);
         char line[32];

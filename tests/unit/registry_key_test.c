@@ -1,4 +1,4 @@
-/* tests/unit/registry_key_test.c: the key that tells whether a verdict still holds: each thing in it, changed alone, is noticed. */
+/* tests/unit/registry_key_test.c: the cache key, by which a result is valid or stale: a change of any one part of it is noticed. */
 #include "registry/key.h"
 #include "registry_support.h"
 
@@ -137,7 +137,7 @@ TEST(each_thing_that_changes_is_noticed_and_named)
         assert_true(holds(&key, NULL));
         put(changes[i].name, changes[i].text);
         if (holds(&key, changes[i].words)) {
-            fail_msg("%s changed and nobody noticed", changes[i].name);
+            fail_msg("the change of %s was not noticed", changes[i].name);
         }
         gpuhal_texts_finish(&key);
     }
@@ -175,8 +175,8 @@ TEST(nodes_that_go_and_rights_that_change_are_noticed)
     gpuhal_texts_finish(&key);
 }
 
-/* Each session and each job has a group of its own: only what it is allowed tells them apart. */
-TEST(groups_with_the_same_limit_are_the_same_circumstance)
+/* Each session and each job has a group of its own: only the limits in them distinguish them. */
+TEST(groups_with_the_same_limit_have_the_same_cache_key)
 {
     make_machine();
     put("/proc/self/cgroup", "0::/one/two\n");
@@ -237,7 +237,7 @@ TEST(where_libraries_are_searched_counts)
     gpuhal_texts_finish(&lines);
 }
 
-TEST(a_verdict_is_found_by_file_and_circumstances_through_the_registrys_file)
+TEST(a_result_is_found_by_file_and_cache_key_through_the_registrys_file)
 {
     make_machine();
     gpuhal_registry *registry = open_registry(below(root, "state"));
@@ -270,7 +270,7 @@ TEST(a_verdict_is_found_by_file_and_circumstances_through_the_registrys_file)
     free(identity);
 }
 
-/* The record that counts on this machine, by what it says the driver is; "" when the plugin has to be met. */
+/* The record that counts on this machine, by what it says the driver is; "" when the plugin has to be probed. */
 static const char *driver_found(gpuhal_registry *registry, const char *identity)
 {
     static char driver[64];
@@ -285,7 +285,7 @@ static const char *driver_found(gpuhal_registry *registry, const char *identity)
     return driver;
 }
 
-static void remember_driver(gpuhal_registry *registry, const char *identity, const char *driver)
+static void record_driver(gpuhal_registry *registry, const char *identity, const char *driver)
 {
     gpuhal_database_plugin plugin = plugin_number(1);
     free(plugin.identity);
@@ -304,16 +304,16 @@ static void set_namespace(const char *name)
     assert_int_equal(symlink(name, below(root, "proc/self/ns/mnt")), 0);
 }
 
-TEST(a_home_shared_by_a_host_and_containers_answers_each_with_its_own_verdict)
+TEST(a_home_shared_by_a_host_and_containers_has_a_result_for_each)
 {
     make_machine();
     gpuhal_registry *registry = open_registry(below(root, "state"));
     char *identity = gpuhal_key_identity(below(root, "lib/plugin.so"));
-    remember_driver(registry, identity, "host");
+    record_driver(registry, identity, "host");
     assert_string_equal(driver_found(registry, identity), "host");
     set_namespace("mnt:[2]");
     assert_string_equal(driver_found(registry, identity), "");
-    remember_driver(registry, identity, "container");
+    record_driver(registry, identity, "container");
     set_namespace("mnt:[3]");
     assert_string_equal(driver_found(registry, identity), "");
     set_namespace("mnt:[1]");
@@ -326,15 +326,15 @@ TEST(a_home_shared_by_a_host_and_containers_answers_each_with_its_own_verdict)
     free(identity);
 }
 
-TEST(a_boot_and_another_driver_make_a_verdict_stale)
+TEST(a_boot_and_another_driver_make_a_result_stale)
 {
     make_machine();
     gpuhal_registry *registry = open_registry(below(root, "state"));
     char *identity = gpuhal_key_identity(below(root, "lib/plugin.so"));
-    remember_driver(registry, identity, "first");
+    record_driver(registry, identity, "first");
     put("/proc/sys/kernel/random/boot_id", "33333333-4444\n");
     assert_string_equal(driver_found(registry, identity), "");
-    remember_driver(registry, identity, "second");
+    record_driver(registry, identity, "second");
     assert_string_equal(driver_found(registry, identity), "second");
     put("/proc/driver/nvidia/version", "NVRM version: 550.54.14\nGCC\n");
     assert_string_equal(driver_found(registry, identity), "");
@@ -344,12 +344,12 @@ TEST(a_boot_and_another_driver_make_a_verdict_stale)
     free(identity);
 }
 
-TEST(of_two_verdicts_that_hold_the_later_one_counts)
+TEST(of_two_valid_results_the_later_one_counts)
 {
     make_machine();
     gpuhal_registry *registry = open_registry(below(root, "state"));
     char *identity = gpuhal_key_identity(below(root, "lib/plugin.so"));
-    remember_driver(registry, identity, "earlier");
+    record_driver(registry, identity, "earlier");
     gpuhal_texts machine;
     gpuhal_database_plugin crash = plugin_number(1); /* of which fewer files are known */
     free(crash.identity);
@@ -361,7 +361,7 @@ TEST(of_two_verdicts_that_hold_the_later_one_counts)
     gpuhal_changes changes = {.plugins = &crash, .plugin_count = 1};
     assert_int_equal(gpuhal_registry_update(registry, &changes), GPUHAL_OK);
     assert_string_equal(driver_found(registry, identity), "later");
-    remember_driver(registry, identity, "latest");
+    record_driver(registry, identity, "latest");
     assert_string_equal(driver_found(registry, identity), "latest");
     gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &crash);
     gpuhal_texts_finish(&machine);
@@ -369,7 +369,7 @@ TEST(of_two_verdicts_that_hold_the_later_one_counts)
     free(identity);
 }
 
-TEST(a_watched_device_is_told_apart_by_number_and_rights_not_by_time)
+TEST(a_watched_device_is_identified_by_number_and_rights_not_by_time)
 {
     root = fresh_directory();
     gpuhal_texts files = {0}, machine = {0}, lines;

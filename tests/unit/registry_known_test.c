@@ -7,7 +7,7 @@
 
 /* What a process saw: the number of the card whose UUID ends with i; 0 for one that is not there. */
 typedef struct seen {
-    uint32_t numbers[DEVICES], faces, pieces;
+    uint32_t numbers[DEVICES], interfaces, physicals;
 } seen;
 
 static void add_card(const char *backend, uint32_t index, unsigned card, const char *driver)
@@ -47,9 +47,9 @@ static seen look(const char *directory)
     gpuhal_config config = {.size = sizeof config, .isolation = GPUHAL_ISOLATION_NEVER, .ignore_environment = 1, .builtins = both,
                             .registry = directory, .backends = "cuda,vulkan"};
     gpuhal *gpu = NULL;
-    seen result = {.faces = 0};
+    seen result = {.interfaces = 0};
     assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_OK);
-    result.pieces = gpuhal_physical_count(gpu);
+    result.physicals = gpuhal_physical_count(gpu);
     for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
         const gpuhal_device *device = gpuhal_device_at(gpu, d);
         const char *uuid = NULL;
@@ -62,7 +62,7 @@ static seen look(const char *directory)
         uint32_t *kept = &result.numbers[atoi(uuid + strlen(uuid) - 2)];
         assert_true(*kept == 0 || *kept == number);
         *kept = number;
-        result.faces++;
+        result.interfaces++;
     }
     gpuhal_close(gpu);
     return result;
@@ -93,7 +93,7 @@ TEST(eight_gpus_keep_their_numbers_in_any_order_with_one_missing_and_one_new)
 {
     const char *directory = fresh_directory();
     seen first = start_machine(directory, "01234567", "535.1");
-    assert_int_equal(first.faces, 16);
+    assert_int_equal(first.interfaces, 16);
     for (uint32_t card = 0; card < 8; card++) {
         assert_int_equal(first.numbers[card], card + 1);
     }
@@ -129,7 +129,7 @@ TEST(without_a_registry_numbers_are_given_in_the_order_of_the_list)
     seen result = start_machine("none", "31", "535.1");
     assert_int_equal(result.numbers[3], 1);
     assert_int_equal(result.numbers[1], 2);
-    assert_int_equal(result.pieces, 2);
+    assert_int_equal(result.physicals, 2);
 }
 
 TEST(a_start_on_a_machine_that_did_not_change_writes_nothing)
@@ -147,14 +147,14 @@ TEST(a_start_on_a_machine_that_did_not_change_writes_nothing)
     assert_int_not_equal(after.st_ino, before.st_ino);
 }
 
-static const gpuhal_database_interface *face_with(const gpuhal_database *database, const char *backend, const char *uuid_end)
+static const gpuhal_database_interface *interface_with(const gpuhal_database *database, const char *backend, const char *uuid_end)
 {
     size_t count;
-    const gpuhal_database_interface *faces = gpuhal_database_interfaces(database, &count);
+    const gpuhal_database_interface *interfaces = gpuhal_database_interfaces(database, &count);
     for (size_t i = 0; i < count; i++) {
-        const char *uuid = faces[i].uuid;
-        if (strcmp(faces[i].backend, backend) == 0 && uuid && strcmp(uuid + strlen(uuid) - 2, uuid_end) == 0) {
-            return &faces[i];
+        const char *uuid = interfaces[i].uuid;
+        if (strcmp(interfaces[i].backend, backend) == 0 && uuid && strcmp(uuid + strlen(uuid) - 2, uuid_end) == 0) {
+            return &interfaces[i];
         }
     }
     return NULL;
@@ -167,7 +167,7 @@ TEST(a_card_that_was_taken_out_is_no_longer_there_and_driver_versions_are_kept)
     start_machine(directory, "012", "550.2");
     gpuhal_registry *registry = open_registry(directory);
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
-    const gpuhal_database_interface *kept = face_with(&snapshot->database, "cuda", "02"), *gone = face_with(&snapshot->database, "vulkan", "03");
+    const gpuhal_database_interface *kept = interface_with(&snapshot->database, "cuda", "02"), *gone = interface_with(&snapshot->database, "vulkan", "03");
     assert_true(kept && gone);
     assert_int_equal(kept->present, 1);
     assert_int_equal(gone->present, 0);
@@ -191,18 +191,18 @@ TEST(a_backend_that_was_not_asked_does_not_make_its_devices_vanish)
     gpuhal_close(gpu);
     gpuhal_registry *registry = open_registry(directory);
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
-    assert_int_equal(face_with(&snapshot->database, "vulkan", "01")->present, 1);
-    assert_int_equal(face_with(&snapshot->database, "cuda", "08")->present, 0);
+    assert_int_equal(interface_with(&snapshot->database, "vulkan", "01")->present, 1);
+    assert_int_equal(interface_with(&snapshot->database, "cuda", "08")->present, 0);
     gpuhal_snapshot_release(snapshot);
     gpuhal_registry_destroy(registry);
 }
 
-TEST(a_registry_that_cannot_be_written_costs_nobody_a_device)
+TEST(a_registry_that_cannot_be_written_affects_no_device)
 {
     const char *directory = fresh_directory();
     assert_int_equal(chmod(directory, 0500), 0);
     seen result = start_machine(directory, "01", "535.1");
-    assert_int_equal(result.faces, 4);
+    assert_int_equal(result.interfaces, 4);
     assert_int_equal(result.numbers[0], 1);
 }
 

@@ -30,7 +30,7 @@ static uint32_t look_at_one(gpuhal_registry *registry, gpuhal_sighting one)
     return one.physical;
 }
 
-static const gpuhal_database_interface *face_of(const gpuhal_database *database, uint32_t number)
+static const gpuhal_database_interface *interface_of(const gpuhal_database *database, uint32_t number)
 {
     size_t count;
     const gpuhal_database_interface *interfaces = gpuhal_database_interfaces(database, &count);
@@ -66,7 +66,7 @@ TEST(eight_cards_in_another_order_with_one_missing_and_one_new_keep_their_number
     }
     assert_int_equal(second[4].physical, CARDS + 1);
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
-    const gpuhal_database_interface *gone = face_of(&snapshot->database, first[8].iface), *there = face_of(&snapshot->database, first[0].iface);
+    const gpuhal_database_interface *gone = interface_of(&snapshot->database, first[8].iface), *there = interface_of(&snapshot->database, first[0].iface);
     assert_int_equal(gone->present, 0);
     assert_int_equal(there->present, 1);
     assert_int_equal(there->drivers.count, 2);
@@ -137,7 +137,7 @@ TEST(what_states_neither_address_nor_uuid_is_known_by_name_and_place)
     gpuhal_registry_destroy(registry);
 }
 
-TEST(a_backend_that_was_not_listed_loses_no_face)
+TEST(a_backend_that_was_not_listed_loses_no_interface)
 {
     static const char *const cuda[] = {"cuda", NULL};
     gpuhal_registry *registry = gpuhal_registry_create(NULL, 0, NULL);
@@ -147,13 +147,13 @@ TEST(a_backend_that_was_not_listed_loses_no_face)
     gpuhal_changes none = {.now = 1, .listed = cuda};
     gpuhal_registry_update(registry, &none);
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
-    assert_int_equal(face_of(&snapshot->database, seen[0].iface)->present, 0);
-    assert_int_equal(face_of(&snapshot->database, seen[1].iface)->present, 1);
+    assert_int_equal(interface_of(&snapshot->database, seen[0].iface)->present, 0);
+    assert_int_equal(interface_of(&snapshot->database, seen[1].iface)->present, 1);
     gpuhal_snapshot_release(snapshot);
     gpuhal_registry_destroy(registry);
 }
 
-TEST(parts_of_one_card_are_faces_of_their_own)
+TEST(partitions_of_one_card_are_interfaces_of_their_own)
 {
     gpuhal_registry *registry = gpuhal_registry_create(NULL, 0, NULL);
     gpuhal_sighting seen[2] = {{.pci = "0000:01:00.0", .uuid = "a", .partition = "mig-0", .backend = "cuda", .name = "H100"},
@@ -192,7 +192,7 @@ TEST(a_number_is_not_given_again)
 TEST(a_link_belongs_to_its_ends_and_their_drivers)
 {
     gpuhal_registry *registry = gpuhal_registry_create(NULL, 0, NULL);
-    remember_all_kinds(registry);
+    record_all_kinds(registry);
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
     size_t count;
     gpuhal_database_link again = gpuhal_database_links(&snapshot->database, &count)[0], newer = again;

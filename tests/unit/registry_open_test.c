@@ -51,7 +51,7 @@ static bool is_whole(const char *path)
     return whole;
 }
 
-static bool remembers(const char *directory, unsigned number)
+static bool has_record(const char *directory, unsigned number)
 {
     gpuhal_registry *registry = open_registry(directory);
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
@@ -66,7 +66,7 @@ static const char *known_machine(void)
 {
     const char *directory = fresh_directory();
     gpuhal_registry *registry = open_registry(directory);
-    assert_int_equal(remember_all_kinds(registry), GPUHAL_OK);
+    assert_int_equal(record_all_kinds(registry), GPUHAL_OK);
     gpuhal_registry_destroy(registry);
     make_machine(directory);
     return directory;
@@ -84,7 +84,7 @@ TEST(with_any_64th_byte_flipped_the_machine_is_listed_and_the_next_registry_is_w
         text[at] = (char)(text[at] ^ (1 << at / 64 % 8));
         assert_true(opens());
         gpuhal_registry *registry = open_registry(directory);
-        assert_int_equal(remember_plugin(registry, 3), GPUHAL_OK);
+        assert_int_equal(record_plugin(registry, 3), GPUHAL_OK);
         gpuhal_registry_destroy(registry);
         assert_true(is_whole(below(directory, "registry")));
         assert_true(files_that_begin_with(directory, "registry.damaged-") <= GPUHAL_STORE_DAMAGED_MAX);
@@ -92,7 +92,7 @@ TEST(with_any_64th_byte_flipped_the_machine_is_listed_and_the_next_registry_is_w
     free(text);
 }
 
-TEST(cut_off_anywhere_it_holds_nobody_up)
+TEST(cut_off_anywhere_it_blocks_no_process)
 {
     const char *directory = known_machine();
     assert_true(opens());
@@ -111,7 +111,7 @@ TEST(one_of_a_newer_version_stays_byte_for_byte)
     static const char *const head = "[registry]\nversion = 2\n";
     const char *directory = fresh_directory();
     gpuhal_text text = {0};
-    gpuhal_text_printf(&text, "%scrc = %08x\nwhat nobody understands yet\n", head, gpuhal_checksum(0, head, strlen(head)));
+    gpuhal_text_printf(&text, "%scrc = %08x\nan unknown record\n", head, gpuhal_checksum(0, head, strlen(head)));
     put_contents(below(directory, "registry"), text.data, text.length);
     make_machine(directory);
     assert_true(opens() && opens());
@@ -130,7 +130,7 @@ TEST(a_directory_that_cannot_be_written_is_read_and_stays_as_it_is)
     size_t bytes, after;
     char *text = contents_of(below(directory, "registry"), &bytes);
     remove(below(directory, "registry.lock"));
-    /* Root may write everywhere, but not where the directory is somebody else's. */
+    /* Root may write everywhere, but not in another user's directory. */
     assert_int_equal(geteuid() == 0 ? chown(directory, 12345, (gid_t)-1) : chmod(directory, 0500), 0);
     assert_true(opens() && opens());
     char *now = contents_of(below(directory, "registry"), &after);
@@ -163,7 +163,7 @@ TEST(on_a_full_disk_the_old_one_stays)
     int status = -1;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    assert_true(is_whole(below(directory, "registry")) && remembers(directory, 7));
+    assert_true(is_whole(below(directory, "registry")) && has_record(directory, 7));
     assert_int_equal(files_that_begin_with(directory, "registry.new-"), 0);
 }
 
@@ -188,9 +188,9 @@ TEST(killed_while_it_opens_it_leaves_what_was_known)
         nanosleep(&(struct timespec){.tv_nsec = 1000000 * (1 + (long)(round * 7 % 23))}, NULL);
         assert_int_equal(kill(child, SIGKILL), 0);
         assert_int_equal(waitpid(child, NULL, 0), child);
-        assert_true(is_whole(below(directory, "registry")) && remembers(directory, 7));
+        assert_true(is_whole(below(directory, "registry")) && has_record(directory, 7));
     }
-    assert_true(opens() && remembers(directory, 7));
+    assert_true(opens() && has_record(directory, 7));
 }
 
 TEST(thirty_two_processes_open_at_once)
@@ -217,7 +217,7 @@ TEST(thirty_two_processes_open_at_once)
         assert_true(waitpid(-1, &status, 0) > 0);
         assert_int_equal(status, 0);
     }
-    assert_true(is_whole(below(directory, "registry")) && remembers(directory, 7));
+    assert_true(is_whole(below(directory, "registry")) && has_record(directory, 7));
     assert_int_equal(files_that_begin_with(directory, "registry.new-"), 0);
     assert_true(opens());
 }

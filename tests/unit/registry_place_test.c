@@ -76,7 +76,7 @@ static void check_as_privileged(const char *named)
     expect_place(named, 0, NULL);
     gpuhal_registry *registry = gpuhal_registry_create(named, GPUHAL_REGISTRY_LOCK_NS, NULL);
     assert_null(gpuhal_registry_directory(registry));
-    assert_int_equal(remember_plugin(registry, 1), GPUHAL_ERROR_FILE);
+    assert_int_equal(record_plugin(registry, 1), GPUHAL_ERROR_FILE);
     gpuhal_registry_destroy(registry);
 }
 
@@ -117,10 +117,10 @@ TEST(a_privileged_process_keeps_no_registry_whatever_its_user_says)
 }
 
 /* A registry at this place takes something in: OK, or FILE where nothing may be made there. */
-static gpuhal_status remember_at(const char *place)
+static gpuhal_status record_at(const char *place)
 {
     gpuhal_registry *registry = open_registry(place);
-    const gpuhal_status status = remember_plugin(registry, 1);
+    const gpuhal_status status = record_plugin(registry, 1);
     gpuhal_registry_destroy(registry);
     return status;
 }
@@ -135,17 +135,17 @@ TEST(root_with_the_home_of_a_user_makes_no_directory_in_it)
     snprintf(home, sizeof home, "%s", fresh_directory());
     snprintf(place, sizeof place, "%s/.local/state/gpuhal", home);
     assert_int_equal(chown(home, 12345, 12345), 0);
-    assert_int_equal(remember_at(place), GPUHAL_ERROR_FILE);
+    assert_int_equal(record_at(place), GPUHAL_ERROR_FILE);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "another user"));
     assert_int_equal(files_that_begin_with(home, ".local"), 0);
     /* Not below a directory of the user's that is there, either. */
     assert_int_equal(mkdir(below(home, ".local"), 0755), 0);
     assert_int_equal(chown(below(home, ".local"), 12345, 12345), 0);
-    assert_int_equal(remember_at(place), GPUHAL_ERROR_FILE);
+    assert_int_equal(record_at(place), GPUHAL_ERROR_FILE);
     assert_int_equal(files_that_begin_with(below(home, ".local"), "state"), 0);
     /* Root's own is root's. */
     assert_int_equal(chown(below(home, ".local"), 0, 0), 0);
-    assert_int_equal(remember_at(place), GPUHAL_OK);
+    assert_int_equal(record_at(place), GPUHAL_OK);
     assert_int_equal(files_that_begin_with(place, "registry"), 2);
 }
 

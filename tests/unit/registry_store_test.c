@@ -47,7 +47,7 @@ TEST(a_file_is_read_up_to_its_limit_and_refused_from_one_byte_more)
         assert_true(bytes > LIMIT ? text == NULL : strlen(text) == bytes);
         free(text);
     }
-    /* A file of /proc tells no size: what is read decides. */
+    /* A file of /proc has no size: what is read decides. */
     char *text = NULL, *short_text = NULL;
     size_t whole = 0, cut = 7;
     assert_int_equal(gpuhal_os_file_read("/proc/self/comm", 64, &text, &whole), 0);
@@ -64,7 +64,7 @@ TEST(what_was_acknowledged_is_there_the_next_time)
     const char *directory = missing_directory("deep/down/gpuhal");
     struct stat status;
     gpuhal_registry *registry = open_registry(directory);
-    assert_int_equal(remember_plugin(registry, 1), GPUHAL_OK);
+    assert_int_equal(record_plugin(registry, 1), GPUHAL_OK);
     assert_true(snapshot_knows(registry, 1));
     gpuhal_registry_destroy(registry);
     assert_true(file_knows(directory, 1));
@@ -85,9 +85,9 @@ TEST(looking_makes_no_file)
 TEST(a_snapshot_stays_as_it_is_while_the_registry_goes_on)
 {
     gpuhal_registry *registry = open_registry(fresh_directory());
-    remember_plugin(registry, 1);
+    record_plugin(registry, 1);
     gpuhal_snapshot *before = gpuhal_registry_snapshot(registry);
-    remember_plugin(registry, 2);
+    record_plugin(registry, 2);
     gpuhal_snapshot *after = gpuhal_registry_snapshot(registry);
     gpuhal_registry_destroy(registry);
     assert_false(knows_plugin(&before->database, 2));
@@ -102,8 +102,8 @@ TEST(what_another_process_adds_is_seen_after_a_refresh)
 {
     const char *directory = fresh_directory();
     gpuhal_registry *registry = open_registry(directory), *other = open_registry(directory);
-    assert_int_equal(remember_plugin(registry, 1), GPUHAL_OK);
-    assert_int_equal(remember_plugin(other, 2), GPUHAL_OK);
+    assert_int_equal(record_plugin(registry, 1), GPUHAL_OK);
+    assert_int_equal(record_plugin(other, 2), GPUHAL_OK);
     assert_false(snapshot_knows(registry, 2));
     assert_true(gpuhal_registry_refresh(registry));
     assert_true(snapshot_knows(registry, 1));
@@ -121,7 +121,7 @@ TEST(a_damaged_file_is_set_aside_and_three_of_them_are_kept)
         logged[0] = 0;
         put_contents(below(directory, "registry"), "no registry at all\n", 19 - round);
         gpuhal_registry *registry = gpuhal_registry_create(directory, GPUHAL_REGISTRY_LOCK_NS, log);
-        assert_int_equal(remember_plugin(registry, round), GPUHAL_OK);
+        assert_int_equal(record_plugin(registry, round), GPUHAL_OK);
         gpuhal_registry_destroy(registry);
         gpuhal_log_destroy(log);
         assert_int_equal(lines_logged(), 1);
@@ -144,7 +144,7 @@ TEST(a_file_that_was_set_aside_by_writers_that_were_killed_is_set_aside_again)
         assert_int_equal(link(below(directory, "registry"), aside), 0);
     }
     gpuhal_registry *registry = open_registry(directory);
-    assert_int_equal(remember_plugin(registry, 1), GPUHAL_OK);
+    assert_int_equal(record_plugin(registry, 1), GPUHAL_OK);
     gpuhal_registry_destroy(registry);
     assert_true(file_knows(directory, 1));
     size_t bytes;
@@ -157,7 +157,7 @@ static void use_registry(void *user, __attribute__((unused)) int32_t level, __at
     gpuhal_registry **registry = user;
     if (*registry) {
         gpuhal_registry_refresh(*registry);
-        remember_plugin(*registry, 2);
+        record_plugin(*registry, 2);
         strcpy(logged, "used");
     }
 }
@@ -169,7 +169,7 @@ TEST(a_listener_of_the_log_may_use_the_registry_that_logs)
     assert_int_equal(mkdir(below(root, "registry.lock"), 0700), 0);
     gpuhal_log *log = gpuhal_log_create(use_registry, &registry, GPUHAL_LEVEL_WARNING, false);
     registry = gpuhal_registry_create(root, QUICKLY, log);
-    remember_plugin(registry, 1);
+    record_plugin(registry, 1);
     assert_string_equal(logged, "used");
     gpuhal_registry_destroy(registry);
     gpuhal_log_destroy(log);
@@ -179,8 +179,8 @@ TEST(every_64th_byte_flipped_is_repaired_by_the_next_writer)
 {
     const char *directory = fresh_directory();
     gpuhal_registry *registry = open_registry(directory);
-    assert_int_equal(remember_all_kinds(registry), GPUHAL_OK);
-    assert_int_equal(remember_plugin(registry, 1), GPUHAL_OK);
+    assert_int_equal(record_all_kinds(registry), GPUHAL_OK);
+    assert_int_equal(record_plugin(registry, 1), GPUHAL_OK);
     gpuhal_registry_destroy(registry);
     size_t bytes;
     char *text = contents_of(below(directory, "registry"), &bytes);
@@ -189,7 +189,7 @@ TEST(every_64th_byte_flipped_is_repaired_by_the_next_writer)
         put_contents(below(directory, "registry"), text, bytes);
         text[at] ^= 0x10;
         registry = open_registry(directory);
-        assert_int_equal(remember_plugin(registry, 2), GPUHAL_OK);
+        assert_int_equal(record_plugin(registry, 2), GPUHAL_OK);
         gpuhal_registry_destroy(registry);
         gpuhal_database database;
         gpuhal_serial_report report;
@@ -210,12 +210,12 @@ TEST(a_registry_of_a_newer_version_is_left_alone)
     static const char *const head = "[registry]\nversion = 2\n";
     const char *directory = fresh_directory();
     gpuhal_text text = {0};
-    gpuhal_text_printf(&text, "%scrc = %08x\nwhat nobody understands yet\n", head, gpuhal_checksum(0, head, strlen(head)));
+    gpuhal_text_printf(&text, "%scrc = %08x\nan unknown record\n", head, gpuhal_checksum(0, head, strlen(head)));
     put_contents(below(directory, "registry"), text.data, text.length);
     gpuhal_log *log = gpuhal_log_create(keep_line, NULL, GPUHAL_LEVEL_WARNING, false);
     gpuhal_registry *registry = gpuhal_registry_create(directory, GPUHAL_REGISTRY_LOCK_NS, log);
-    assert_int_equal(remember_plugin(registry, 1), GPUHAL_ERROR_FILE);
-    assert_int_equal(remember_plugin(registry, 2), GPUHAL_ERROR_FILE);
+    assert_int_equal(record_plugin(registry, 1), GPUHAL_ERROR_FILE);
+    assert_int_equal(record_plugin(registry, 2), GPUHAL_ERROR_FILE);
     assert_true(snapshot_knows(registry, 1));
     assert_true(snapshot_knows(registry, 2));
     assert_int_equal(lines_logged(), 1);
@@ -230,11 +230,11 @@ TEST(a_registry_of_a_newer_version_is_left_alone)
     gpuhal_text_finish(&text);
 }
 
-/* Root may write everywhere; nobody may not. */
-static void become_nobody(const char *directory)
+/* Root may write everywhere; the user 65534 may not. */
+static void drop_privileges(const char *directory)
 {
     if (geteuid() == 0 && (chown(registry_root, 65534, 65534) || chown(directory, 65534, 65534) || seteuid(65534))) {
-        SKIP_TEST("root here cannot become nobody");
+        SKIP_TEST("root here cannot become user 65534");
     }
 }
 
@@ -242,17 +242,17 @@ TEST(in_a_read_only_directory_what_is_known_is_read_and_nothing_more_is_kept)
 {
     const char *directory = missing_directory("gpuhal");
     assert_int_equal(mkdir(directory, 0700), 0);
-    become_nobody(directory);
+    drop_privileges(directory);
     gpuhal_registry *registry = open_registry(directory);
-    assert_int_equal(remember_plugin(registry, 1), GPUHAL_OK);
+    assert_int_equal(record_plugin(registry, 1), GPUHAL_OK);
     gpuhal_registry_destroy(registry);
     assert_int_equal(chmod(directory, 0500), 0);
     gpuhal_log *log = gpuhal_log_create(keep_line, NULL, GPUHAL_LEVEL_WARNING, false);
     registry = gpuhal_registry_create(directory, GPUHAL_REGISTRY_LOCK_NS, log);
     assert_int_equal(lines_logged(), 0);
     assert_true(snapshot_knows(registry, 1));
-    assert_int_equal(remember_plugin(registry, 2), GPUHAL_ERROR_FILE);
-    assert_int_equal(remember_plugin(registry, 3), GPUHAL_ERROR_FILE);
+    assert_int_equal(record_plugin(registry, 2), GPUHAL_ERROR_FILE);
+    assert_int_equal(record_plugin(registry, 3), GPUHAL_ERROR_FILE);
     assert_true(snapshot_knows(registry, 1) && snapshot_knows(registry, 2) && snapshot_knows(registry, 3));
     assert_int_equal(lines_logged(), 1);
     gpuhal_registry_destroy(registry);
@@ -267,47 +267,47 @@ TEST(a_place_that_cannot_be_made_is_as_good_as_none)
     put_contents(below(root, "file"), "", 0);
     gpuhal_log *log = gpuhal_log_create(keep_line, NULL, GPUHAL_LEVEL_WARNING, false);
     gpuhal_registry *registry = gpuhal_registry_create(below(root, "file/gpuhal"), GPUHAL_REGISTRY_LOCK_NS, log);
-    assert_int_equal(remember_plugin(registry, 1), GPUHAL_ERROR_FILE);
+    assert_int_equal(record_plugin(registry, 1), GPUHAL_ERROR_FILE);
     assert_true(snapshot_knows(registry, 1));
     assert_int_equal(lines_logged(), 1);
     gpuhal_registry_destroy(registry);
     registry = gpuhal_registry_create(NULL, 0, log);
-    assert_int_equal(remember_plugin(registry, 1), GPUHAL_ERROR_FILE);
+    assert_int_equal(record_plugin(registry, 1), GPUHAL_ERROR_FILE);
     assert_true(snapshot_knows(registry, 1));
     assert_int_equal(lines_logged(), 1);
     gpuhal_registry_destroy(registry);
     gpuhal_log_destroy(log);
 }
 
-TEST(somebody_elses_directory_is_only_read)
+TEST(another_users_directory_is_only_read)
 {
     struct stat status;
     if (geteuid() == 0 && chown(fresh_directory(), 12345, (gid_t)-1) == 0) {
         gpuhal_registry *registry = open_registry(registry_root);
-        assert_int_equal(remember_plugin(registry, 1), GPUHAL_ERROR_FILE);
+        assert_int_equal(record_plugin(registry, 1), GPUHAL_ERROR_FILE);
         gpuhal_registry_destroy(registry);
         assert_int_equal(files_that_begin_with(registry_root, "registry"), 0);
         return;
     }
     if (stat("/", &status) || status.st_uid == geteuid()) {
-        SKIP_TEST("no directory of somebody else's is at hand");
+        SKIP_TEST("there is no directory of another user");
     }
     gpuhal_log *log = gpuhal_log_create(keep_line, NULL, GPUHAL_LEVEL_WARNING, false);
     gpuhal_registry *registry = gpuhal_registry_create("/", GPUHAL_REGISTRY_LOCK_NS, log);
-    assert_int_equal(remember_plugin(registry, 1), GPUHAL_ERROR_FILE);
+    assert_int_equal(record_plugin(registry, 1), GPUHAL_ERROR_FILE);
     assert_non_null(strstr(logged, "another user"));
     gpuhal_registry_destroy(registry);
     gpuhal_log_destroy(log);
 }
 
-TEST(a_full_disk_kills_nobody_and_leaves_the_old_registry)
+TEST(a_full_disk_ends_no_process_and_leaves_the_old_registry)
 {
     const char *directory = fresh_directory();
     gpuhal_registry *registry = open_registry(directory);
-    assert_int_equal(remember_plugin(registry, 1), GPUHAL_OK);
+    assert_int_equal(record_plugin(registry, 1), GPUHAL_OK);
     const struct rlimit before = {RLIM_INFINITY, RLIM_INFINITY}, small = {100, RLIM_INFINITY};
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-    gpuhal_status status = remember_plugin(registry, 2);
+    gpuhal_status status = record_plugin(registry, 2);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
     assert_int_equal(status, GPUHAL_ERROR_FILE);
     assert_true(snapshot_knows(registry, 1) && snapshot_knows(registry, 2));
@@ -315,28 +315,28 @@ TEST(a_full_disk_kills_nobody_and_leaves_the_old_registry)
     assert_false(file_knows(directory, 2));
     assert_int_equal(files_that_begin_with(directory, "registry.new-"), 0);
     assert_true(gpuhal_registry_refresh(registry));
-    assert_int_equal(remember_plugin(registry, 3), GPUHAL_OK);
+    assert_int_equal(record_plugin(registry, 3), GPUHAL_OK);
     assert_true(file_knows(directory, 1) && file_knows(directory, 3));
     gpuhal_registry_destroy(registry);
 }
 
-TEST(a_lock_that_somebody_keeps_holds_nobody_up)
+TEST(a_lock_that_another_process_keeps_blocks_no_caller)
 {
     const char *directory = fresh_directory();
     gpuhal_registry *first = open_registry(directory);
-    assert_int_equal(remember_plugin(first, 1), GPUHAL_OK);
+    assert_int_equal(record_plugin(first, 1), GPUHAL_OK);
     int lock = open(below(directory, "registry.lock"), O_RDWR);
     assert_int_equal(flock(lock, LOCK_EX), 0);
     gpuhal_log *log = gpuhal_log_create(keep_line, NULL, GPUHAL_LEVEL_WARNING, false);
     gpuhal_registry *registry = gpuhal_registry_create(directory, QUICKLY, log);
     assert_true(snapshot_knows(registry, 1));
-    assert_int_equal(remember_plugin(registry, 2), GPUHAL_ERROR_FILE);
+    assert_int_equal(record_plugin(registry, 2), GPUHAL_ERROR_FILE);
     assert_non_null(strstr(logged, "locked"));
     assert_true(snapshot_knows(registry, 2));
     flock(lock, LOCK_UN);
     close(lock);
     gpuhal_registry_refresh(registry);
-    assert_int_equal(remember_plugin(registry, 3), GPUHAL_OK);
+    assert_int_equal(record_plugin(registry, 3), GPUHAL_OK);
     assert_true(file_knows(directory, 1) && file_knows(directory, 3));
     gpuhal_registry_destroy(registry);
     gpuhal_registry_destroy(first);
@@ -356,7 +356,7 @@ TEST(processes_that_write_all_at_once_lose_nothing)
             for (unsigned r = 0; r < ROUNDS && good; r++) {
                 gpuhal_database_fault fault = {.kind = GPUHAL_FAULT_CRASH, .count = 1, .plugin = (char[]){"shared"}};
                 gpuhal_changes changes = {.faults = &fault, .fault_count = 1};
-                good = remember_plugin(registry, p * ROUNDS + r) == GPUHAL_OK && gpuhal_registry_update(registry, &changes) == GPUHAL_OK;
+                good = record_plugin(registry, p * ROUNDS + r) == GPUHAL_OK && gpuhal_registry_update(registry, &changes) == GPUHAL_OK;
             }
             _exit(!good);
         }
@@ -379,12 +379,12 @@ TEST(processes_that_write_all_at_once_lose_nothing)
     gpuhal_registry_destroy(registry);
 }
 
-/* Writes for ever, and tells each acknowledgement through the pipe. */
+/* Writes for ever, and sends each acknowledged number through the pipe. */
 static void write_for_ever(const char *directory, unsigned first, int pipe_end)
 {
     gpuhal_registry *registry = gpuhal_registry_create(directory, UINT64_C(60000000000), NULL);
     for (unsigned number = first; registry; number++) {
-        if (remember_plugin(registry, number % 50) != GPUHAL_OK || write(pipe_end, &number, sizeof number) != sizeof number) {
+        if (record_plugin(registry, number % 50) != GPUHAL_OK || write(pipe_end, &number, sizeof number) != sizeof number) {
             break;
         }
     }
@@ -394,7 +394,7 @@ static void write_for_ever(const char *directory, unsigned first, int pipe_end)
 TEST(a_writer_killed_at_any_moment_leaves_what_was_acknowledged)
 {
     const char *directory = fresh_directory();
-    unsigned seed = 20251, acknowledged = 0, last = 0, told;
+    unsigned seed = 20251, acknowledged = 0, last = 0, number;
     for (unsigned round = 0; round < 60; round++) {
         int ends[2];
         assert_int_equal(pipe(ends), 0);
@@ -411,9 +411,9 @@ TEST(a_writer_killed_at_any_moment_leaves_what_was_acknowledged)
         nanosleep(&moment, NULL);
         kill(child, SIGKILL);
         waitpid(child, NULL, 0);
-        while (read(ends[0], &told, sizeof told) == sizeof told) {
+        while (read(ends[0], &number, sizeof number) == sizeof number) {
             acknowledged++;
-            last = told;
+            last = number;
         }
         close(ends[0]);
         gpuhal_database database;
@@ -431,7 +431,7 @@ TEST(a_writer_killed_at_any_moment_leaves_what_was_acknowledged)
     }
     assert_true(acknowledged > 0);
     gpuhal_registry *registry = open_registry(directory);
-    assert_int_equal(remember_plugin(registry, 60), GPUHAL_OK);
+    assert_int_equal(record_plugin(registry, 60), GPUHAL_OK);
     gpuhal_registry_destroy(registry);
     assert_int_equal(files_that_begin_with(directory, "registry.new-"), 0);
 }
@@ -481,7 +481,7 @@ TEST(threads_read_snapshots_while_others_write)
         assert_int_equal(pthread_create(&readers[i], NULL, read_on, registry), 0);
     }
     for (unsigned number = 0; number < 20; number++) {
-        assert_int_equal(remember_plugin(registry, number), GPUHAL_OK);
+        assert_int_equal(record_plugin(registry, number), GPUHAL_OK);
     }
     reading_on = false;
     for (int i = 0; i < 4; i++) {
@@ -492,12 +492,12 @@ TEST(threads_read_snapshots_while_others_write)
     gpuhal_registry_destroy(registry);
 }
 
-TEST(verdicts_are_forgotten_by_name_and_everything_at_once)
+TEST(results_are_removed_by_name_or_all_at_once)
 {
     const char *directory = fresh_directory();
     gpuhal_registry *registry = open_registry(directory);
-    assert_int_equal(remember_all_kinds(registry), GPUHAL_OK);
-    assert_int_equal(remember_plugin(registry, 1), GPUHAL_OK);
+    assert_int_equal(record_all_kinds(registry), GPUHAL_OK);
+    assert_int_equal(record_plugin(registry, 1), GPUHAL_OK);
     gpuhal_database_fault fault = {.kind = GPUHAL_FAULT_CRASH, .count = 1, .plugin = (char[]){"vendor1"}};
     gpuhal_changes crash = {.faults = &fault, .fault_count = 1};
     assert_int_equal(gpuhal_registry_update(registry, &crash), GPUHAL_OK);

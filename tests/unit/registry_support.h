@@ -1,4 +1,4 @@
-/* tests/unit/registry_support.h: a directory of one's own for a registry, something to remember, and the lines of the log. */
+/* tests/unit/registry_support.h: a directory of one's own for a registry, something to record, and the lines of the log. */
 #ifndef GPUHAL_TEST_REGISTRY_SUPPORT_H
 #define GPUHAL_TEST_REGISTRY_SUPPORT_H
 
@@ -98,7 +98,7 @@ static inline gpuhal_registry *open_registry(const char *directory)
     return registry;
 }
 
-/* A plugin with one device, told apart by `number`. Free with gpuhal_record_finish. */
+/* A plugin with one device, identified by `number`. Free with gpuhal_record_finish. */
 static inline gpuhal_database_plugin plugin_number(unsigned number)
 {
     char name[32];
@@ -116,7 +116,7 @@ static inline gpuhal_database_plugin plugin_number(unsigned number)
     return plugin;
 }
 
-static inline gpuhal_status remember_plugin(gpuhal_registry *registry, unsigned number)
+static inline gpuhal_status record_plugin(gpuhal_registry *registry, unsigned number)
 {
     gpuhal_database_plugin plugin = plugin_number(number);
     gpuhal_changes changes = {.now = 1700000000, .plugins = &plugin, .plugin_count = 1};
@@ -126,7 +126,7 @@ static inline gpuhal_status remember_plugin(gpuhal_registry *registry, unsigned 
 }
 
 /* One record at least of each kind. */
-static inline gpuhal_status remember_all_kinds(gpuhal_registry *registry)
+static inline gpuhal_status record_all_kinds(gpuhal_registry *registry)
 {
     gpuhal_sighting seen[] = {
         {.group = 0, .vendor_id = 0x10de, .pci = "0000:01:00.0", .uuid = "u-1", .backend = "cuda", .name = "One", .driver_version = "535.1"},

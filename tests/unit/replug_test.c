@@ -1,5 +1,5 @@
 /* Devices that are plugged in and unplugged while a program has their plugin loaded: what can be opened, and which handle is whose. */
-#include "support/lab.h"
+#include "support/mock.h"
 #include "loader_support.h"
 
 static char slots_file[512];
@@ -69,37 +69,37 @@ TEST(a_device_that_is_plugged_in_after_its_plugin_was_loaded_can_be_opened)
     gpuhal_close(gpu);
 }
 
-TEST(a_plugin_that_is_met_in_this_process_is_asked_again_by_a_rescan)
+TEST(a_plugin_that_is_probed_in_this_process_is_probed_again_by_a_rescan)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 3, .unplugged = 4};
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_mock = (gpuhal_mock_state){.count = 3, .unplugged = 4};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     assert_int_equal(gpuhal_device_count(gpu), 2);
     expect_works(gpuhal_device_at(gpu, 1));
-    gpuhal_lab.unplugged = 1;
+    gpuhal_mock.unplugged = 1;
     rescan(gpu);
-    /* They are all alike: the index tells. */
+    /* They are all alike: the index identifies them. */
     assert_int_equal(gpuhal_device_status(gpuhal_device_at(gpu, 0)), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(gpuhal_device_status(gpuhal_device_at(gpu, 1)), GPUHAL_OK);
     expect_works(gpuhal_device_at(gpu, 1));
     assert_int_equal(gpuhal_device_count(gpu), 3);
-    assert_string_equal(gpuhal_device_id(gpuhal_device_at(gpu, 2)), "lab:2");
+    assert_string_equal(gpuhal_device_id(gpuhal_device_at(gpu, 2)), "mock:2");
     expect_works(gpuhal_device_at(gpu, 2));
-    gpuhal_lab.unplugged = 7;
+    gpuhal_mock.unplugged = 7;
     rescan(gpu);
     assert_int_equal(gpuhal_device_status(gpuhal_device_at(gpu, 1)), GPUHAL_ERROR_DEVICE_LOST);
-    gpuhal_lab.unplugged = 0;
+    gpuhal_mock.unplugged = 0;
     rescan(gpu);
     assert_int_equal(gpuhal_device_count(gpu), 6);
     expect_works(gpuhal_device_at(gpu, 3));
     gpuhal_close(gpu);
 }
 
-static _Atomic bool told;
+static _Atomic bool notified;
 
 static void take_line(__attribute__((unused)) void *user, __attribute__((unused)) int32_t level,
                       __attribute__((unused)) const char *line)
 {
-    told = true;
+    notified = true;
     usleep(200000); /* where threads are cancelled */
 }
 
@@ -108,28 +108,28 @@ static void *rescan_alone(void *gpu)
     return gpuhal_rescan(gpu, NULL) == GPUHAL_OK ? gpu : NULL;
 }
 
-/* The object took the line for still being told, and the look for going on: rescans and gpuhal_close() waited for ever. */
-TEST(a_thread_that_is_cancelled_while_a_rescan_tells_its_news_leaves_the_object_usable)
+/* The object took the notification and the rescan for still running: rescans and gpuhal_close() waited for ever. */
+TEST(a_thread_that_is_cancelled_while_a_rescan_notifies_leaves_the_object_usable)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 2, .unplugged = 2};
-    gpuhal *gpu = gpuhal_lab_open(&(gpuhal_config){.log = take_line, .log_level = GPUHAL_LOG_INFO}, 0);
-    gpuhal_lab.unplugged = 0;
-    told = false;
+    gpuhal_mock = (gpuhal_mock_state){.count = 2, .unplugged = 2};
+    gpuhal *gpu = gpuhal_mock_open(&(gpuhal_config){.log = take_line, .log_level = GPUHAL_LOG_INFO}, 0);
+    gpuhal_mock.unplugged = 0;
+    notified = false;
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, rescan_alone, gpu), 0);
-    while (!told) {
+    while (!notified) {
         usleep(100);
     }
     pthread_cancel(thread);
     pthread_join(thread, NULL);
     assert_int_equal(gpuhal_device_count(gpu), 2);
-    gpuhal_lab.unplugged = 1;
+    gpuhal_mock.unplugged = 1;
     rescan(gpu);
     assert_int_equal(gpuhal_device_status(gpuhal_device_at(gpu, 0)), GPUHAL_ERROR_DEVICE_LOST);
     gpuhal_close(gpu);
 }
 
-TEST(of_equal_devices_without_identity_the_one_that_is_left_stays_when_the_loaded_driver_tells_which)
+TEST(the_loaded_driver_identifies_which_of_equal_devices_without_identity_is_left)
 {
     put_slots("AB");
     gpuhal *gpu = open_plugin("good_without_identity", GPUHAL_ISOLATION_ALWAYS);
@@ -144,7 +144,7 @@ TEST(of_equal_devices_without_identity_the_one_that_is_left_stays_when_the_loade
     gpuhal_close(gpu);
 }
 
-TEST(equal_devices_without_identity_all_count_as_gone_when_nothing_tells_which_are_left)
+TEST(equal_devices_without_identity_are_all_lost_when_nothing_identifies_those_left)
 {
     put_slots("ABC");
     gpuhal *gpu = open_plugin("good_without_identity", GPUHAL_ISOLATION_ALWAYS);
@@ -180,10 +180,10 @@ TEST(an_identity_that_differs_from_process_to_process_is_said_to)
 
 TEST(a_driver_that_hangs_when_it_is_asked_again_is_given_up_and_its_devices_stay)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 2};
-    gpuhal *gpu = gpuhal_lab_open(&(gpuhal_config){.helper_deadline_ns = 600000000u}, 1);
+    gpuhal_mock = (gpuhal_mock_state){.count = 2};
+    gpuhal *gpu = gpuhal_mock_open(&(gpuhal_config){.helper_deadline_ns = 600000000u}, 1);
     expect_works(gpuhal_device_at(gpu, 0));
-    gpuhal_lab.stops = GPUHAL_LAB_ENUMERATE;
+    gpuhal_mock.stops = GPUHAL_MOCK_ENUMERATE;
     uint64_t begun = gpuhal_os_monotonic_ns();
     rescan(gpu);
     assert_in_range(gpuhal_os_monotonic_ns() - begun, 0, 8000000000u);
@@ -192,7 +192,7 @@ TEST(a_driver_that_hangs_when_it_is_asked_again_is_given_up_and_its_devices_stay
     assert_in_range(gpuhal_os_monotonic_ns() - begun, 0, 4000000000u);
     assert_int_equal(gpuhal_device_status(gpuhal_device_at(gpu, 0)), GPUHAL_OK);
     expect_works(gpuhal_device_at(gpu, 0));
-    gpuhal_lab.stops = 0;
+    gpuhal_mock.stops = 0;
     gpuhal_close(gpu);
 }
 
@@ -208,19 +208,19 @@ static void await_generation(const gpuhal *gpu, uint64_t generation)
 
 TEST(a_plugin_that_announces_a_change_makes_the_library_look_again)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 2, .unplugged = 2};
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal_mock = (gpuhal_mock_state){.count = 2, .unplugged = 2};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     gpuhal_os_handle descriptor = -1;
-    const gpuhal_host *host = gpuhal_lab.host;
-    host->changed(host); /* nobody listens */
+    const gpuhal_host *host = gpuhal_mock.host;
+    host->changed(host); /* no listener is set */
     assert_int_equal(gpuhal_change_descriptor(gpu, &descriptor), GPUHAL_OK);
-    gpuhal_lab.unplugged = 0;
+    gpuhal_mock.unplugged = 0;
     for (int i = 0; i < 100; i++) {
         host->changed(host);
     }
     await_generation(gpu, 2);
     expect_works(gpuhal_device_at(gpu, 1));
-    gpuhal_lab.unplugged = 1;
+    gpuhal_mock.unplugged = 1;
     host->changed(host);
     await_generation(gpu, 3);
     assert_int_equal(gpuhal_device_status(gpuhal_device_at(gpu, 0)), GPUHAL_ERROR_DEVICE_LOST);
@@ -229,7 +229,7 @@ TEST(a_plugin_that_announces_a_change_makes_the_library_look_again)
     host->changed(host);
 }
 
-/* Of good_comes_and_goes, whose devices are those of a file that the manifest tells to watch; its folder is missing. */
+/* Of good_comes_and_goes, whose devices are those of a file that the manifest watches; its folder is missing. */
 static gpuhal *open_watched(char slots[512])
 {
     char more[600];
@@ -250,7 +250,7 @@ static gpuhal *open_watched(char slots[512])
     return gpu;
 }
 
-TEST(a_file_that_a_manifest_tells_to_watch_makes_the_library_look_again)
+TEST(a_file_that_a_manifest_watches_makes_the_library_rescan)
 {
     char slots[512];
     gpuhal_os_handle descriptor = -1;

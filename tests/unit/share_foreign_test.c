@@ -10,7 +10,7 @@
 typedef struct lender {
     int calls;
     void *memory;
-    int64_t allocations; /* of the device, when it was told */
+    int64_t allocations; /* of the device, when it was notified */
 } lender;
 
 static void let_go(void *user, void *memory)
@@ -18,7 +18,7 @@ static void let_go(void *user, void *memory)
     lender *l = user;
     l->calls++;
     l->memory = memory;
-    l->allocations = gpuhal_lab.devices[1].allocations;
+    l->allocations = gpuhal_mock.devices[1].allocations;
 }
 
 TEST(lent_host_memory_is_given_back_once_after_the_last_who_shares_it)
@@ -47,7 +47,7 @@ TEST(lent_host_memory_is_given_back_once_after_the_last_who_shares_it)
     free(memory);
 }
 
-TEST(bad_host_memory_is_refused_before_the_driver_sees_it_and_nobody_is_told)
+TEST(bad_host_memory_is_refused_before_the_driver_sees_it_and_no_callback_runs)
 {
     gpuhal *gpu = open_four();
     gpuhal_device *device = gpuhal_device_at(gpu, 1);
@@ -65,15 +65,15 @@ TEST(bad_host_memory_is_refused_before_the_driver_sees_it_and_nobody_is_told)
     assert_int_equal(import_host(device, pages, 0, let_go, &l, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(import_host(gpuhal_device_at(gpu, 3), pages, PAGE, let_go, &l, &buffer),
                      GPUHAL_ERROR_NOT_SUPPORTED);
-    gpuhal_lab.devices[1].fail_import = GPUHAL_ERROR_DRIVER;
+    gpuhal_mock.devices[1].fail_import = GPUHAL_ERROR_DRIVER;
     assert_int_equal(import_host(device, pages, PAGE, let_go, &l, &buffer), GPUHAL_ERROR_DRIVER);
-    gpuhal_lab.devices[1].fail_import = 0;
-    gpuhal_lab.devices[1].short_imports = 1;
+    gpuhal_mock.devices[1].fail_import = 0;
+    gpuhal_mock.devices[1].short_imports = 1;
     assert_int_equal(import_host(device, pages, PAGE, let_go, &l, &buffer), GPUHAL_ERROR_DRIVER);
     assert_null(buffer);
-    gpuhal_lab.devices[1].imports = 0;
+    gpuhal_mock.devices[1].imports = 0;
     assert_int_equal(l.calls, 0);
-    assert_int_equal(gpuhal_lab.devices[1].imports, 0);
+    assert_int_equal(gpuhal_mock.devices[1].imports, 0);
     munmap(pages, PAGE);
     munmap(pages + 2 * PAGE, PAGE);
     gpuhal_close(gpu);
@@ -164,7 +164,7 @@ TEST(read_only_host_memory_is_read_by_every_path_and_refused_as_a_destination)
                                        .user = &l};
     for (uint32_t d = 1; d <= 2; d++) {
         gpuhal_device *device = gpuhal_device_at(gpu, d);
-        gpuhal_buffer *buffer = NULL, *other = gpuhal_lab_buffer(gpu, d, 2 * PAGE), *far = gpuhal_lab_buffer(gpu, 3, 2 * PAGE);
+        gpuhal_buffer *buffer = NULL, *other = gpuhal_mock_buffer(gpu, d, 2 * PAGE), *far = gpuhal_mock_buffer(gpu, 3, 2 * PAGE);
         gpuhal_queue *queue = NULL;
         uint64_t offset = 1;
         void *pointer = NULL;
@@ -200,7 +200,7 @@ TEST(read_only_host_memory_is_read_by_every_path_and_refused_as_a_destination)
     expect_no_memory();
 }
 
-static int system_tells_what_is_writable(void)
+static int system_reports_what_is_writable(void)
 {
     char *page = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     int known = madvise(page, PAGE, 22 /* MADV_POPULATE_READ, Linux 5.14 */) == 0;
@@ -210,7 +210,7 @@ static int system_tells_what_is_writable(void)
 
 TEST(host_memory_that_cannot_be_written_or_lies_behind_its_file_is_refused)
 {
-    if (!system_tells_what_is_writable()) {
+    if (!system_reports_what_is_writable()) {
         skip();
     }
     gpuhal *gpu = open_four();
@@ -238,13 +238,13 @@ TEST(host_memory_that_cannot_be_written_or_lies_behind_its_file_is_refused)
     expect_no_memory();
 }
 
-TEST(a_wrapped_object_stays_its_owners_who_is_told_once)
+TEST(a_wrapped_object_stays_its_owners_and_the_owner_is_notified_once)
 {
     static char object[BYTES];
-    gpuhal_lab = (gpuhal_lab_state){
+    gpuhal_mock = (gpuhal_mock_state){
         .count = 2,
         .devices = {{.hidden = 1}, {.hidden = 1, .adopt_kinds = 1u << GPUHAL_NATIVE_OPENCL_BUFFER, .copy_alignment = 4}}};
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     gpuhal_device *device = gpuhal_device_at(gpu, 1);
     gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_OPENCL_BUFFER, .values = {(uintptr_t)object, BYTES}};
     gpuhal_buffer *buffer = NULL;
@@ -277,19 +277,19 @@ TEST(a_wrapped_object_of_any_size_is_filled_and_copied_to_its_last_byte_and_not_
 {
     enum { ODD = 1001 };
     static unsigned char object[ODD + 7];
-    gpuhal_lab = (gpuhal_lab_state){
+    gpuhal_mock = (gpuhal_mock_state){
         .count = 2,
         .devices = {{.hidden = 1}, {.hidden = 1, .adopt_kinds = 1u << GPUHAL_NATIVE_OPENCL_BUFFER, .fill_alignment = 8}}};
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     const gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_OPENCL_BUFFER, .values = {(uintptr_t)object, ODD}};
-    gpuhal_buffer *buffer = NULL, *plain = gpuhal_lab_buffer(gpu, 1, ODD), *far = gpuhal_lab_buffer(gpu, 0, ODD);
+    gpuhal_buffer *buffer = NULL, *plain = gpuhal_mock_buffer(gpu, 1, ODD), *far = gpuhal_mock_buffer(gpu, 0, ODD);
     unsigned char got[ODD], expected[ODD];
     memset(object, '|', sizeof object);
     assert_int_equal(gpuhal_buffer_wrap(gpuhal_device_at(gpu, 1), &native, ODD, NULL, NULL, &buffer), GPUHAL_OK);
     assert_int_equal(gpuhal_fill(NULL, buffer, 0, ODD, 'f', 1), GPUHAL_OK);
     memset(expected, 'f', ODD);
     assert_memory_equal(object, expected, ODD);
-    assert_true(gpuhal_lab.devices[1].fills > 0);
+    assert_true(gpuhal_mock.devices[1].fills > 0);
     assert_int_equal(gpuhal_fill(NULL, buffer, ODD - 3, 3, 't', 1), GPUHAL_OK);
     memset(expected + ODD - 3, 't', 3);
     assert_int_equal(gpuhal_copy(NULL, plain, 0, buffer, 0, ODD), GPUHAL_OK);

@@ -48,24 +48,24 @@ TEST(the_question_gives_the_kind_or_names_what_is_missing_on_which_side)
     gpuhal *gpu = open_four();
     expect_kind(gpu, 0, GPUHAL_MEMORY_DEVICE, 1, GPUHAL_HANDLE_HOST_POINTER);
     expect_kind(gpu, 3, GPUHAL_MEMORY_UPLOAD, 1, GPUHAL_HANDLE_HOST_POINTER);
-    expect_reason(gpu, 0, GPUHAL_MEMORY_DEVICE, 3, "lab:3 cannot import host memory");
-    expect_reason(gpu, 1, GPUHAL_MEMORY_DEVICE, 2, "the memory of lab:1 has no host address");
+    expect_reason(gpu, 0, GPUHAL_MEMORY_DEVICE, 3, "mock:3 cannot import host memory");
+    expect_reason(gpu, 1, GPUHAL_MEMORY_DEVICE, 2, "the memory of mock:1 has no host address");
     expect_reason(gpu, 1, GPUHAL_MEMORY_DEVICE, 2, "cannot be exported as opaque_fd");
-    expect_reason(gpu, 0, GPUHAL_MEMORY_DEVICE_MAPPED, 1, "lab:0 has no memory of that kind");
+    expect_reason(gpu, 0, GPUHAL_MEMORY_DEVICE_MAPPED, 1, "mock:0 has no memory of that kind");
     gpuhal_device *device = gpuhal_device_at(gpu, 0);
     gpuhal_handle_kind kind = 0;
     assert_int_equal(gpuhal_share_query(device, 0, device, &kind, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_share_query(device, 0, NULL, &kind, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_share_query(device, 9, gpuhal_device_at(gpu, 1), &kind, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
     for (uint32_t d = 0; d < 4; d++) {
-        assert_int_equal(gpuhal_lab.devices[d].openings, 0);
+        assert_int_equal(gpuhal_mock.devices[d].openings, 0);
     }
     gpuhal_close(gpu);
 }
 
 TEST(opaque_descriptors_pass_between_equal_drivers_on_equal_hardware_alone)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 7,
+    gpuhal_mock = (gpuhal_mock_state){.count = 7,
                                     .devices = {{.hidden = 1, .export_kinds = OPAQUE, .driver_uuid = DRIVER, .uuid = OTHER},
                                                 {.hidden = 1, .import_kinds = OPAQUE, .driver_uuid = DRIVER, .uuid = OTHER},
                                                 {.hidden = 1, .import_kinds = OPAQUE, .driver_uuid = OTHER, .uuid = OTHER},
@@ -77,13 +77,13 @@ TEST(opaque_descriptors_pass_between_equal_drivers_on_equal_hardware_alone)
                                                  .export_kinds = OPAQUE,
                                                  .driver_uuid = DRIVER,
                                                  .software = 1}}};
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     expect_kind(gpu, 0, GPUHAL_MEMORY_DEVICE, 1, GPUHAL_HANDLE_OPAQUE_FD);
-    expect_reason(gpu, 0, GPUHAL_MEMORY_DEVICE, 2, "lab:0 has another driver than lab:2");
-    expect_reason(gpu, 0, GPUHAL_MEMORY_DEVICE, 3, "lab:0 is another physical device than lab:3");
-    expect_reason(gpu, 0, GPUHAL_MEMORY_DEVICE, 4, "lab:4 does not state its driver_uuid");
-    expect_reason(gpu, 0, GPUHAL_MEMORY_DEVICE, 5, "lab:0 is another physical device than lab:5");
-    expect_reason(gpu, 0, GPUHAL_MEMORY_DEVICE, 6, "lab:6 cannot import opaque_fd");
+    expect_reason(gpu, 0, GPUHAL_MEMORY_DEVICE, 2, "mock:0 has another driver than mock:2");
+    expect_reason(gpu, 0, GPUHAL_MEMORY_DEVICE, 3, "mock:0 is another physical device than mock:3");
+    expect_reason(gpu, 0, GPUHAL_MEMORY_DEVICE, 4, "mock:4 does not state its driver_uuid");
+    expect_reason(gpu, 0, GPUHAL_MEMORY_DEVICE, 5, "mock:0 is another physical device than mock:5");
+    expect_reason(gpu, 0, GPUHAL_MEMORY_DEVICE, 6, "mock:6 cannot import opaque_fd");
     expect_kind(gpu, 6, GPUHAL_MEMORY_DEVICE, 5, GPUHAL_HANDLE_OPAQUE_FD);
     gpuhal_close(gpu);
 }
@@ -108,7 +108,7 @@ TEST(kinds_of_sharing_that_a_device_cannot_give_are_refused_at_creation)
 TEST(memory_made_without_sharing_in_mind_is_refused_with_the_way_out)
 {
     gpuhal *gpu = open_four();
-    gpuhal_buffer *plain = gpuhal_lab_buffer(gpu, 0, 1000), *shared = plain;
+    gpuhal_buffer *plain = gpuhal_mock_buffer(gpu, 0, 1000), *shared = plain;
     assert_int_equal(gpuhal_buffer_share(plain, gpuhal_device_at(gpu, 1), &shared), GPUHAL_ERROR_NOT_SUPPORTED);
     assert_null(shared);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "only at multiples of 4096 bytes"));
@@ -120,20 +120,20 @@ TEST(memory_made_without_sharing_in_mind_is_refused_with_the_way_out)
     expect_no_memory();
 }
 
-/* lab:0 and lab:1 are two openings of one driver for one piece of hardware; lab:2 cannot importthing. */
+/* mock:0 and mock:1 are two openings of one driver for one physical device; mock:2 cannot importthing. */
 static gpuhal *open_opaque(void)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 3};
+    gpuhal_mock = (gpuhal_mock_state){.count = 3};
     for (int d = 0; d < 2; d++) {
-        gpuhal_lab.devices[d] = (gpuhal_lab_device){.hidden = 1,
+        gpuhal_mock.devices[d] = (gpuhal_mock_device){.hidden = 1,
                                                     .export_kinds = OPAQUE,
                                                     .import_kinds = OPAQUE,
                                                     .driver_uuid = DRIVER,
                                                     .uuid = OTHER,
                                                     .copy_alignment = 4};
     }
-    gpuhal_lab.devices[2].hidden = 1;
-    return gpuhal_lab_open(NULL, 0);
+    gpuhal_mock.devices[2].hidden = 1;
+    return gpuhal_mock_open(NULL, 0);
 }
 
 TEST(memory_behind_a_descriptor_is_shared_and_leaves_no_descriptor)
@@ -147,10 +147,10 @@ TEST(memory_behind_a_descriptor_is_shared_and_leaves_no_descriptor)
     expect_bytes(shared, 1, "across");
     gpuhal_buffer_release(shared);
     original = shareable(gpu, 0, OPAQUE, BYTES);
-    gpuhal_lab.devices[1].fail_import = GPUHAL_ERROR_DRIVER;
+    gpuhal_mock.devices[1].fail_import = GPUHAL_ERROR_DRIVER;
     assert_int_equal(gpuhal_buffer_share(original, gpuhal_device_at(gpu, 1), &shared), GPUHAL_ERROR_DRIVER);
     gpuhal_buffer_release(original);
-    original = gpuhal_lab_buffer(gpu, 0, BYTES);
+    original = gpuhal_mock_buffer(gpu, 0, BYTES);
     assert_int_equal(gpuhal_buffer_share(original, gpuhal_device_at(gpu, 1), &shared), GPUHAL_ERROR_NOT_SUPPORTED);
     gpuhal_buffer_release(original);
     assert_int_equal(count_descriptors(), descriptors);
@@ -185,10 +185,10 @@ TEST(an_exported_descriptor_is_imported_and_a_bad_one_stays_the_callers)
     const gpuhal_buffer_desc no_kind = {.size = sizeof no_kind, .bytes = BYTES};
     assert_int_equal(gpuhal_buffer_import(device, &no_kind, &handle, &imported), GPUHAL_ERROR_INVALID_ARGUMENT);
     /* Refused after the plugin has taken it: it is the caller's all the same. */
-    gpuhal_lab.devices[1].short_imports = 1;
+    gpuhal_mock.devices[1].short_imports = 1;
     assert_int_equal(gpuhal_buffer_import(device, &desc, &handle, &imported), GPUHAL_ERROR_DRIVER);
     assert_true(fcntl((int)handle.as.os, F_GETFD) >= 0);
-    gpuhal_lab.devices[1].short_imports = 0;
+    gpuhal_mock.devices[1].short_imports = 0;
     assert_null(imported);
     assert_int_equal(gpuhal_buffer_import(device, &desc, &handle, &imported), GPUHAL_OK);
     assert_int_equal(fcntl((int)handle.as.os, F_GETFD), -1);
@@ -204,19 +204,19 @@ TEST(an_exported_descriptor_is_imported_and_a_bad_one_stays_the_callers)
 
 TEST(handles_of_a_vendors_own_kind_go_to_the_plugin_and_come_from_it_as_they_are)
 {
-    enum { OWN = 1u << GPUHAL_LAB_HANDLE };
-    gpuhal_lab = (gpuhal_lab_state){.count = 3,
+    enum { OWN = 1u << GPUHAL_MOCK_HANDLE };
+    gpuhal_mock = (gpuhal_mock_state){.count = 3,
                                     .devices = {{.hidden = 1, .export_kinds = OWN},
                                                 {.hidden = 1, .export_kinds = OWN, .import_kinds = OWN},
                                                 {.hidden = 1, .export_kinds = OWN}}};
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = BYTES, .export_kinds = OWN};
     gpuhal_buffer *buffer = shareable(gpu, 0, OWN, BYTES), *taken = NULL;
     gpuhal_handle handle = {0};
     assert_int_equal(gpuhal_write(NULL, buffer, 8, "the vendor's own", 16), GPUHAL_OK);
-    assert_int_equal(gpuhal_buffer_export(buffer, GPUHAL_LAB_HANDLE, &handle), GPUHAL_OK);
-    assert_int_equal(handle.kind, GPUHAL_LAB_HANDLE);
-    assert_memory_equal(handle.as.ipc, "lab!", 4);
+    assert_int_equal(gpuhal_buffer_export(buffer, GPUHAL_MOCK_HANDLE, &handle), GPUHAL_OK);
+    assert_int_equal(handle.kind, GPUHAL_MOCK_HANDLE);
+    assert_memory_equal(handle.as.ipc, "mock!", 4);
     size_t before = count_descriptors();
     assert_int_equal(gpuhal_buffer_import(gpuhal_device_at(gpu, 1), &desc, &handle, &taken), GPUHAL_OK);
     expect_bytes(taken, 8, "the vendor's own");
@@ -226,10 +226,10 @@ TEST(handles_of_a_vendors_own_kind_go_to_the_plugin_and_come_from_it_as_they_are
     handle.as.ipc[0] = '?';
     assert_int_equal(gpuhal_buffer_import(gpuhal_device_at(gpu, 1), &desc, &handle, &taken),
                      GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_non_null(strstr(gpuhal_last_error()->sentence, "labImport"));
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "mockImport"));
     assert_int_equal(gpuhal_buffer_import(gpuhal_device_at(gpu, 2), &desc, &handle, &taken),
                      GPUHAL_ERROR_NOT_SUPPORTED);
-    assert_int_equal(gpuhal_buffer_export(buffer, GPUHAL_LAB_HANDLE + 1, &handle), GPUHAL_ERROR_NOT_SUPPORTED);
+    assert_int_equal(gpuhal_buffer_export(buffer, GPUHAL_MOCK_HANDLE + 1, &handle), GPUHAL_ERROR_NOT_SUPPORTED);
     assert_int_equal(gpuhal_buffer_export(buffer, GPUHAL_VENDOR_KIND_FIRST - 1, &handle),
                      GPUHAL_ERROR_INVALID_ARGUMENT);
     gpuhal_buffer_release(buffer);
@@ -240,7 +240,7 @@ TEST(handles_of_a_vendors_own_kind_go_to_the_plugin_and_come_from_it_as_they_are
 TEST(only_kinds_named_at_creation_are_given_out)
 {
     gpuhal *gpu = open_opaque();
-    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 0, BYTES);
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 0, BYTES);
     gpuhal_handle handle;
     assert_int_equal(gpuhal_buffer_export(buffer, GPUHAL_HANDLE_OPAQUE_FD, &handle), GPUHAL_ERROR_NOT_SUPPORTED);
     assert_int_equal(handle.kind, 0);
@@ -254,7 +254,7 @@ TEST(only_kinds_named_at_creation_are_given_out)
 TEST(host_pointers_are_given_out_for_any_buffer_that_has_one)
 {
     gpuhal *gpu = open_four();
-    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 0, BYTES);
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 0, BYTES);
     gpuhal_handle handle;
     assert_int_equal(gpuhal_buffer_export(buffer, GPUHAL_HANDLE_HOST_POINTER, &handle), GPUHAL_OK);
     assert_ptr_equal(handle.as.pointer, gpuhal_buffer_host(buffer));

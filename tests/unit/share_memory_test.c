@@ -18,7 +18,7 @@ TEST(a_shared_buffer_is_the_same_memory_and_survives_the_release_of_the_one_it_w
     expect_bytes(original, BYTES - 5 - 6, "second");
     gpuhal_buffer_release(original);
     expect_bytes(shared, 3, "from the first");
-    assert_int_equal(gpuhal_lab.devices[0].allocations, 1);
+    assert_int_equal(gpuhal_mock.devices[0].allocations, 1);
     gpuhal_close(gpu);
     expect_bytes(shared, BYTES - 5 - 6, "second");
     gpuhal_buffer_release(shared);
@@ -62,7 +62,7 @@ TEST(on_a_device_that_works_on_a_copy_nobodys_bytes_are_lost)
     assert_int_equal(gpuhal_write(NULL, original, 16, "------------------", 18), GPUHAL_OK);
     assert_int_equal(gpuhal_copy_rect(NULL, &to, &from, (const uint64_t[3]){2, 3, 1}), GPUHAL_OK);
     expect_bytes(original, 16, "aa------bb------cc");
-    gpuhal_buffer *elsewhere = gpuhal_lab_buffer(gpu, 2, 64);
+    gpuhal_buffer *elsewhere = gpuhal_mock_buffer(gpu, 2, 64);
     assert_int_equal(gpuhal_write(NULL, elsewhere, 0, "copied", 6), GPUHAL_OK);
     assert_int_equal(gpuhal_copy(NULL, shared, 40, elsewhere, 0, 6), GPUHAL_OK);
     expect_bytes(original, 40, "copied");
@@ -93,7 +93,7 @@ TEST(what_is_written_while_another_thread_synchronizes_is_there_for_all)
     const unsigned char *host = gpuhal_buffer_host(original);
     unsigned char sent[MINE], got[MINE];
     pthread_t other;
-    gpuhal_lab.devices[2].slow_write_us = 200;
+    gpuhal_mock.devices[2].slow_write_us = 200;
     atomic_store(&synchronizing, true);
     assert_int_equal(pthread_create(&other, NULL, synchronize_all_the_time, shared), 0);
     int lost = 0;
@@ -117,26 +117,26 @@ TEST(what_is_written_while_another_thread_synchronizes_is_there_for_all)
 TEST(memory_that_is_not_coherent_shows_what_was_written_before_it_was_shared)
 {
     gpuhal *gpu = open_four();
-    gpuhal_lab.devices[3].not_coherent = 1;
+    gpuhal_mock.devices[3].not_coherent = 1;
     gpuhal_close(gpu);
-    gpu = gpuhal_lab_open(NULL, 0);
+    gpu = gpuhal_mock_open(NULL, 0);
     const gpuhal_buffer_desc desc = {
         .size = sizeof desc, .kind = GPUHAL_MEMORY_READBACK, .bytes = BYTES, .export_kinds = POINTER};
     gpuhal_buffer *original = NULL;
     assert_int_equal(gpuhal_buffer_create(gpuhal_device_at(gpu, 3), &desc, &original), GPUHAL_OK);
     assert_int_equal(gpuhal_write(NULL, original, 0, "x", 1), GPUHAL_OK);
-    assert_int_equal(gpuhal_lab.devices[3].cleans, 1);
+    assert_int_equal(gpuhal_mock.devices[3].cleans, 1);
     /* What the host writes in a mapping is the host's until it ends: sharing meanwhile brings no bytes of the device over it. */
     void *view = NULL;
     assert_int_equal(gpuhal_buffer_map(original, 0, BYTES, GPUHAL_ACCESS_WRITE, &view), GPUHAL_OK);
     gpuhal_buffer *shared = share_with(gpu, original, 1);
-    assert_int_equal(gpuhal_lab.devices[3].cleans, 1);
+    assert_int_equal(gpuhal_mock.devices[3].cleans, 1);
     assert_int_equal(gpuhal_buffer_unmap(original, view), GPUHAL_OK);
-    assert_int_equal(gpuhal_lab.devices[3].cleans, 2);
+    assert_int_equal(gpuhal_mock.devices[3].cleans, 2);
     assert_int_equal(gpuhal_fill(NULL, original, 0, 4, 'y', 1), GPUHAL_OK);
-    assert_int_equal(gpuhal_lab.devices[3].cleans, 3);
+    assert_int_equal(gpuhal_mock.devices[3].cleans, 3);
     assert_int_equal(gpuhal_buffer_synchronize(original), GPUHAL_OK);
-    assert_int_equal(gpuhal_lab.devices[3].cleans, 4);
+    assert_int_equal(gpuhal_mock.devices[3].cleans, 4);
     gpuhal_buffer_release(original);
     gpuhal_buffer_release(shared);
     gpuhal_close(gpu);
@@ -155,7 +155,7 @@ TEST(coherent_memory_costs_nothing_to_synchronize_and_a_mapped_buffer_is_busy)
     assert_int_equal(gpuhal_buffer_unmap(shared, view), GPUHAL_OK);
     assert_int_equal(gpuhal_buffer_synchronize(NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
     for (uint32_t d = 0; d < 4; d++) {
-        assert_int_equal(gpuhal_lab.devices[d].cleans, 0);
+        assert_int_equal(gpuhal_mock.devices[d].cleans, 0);
     }
     gpuhal_buffer_release(shared);
     gpuhal_buffer_release(original);
@@ -170,11 +170,11 @@ TEST(shared_memory_counts_where_it_was_allocated_and_a_failed_import_leaves_noth
     assert_int_equal(gpuhal_device_limit_memory(importer, 100), GPUHAL_OK);
     shared = share_with(gpu, original, 1);
     gpuhal_buffer_release(shared);
-    gpuhal_lab.devices[1].fail_import = GPUHAL_ERROR_OUT_OF_MEMORY;
+    gpuhal_mock.devices[1].fail_import = GPUHAL_ERROR_OUT_OF_MEMORY;
     assert_int_equal(gpuhal_buffer_share(original, importer, &shared), GPUHAL_ERROR_OUT_OF_MEMORY);
     assert_null(shared);
-    assert_string_equal(gpuhal_last_error()->vendor_call, "labImport");
-    gpuhal_lab.devices[1].fail_import = 0;
+    assert_string_equal(gpuhal_last_error()->vendor_call, "mockImport");
+    gpuhal_mock.devices[1].fail_import = 0;
     gpuhal_buffer_release(share_with(gpu, original, 1));
     gpuhal_buffer_release(original);
     gpuhal_close(gpu);

@@ -1,22 +1,22 @@
-/* tests/unit/share_support.h: lab devices that share memory in different ways, and what the tests of sharing look at. */
+/* tests/unit/share_support.h: mock devices that share memory in different ways, and what the tests of sharing look at. */
 #ifndef GPUHAL_TEST_SHARE_SUPPORT_H
 #define GPUHAL_TEST_SHARE_SUPPORT_H
 
-#include "support/lab.h"
+#include "support/mock.h"
 #include "test.h"
 
 enum { PAGE = 4096, BYTES = 8 * PAGE, POINTER = 1u << GPUHAL_HANDLE_HOST_POINTER, OPAQUE = 1u << GPUHAL_HANDLE_OPAQUE_FD };
 
-/* lab:0 has memory that the host sees, lab:1 imports such memory, lab:2 does so on a copy of its own, lab:3 neither. */
+/* mock:0 has memory that the host sees, mock:1 imports such memory, mock:2 does so on a copy of its own, mock:3 neither. */
 static inline gpuhal *open_four(void)
 {
-    gpuhal_lab = (gpuhal_lab_state){
+    gpuhal_mock = (gpuhal_mock_state){
         .count = 4,
         .devices = {{.name = "plain", .export_kinds = POINTER},
                     {.name = "importer", .hidden = 1, .import_kinds = POINTER, .import_alignment = PAGE},
                     {.name = "copier", .hidden = 1, .import_kinds = POINTER, .import_alignment = 64, .caches_imports = 1},
                     {.name = "loner", .hidden = 1}}};
-    return gpuhal_lab_open(NULL, 0);
+    return gpuhal_mock_open(NULL, 0);
 }
 
 static inline gpuhal_buffer *shareable(gpuhal *gpu, uint32_t index, uint32_t export_kinds, uint64_t bytes)
@@ -47,9 +47,9 @@ static inline void expect_bytes(gpuhal_buffer *buffer, uint64_t offset, const ch
 
 static inline void expect_no_memory(void)
 {
-    for (uint32_t d = 0; d < gpuhal_lab.count; d++) {
-        assert_int_equal(gpuhal_lab.devices[d].allocations, 0);
-        assert_int_equal(gpuhal_lab.devices[d].openings, 0);
+    for (uint32_t d = 0; d < gpuhal_mock.count; d++) {
+        assert_int_equal(gpuhal_mock.devices[d].allocations, 0);
+        assert_int_equal(gpuhal_mock.devices[d].openings, 0);
     }
 }
 

@@ -1,5 +1,5 @@
-/* tests/unit/trace_test.c: the log at level trace has a line for each call of a plugin's slot, and costs nothing and
- * nobody where it is not asked for. */
+/* tests/unit/trace_test.c: the log at level trace has a line for each call of a plugin's slot, and costs
+ * nothing where it is not asked for. */
 #include "watchdog_support.h"
 
 #include "device/device.h"
@@ -53,7 +53,7 @@ static uint32_t lines_about(const char *slot)
     return count;
 }
 
-static void open_traced(scene *s, uint32_t level)
+static void open_traced(fixture *s, uint32_t level)
 {
     static gpuhal_builtin_fn *const builtins[] = {gpuhal_halting_query, NULL};
     const gpuhal_config config = {.size = sizeof config,
@@ -64,14 +64,14 @@ static void open_traced(scene *s, uint32_t level)
                                   .builtins = builtins,
                                   .log = keep_line,
                                   .log_level = level};
-    *s = (scene){0};
+    *s = (fixture){0};
     assert_ok(gpuhal_open(&config, &s->gpu));
     assert_ok(gpuhal_select(s->gpu, "halting:0", 0, &s->device, NULL));
     assert_ok(gpuhal_select(s->gpu, "halting:1", 0, &s->other, NULL));
-    fill_scene(s);
+    fill_fixture(s);
 }
 
-static void close_traced(scene *s)
+static void close_traced(fixture *s)
 {
     gpuhal_buffer *const buffers[] = {s->a, s->b, s->far, s->spare};
     gpuhal_event_destroy(s->event);
@@ -84,7 +84,7 @@ static void close_traced(scene *s)
     gpuhal_close(s->gpu);
 }
 
-static void use_memory(scene *s)
+static void use_memory(fixture *s)
 {
     const gpuhal_rect to = {.buffer = s->a, .row_pitch = 128}, from = {.buffer = s->b, .row_pitch = 128};
     gpuhal_handle handle = {.size = sizeof handle};
@@ -107,7 +107,7 @@ static void use_memory(scene *s)
     assert_ok(gpuhal_copy(NULL, s->a, 0, s->far, 0, BYTES));
 }
 
-static void use_queues(scene *s)
+static void use_queues(fixture *s)
 {
     uint64_t ns = 0;
     prepare_unfinished(s);
@@ -129,7 +129,7 @@ static void use_everything(uint32_t level)
 {
     static const uint32_t shapes[] = {0, HIDDEN, NOT_COHERENT, NO_LOCK};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        scene s;
+        fixture s;
         gpuhal_halting.hidden = shapes[i] == HIDDEN;
         gpuhal_halting.not_coherent = shapes[i] == NOT_COHERENT;
         gpuhal_halting.no_native_lock = shapes[i] == NO_LOCK;
@@ -159,9 +159,9 @@ TEST(the_trace_has_a_line_for_each_slot_that_is_called)
     }
 }
 
-TEST(a_line_of_the_trace_tells_device_arguments_answer_and_duration)
+TEST(a_line_of_the_trace_has_device_arguments_result_and_duration)
 {
-    scene s;
+    fixture s;
     uint64_t ns = 0, address = 0;
     open_traced(&s, 5);
     assert_ok(do_copy(&s));
@@ -174,7 +174,7 @@ TEST(a_line_of_the_trace_tells_device_arguments_answer_and_duration)
 
 TEST(a_line_of_the_trace_names_the_queue_that_the_work_is_in)
 {
-    scene s;
+    fixture s;
     uint64_t address = 0;
     open_traced(&s, 5);
     assert_ok(gpuhal_copy(s.queue, s.a, 0, s.b, 0, 64));
@@ -189,7 +189,7 @@ TEST(without_the_trace_the_core_calls_the_slots_of_the_plugin_itself)
 {
     gpuhal_ops slots_of_plugin = {.size = sizeof slots_of_plugin};
     const gpuhal_plugin *plugin = gpuhal_halting_query(GPUHAL_ABI, NULL);
-    scene s;
+    fixture s;
     open_traced(&s, 4);
     assert_int_equal(plugin->describe(NULL, NULL, 0, &slots_of_plugin), GPUHAL_OK);
     assert_memory_equal(&s.device->ops, &slots_of_plugin, sizeof slots_of_plugin);
@@ -204,7 +204,7 @@ TEST(without_the_trace_the_core_calls_the_slots_of_the_plugin_itself)
 /* The driver has answered when its line is logged. */
 TEST(a_listener_that_is_slower_than_hang_ns_is_no_driver_that_hangs)
 {
-    scene s;
+    fixture s;
     open_traced(&s, 5);
     sleeps = 1;
     assert_ok(do_copy(&s));
@@ -213,7 +213,7 @@ TEST(a_listener_that_is_slower_than_hang_ns_is_no_driver_that_hangs)
     close_traced(&s);
 }
 
-static void hang_while_traced(scene *s)
+static void hang_while_traced(fixture *s)
 {
     static const stop copy = {.slot = "copy", .act = do_copy};
     pthread_t thread;
@@ -229,7 +229,7 @@ static void hang_while_traced(scene *s)
 
 TEST(a_driver_that_hangs_in_a_traced_call_costs_its_device)
 {
-    static scene s;
+    static fixture s;
     pid_t child = begin_child();
     if (child == 0) {
         hang_while_traced(&s);

@@ -1,5 +1,5 @@
-/* Devices with queues and links of their own, over the lab: work is done only when somebody waits for it, as late as a driver may, and
- * every slot can be told to fail. What is staged, and what goes over a link, stays right; and what fails leaves nothing behind. */
+/* Devices with queues and links of their own, over the mock: work is done only when a thread waits for it, as late as a driver may, and
+ * every slot can be made to fail. What is staged, and what goes over a link, stays right; and what fails leaves nothing behind. */
 #include "engine_support.h"
 
 #include "device/device.h"
@@ -15,7 +15,7 @@
 static void move_at_random(gpuhal *gpu, int rounds)
 {
     unsigned char *model = random_bytes(BYTES), *got = malloc(BYTES);
-    gpuhal_buffer *from = gpuhal_lab_buffer(gpu, 0, BYTES), *to = gpuhal_lab_buffer(gpu, 1, BYTES);
+    gpuhal_buffer *from = gpuhal_mock_buffer(gpu, 0, BYTES), *to = gpuhal_mock_buffer(gpu, 1, BYTES);
     assert_int_equal(gpuhal_write(NULL, from, 0, model, BYTES), GPUHAL_OK);
     for (int round = 0; round < rounds; round++) {
         uint64_t bytes = 1 + next_random() % BYTES, at = next_random() % (BYTES - bytes + 1), of = next_random() % (BYTES - bytes + 1);
@@ -33,8 +33,8 @@ static void move_at_random(gpuhal *gpu, int rounds)
 
 static void move_with_steps_of(uint64_t one, uint64_t other)
 {
-    gpuhal_lab.devices[0].copy_alignment = one;
-    gpuhal_lab.devices[1].copy_alignment = other;
+    gpuhal_mock.devices[0].copy_alignment = one;
+    gpuhal_mock.devices[1].copy_alignment = other;
     gpuhal *gpu = open_engine();
     move_at_random(gpu, 25);
     close_engine(gpu);
@@ -63,7 +63,7 @@ static void fail_each(slot which, gpuhal_status failure, const char *call)
     for (int at = 1; at <= 40; at++) {
         engine.failure = failure;
         gpuhal *gpu = open_engine();
-        gpuhal_buffer *from = gpuhal_lab_buffer(gpu, 0, BYTES), *to = gpuhal_lab_buffer(gpu, 1, BYTES);
+        gpuhal_buffer *from = gpuhal_mock_buffer(gpu, 0, BYTES), *to = gpuhal_mock_buffer(gpu, 1, BYTES);
         engine.calls[which] = 0;
         engine.fail_at[which] = at;
         gpuhal_status status = gpuhal_write(NULL, from, 0, model, BYTES);
@@ -88,7 +88,7 @@ static void fail_each(slot which, gpuhal_status failure, const char *call)
     free(got);
 }
 
-TEST(whatever_fails_in_the_middle_is_told_with_its_cause_and_the_chunks_work_afterwards)
+TEST(a_failure_in_the_middle_is_reported_with_its_cause_and_the_chunks_stay_usable)
 {
     fail_each(QUEUE, GPUHAL_ERROR_DRIVER, "engineQueue");
     fail_each(EVENT, GPUHAL_ERROR_OUT_OF_MEMORY, "engineEvent");
@@ -102,12 +102,12 @@ TEST(nothing_of_a_device_that_hangs_is_given_back_to_its_driver)
     engine.peers = true;
     gpuhal *gpu = open_engine();
     move_at_random(gpu, 2);
-    int64_t chunks = gpuhal_lab.devices[0].staging_bytes, queues = engine.queues, accesses = engine.accesses;
+    int64_t chunks = gpuhal_mock.devices[0].staging_bytes, queues = engine.queues, accesses = engine.accesses;
     assert_true(chunks > 0 && queues > 0 && accesses > 0);
     atomic_store(&gpuhal_device_at(gpu, 0)->lost, GPUHAL_LOST_HUNG);
     atomic_store(&gpuhal_device_at(gpu, 1)->lost, GPUHAL_LOST_HUNG);
     gpuhal_close(gpu);
-    assert_int_equal(gpuhal_lab.devices[0].staging_bytes, chunks);
+    assert_int_equal(gpuhal_mock.devices[0].staging_bytes, chunks);
     assert_int_equal(engine.queues, queues);
     assert_int_equal(engine.accesses, accesses);
     assert_int_equal(gpuhal_staging_process_bytes(), 0);
@@ -117,7 +117,7 @@ TEST(nothing_of_a_device_that_hangs_is_given_back_to_its_driver)
 
 static gpuhal_path path_of_copies(gpuhal *gpu)
 {
-    gpuhal_buffer *from = gpuhal_lab_buffer(gpu, 0, BYTES), *to = gpuhal_lab_buffer(gpu, 1, BYTES);
+    gpuhal_buffer *from = gpuhal_mock_buffer(gpu, 0, BYTES), *to = gpuhal_mock_buffer(gpu, 1, BYTES);
     unsigned char *model = random_bytes(BYTES);
     gpuhal_path path = 0;
     assert_int_equal(gpuhal_write(NULL, from, 0, model, BYTES), GPUHAL_OK);
@@ -157,10 +157,10 @@ TEST(a_link_over_which_nothing_arrives_is_given_up_with_what_it_holds_and_closin
     assert_non_null(strstr(gpuhal_last_error()->sentence, "did not end"));
     gpuhal_close(gpu);
     assert_int_equal(engine.queues, 1);
-    assert_int_equal(gpuhal_lab.devices[0].allocations, 1);
-    assert_int_equal(gpuhal_lab.devices[1].allocations, 1);
-    assert_int_equal(gpuhal_lab.devices[0].openings, 1);
-    assert_int_equal(gpuhal_lab.devices[1].openings, 1);
+    assert_int_equal(gpuhal_mock.devices[0].allocations, 1);
+    assert_int_equal(gpuhal_mock.devices[1].allocations, 1);
+    assert_int_equal(gpuhal_mock.devices[0].openings, 1);
+    assert_int_equal(gpuhal_mock.devices[1].openings, 1);
 }
 
 TEST(a_copy_over_a_proven_link_that_fails_says_why_and_the_next_one_is_right)
@@ -168,11 +168,11 @@ TEST(a_copy_over_a_proven_link_that_fails_says_why_and_the_next_one_is_right)
     engine.peers = true;
     gpuhal *gpu = open_engine();
     assert_int_equal(path_of_copies(gpu), GPUHAL_PATH_PEER);
-    gpuhal_buffer *from = gpuhal_lab_buffer(gpu, 0, 64), *to = gpuhal_lab_buffer(gpu, 1, 64);
+    gpuhal_buffer *from = gpuhal_mock_buffer(gpu, 0, 64), *to = gpuhal_mock_buffer(gpu, 1, 64);
     engine.fail_at[PEER] = engine.calls[PEER] + 1;
     assert_int_equal(gpuhal_copy(NULL, to, 0, from, 0, 64), GPUHAL_ERROR_DRIVER);
     assert_string_equal(gpuhal_last_error()->vendor_call, "enginePeer");
-    assert_non_null(strstr(gpuhal_last_error()->sentence, "from lab:0 to lab:1"));
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "from mock:0 to mock:1"));
     gpuhal_buffer_release(from);
     gpuhal_buffer_release(to);
     assert_int_equal(path_of_copies(gpu), GPUHAL_PATH_PEER);
@@ -184,7 +184,7 @@ TEST(a_queue_does_not_touch_the_link_to_a_device_that_was_lost)
     engine.peers = true;
     gpuhal *gpu = open_engine();
     assert_int_equal(path_of_copies(gpu), GPUHAL_PATH_PEER);
-    gpuhal_buffer *from = gpuhal_lab_buffer(gpu, 0, 64), *to = gpuhal_lab_buffer(gpu, 1, 64);
+    gpuhal_buffer *from = gpuhal_mock_buffer(gpu, 0, 64), *to = gpuhal_mock_buffer(gpu, 1, 64);
     gpuhal_queue *queue = NULL;
     assert_int_equal(gpuhal_queue_create(gpuhal_device_at(gpu, 1), NULL, &queue), GPUHAL_OK);
     int64_t before = engine.peer_copies;
@@ -201,9 +201,9 @@ TEST(a_queue_does_not_touch_the_link_to_a_device_that_was_lost)
 TEST(buffers_of_two_gpuhal_objects_have_no_path)
 {
     gpuhal *gpu = open_engine();
-    gpuhal_lab.count = GPUHAL_LAB_DEVICES;
-    gpuhal *many = gpuhal_lab_open(NULL, 0);
-    gpuhal_buffer *here = gpuhal_lab_buffer(gpu, 0, 64), *there = gpuhal_lab_buffer(many, GPUHAL_LAB_DEVICES - 1, 64);
+    gpuhal_mock.count = GPUHAL_MOCK_DEVICES;
+    gpuhal *many = gpuhal_mock_open(NULL, 0);
+    gpuhal_buffer *here = gpuhal_mock_buffer(gpu, 0, 64), *there = gpuhal_mock_buffer(many, GPUHAL_MOCK_DEVICES - 1, 64);
     gpuhal_path path = GPUHAL_PATH_PEER;
     assert_int_equal(gpuhal_copy_path(there, here, &path), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(path, 0);
@@ -274,7 +274,7 @@ typedef struct busy {
 static void *keep_copying(void *user)
 {
     busy *b = user;
-    gpuhal_buffer *from = gpuhal_lab_buffer(b->gpu, 0, BYTES), *to = gpuhal_lab_buffer(b->gpu, 1, BYTES);
+    gpuhal_buffer *from = gpuhal_mock_buffer(b->gpu, 0, BYTES), *to = gpuhal_mock_buffer(b->gpu, 1, BYTES);
     while (!b->stop) {
         assert_int_equal(gpuhal_copy(NULL, to, 0, from, 0, BYTES), GPUHAL_OK);
     }
@@ -289,9 +289,9 @@ TEST(a_child_that_is_forked_in_the_middle_of_staged_copies_makes_its_own_and_clo
     SKIP_TEST("the sanitizers' own allocators may be locked for ever in the child of a threaded process");
 #endif
     enum { THREADS = 3, CHILDREN = 20 };
-    gpuhal_lab.fork_safe = 1;
+    gpuhal_mock.fork_safe = 1;
     busy b = {.gpu = open_engine()};
-    gpuhal_buffer *from = gpuhal_lab_buffer(b.gpu, 0, BYTES), *to = gpuhal_lab_buffer(b.gpu, 1, BYTES);
+    gpuhal_buffer *from = gpuhal_mock_buffer(b.gpu, 0, BYTES), *to = gpuhal_mock_buffer(b.gpu, 1, BYTES);
     unsigned char *model = random_bytes(BYTES);
     pthread_t threads[THREADS];
     assert_int_equal(gpuhal_write(NULL, from, 0, model, BYTES), GPUHAL_OK);

@@ -14,10 +14,10 @@ static void pick_range(uint64_t bytes, uint64_t *offset, uint64_t *count)
 TEST(writes_and_reads_of_any_range_arrive_on_every_shape_of_device)
 {
     set_up_shapes();
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     for (uint32_t d = 0; d < SHAPES; d++) {
         unsigned char *model = random_bytes(BYTES), *source = random_bytes(BYTES), *got = random_bytes(BYTES);
-        gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, d, BYTES);
+        gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, d, BYTES);
         assert_int_equal(gpuhal_write(NULL, buffer, 0, model, BYTES), GPUHAL_OK);
         for (int round = 0; round < 60; round++) {
             uint64_t offset, count;
@@ -40,10 +40,10 @@ TEST(writes_and_reads_of_any_range_arrive_on_every_shape_of_device)
 TEST(copies_between_every_pair_of_devices_are_byte_exact)
 {
     set_up_shapes();
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     for (uint32_t pair = 0; pair < SHAPES * SHAPES; pair++) {
         unsigned char *to_model = random_bytes(BYTES), *from_model = random_bytes(BYTES);
-        gpuhal_buffer *to = gpuhal_lab_buffer(gpu, pair / SHAPES, BYTES), *from = gpuhal_lab_buffer(gpu, pair % SHAPES, BYTES);
+        gpuhal_buffer *to = gpuhal_mock_buffer(gpu, pair / SHAPES, BYTES), *from = gpuhal_mock_buffer(gpu, pair % SHAPES, BYTES);
         assert_int_equal(gpuhal_write(NULL, to, 0, to_model, BYTES), GPUHAL_OK);
         assert_int_equal(gpuhal_write(NULL, from, 0, from_model, BYTES), GPUHAL_OK);
         for (int round = 0; round < 12; round++) {
@@ -66,11 +66,11 @@ TEST(copies_between_every_pair_of_devices_are_byte_exact)
 TEST(fills_repeat_the_pattern_from_the_first_byte_on)
 {
     set_up_shapes();
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     const uint32_t sizes[] = {1, 2, 4};
     for (uint32_t d = 0; d < SHAPES; d++) {
         unsigned char *model = random_bytes(300000);
-        gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, d, 300000);
+        gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, d, 300000);
         assert_int_equal(gpuhal_write(NULL, buffer, 0, model, 300000), GPUHAL_OK);
         for (int round = 0; round < 60; round++) {
             uint32_t size = sizes[next_random() % 3], pattern = next_random();
@@ -92,9 +92,9 @@ TEST(fills_repeat_the_pattern_from_the_first_byte_on)
 TEST(ranges_that_leave_the_buffer_or_overflow_move_nothing)
 {
     set_up_shapes();
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     unsigned char *model = random_bytes(100), other[256] = {0};
-    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 1, 100), *second = gpuhal_lab_buffer(gpu, 3, 100);
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 1, 100), *second = gpuhal_mock_buffer(gpu, 3, 100);
     assert_int_equal(gpuhal_write(NULL, buffer, 0, model, 100), GPUHAL_OK);
     const struct {
         uint64_t offset, bytes;
@@ -117,7 +117,7 @@ TEST(ranges_that_leave_the_buffer_or_overflow_move_nothing)
         if (bytes > 0) {
             assert_int_equal(gpuhal_copy_rect(NULL, &rect, &host, (const uint64_t[]){bytes, 1, 1}), GPUHAL_ERROR_OUT_OF_RANGE);
         }
-        assert_string_equal(gpuhal_last_error()->backend, "lab");
+        assert_string_equal(gpuhal_last_error()->backend, "mock");
     }
     assert_int_equal(gpuhal_write(NULL, buffer, 100, other, 0), GPUHAL_OK);
     expect_contents(buffer, model, 100);
@@ -130,8 +130,8 @@ TEST(ranges_that_leave_the_buffer_or_overflow_move_nothing)
 TEST(null_arguments_and_unknown_patterns_are_invalid)
 {
     set_up_shapes();
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
-    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 0, 64);
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 0, 64);
     gpuhal_rect rect = {.buffer = buffer}, none = {0};
     const uint64_t one[3] = {1, 1, 1};
     unsigned char byte = 0;
@@ -158,24 +158,24 @@ TEST(null_arguments_and_unknown_patterns_are_invalid)
 TEST(verify_accepts_every_good_shape_and_names_the_first_wrong_byte)
 {
     set_up_shapes();
-    gpuhal *gpu = gpuhal_lab_open(NULL, 1);
+    gpuhal *gpu = gpuhal_mock_open(NULL, 1);
     for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
         assert_int_equal(gpuhal_device_verify(gpuhal_device_at(gpu, d)), GPUHAL_OK);
     }
-    gpuhal_lab.devices[0].fail_read = GPUHAL_ERROR_DRIVER;
+    gpuhal_mock.devices[0].fail_read = GPUHAL_ERROR_DRIVER;
     assert_int_equal(gpuhal_device_verify(gpuhal_device_at(gpu, 0)), GPUHAL_ERROR_DRIVER);
     assert_int_equal(gpuhal_device_verify(NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
     gpuhal_close(gpu);
 }
 
-TEST(an_error_tells_nothing_of_earlier_calls_that_succeeded)
+TEST(an_error_says_nothing_of_earlier_calls_that_succeeded)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 1, .devices = {{.quiet_failures = 1}}};
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
-    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 0, 64);
-    gpuhal_lab.devices[0].gossip = 1;
+    gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.quiet_failures = 1}}};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 0, 64);
+    gpuhal_mock.devices[0].spurious_report = 1;
     assert_int_equal(gpuhal_write(NULL, buffer, 0, "x", 1), GPUHAL_OK);
-    gpuhal_lab.devices[0].fail_copy = GPUHAL_ERROR_DRIVER;
+    gpuhal_mock.devices[0].fail_copy = GPUHAL_ERROR_DRIVER;
     assert_int_equal(gpuhal_copy(NULL, buffer, 0, buffer, 32, 8), GPUHAL_ERROR_DRIVER);
     assert_string_equal(gpuhal_last_error()->vendor_call, "");
     gpuhal_buffer_release(buffer);
@@ -185,19 +185,19 @@ TEST(an_error_tells_nothing_of_earlier_calls_that_succeeded)
 TEST(a_lost_device_answers_lost_on_every_later_call_and_closing_works)
 {
     set_up_shapes();
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     unsigned char byte = 1;
-    gpuhal_buffer *lost = gpuhal_lab_buffer(gpu, 1, 64), *good = gpuhal_lab_buffer(gpu, 2, 64);
-    gpuhal_lab.devices[1].fail_write = GPUHAL_ERROR_DEVICE_LOST;
+    gpuhal_buffer *lost = gpuhal_mock_buffer(gpu, 1, 64), *good = gpuhal_mock_buffer(gpu, 2, 64);
+    gpuhal_mock.devices[1].fail_write = GPUHAL_ERROR_DEVICE_LOST;
     assert_int_equal(gpuhal_write(NULL, lost, 0, &byte, 1), GPUHAL_ERROR_DEVICE_LOST);
-    gpuhal_lab.devices[1].fail_write = GPUHAL_OK;
+    gpuhal_mock.devices[1].fail_write = GPUHAL_OK;
     assert_int_equal(gpuhal_write(NULL, lost, 0, &byte, 1), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(gpuhal_copy(NULL, good, 0, lost, 0, 1), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(gpuhal_write(NULL, good, 0, &byte, 1), GPUHAL_OK);
     gpuhal_buffer_release(lost);
     gpuhal_buffer_release(good);
     gpuhal_close(gpu);
-    assert_int_equal(gpuhal_lab.devices[1].openings, 0);
+    assert_int_equal(gpuhal_mock.devices[1].openings, 0);
 }
 
 #include "test_main.h"

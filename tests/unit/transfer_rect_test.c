@@ -25,12 +25,12 @@ TEST(rectangles_reach_their_rows_and_leave_the_gaps_alone)
 {
     enum { SPACE = 200000 };
     set_up_shapes();
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     for (uint32_t pair = 0; pair < (SHAPES + 1) * (SHAPES + 1) - 1; pair++) {
         uint32_t t = pair / (SHAPES + 1), f = pair % (SHAPES + 1); /* SHAPES: host memory */
         unsigned char *to_model = random_bytes(SPACE), *from_model = random_bytes(SPACE), *host = random_bytes(SPACE);
-        gpuhal_buffer *to = t < SHAPES ? gpuhal_lab_buffer(gpu, t, SPACE) : NULL,
-                      *from = f < SHAPES ? gpuhal_lab_buffer(gpu, f, SPACE) : NULL;
+        gpuhal_buffer *to = t < SHAPES ? gpuhal_mock_buffer(gpu, t, SPACE) : NULL,
+                      *from = f < SHAPES ? gpuhal_mock_buffer(gpu, f, SPACE) : NULL;
         if (to) {
             assert_int_equal(gpuhal_write(NULL, to, 0, to_model, SPACE), GPUHAL_OK);
         }
@@ -63,9 +63,9 @@ TEST(a_rectangle_with_rows_above_a_batch_crosses_devices)
 {
     enum { WIDTH = 1500007, PITCH = 1500100 };
     set_up_shapes();
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     unsigned char *model = random_bytes(2 * PITCH);
-    gpuhal_buffer *from = gpuhal_lab_buffer(gpu, 1, 2 * PITCH), *to = gpuhal_lab_buffer(gpu, 4, 2 * WIDTH);
+    gpuhal_buffer *from = gpuhal_mock_buffer(gpu, 1, 2 * PITCH), *to = gpuhal_mock_buffer(gpu, 4, 2 * WIDTH);
     assert_int_equal(gpuhal_write(NULL, from, 0, model, 2 * PITCH), GPUHAL_OK);
     const gpuhal_rect to_rect = {.buffer = to}, from_rect = {.buffer = from, .row_pitch = PITCH};
     assert_int_equal(gpuhal_copy_rect(NULL, &to_rect, &from_rect, (const uint64_t[]){WIDTH, 2, 1}), GPUHAL_OK);
@@ -80,9 +80,9 @@ TEST(a_rectangle_with_rows_above_a_batch_crosses_devices)
 TEST(interleaved_boxes_of_one_buffer_are_copied_and_overlapping_ones_refused)
 {
     set_up_shapes();
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     unsigned char *model = random_bytes(1000);
-    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 0, 1000);
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 0, 1000);
     assert_int_equal(gpuhal_write(NULL, buffer, 0, model, 1000), GPUHAL_OK);
     gpuhal_rect left = {.buffer = buffer, .offset = 0, .row_pitch = 100},
                 right = {.buffer = buffer, .offset = 50, .row_pitch = 100};
@@ -103,8 +103,8 @@ TEST(interleaved_boxes_of_one_buffer_are_copied_and_overlapping_ones_refused)
 TEST(a_single_slice_may_have_any_slice_pitch)
 {
     set_up_shapes();
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
-    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 0, 64);
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 0, 64);
     const gpuhal_rect to = {.buffer = buffer, .row_pitch = 8, .slice_pitch = 1}, from = {.host = "abcdefghijklmnop"};
     assert_int_equal(gpuhal_copy_rect(NULL, &to, &from, (const uint64_t[]){4, 4, 1}), GPUHAL_OK);
     unsigned char got[28] = {0};
@@ -118,9 +118,9 @@ TEST(a_single_slice_may_have_any_slice_pitch)
 TEST(rectangle_arithmetic_that_overflows_is_refused)
 {
     set_up_shapes();
-    gpuhal *gpu = gpuhal_lab_open(NULL, 0);
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     unsigned char host[64];
-    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 0, 64);
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 0, 64);
     const uint64_t huge = 1ull << 62;
     const struct {
         gpuhal_rect to;

@@ -18,11 +18,11 @@
 /* Two devices that staged copies run between, of which the host sees nothing. */
 static gpuhal *open_hidden(uint32_t count, const gpuhal_config *config)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = count, .fork_safe = 1};
+    gpuhal_mock = (gpuhal_mock_state){.count = count, .fork_safe = 1};
     for (uint32_t i = 0; i < count; i++) {
-        gpuhal_lab.devices[i].hidden = 1;
+        gpuhal_mock.devices[i].hidden = 1;
     }
-    return gpuhal_lab_open(config, 0);
+    return gpuhal_mock_open(config, 0);
 }
 
 static int thread_count(void)
@@ -111,10 +111,10 @@ static uint64_t processor_time_ns(void)
 }
 
 /* Threads that wait by looking use all of every window, whatever else the machine does. */
-TEST(a_crew_sleeps_until_it_is_wanted)
+TEST(a_thread_pool_sleeps_until_it_has_work)
 {
     gpuhal *gpu = open_hidden(2, NULL);
-    gpuhal_buffer *from = gpuhal_lab_buffer(gpu, 0, 8 << 20), *to = gpuhal_lab_buffer(gpu, 1, 8 << 20);
+    gpuhal_buffer *from = gpuhal_mock_buffer(gpu, 0, 8 << 20), *to = gpuhal_mock_buffer(gpu, 1, 8 << 20);
     assert_int_equal(gpuhal_copy(NULL, to, 0, from, 0, 8 << 20), GPUHAL_OK);
     bool slept = false;
     for (int window = 0; window < 50 && !slept; window++) {
@@ -133,7 +133,7 @@ static void post(void *user)
     sem_post(user);
 }
 
-TEST(the_child_of_a_fork_has_a_crew_of_its_own)
+TEST(the_child_of_a_fork_has_a_thread_pool_of_its_own)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     SKIP_TEST("the sanitizers' own allocators may be locked for ever in the child of a threaded process");
@@ -207,7 +207,7 @@ TEST(a_ring_moves_each_byte_once_in_pieces_that_begin_on_pages)
 {
     gpuhal *gpu = open_hidden(1, &(gpuhal_config){.staging_limit_bytes = 200000});
     unsigned char *model = random_bytes(BYTES);
-    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 0, BYTES);
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 0, BYTES);
     assert_int_equal(gpuhal_write(NULL, buffer, 0, model, BYTES), GPUHAL_OK);
     take_pieces(gpu, buffer, model);
     gpuhal_buffer_release(buffer);
@@ -215,11 +215,11 @@ TEST(a_ring_moves_each_byte_once_in_pieces_that_begin_on_pages)
     free(model);
 }
 
-TEST(whoever_takes_the_bytes_can_end_a_ring_with_an_error_of_its_own)
+TEST(the_consumer_can_end_a_ring_with_an_error_of_its_own)
 {
     gpuhal *gpu = open_hidden(1, &(gpuhal_config){.staging_limit_bytes = 128 << 10});
     unsigned char *model = random_bytes(BYTES);
-    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 0, BYTES);
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 0, BYTES);
     assert_int_equal(gpuhal_write(NULL, buffer, 0, model, BYTES), GPUHAL_OK);
     taking t = {.got = calloc(1, BYTES), .fail_at = BYTES / 2, .mutex = PTHREAD_MUTEX_INITIALIZER};
     gpuhal_ring_copy copy = {.device = gpuhal_device_at(gpu, 0), .direction = GPUHAL_STAGING_FROM_DEVICE, .memory = &buffer->memory,
@@ -228,7 +228,7 @@ TEST(whoever_takes_the_bytes_can_end_a_ring_with_an_error_of_its_own)
     assert_string_equal(gpuhal_last_error()->sentence, "it was enough");
     assert_true(t.bytes < BYTES);
     take_pieces(gpu, buffer, model);
-    assert_int_equal(gpuhal_lab.devices[0].staging_bytes_most, 128 << 10);
+    assert_int_equal(gpuhal_mock.devices[0].staging_bytes_most, 128 << 10);
     free(t.got);
     gpuhal_buffer_release(buffer);
     gpuhal_close(gpu);
@@ -244,7 +244,7 @@ TEST(all_staging_memory_of_the_process_stays_within_its_total_and_unused_chunks_
     unsigned char *model = random_bytes(BYTES);
     gpuhal_buffer *buffers[DEVICES];
     for (uint32_t i = 0; i < DEVICES; i++) {
-        buffers[i] = gpuhal_lab_buffer(gpu, i, BYTES);
+        buffers[i] = gpuhal_mock_buffer(gpu, i, BYTES);
     }
     assert_int_equal(gpuhal_write(NULL, buffers[0], 0, model, BYTES), GPUHAL_OK);
     for (uint32_t i = 1; i < 4 * DEVICES; i++) {
@@ -253,7 +253,7 @@ TEST(all_staging_memory_of_the_process_stays_within_its_total_and_unused_chunks_
         expect_contents(to, model, BYTES);
         int64_t now = 0;
         for (uint32_t d = 0; d < DEVICES; d++) {
-            now += gpuhal_lab.devices[d].staging_bytes;
+            now += gpuhal_mock.devices[d].staging_bytes;
         }
         assert_true(now > 0 && now <= TOTAL);
         assert_int_equal(gpuhal_staging_process_bytes(), now);
@@ -287,7 +287,7 @@ TEST(copies_from_every_device_to_every_other_go_on_where_the_total_is_one_chunk)
     enum { DEVICES = 4 };
     gpuhal *gpu = open_hidden(DEVICES, &(gpuhal_config){.staging_limit_bytes = 128 << 10, .staging_total_bytes = 64 << 10});
     for (uint32_t i = 0; i < DEVICES; i++) {
-        gpuhal_lab.devices[i].refuses = i % 2 ? GPUHAL_LAB_READ_WRITE : 0;
+        gpuhal_mock.devices[i].refuses = i % 2 ? GPUHAL_MOCK_READ_WRITE : 0;
     }
     unsigned char *model = random_bytes(BYTES);
     circle circles[DEVICES * DEVICES] = {{0}};
@@ -296,7 +296,7 @@ TEST(copies_from_every_device_to_every_other_go_on_where_the_total_is_one_chunk)
     for (uint32_t a = 0; a < DEVICES; a++) {
         for (uint32_t b = 0; b < DEVICES; b++) {
             if (a != b) {
-                circles[count] = (circle){.to = gpuhal_lab_buffer(gpu, a, BYTES), .from = gpuhal_lab_buffer(gpu, b, BYTES)};
+                circles[count] = (circle){.to = gpuhal_mock_buffer(gpu, a, BYTES), .from = gpuhal_mock_buffer(gpu, b, BYTES)};
                 assert_int_equal(gpuhal_write(NULL, circles[count].from, 0, model, BYTES), GPUHAL_OK);
                 count++;
             }
@@ -314,7 +314,7 @@ TEST(copies_from_every_device_to_every_other_go_on_where_the_total_is_one_chunk)
         gpuhal_buffer_release(circles[i].from);
     }
     for (uint32_t i = 0; i < DEVICES; i++) {
-        assert_true(gpuhal_lab.devices[i].staging_bytes_most <= 2 * (128 << 10));
+        assert_true(gpuhal_mock.devices[i].staging_bytes_most <= 2 * (128 << 10));
     }
     gpuhal_close(gpu);
     free(model);

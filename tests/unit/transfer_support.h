@@ -1,8 +1,8 @@
-/* tests/unit/transfer_support.h: one lab device of each shape that a plugin may have, and a model in host memory beside them. */
+/* tests/unit/transfer_support.h: one mock device of each shape that a plugin may have, and a model in host memory beside them. */
 #ifndef GPUHAL_TEST_TRANSFER_SUPPORT_H
 #define GPUHAL_TEST_TRANSFER_SUPPORT_H
 
-#include "support/lab.h"
+#include "support/mock.h"
 #include "test.h"
 
 enum { SHAPES = 9, BYTES = 3 * 1024 * 1024 + 11 };
@@ -19,7 +19,7 @@ static inline uint32_t next_random(void)
 /* One device of each shape that a plugin may have. */
 static inline void set_up_shapes(void)
 {
-    static const gpuhal_lab_device shapes[SHAPES] = {
+    static const gpuhal_mock_device shapes[SHAPES] = {
         {.name = "plain"},
         {.name = "hidden", .hidden = 1},
         {.name = "mapped", .hidden = 1, .mappable = 1},
@@ -31,15 +31,15 @@ static inline void set_up_shapes(void)
          .no_rect = 1,
          .copy_alignment = 4,
          .fill_alignment = 16},
-        {.name = "refuses", .hidden = 1, .refuses = GPUHAL_LAB_READ_WRITE | GPUHAL_LAB_RECT},
+        {.name = "refuses", .hidden = 1, .refuses = GPUHAL_MOCK_READ_WRITE | GPUHAL_MOCK_RECT},
         {.name = "refuses in four byte steps",
          .hidden = 1,
-         .refuses = GPUHAL_LAB_READ_WRITE | GPUHAL_LAB_RECT,
+         .refuses = GPUHAL_MOCK_READ_WRITE | GPUHAL_MOCK_RECT,
          .copy_alignment = 4},
         {.name = "not coherent", .not_coherent = 1, .no_read_write = 1, .no_staging_kinds = 0, .no_rect = 1},
     };
-    gpuhal_lab.count = SHAPES;
-    memcpy(gpuhal_lab.devices, shapes, sizeof shapes);
+    gpuhal_mock.count = SHAPES;
+    memcpy(gpuhal_mock.devices, shapes, sizeof shapes);
 }
 
 static inline unsigned char *random_bytes(size_t count)

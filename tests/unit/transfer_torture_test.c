@@ -18,26 +18,26 @@ static void remove_the_file(void)
 
 static gpuhal_status open_devices(gpuhal **out_gpu)
 {
-    static gpuhal_builtin_fn *const vendor[] = {query, NULL}, *const plain[] = {gpuhal_lab_query, NULL};
+    static gpuhal_builtin_fn *const vendor[] = {query, NULL}, *const plain[] = {gpuhal_mock_query, NULL};
     const gpuhal_config config = {.size = sizeof config,
                                   .isolation = GPUHAL_ISOLATION_NEVER,
                                   .ignore_environment = 1,
-                                  .backends = "lab",
+                                  .backends = "mock",
                                   .registry = "none",
                                   .builtins = vendor_queues ? vendor : plain,
                                   .staging_limit_bytes = 256 << 10};
-    gpuhal_lab.count = 2;
+    gpuhal_mock.count = 2;
     for (uint32_t i = 0; i < 2; i++) {
-        gpuhal_lab.devices[i].hidden = gpuhal_lab.devices[i].no_read_write = gpuhal_lab.devices[i].no_rect = 1;
+        gpuhal_mock.devices[i].hidden = gpuhal_mock.devices[i].no_read_write = gpuhal_mock.devices[i].no_rect = 1;
     }
     gpuhal_status status = gpuhal_open(&config, out_gpu);
     if (!status && gpuhal_device_count(*out_gpu) < 2) {
-        /* The plugin itself could not be met for want of something; its report has the sentence. */
+        /* The plugin itself could not be probed for lack of something; its report has the sentence. */
         gpuhal_plugin_report report = {.size = sizeof report};
         assert_int_equal(gpuhal_plugin_report_get(*out_gpu, 0, &report), GPUHAL_OK);
         assert_true(report.reason[0] != 0);
         gpuhal_device *none = NULL;
-        return gpuhal_select(*out_gpu, "lab:1", 0, &none, NULL);
+        return gpuhal_select(*out_gpu, "mock:1", 0, &none, NULL);
     }
     /* An opening that succeeds knows everything: these are two physical devices, each with the evidence for it. */
     if (!status) {
@@ -68,7 +68,7 @@ static void give_back(gpuhal *gpu, gpuhal_buffer *buffers[2])
     gpuhal_buffer_release(buffers[1]);
     gpuhal_close(gpu);
     /* A callback's thread may be the last to let go. */
-    for (int i = 0; i < 10000 && gpuhal_lab.devices[0].openings + gpuhal_lab.devices[1].openings > 0; i++) {
+    for (int i = 0; i < 10000 && gpuhal_mock.devices[0].openings + gpuhal_mock.devices[1].openings > 0; i++) {
         gpuhal_os_sleep(1000000);
     }
     expect_engine_closed();
@@ -97,12 +97,12 @@ static void count_done(void *user, gpuhal_status status)
 }
 
 /* Whatever was asked for, the function is called once. */
-static void expect_told(const _Atomic int *told, int asked)
+static void expect_notified(const _Atomic int *notified, int asked)
 {
-    for (int i = 0; i < 10000 && *told < asked; i++) {
+    for (int i = 0; i < 10000 && *notified < asked; i++) {
         gpuhal_os_sleep(1000000);
     }
-    assert_int_equal(*told, asked);
+    assert_int_equal(*notified, asked);
 }
 
 /* Two queues, the second behind the first. */
@@ -113,8 +113,8 @@ static gpuhal_status queue_around(void)
     gpuhal_queue *queues[2] = {NULL, NULL};
     gpuhal_event *events[2] = {NULL, NULL};
     gpuhal_os_handle descriptors[2] = {-1, -1};
-    static _Atomic int told;
-    told = 0;
+    static _Atomic int notified;
+    notified = 0;
     memset(out, 0, COUNT);
     gpuhal_status status = open_devices(&gpu);
     status = status ? status : make_buffers(gpu, buffers);
@@ -131,7 +131,7 @@ static gpuhal_status queue_around(void)
     status = status ? status : gpuhal_event_descriptor(events[1], &descriptors[0]);
     status = status ? status : gpuhal_completion_descriptor(gpu, &descriptors[1]);
     status = status ? status : gpuhal_event_watch(events[1], buffers);
-    int asked = !status && gpuhal_event_on_completion(events[1], count_done, &told) == GPUHAL_OK;
+    int asked = !status && gpuhal_event_on_completion(events[1], count_done, &notified) == GPUHAL_OK;
     status = status || asked ? status : gpuhal_last_error()->status;
     status = status ? status : gpuhal_event_wait(events[1], 20000000000u);
     status = status ? status : gpuhal_queue_synchronize(queues[1], 20000000000u);
@@ -142,7 +142,7 @@ static gpuhal_status queue_around(void)
         gpuhal_os_descriptor_close(descriptors[i]);
     }
     give_back(gpu, buffers);
-    expect_told(&told, asked);
+    expect_notified(&notified, asked);
     return status;
 }
 

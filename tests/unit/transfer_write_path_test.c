@@ -6,25 +6,25 @@
 enum { LIMIT = 1 << 20, LARGE = 8 * LIMIT, SLOW_US = 300000 };
 
 #define UUID "754d9ae2-8df5-f8e3-3502-182434000001"
-static const gpuhal_lab_device slow_write = {.hidden = 1, .uuid = UUID, .slow_write_us = SLOW_US};
-static const gpuhal_lab_device slow_copy = {.hidden = 1, .uuid = UUID, .slow_copy_us = SLOW_US / 3};
+static const gpuhal_mock_device slow_write = {.hidden = 1, .uuid = UUID, .slow_write_us = SLOW_US};
+static const gpuhal_mock_device slow_copy = {.hidden = 1, .uuid = UUID, .slow_copy_us = SLOW_US / 3};
 
 /* How often each path was taken for these bytes by a program that does nothing else, and sees that they arrive. */
 typedef struct paths {
     int64_t writes, copies;
 } paths;
 
-static paths write_with(const char *registry, gpuhal_lab_device device, uint64_t bytes)
+static paths write_with(const char *registry, gpuhal_mock_device device, uint64_t bytes)
 {
-    gpuhal_lab = (gpuhal_lab_state){.count = 1};
-    gpuhal_lab.devices[0] = device;
-    gpuhal *gpu = gpuhal_lab_open(&(gpuhal_config){.registry = registry, .staging_limit_bytes = LIMIT}, 0);
-    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 0, bytes);
+    gpuhal_mock = (gpuhal_mock_state){.count = 1};
+    gpuhal_mock.devices[0] = device;
+    gpuhal *gpu = gpuhal_mock_open(&(gpuhal_config){.registry = registry, .staging_limit_bytes = LIMIT}, 0);
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 0, bytes);
     unsigned char *source = random_bytes(bytes);
-    gpuhal_lab.devices[0].writes = gpuhal_lab.devices[0].copies = 0;
+    gpuhal_mock.devices[0].writes = gpuhal_mock.devices[0].copies = 0;
     assert_int_equal(gpuhal_write(NULL, buffer, 0, source, bytes), GPUHAL_OK);
-    const paths taken = {gpuhal_lab.devices[0].writes, gpuhal_lab.devices[0].copies};
-    gpuhal_lab.devices[0].slow_write_us = gpuhal_lab.devices[0].slow_copy_us = 0;
+    const paths taken = {gpuhal_mock.devices[0].writes, gpuhal_mock.devices[0].copies};
+    gpuhal_mock.devices[0].slow_write_us = gpuhal_mock.devices[0].slow_copy_us = 0;
     expect_contents(buffer, source, bytes);
     free(source);
     gpuhal_buffer_release(buffer);
@@ -49,7 +49,7 @@ static void expect_by_plugin(paths taken)
     assert_int_equal(taken.copies, 0);
 }
 
-TEST(a_plugin_whose_write_is_slower_than_staging_is_found_out_once_and_remembered)
+TEST(a_plugin_whose_write_is_slower_than_staging_is_measured_once_and_recorded)
 {
     const char *registry = fresh_directory();
     const paths first = write_with(registry, slow_write, LARGE);
@@ -73,7 +73,7 @@ TEST(paths_are_not_compared_without_a_registry_nor_with_few_bytes)
 }
 
 /* As another version of the driver, or another file of the plugin, has left it. */
-static void remember(const char *directory, const char *driver, const char *plugin)
+static void record_staged(const char *directory, const char *driver, const char *plugin)
 {
     gpuhal_registry *registry = open_registry(directory);
     const gpuhal_database_write write = {.iface = 1, .driver = (char *)driver, .plugin = (char *)plugin, .staged = 1};
@@ -86,11 +86,11 @@ TEST(paths_are_compared_anew_when_the_driver_or_the_plugin_is_another)
 {
     const char *registry = fresh_directory();
     expect_measured(write_with(registry, slow_copy, LARGE));
-    remember(registry, "550.2", NULL);
+    record_staged(registry, "550.2", NULL);
     expect_measured(write_with(registry, slow_copy, LARGE));
-    remember(registry, NULL, "another file");
+    record_staged(registry, NULL, "another file");
     expect_measured(write_with(registry, slow_copy, LARGE));
-    remember(registry, NULL, NULL); /* this one is theirs */
+    record_staged(registry, NULL, NULL); /* this one is theirs */
     expect_staged(write_with(registry, slow_copy, 2 * LIMIT));
 }
 
@@ -112,20 +112,20 @@ TEST(a_damaged_record_of_the_path_is_ignored_and_replaced)
 }
 
 /* A write that fails while paths are compared fails for the caller, and the next one compares again. */
-TEST(a_failure_while_paths_are_compared_is_the_callers_and_nothing_is_remembered)
+TEST(a_failure_while_paths_are_compared_is_the_callers_and_nothing_is_recorded)
 {
-    gpuhal_lab_device broken = slow_copy;
-    gpuhal_lab = (gpuhal_lab_state){.count = 1};
-    gpuhal_lab.devices[0] = broken;
-    gpuhal *gpu = gpuhal_lab_open(&(gpuhal_config){.registry = fresh_directory(), .staging_limit_bytes = LIMIT}, 0);
-    gpuhal_buffer *buffer = gpuhal_lab_buffer(gpu, 0, LARGE);
+    gpuhal_mock_device broken = slow_copy;
+    gpuhal_mock = (gpuhal_mock_state){.count = 1};
+    gpuhal_mock.devices[0] = broken;
+    gpuhal *gpu = gpuhal_mock_open(&(gpuhal_config){.registry = fresh_directory(), .staging_limit_bytes = LIMIT}, 0);
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 0, LARGE);
     unsigned char *source = random_bytes(LARGE);
-    gpuhal_lab.devices[0].fail_write = GPUHAL_ERROR_DRIVER;
+    gpuhal_mock.devices[0].fail_write = GPUHAL_ERROR_DRIVER;
     assert_int_equal(gpuhal_write(NULL, buffer, 0, source, LARGE), GPUHAL_ERROR_DRIVER);
-    gpuhal_lab.devices[0].fail_write = GPUHAL_OK;
+    gpuhal_mock.devices[0].fail_write = GPUHAL_OK;
     assert_int_equal(gpuhal_write(NULL, buffer, 0, source, LARGE), GPUHAL_OK);
-    assert_true(gpuhal_lab.devices[0].copies >= 3);
-    gpuhal_lab.devices[0].slow_copy_us = 0;
+    assert_true(gpuhal_mock.devices[0].copies >= 3);
+    gpuhal_mock.devices[0].slow_copy_us = 0;
     expect_contents(buffer, source, LARGE);
     free(source);
     gpuhal_buffer_release(buffer);

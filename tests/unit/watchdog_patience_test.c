@@ -1,12 +1,12 @@
 /* tests/unit/watchdog_patience_test.c: what legitimately waits and is no hang, and until when. */
 #include "watchdog_support.h"
 
-static gpuhal_status do_synchronize_second(scene *s)
+static gpuhal_status do_synchronize_second(fixture *s)
 {
     return gpuhal_queue_synchronize(s->second, UINT64_MAX);
 }
 
-static void expect_well(scene *s)
+static void expect_well(fixture *s)
 {
     for (double end = now() + 3 * (double)HANG_NS / 1e9; now() < end; pause_ms(20)) {
         if (gpuhal_device_status(s->device)) {
@@ -15,7 +15,7 @@ static void expect_well(scene *s)
     }
 }
 
-static void expect_end(scene *s, pthread_t thread)
+static void expect_end(fixture *s, pthread_t thread)
 {
     gpuhal_halting.slot = NULL;
     assert_int_equal(pthread_join(thread, NULL), 0);
@@ -23,41 +23,41 @@ static void expect_end(scene *s, pthread_t thread)
     assert_int_equal(gpuhal_device_status(s->device), GPUHAL_OK);
 }
 
-static void prepare_long_work(scene *s)
+static void prepare_long_work(fixture *s)
 {
     gpuhal_halting.work_goes_on = 1;
     assert_ok(gpuhal_copy(s->second, s->spare, 0, s->b, 0, 64));
 }
 
-static void copy_behind_long_work(scene *s)
+static void copy_behind_long_work(fixture *s)
 {
     static const stop what = {"copy", prepare_long_work, do_copy, 0};
     pthread_t thread;
-    begin_scene(s, &what, &thread);
+    begin_fixture(s, &what, &thread);
     expect_well(s);
     assert_true(gpuhal_halting.answered > 0);
     expect_end(s, thread);
 }
 
-static void copy_behind_long_work_of_another_object(scene *s)
+static void copy_behind_long_work_of_another_object(fixture *s)
 {
     static const stop what = {"copy", NULL, do_copy, 0};
-    static scene other;
+    static fixture other;
     pthread_t thread;
     other.what = &what;
-    prepare_scene(&other);
+    prepare_fixture(&other);
     prepare_long_work(&other);
-    begin_scene(s, &what, &thread);
+    begin_fixture(s, &what, &thread);
     expect_well(s);
     assert_true(gpuhal_halting.answered > 0);
     expect_end(s, thread);
 }
 
-static void copy_behind_work_that_ends(scene *s)
+static void copy_behind_work_that_ends(fixture *s)
 {
     static const stop what = {"copy", prepare_long_work, do_copy, 0};
     pthread_t thread;
-    begin_scene(s, &what, &thread);
+    begin_fixture(s, &what, &thread);
     expect_well(s);
     gpuhal_halting.work_goes_on = 0;
     double began = now();
@@ -65,23 +65,23 @@ static void copy_behind_work_that_ends(scene *s)
     assert_true(now() - began > 0.4 * (double)HANG_NS / 1e9); /* it was the work's turn before */
 }
 
-static void copy_behind_silence(scene *s)
+static void copy_behind_silence(fixture *s)
 {
     static const stop what = {"copy", prepare_long_work, do_copy, 0};
     pthread_t thread;
     gpuhal_halting.also = "event_query";
-    begin_scene(s, &what, &thread);
+    begin_fixture(s, &what, &thread);
     expect_lost(s);
     close_in_time(s);
 }
 
-static void wait_for_long_work(scene *s)
+static void wait_for_long_work(fixture *s)
 {
     static const stop what = {"nothing", prepare_unfinished, do_wait, 0};
     pthread_t thread;
     s->what = &what;
-    open_scene(s);
-    fill_scene(s);
+    open_fixture(s);
+    fill_fixture(s);
     prepare_unfinished(s);
     assert_int_equal(pthread_create(&thread, NULL, run_act, s), 0);
     expect_well(s);
@@ -90,23 +90,23 @@ static void wait_for_long_work(scene *s)
 }
 
 /* As with drivers that know no time: they come back from event_block when the work has ended. */
-static void wait_in_a_driver_that_knows_no_time(scene *s)
+static void wait_in_a_driver_that_knows_no_time(fixture *s)
 {
     static const stop what = {"event_block", prepare_unfinished, do_wait, 0};
     pthread_t thread;
-    begin_scene(s, &what, &thread);
+    begin_fixture(s, &what, &thread);
     expect_well(s);
     gpuhal_halting.work_goes_on = 0;
     expect_end(s, thread);
 }
 
 /* Two threads in event_block at once: each answer counts for both. */
-static void wait_twice_in_a_driver_that_knows_no_time(scene *s)
+static void wait_twice_in_a_driver_that_knows_no_time(fixture *s)
 {
     static const stop what = {"event_block", prepare_unfinished, do_wait, 0};
     pthread_t thread;
     waiter own;
-    begin_scene(s, &what, &thread);
+    begin_fixture(s, &what, &thread);
     assert_ok(gpuhal_copy(s->second, s->spare, 0, s->b, 0, 64));
     begin_waiter(&own, s, do_synchronize_second);
     expect_well(s);
@@ -116,8 +116,8 @@ static void wait_twice_in_a_driver_that_knows_no_time(scene *s)
     assert_ok(own.status);
 }
 
-/* The ring of a queue is full, behind work of which no event of the application's tells. */
-static void prepare_ring(scene *s)
+/* The ring of a queue is full, behind work that no event of the application covers. */
+static void prepare_ring(fixture *s)
 {
     gpuhal_halting.work_goes_on = 1;
     for (int i = 0; i < 1000; i++) {
@@ -125,50 +125,50 @@ static void prepare_ring(scene *s)
     }
 }
 
-static void fill_the_ring(scene *s)
+static void fill_the_ring(fixture *s)
 {
     static const stop what = {"queued_copy", prepare_ring, do_queued_copy, 0};
     pthread_t thread;
-    begin_scene(s, &what, &thread);
+    begin_fixture(s, &what, &thread);
     expect_well(s);
     gpuhal_halting.work_goes_on = 0;
     expect_end(s, thread);
     assert_ok(do_synchronize(s));
 }
 
-static void record_in_a_full_ring(scene *s)
+static void record_in_a_full_ring(fixture *s)
 {
     static const stop what = {"event_record", prepare_ring, do_record, 0};
     pthread_t thread;
-    begin_scene(s, &what, &thread);
+    begin_fixture(s, &what, &thread);
     expect_well(s);
     gpuhal_halting.work_goes_on = 0;
     expect_end(s, thread);
 }
 
-static void fill_the_ring_of_a_silent_driver(scene *s)
+static void fill_the_ring_of_a_silent_driver(fixture *s)
 {
     static const stop what = {"queued_copy", prepare_ring, do_queued_copy, 0};
     pthread_t thread;
-    begin_scene(s, &what, &thread);
+    begin_fixture(s, &what, &thread);
     gpuhal_halting.also = "event_query";
     expect_lost(s);
     close_in_time(s);
 }
 
 /* The application fills the ring by itself, with work that takes long. */
-static void prepare_native_work(scene *s)
+static void prepare_native_work(fixture *s)
 {
     assert_ok(do_native_begin(s));
     gpuhal_halting.work_goes_on = 1;
     assert_ok(gpuhal_queue_native_end(s->queue));
 }
 
-static void enqueue_behind_native_work(scene *s)
+static void enqueue_behind_native_work(fixture *s)
 {
     static const stop what = {"queued_copy", prepare_native_work, do_queued_copy, 0};
     pthread_t thread;
-    begin_scene(s, &what, &thread);
+    begin_fixture(s, &what, &thread);
     expect_well(s);
     gpuhal_halting.work_goes_on = 0;
     expect_lost(s);
@@ -183,7 +183,7 @@ static gpuhal_status submit_native_work(void *user, const gpuhal_native *native)
     return GPUHAL_OK;
 }
 
-static void prepare_native_call(scene *s)
+static void prepare_native_call(fixture *s)
 {
     assert_ok(gpuhal_queue_native_call(s->queue, submit_native_work, NULL));
     for (int i = 0; i < 5000 && !gpuhal_halting.work_goes_on; i++) {
@@ -191,46 +191,46 @@ static void prepare_native_call(scene *s)
     }
 }
 
-static void enqueue_behind_a_native_call(scene *s)
+static void enqueue_behind_a_native_call(fixture *s)
 {
     static const stop what = {"queued_copy", prepare_native_call, do_queued_copy, 0};
     pthread_t thread;
-    begin_scene(s, &what, &thread);
+    begin_fixture(s, &what, &thread);
     expect_well(s);
     gpuhal_halting.work_goes_on = 0;
     expect_end(s, thread);
 }
 
 /* Recording the event behind that work waits in its turn. */
-static gpuhal_status do_native_end(scene *s)
+static gpuhal_status do_native_end(fixture *s)
 {
     return gpuhal_queue_native_end(s->queue);
 }
 
-static void prepare_native_begin(scene *s)
+static void prepare_native_begin(fixture *s)
 {
     assert_ok(do_native_begin(s));
 }
 
-static void end_native_access_in_a_full_ring(scene *s)
+static void end_native_access_in_a_full_ring(fixture *s)
 {
     static const stop what = {"event_record", prepare_native_begin, do_native_end, 0};
     pthread_t thread;
-    begin_scene(s, &what, &thread);
+    begin_fixture(s, &what, &thread);
     expect_well(s);
     expect_end(s, thread);
     assert_ok(do_queued_copy(s));
     assert_ok(do_synchronize(s));
 }
 
-static void enqueue_beside_native_access(scene *s)
+static void enqueue_beside_native_access(fixture *s)
 {
     static const stop what = {"queued_copy", NULL, do_queued_copy, 0};
     gpuhal_native native = {.size = sizeof native};
     pthread_t thread;
     s->what = &what;
-    open_scene(s);
-    fill_scene(s);
+    open_fixture(s);
+    fill_fixture(s);
     assert_ok(gpuhal_queue_native_begin(s->second, 0, &native));
     gpuhal_halting.slot = what.slot;
     assert_int_equal(pthread_create(&thread, NULL, run_act, s), 0);
@@ -249,7 +249,7 @@ static const scenario calm[] = {
     {"a full ring", fill_the_ring},
     {"recording an event in a full ring", record_in_a_full_ring},
     {"a ring that a function filled with the vendor's queue", enqueue_behind_a_native_call},
-    {"a native section that ends in a full ring", end_native_access_in_a_full_ring},
+    {"native access that ends in a full ring", end_native_access_in_a_full_ring},
 };
 
 TEST(what_waits_behind_long_work_is_no_hang_while_the_driver_answers)
@@ -259,7 +259,7 @@ TEST(what_waits_behind_long_work_is_no_hang_while_the_driver_answers)
 
 static const scenario late[] = {
     {"a blocking copy", copy_behind_work_that_ends},
-    {"a ring that the caller filled in a native section", enqueue_behind_native_work},
+    {"a ring that the caller filled during native access", enqueue_behind_native_work},
     {"a call that may wait for the caller's native access", enqueue_beside_native_access},
 };
 
@@ -278,29 +278,29 @@ TEST(what_waits_behind_work_hangs_where_the_driver_does_not_answer_whether_that_
     in_children(silent, sizeof silent / sizeof *silent);
 }
 
-static void lose_the_device_as_native_access_ends(scene *s)
+static void lose_the_device_as_native_access_ends(fixture *s)
 {
     static const stop what = {"nothing", NULL, NULL, 0};
     s->what = &what;
-    prepare_scene(s);
+    prepare_fixture(s);
     assert_ok(do_native_begin(s));
     gpuhal_halting.record_says = GPUHAL_ERROR_DEVICE_LOST;
     assert_int_equal(do_native_end(s), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(gpuhal_device_status(s->device), GPUHAL_ERROR_DEVICE_LOST);
 }
 
-TEST(a_native_section_that_costs_the_device_as_it_ends_says_so)
+TEST(native_access_whose_end_loses_the_device_reports_it)
 {
     in_child(lose_the_device_as_native_access_ends);
 }
 
 /* What is deferred while a section begins comes behind it. */
-static void defer_while_a_section_begins(scene *s)
+static void defer_while_a_section_begins(fixture *s)
 {
     static const stop what = {"native_lock", NULL, do_native_begin, 0};
     pthread_t thread;
     waiter own;
-    begin_scene(s, &what, &thread);
+    begin_fixture(s, &what, &thread);
     begin_waiter(&own, s, do_synchronize);
     pause_ms(100);
     expect_end(s, thread);
@@ -311,18 +311,18 @@ static void defer_while_a_section_begins(scene *s)
     assert_ok(own.status);
 }
 
-TEST(a_wait_that_comes_while_a_native_section_begins_ends_with_it)
+TEST(a_wait_that_comes_while_native_access_begins_ends_with_it)
 {
     in_child(defer_while_a_section_begins);
 }
 
-/* Each leaves an event behind, of which those that completed are given back without anybody's waiting. */
-static void have_many_native_sections(scene *s)
+/* Each leaves an event behind, of which those that completed are given back without a wait. */
+static void begin_many_native_accesses(fixture *s)
 {
     static const stop what = {"nothing", NULL, NULL, 0};
     s->what = &what;
-    open_scene(s);
-    fill_scene(s);
+    open_fixture(s);
+    fill_fixture(s);
     for (int i = 0; i < 200; i++) {
         assert_ok(do_native_begin(s));
         assert_ok(gpuhal_queue_native_end(s->queue));
@@ -330,19 +330,19 @@ static void have_many_native_sections(scene *s)
     }
 }
 
-TEST(native_sections_keep_no_events)
+TEST(native_access_keeps_no_events)
 {
-    in_child(have_many_native_sections);
+    in_child(begin_many_native_accesses);
 }
 
 /* 1 ns would have it look all the time. */
-static void watch_with_no_patience(scene *s)
+static void watch_with_no_patience(fixture *s)
 {
     static const stop what = {"nothing", NULL, NULL, 0};
     s->what = &what;
     s->hang_ns = 1;
-    open_scene(s);
-    fill_scene(s);
+    open_fixture(s);
+    fill_fixture(s);
     struct timespec begun, ended;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begun);
     pause_ms(1000);
@@ -358,11 +358,11 @@ TEST(a_hang_ns_of_a_nanosecond_keeps_no_processor_busy_and_opens_devices)
     in_child(watch_with_no_patience);
 }
 
-static void be_stopped(scene *s)
+static void be_stopped(fixture *s)
 {
     static const stop what = {"copy", NULL, do_copy, 0};
     pthread_t thread;
-    begin_scene(s, &what, &thread);
+    begin_fixture(s, &what, &thread);
     pause_ms(100);
     raise(SIGSTOP);
     pause_ms(100);
@@ -371,7 +371,7 @@ static void be_stopped(scene *s)
 
 TEST(a_process_that_was_stopped_has_not_waited)
 {
-    static scene s;
+    static fixture s;
     int state = 0;
     pid_t child = begin_child();
     if (child == 0) {

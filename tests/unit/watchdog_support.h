@@ -1,4 +1,4 @@
-/* tests/unit/watchdog_support.h: the plugin that stops where the test wants (support/halting.h), for the scenes of
+/* tests/unit/watchdog_support.h: the plugin that stops where the test wants (support/halting.h), for the tests of
  * support/stops.h. */
 #ifndef GPUHAL_TEST_WATCHDOG_SUPPORT_H
 #define GPUHAL_TEST_WATCHDOG_SUPPORT_H
@@ -19,12 +19,12 @@ static bool driver_has_stopped(void)
     return gpuhal_halting.stopped > 0;
 }
 
-static void open_scene(scene *s)
+static void open_fixture(fixture *s)
 {
     static gpuhal_builtin_fn *const builtins[] = {gpuhal_halting_query, NULL};
     use_registry();
     const gpuhal_config config = {.size = sizeof config, .isolation = GPUHAL_ISOLATION_NEVER, .ignore_environment = 1,
-                                  .registry = remembered_folder, .hang_ns = s->hang_ns ? s->hang_ns : HANG_NS,
+                                  .registry = registry_folder, .hang_ns = s->hang_ns ? s->hang_ns : HANG_NS,
                                   .builtins = builtins};
     assert_ok(gpuhal_open(&config, &s->gpu));
     s->device = select_or_fail(s->gpu, "halting:0");
@@ -32,43 +32,43 @@ static void open_scene(scene *s)
     assert_ok(gpuhal_on_change(s->gpu, count_change, s));
 }
 
-static inline void prepare_unfinished(scene *s)
+static inline void prepare_unfinished(fixture *s)
 {
     gpuhal_halting.work_goes_on = 1;
     prepare_record(s);
 }
 
-static inline gpuhal_status do_native_begin(scene *s)
+static inline gpuhal_status do_native_begin(fixture *s)
 {
     gpuhal_native native = {.size = sizeof native};
     return gpuhal_queue_native_begin(s->queue, UINT64_MAX, &native);
 }
 
-static inline void prepare_scene(scene *s)
+static inline void prepare_fixture(fixture *s)
 {
     gpuhal_halting.hidden = (s->what->flags & HIDDEN) != 0;
     gpuhal_halting.not_coherent = (s->what->flags & NOT_COHERENT) != 0;
     gpuhal_halting.no_write = (s->what->flags & NO_WRITE) != 0;
     gpuhal_halting.honors_timeouts = (s->what->flags & HONORS) != 0;
     gpuhal_halting.no_native_lock = (s->what->flags & NO_LOCK) != 0;
-    open_scene(s);
-    fill_scene(s);
+    open_fixture(s);
+    fill_fixture(s);
     if (s->what->prepare) {
         s->what->prepare(s);
     }
 }
 
-static inline void begin_scene(scene *s, const stop *what, pthread_t *thread)
+static inline void begin_fixture(fixture *s, const stop *what, pthread_t *thread)
 {
     s->what = what;
-    prepare_scene(s);
+    prepare_fixture(s);
     begin_act(s, thread);
 }
 
-/* Another thread of a scene. */
+/* Another thread of a fixture. */
 typedef struct waiter {
-    scene *s;
-    gpuhal_status (*act)(scene *s);
+    fixture *s;
+    gpuhal_status (*act)(fixture *s);
     pthread_t thread;
     gpuhal_status status;
     _Atomic bool ended;
@@ -82,13 +82,13 @@ static inline void *run_waiter(void *user)
     return NULL;
 }
 
-static inline void begin_waiter(waiter *own, scene *s, gpuhal_status (*act)(scene *s))
+static inline void begin_waiter(waiter *own, fixture *s, gpuhal_status (*act)(fixture *s))
 {
     *own = (waiter){.s = s, .act = act};
     assert_int_equal(pthread_create(&own->thread, NULL, run_waiter, own), 0);
 }
 
-static inline void expect_told(waiter *own)
+static inline void expect_notified(waiter *own)
 {
     for (int i = 0; i < 5000 && !own->ended; i++) {
         pause_ms(1);
@@ -98,15 +98,15 @@ static inline void expect_told(waiter *own)
     assert_int_equal(own->status, GPUHAL_ERROR_DEVICE_LOST);
 }
 
-static inline gpuhal_status do_synchronize(scene *s)
+static inline gpuhal_status do_synchronize(fixture *s)
 {
     return gpuhal_queue_synchronize(s->queue, UINT64_MAX);
 }
 
 /* In a child. */
-static inline void in_child(void (*scenario)(scene *s))
+static inline void in_child(void (*scenario)(fixture *s))
 {
-    static scene s;
+    static fixture s;
     pid_t child = begin_child();
     if (child == 0) {
         scenario(&s);
@@ -117,13 +117,13 @@ static inline void in_child(void (*scenario)(scene *s))
 
 typedef struct scenario {
     const char *name;
-    void (*play)(scene *s);
+    void (*play)(fixture *s);
 } scenario;
 
 /* Each in a child, side by side, since they do little but wait. */
 static inline void in_children(const scenario *list, size_t count)
 {
-    static scene s;
+    static fixture s;
     pid_t children[AT_ONCE_MOST];
     assert_true(count <= AT_ONCE_MOST);
     for (size_t i = 0; i < count; i++) {

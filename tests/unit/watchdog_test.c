@@ -6,7 +6,7 @@
 
 /* ---- what is done until the driver stops */
 
-static gpuhal_status do_large_copy(scene *s)
+static gpuhal_status do_large_copy(fixture *s)
 {
     const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 2 << 20};
     gpuhal_buffer *to = NULL, *from = NULL;
@@ -14,53 +14,53 @@ static gpuhal_status do_large_copy(scene *s)
     status = status ? status : gpuhal_buffer_create(s->device, &desc, &from);
     return status ? status : gpuhal_copy(NULL, to, 0, from, 0, desc.bytes);
 }
-static gpuhal_status do_map(scene *s)
+static gpuhal_status do_map(fixture *s)
 {
     return gpuhal_buffer_map(s->a, 0, BYTES, GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE, &s->mapped);
 }
-static void prepare_map(scene *s)
+static void prepare_map(fixture *s)
 {
     assert_ok(do_map(s));
 }
-static gpuhal_status do_unmap(scene *s)
+static gpuhal_status do_unmap(fixture *s)
 {
     return gpuhal_buffer_unmap(s->a, s->mapped);
 }
-static void prepare_peer_failure(scene *s)
+static void prepare_peer_failure(fixture *s)
 {
     assert_ok(do_peer_copy(s));
     gpuhal_halting.fail_peer_copy = 1;
 }
-static gpuhal_status do_native_device(scene *s)
+static gpuhal_status do_native_device(fixture *s)
 {
     gpuhal_native native = {.size = sizeof native};
     return gpuhal_device_native(s->device, &native);
 }
-static gpuhal_status do_native_memory(scene *s)
+static gpuhal_status do_native_memory(fixture *s)
 {
     gpuhal_native native = {.size = sizeof native};
     return gpuhal_buffer_native(s->a, &native);
 }
-static void prepare_native(scene *s)
+static void prepare_native(fixture *s)
 {
     assert_ok(do_native_begin(s));
 }
-static gpuhal_status do_native_end(scene *s)
+static gpuhal_status do_native_end(fixture *s)
 {
     return gpuhal_queue_native_end(s->queue);
 }
-static gpuhal_status do_wrap(scene *s)
+static gpuhal_status do_wrap(fixture *s)
 {
     const gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_OPENCL_BUFFER};
     gpuhal_buffer *buffer = NULL;
     return gpuhal_buffer_wrap(s->device, &native, BYTES, NULL, NULL, &buffer);
 }
-static void prepare_batch(scene *s)
+static void prepare_batch(fixture *s)
 {
     assert_ok(do_queued_copy(s));
     assert_ok(do_queued_copy(s));
 }
-static void prepare_old_work(scene *s)
+static void prepare_old_work(fixture *s)
 {
     gpuhal_halting.work_goes_on = 1;
     assert_ok(gpuhal_copy(s->second, s->spare, 0, s->b, 0, 64));
@@ -73,7 +73,7 @@ static const stop stops[] = {
     {"release", NULL, do_release, SILENT},
     {"copy", NULL, do_copy, 0},
     {"copy", NULL, do_large_copy, 0},
-    {"copy", prepare_old_work, do_copy, 0}, /* behind work of which nobody has noticed that it has ended */
+    {"copy", prepare_old_work, do_copy, 0}, /* behind work whose end no thread has noticed yet */
     {"write", NULL, do_write, 0},
     {"read", NULL, do_read, 0},
     {"fill", NULL, do_fill, 0},
@@ -108,9 +108,9 @@ static const stop stops[] = {
 };
 
 /* A device that is lost is not asked for values any more. */
-static void stop_and_learn(scene *s, pthread_t *thread)
+static void stop_and_learn(fixture *s, pthread_t *thread)
 {
-    prepare_scene(s);
+    prepare_fixture(s);
     begin_act(s, thread);
     gpuhal_halting.work_goes_on = 0; /* else a driver may wait for it */
     uint32_t samples = gpuhal_halting.samples;
@@ -118,14 +118,14 @@ static void stop_and_learn(scene *s, pthread_t *thread)
     assert_int_equal(gpuhal_halting.samples, samples);
 }
 
-static void play(scene *s)
+static void play(fixture *s)
 {
     pthread_t thread;
     stop_and_learn(s, &thread);
     close_in_time(s);
 }
 
-static void play_late(scene *s)
+static void play_late(fixture *s)
 {
     pthread_t thread;
     stop_and_learn(s, &thread);
@@ -138,12 +138,12 @@ static void play_late(scene *s)
 
 /* ---- the end of the object: what it gives back to the driver */
 
-static void prepare_peer(scene *s)
+static void prepare_peer(fixture *s)
 {
     assert_ok(do_peer_copy(s));
 }
 /* Staged, through a chunk with a queue and an event. */
-static void prepare_staging(scene *s)
+static void prepare_staging(fixture *s)
 {
     const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 2 << 20};
     gpuhal_buffer *large = NULL;
@@ -163,7 +163,7 @@ static const stop endings[] = {
     {"close", NULL, NULL, 0},
 };
 
-static void give_back(scene *s)
+static void give_back(fixture *s)
 {
     gpuhal_event_destroy(s->event);
     gpuhal_event_destroy(s->later);
@@ -175,9 +175,9 @@ static void give_back(scene *s)
     gpuhal_buffer_release(s->spare);
 }
 
-static void play_ending(scene *s)
+static void play_ending(fixture *s)
 {
-    prepare_scene(s);
+    prepare_fixture(s);
     give_back(s);
     stop_driver(s->what->slot);
     close_in_time(s);
@@ -187,7 +187,7 @@ static void play_ending(scene *s)
 /* Both have to be in the driver before either comes back. */
 static void *let_both_come_back(void *user)
 {
-    scene *s = user;
+    fixture *s = user;
     for (int i = 0; i < 10000 && gpuhal_halting.stopped < 2; i++) {
         pause_ms(1);
     }
@@ -196,13 +196,13 @@ static void *let_both_come_back(void *user)
     return NULL;
 }
 
-static void close_side_by_side(scene *s)
+static void close_side_by_side(fixture *s)
 {
     static const stop what = {"close", NULL, NULL, 0};
     pthread_t thread;
     s->what = &what;
     s->hang_ns = 40 * SECOND_NS;
-    prepare_scene(s);
+    prepare_fixture(s);
     give_back(s);
     stop_driver("close");
     assert_int_equal(pthread_create(&thread, NULL, let_both_come_back, s), 0);
@@ -212,7 +212,7 @@ static void close_side_by_side(scene *s)
     assert_int_equal(gpuhal_halting.openings, 0);
 }
 
-static void play_late_ending(scene *s)
+static void play_late_ending(fixture *s)
 {
     play_ending(s);
     stop_driver(NULL);
@@ -227,7 +227,7 @@ static void play_late_ending(scene *s)
 
 enum { STOPS = sizeof stops / sizeof *stops, ENDINGS = sizeof endings / sizeof *endings, AT_ONCE = 12 };
 
-TEST(a_driver_that_stops_in_any_slot_costs_its_device_and_nobody_else_waits)
+TEST(a_driver_that_hangs_in_any_slot_loses_its_device_and_no_other_caller_waits)
 {
     play_all(stops, STOPS, AT_ONCE, play);
 }
@@ -262,13 +262,13 @@ static void *stay_in_plugin(void *user)
     return NULL;
 }
 
-static void stay_in_enumerate(scene *s)
+static void stay_in_enumerate(fixture *s)
 {
     static const stop what = {"enumerate", NULL, NULL, 0};
     pthread_t thread;
     s->what = &what;
-    open_scene(s);
-    fill_scene(s);
+    open_fixture(s);
+    fill_fixture(s);
     assert_int_equal(pthread_create(&thread, NULL, stay_in_plugin, s->device), 0);
     for (double end = now() + LEARNT_SECONDS; now() < end && (!gpuhal_device_status(s->device) || !gpuhal_device_status(s->other));) {
         pause_ms(5);
@@ -285,18 +285,18 @@ TEST(a_call_for_a_whole_plugin_that_hangs_costs_all_its_devices)
 }
 
 /* A device of the parent's is open, and its threads watch; the child has its own. */
-static void fork_and_hang(scene *s)
+static void fork_and_hang(fixture *s)
 {
     static const stop what = {"copy", NULL, do_copy, 0};
     gpuhal_halting.fork_safe = 1;
-    open_scene(s);
-    fill_scene(s);
+    open_fixture(s);
+    fill_fixture(s);
     assert_ok(do_copy(s));
     pid_t child = begin_child();
     if (child == 0) {
-        static scene own;
+        static fixture own;
         pthread_t thread;
-        begin_scene(&own, &what, &thread);
+        begin_fixture(&own, &what, &thread);
         expect_lost(&own);
         close_in_time(&own);
         end_now();

@@ -1,12 +1,12 @@
 /* tests/unit/watchdog_wait_test.c: threads that wait behind one that is stuck in a driver. */
 #include "watchdog_support.h"
 
-static void wait_behind_a_stuck_queue(scene *s)
+static void wait_behind_a_stuck_queue(fixture *s)
 {
     static const stop what = {"queued_copy", prepare_unfinished, do_queued_copy, 0};
     waiter waiters[3];
     pthread_t thread;
-    begin_scene(s, &what, &thread);
+    begin_fixture(s, &what, &thread);
     gpuhal_os_handle descriptor = -1;
     assert_ok(gpuhal_event_descriptor(s->event, &descriptor));
     begin_waiter(&waiters[0], s, do_synchronize);
@@ -14,7 +14,7 @@ static void wait_behind_a_stuck_queue(scene *s)
     begin_waiter(&waiters[2], s, do_native_begin);
     gpuhal_halting.also = "event_query";
     for (size_t i = 0; i < 3; i++) {
-        expect_told(&waiters[i]);
+        expect_notified(&waiters[i]);
     }
     struct pollfd readable = {.fd = (int)descriptor, .events = POLLIN};
     assert_int_equal(poll(&readable, 1, 5000), 1);
@@ -24,51 +24,51 @@ static void wait_behind_a_stuck_queue(scene *s)
 }
 
 /* Nothing is held: a second caller waits for the right to call. */
-static void enqueue_behind_a_stuck_call(scene *s)
+static void enqueue_behind_a_stuck_call(fixture *s)
 {
     static const stop what = {"queued_copy", NULL, do_queued_copy, 0};
     waiter own;
     pthread_t thread;
-    begin_scene(s, &what, &thread);
+    begin_fixture(s, &what, &thread);
     begin_waiter(&own, s, do_queued_copy);
-    expect_told(&own);
+    expect_notified(&own);
     close_in_time(s);
 }
 
-static void wait_behind_a_stuck_writer(scene *s)
+static void wait_behind_a_stuck_writer(fixture *s)
 {
     static const stop what = {"write", NULL, do_write, NOT_COHERENT};
     waiter own;
     pthread_t thread;
-    begin_scene(s, &what, &thread);
+    begin_fixture(s, &what, &thread);
     begin_waiter(&own, s, do_fill);
-    expect_told(&own);
+    expect_notified(&own);
     expect_lost(s);
     close_in_time(s);
 }
 
-static gpuhal_status do_adopt(scene *s)
+static gpuhal_status do_adopt(fixture *s)
 {
     const gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_OPENCL_DEVICE};
     return gpuhal_device_adopt(s->device, &native);
 }
-static gpuhal_status do_open(scene *s)
+static gpuhal_status do_open(fixture *s)
 {
     return gpuhal_device_open(s->device);
 }
 
-static void open_over_the_callers_device(scene *s)
+static void open_over_the_callers_device(fixture *s)
 {
     static const stop what = {"adopt", NULL, do_adopt, 0};
     waiter own;
     pthread_t thread;
     s->what = &what;
-    open_scene(s);
+    open_fixture(s);
     gpuhal_halting.slot = "adopt";
     assert_int_equal(pthread_create(&thread, NULL, run_act, s), 0);
     wait_for_stop(gpuhal_halting.slot);
     begin_waiter(&own, s, do_open);
-    expect_told(&own);
+    expect_notified(&own);
     expect_lost(s);
     close_in_time(s);
 }

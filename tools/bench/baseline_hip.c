@@ -40,7 +40,7 @@ static unsigned move_peer(const gpuhal_native *to_device, uint64_t to, const gpu
                                   (int)from_device->values[0], bytes, stream);
 }
 
-/* Not every version can tell it. */
+/* Not every version of HIP has UUIDs. */
 static unsigned describe_uuid(int device)
 {
     (void)device;

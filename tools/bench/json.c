@@ -50,7 +50,7 @@ bool gpuhal_bench_json_row(FILE *to, const gpuhal_bench_row *row)
     const bool amount = row->kind == GPUHAL_BENCH_AMOUNT;
     const bool side = row->kind == GPUHAL_BENCH_SLOWER_SIDE;
     const double per_ns = row->bytes > 0 ? (double)row->bytes / gib * 1e9 : NAN;
-    const int verdict = gpuhal_bench_verdict(row);
+    const int status = gpuhal_bench_row_status(row);
     const struct {
         const char *key;
         json_t *value;
@@ -69,7 +69,7 @@ bool gpuhal_bench_json_row(FILE *to, const gpuhal_bench_row *row)
         {"value_low", number(amount ? row->result.low : NAN)},
         {"value_high", number(amount ? row->result.high : NAN)},
         {"budget", number(row->budget)},
-        {"ok", verdict < 0 ? json_null() : json_boolean(verdict)},
+        {"ok", status < 0 ? json_null() : json_boolean(status)},
         {"software", row->error != NULL ? json_null() : json_boolean(row->software || row->peer_software)},
         {"error", text(row->error)},
     };
@@ -82,10 +82,10 @@ bool gpuhal_bench_json_row(FILE *to, const gpuhal_bench_row *row)
     return print_line(to, object) && whole;
 }
 
-bool gpuhal_bench_json_verdict(FILE *to, const gpuhal_bench_verdicts *verdicts)
+bool gpuhal_bench_json_totals(FILE *to, const gpuhal_bench_totals *totals)
 {
-    const bool passed = verdicts->missed == 0 && verdicts->errors == 0;
-    return print_line(to, json_pack("{s:s, s:i, s:i, s:i}", "verdict", passed ? "passed" : "failed", "held",
-                                    (int)verdicts->held, "missed", (int)verdicts->missed, "errors",
-                                    (int)verdicts->errors));
+    const bool passed = totals->missed == 0 && totals->errors == 0;
+    return print_line(to, json_pack("{s:s, s:i, s:i, s:i}", "status", passed ? "passed" : "failed", "held",
+                                    (int)totals->held, "missed", (int)totals->missed, "errors",
+                                    (int)totals->errors));
 }

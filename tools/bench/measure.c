@@ -18,7 +18,7 @@ static const uint64_t largest_batch = UINT64_C(1) << 24;
 static const uint64_t long_ns = 20000000;
 
 /* A ratio known to 2 % is known well enough. More rounds are added on account of the width of the interval alone, never of where
- * it lies, so that they favour no verdict. */
+ * it lies, so that they favour no result. */
 static const double wanted_width = 0.02;
 
 static char failure[512] = "nothing failed";

@@ -46,8 +46,8 @@ enum {
 
 static const struct argp_option known[] = {
     {"baseline", OPTION_BASELINE, NULL, 0,
-     "measure the vendor's own calls in alternating rounds, print the ratio with its 95 % interval, and give a "
-     "verdict",
+     "also measure the vendor's own calls in alternating rounds, print the ratio with its 95 % interval, and compare it with "
+     "the budget",
      0},
     {"device", OPTION_DEVICE, "SELECTOR", 0, "measure this device alone: opencl:1, cpu, name=glob ...", 0},
     {"only", OPTION_ONLY, "GROUP,...", 0, "call, queue, batch, allocate, open, share, file, copy, pairs; default: all",
@@ -55,7 +55,7 @@ static const struct argp_option known[] = {
     {"sizes", OPTION_SIZES, "SIZE,...", 0,
      "of the copies: 256, 64KiB, 1MiB ... up to 1GiB; default: 256 to 256MiB, with --baseline to 1GiB", 0},
     {"pairs", OPTION_PAIRS, "N", 0, "rounds of samples for a row, 15 to 999; default 31 with --baseline", 0},
-    {"quick", OPTION_QUICK, NULL, 0, "few rounds and small sizes: shows that all runs, no verdict", 0},
+    {"quick", OPTION_QUICK, NULL, 0, "few rounds and small sizes: shows that everything runs; budgets do not count", 0},
     {"json", OPTION_JSON, NULL, 0, "print JSON Lines (schema gpuhal.bench/2), not a table; gpuhal-plot draws them", 0},
     {"hang", OPTION_HANG, "SECONDS", 0, "end the run when a driver stays in a call for so long; default 30", 0},
     {0},
@@ -158,10 +158,10 @@ static error_t parse(int key, char *value, struct argp_state *state)
     case OPTION_SIZES:
         return each_word(value, take_size, options, &word)
                    ? 0
-                   : mistake(state, "--sizes wants 1 to 1GiB, at most 64 sizes", word);
+                   : mistake(state, "--sizes takes 1 to 1GiB, at most 64 sizes", word);
     case OPTION_PAIRS:
         if (!gpuhal_tool_read_number(value, GPUHAL_BENCH_PAIRS_MIN, GPUHAL_BENCH_SAMPLES_MAX, &number, NULL)) {
-            return mistake(state, "--pairs wants 15 to 999", value);
+            return mistake(state, "--pairs takes 15 to 999", value);
         }
         options->pairs = number;
         return 0;
@@ -172,7 +172,7 @@ static error_t parse(int key, char *value, struct argp_state *state)
         options->json = true;
         return 0;
     case OPTION_HANG:
-        return gpuhal_tool_read_seconds(value, 0.1, 86400, &options->hang_ns) ? 0 : mistake(state, "--hang wants 0.1 to 86400 seconds", value);
+        return gpuhal_tool_read_seconds(value, 0.1, 86400, &options->hang_ns) ? 0 : mistake(state, "--hang takes 0.1 to 86400 seconds", value);
     case ARGP_KEY_ARG:
         return mistake(state, "unexpected argument", value);
     case ARGP_KEY_END:

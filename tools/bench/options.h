@@ -20,7 +20,7 @@ typedef enum gpuhal_bench_group {
     GPUHAL_BENCH_GROUPS
 } gpuhal_bench_group;
 
-/* A verdict needs so many pairs; fewer are for smoke tests. */
+/* An interval needs so many pairs; fewer are for smoke tests. */
 enum { GPUHAL_BENCH_SIZES_MAX = 64, GPUHAL_BENCH_PAIRS_MIN = 15 };
 
 /* Exit codes of the program. */

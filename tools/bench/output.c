@@ -1,4 +1,4 @@
-/* output.c: prints each row as it comes, and counts the verdicts.
+/* output.c: prints each row as it comes, and counts how many held their budget.
  *
  * Results go to stdout, everything else to stderr. */
 #include "output.h"
@@ -20,7 +20,7 @@ struct gpuhal_bench_output {
     bool terminal;            /* stderr is one: it shows which row is measured. */
     bool lost;                /* A line was not written. */
     gpuhal_bench_row at_work; /* The row begun last. */
-    gpuhal_bench_verdicts verdicts;
+    gpuhal_bench_totals totals;
     gpuhal_bench_table table;
 };
 
@@ -45,7 +45,7 @@ void gpuhal_bench_output_destroy(gpuhal_bench_output *output)
     free(output);
 }
 
-int gpuhal_bench_verdict(const gpuhal_bench_row *row)
+int gpuhal_bench_row_status(const gpuhal_bench_row *row)
 {
     if (row->error != NULL) {
         return 0;
@@ -79,15 +79,15 @@ void gpuhal_bench_begin(gpuhal_bench_output *output, const gpuhal_bench_row *row
             row->peer != NULL ? row->peer : "", row->test, size);
 }
 
-static void count(gpuhal_bench_verdicts *verdicts, const gpuhal_bench_row *row)
+static void count(gpuhal_bench_totals *totals, const gpuhal_bench_row *row)
 {
-    const int verdict = gpuhal_bench_verdict(row);
+    const int status = gpuhal_bench_row_status(row);
     if (row->error != NULL) {
-        verdicts->errors++;
-    } else if (verdict > 0) {
-        verdicts->held++;
-    } else if (verdict == 0) {
-        verdicts->missed++;
+        totals->errors++;
+    } else if (status > 0) {
+        totals->held++;
+    } else if (status == 0) {
+        totals->missed++;
     }
 }
 
@@ -97,7 +97,7 @@ void gpuhal_bench_row_add(gpuhal_bench_output *output, const gpuhal_bench_row *r
     if (output->quick) {
         shown.budget = NAN;
     }
-    count(&output->verdicts, &shown);
+    count(&output->totals, &shown);
     clear_line(output);
     if (output->json) {
         output->lost = !gpuhal_bench_json_row(stdout, &shown) || output->lost;
@@ -135,9 +135,9 @@ bool gpuhal_bench_output_finish(gpuhal_bench_output *output)
 {
     clear_line(output);
     if (output->json) {
-        output->lost = !gpuhal_bench_json_verdict(stdout, &output->verdicts) || output->lost;
+        output->lost = !gpuhal_bench_json_totals(stdout, &output->totals) || output->lost;
     } else {
-        gpuhal_bench_table_finish(&output->table, &output->verdicts);
+        gpuhal_bench_table_finish(&output->table, &output->totals);
     }
     /* Results are flushed as they come: the last one may find room again. */
     const bool flushed = fflush(stdout) == 0;
@@ -145,5 +145,5 @@ bool gpuhal_bench_output_finish(gpuhal_bench_output *output)
     if (!whole) {
         fprintf(stderr, "gpuhal-bench: writing the results: %s\n", flushed ? "some of them were lost" : strerror(errno));
     }
-    return whole && output->verdicts.missed == 0 && output->verdicts.errors == 0;
+    return whole && output->totals.missed == 0 && output->totals.errors == 0;
 }

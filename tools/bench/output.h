@@ -34,14 +34,14 @@ typedef struct gpuhal_bench_row {
 } gpuhal_bench_row;
 
 /* How many rows held their budget, missed it, or have no result. */
-typedef struct gpuhal_bench_verdicts {
+typedef struct gpuhal_bench_totals {
     unsigned held;
     unsigned missed;
     unsigned errors;
-} gpuhal_bench_verdicts;
+} gpuhal_bench_totals;
 
-/* The verdict on a row: 1 held, 0 missed or without a result, -1 no verdict, because it has no budget. */
-int gpuhal_bench_verdict(const gpuhal_bench_row *row);
+/* 1: the row held its budget; 0: it missed it, or has no result; -1: it has no budget. */
+int gpuhal_bench_row_status(const gpuhal_bench_row *row);
 
 typedef struct gpuhal_bench_output gpuhal_bench_output;
 
@@ -52,7 +52,7 @@ void gpuhal_bench_output_destroy(gpuhal_bench_output *output);
 /* Notes which row is measured from now on, and shows it on a terminal. The row's texts must outlive the measurement. */
 void gpuhal_bench_begin(gpuhal_bench_output *output, const gpuhal_bench_row *row);
 
-/* Shows a result and counts its verdict. */
+/* Shows and counts a result. */
 void gpuhal_bench_row_add(gpuhal_bench_output *output, const gpuhal_bench_row *row);
 
 /* Something was not measured, for a reason that is not a failure: a message, no row. */

@@ -3,9 +3,9 @@
  * The sides are what a program would do without the library: reading the source into host memory, and writing host memory to
  * the destination. A staged copy that overlaps them perfectly takes as long as the slower one, if the machine has a processor and
  * memory bandwidth to spare for the other. Whether it has is measured in the same rounds: the ceiling is both sides at once, by
- * pieces through small memory of their own, without passing anything on. Where the ceiling lies below the budget, there is no
- * verdict. A copy in one pass over shared memory is compared with the same sides. One over a
- * link has none: it is compared with the vendor's own call for two devices. */
+ * pieces through small memory of their own, without passing anything on. Where the ceiling lies below the budget, the
+ * budget does not count. A copy in one pass over shared memory is compared with the same sides. One over a link
+ * has no sides: it is compared with the vendor's own call for two devices. */
 #include "bench.h"
 
 #include <inttypes.h>

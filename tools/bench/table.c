@@ -104,8 +104,8 @@ void gpuhal_bench_table_row(gpuhal_bench_table *table, const gpuhal_bench_row *r
     char name[48], size[GPUHAL_BENCH_CELL] = "", own[GPUHAL_BENCH_CELL], baseline[GPUHAL_BENCH_CELL];
     char result[GPUHAL_BENCH_CELL], low[GPUHAL_BENCH_CELL], high[GPUHAL_BENCH_CELL], interval[2 * GPUHAL_BENCH_CELL + 2];
     char limit[GPUHAL_BENCH_CELL];
-    const int verdict = gpuhal_bench_verdict(row);
-    const char *word = verdict < 0 ? "" : verdict > 0 ? " ok" : " FAIL";
+    const int status = gpuhal_bench_row_status(row);
+    const char *word = status < 0 ? "" : status > 0 ? " ok" : " FAIL";
     begin_block(table, row);
     snprintf(name, sizeof name, "%s%s%s", row->test, row->path != NULL ? ", " : "", row->path != NULL ? row->path : "");
     if (row->bytes > 0) {
@@ -133,9 +133,9 @@ void gpuhal_bench_table_row(gpuhal_bench_table *table, const gpuhal_bench_row *r
     fflush(stdout);
 }
 
-void gpuhal_bench_table_finish(const gpuhal_bench_table *table, const gpuhal_bench_verdicts *verdicts)
+void gpuhal_bench_table_finish(const gpuhal_bench_table *table, const gpuhal_bench_totals *totals)
 {
-    const unsigned judged = verdicts->held + verdicts->missed;
+    const unsigned judged = totals->held + totals->missed;
     putchar('\n');
     if (table->rates) {
         puts("G/s: GiB/s");
@@ -147,6 +147,6 @@ void gpuhal_bench_table_finish(const gpuhal_bench_table *table, const gpuhal_ben
         puts("* a software device: the figure describes this machine's processor");
     }
     if (judged > 0) {
-        printf("%u of %u budgets held\n", verdicts->held, judged);
+        printf("%u of %u budgets held\n", totals->held, judged);
     }
 }

@@ -18,7 +18,7 @@ typedef struct gpuhal_bench_table {
 void gpuhal_bench_table_row(gpuhal_bench_table *table, const gpuhal_bench_row *row);
 
 /* Prints what the marks mean, and how many budgets held. */
-void gpuhal_bench_table_finish(const gpuhal_bench_table *table, const gpuhal_bench_verdicts *verdicts);
+void gpuhal_bench_table_finish(const gpuhal_bench_table *table, const gpuhal_bench_totals *totals);
 
 /* "64 KiB". */
 void gpuhal_bench_size_text(uint64_t bytes, char text[GPUHAL_BENCH_CELL]);

@@ -1,4 +1,4 @@
-/* check.h: what a check sees, and how it reports its verdict.
+/* check.h: what a check sees, and how it reports its result.
  *
  * A check is one function and one line in checks.inc. It runs in a child process that has loaded, started or opened as much of the
  * plugin as the line asks for. A check that returns has passed, unless it called gpuhal_skip() before. gpuhal_fail() never returns: it sends the sentence
@@ -94,7 +94,7 @@ bool gpuhal_free_memory(const gpuhal_context *context, uint32_t index, uint64_t 
 #define PLUGIN_HAS(plugin, member)                                                                                     \
     ((plugin)->size >= offsetof(gpuhal_plugin, member) + sizeof(plugin)->member && (plugin)->member != NULL)
 
-/* ---- verdicts (child.c) */
+/* ---- results (child.c) */
 
 /* Ends the check and its child with a sentence that names the fault. From any thread. */
 _Noreturn void gpuhal_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -108,7 +108,7 @@ _Noreturn void gpuhal_fail_status(gpuhal_status status, const char *format, ...)
 void gpuhal_skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Whether the device offers the slot; else skips the check. */
 bool gpuhal_offered(bool slot, const char *name);
-/* A note, which changes no verdict. */
+/* A note, which does not change the result. */
 void gpuhal_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The plugin that failures are about. */
 void gpuhal_child_plugin(const gpuhal_plugin *plugin);

@@ -55,7 +55,7 @@ static char *lines_of_other_process(gpuhal_context *context)
     (void)gpuhal_tool_hear(&child, GPUHAL_TOOL_FOREVER, lines, ROOM - 1); /* until it ends */
     gpuhal_tool_end(&child, GPUHAL_TOOL_FOREVER, &status);
     if (status != 0) {
-        _exit(0); /* where that process failed it has sent the verdict */
+        _exit(0); /* where that process failed it has sent the result */
     }
     return lines;
 }

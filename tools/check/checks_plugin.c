@@ -51,8 +51,7 @@ static void expect_needed(void *user, const char *name)
     }
 }
 
-/* The compiler's own start code has one of each. Libraries that are linked in statically may bring more, so this is no verdict.
- */
+/* The compiler's own start code has one of each. Statically linked libraries may bring more, so more of them is not a failure. */
 static void note_constructors(void *user, unsigned constructors, unsigned destructors)
 {
     (void)user;

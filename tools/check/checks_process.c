@@ -108,7 +108,7 @@ void gpuhal_check_fork_safe(gpuhal_context *context)
         gpuhal_fail("the child of a fork crashed with signal %d", WTERMSIG(status));
     }
     if (WEXITSTATUS(status) != FORK_WORKED) {
-        _exit(0); /* the forked process has sent the verdict */
+        _exit(0); /* the forked process has sent the result */
     }
     gpuhal_area_finish(&area);
     gpuhal_session_close(context, &opened);

@@ -85,7 +85,7 @@ static void *unlock(void *user)
     return NULL;
 }
 
-/* A native section may end on another thread than the one that began it; there are never two at once. */
+/* A native access may end on another thread than the one that began it; there are never two at once. */
 static void lock_and_unlock(gpuhal_work *work)
 {
     pthread_t thread;
@@ -223,7 +223,7 @@ void gpuhal_check_wrap_memory(gpuhal_context *context)
     gpuhal_step("the slot wrap_memory");
     gpuhal_status status = ops->wrap_memory(opened->device, &native, area.bytes, &wrapped);
     if (status == GPUHAL_ERROR_INVALID_ARGUMENT) {
-        gpuhal_note("wrap_memory wants more than native_memory gives");
+        gpuhal_note("wrap_memory needs more than native_memory gives");
     } else {
         gpuhal_expect_ok(status, "wrap_memory");
         expect_not_wrapped(opened, native, UINT64_C(1) << 60, "a size that the object cannot hold");

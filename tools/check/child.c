@@ -1,6 +1,6 @@
-/* child.c: what happens in a child process: open the plugin, run checks, report the verdicts.
+/* child.c: what happens in a child process: open the plugin, run checks, report the results.
  *
- * The state here is global because a verdict may come from any thread and from any depth; there is one set per child,
+ * The state here is global because a result may come from any thread and from any depth; there is one set per child,
  * made before the first check runs.
  */
 #include "run.h"
@@ -37,7 +37,7 @@ static _Noreturn void fail(unsigned rule, const char *hint, const char *format, 
             pause();
         }
     }
-    gpuhal_record record = {.kind = RECORD_VERDICT, .verdict = VERDICT_FAILED, .rule = rule};
+    gpuhal_record record = {.kind = RECORD_RESULT, .status = CHECK_FAILED, .rule = rule};
     snprintf(record.hint, sizeof record.hint, "%s", hint);
     vsnprintf(record.text, sizeof record.text, format, arguments);
     send(&record);
@@ -205,7 +205,7 @@ static void prepare(gpuhal_context *context, const gpuhal_job *job)
     }
 }
 
-/* Buffered output of the plugin is flushed before the verdict, so that it counts to the check that caused it. */
+/* Buffered output of the plugin is flushed before the result is sent, so that it counts for the check that caused it. */
 static void run_one(gpuhal_context *context, const gpuhal_job *job)
 {
     const gpuhal_record begin = {.kind = RECORD_BEGIN};
@@ -218,7 +218,7 @@ static void run_one(gpuhal_context *context, const gpuhal_job *job)
         gpuhal_session_close(context, &context->opened);
     }
     fflush(stdout);
-    gpuhal_record record = {.kind = RECORD_VERDICT, .verdict = child.skipped ? VERDICT_SKIPPED : VERDICT_PASSED};
+    gpuhal_record record = {.kind = RECORD_RESULT, .status = child.skipped ? CHECK_SKIPPED : CHECK_PASSED};
     if (child.skipped) {
         memcpy(record.text, child.reason, sizeof record.text);
     }

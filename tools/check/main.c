@@ -78,7 +78,7 @@ static bool lists(const gpuhal_runner *runner, uint32_t device)
 
 static void refuse_device(gpuhal_result *result, uint32_t device)
 {
-    result->verdict = VERDICT_FAILED;
+    result->status = CHECK_FAILED;
     snprintf(result->sentence, sizeof result->sentence, "the plugin lists no device %u", device);
     snprintf(result->hint, sizeof result->hint, "Name a device that gpuhal-probe --all shows.");
 }
@@ -118,7 +118,7 @@ static int give_up(gpuhal_tap *tap, const gpuhal_job *first, const gpuhal_result
 static const gpuhal_result *refused_manifest(const gpuhal_check_options *options, gpuhal_result *result)
 {
     gpuhal_manifest manifest;
-    *result = (gpuhal_result){.verdict = VERDICT_FAILED};
+    *result = (gpuhal_result){.status = CHECK_FAILED};
     if (gpuhal_manifest_read(options->manifest, &manifest, result->sentence, sizeof result->sentence)) {
         result->rule = 30;
         snprintf(result->sentence, sizeof result->sentence, "the manifest %s names no library", options->manifest);
@@ -177,10 +177,10 @@ static int check(const gpuhal_check_options *options, const gpuhal_expectations 
         return EXIT_FAILED;
     }
     gpuhal_tap_version();
-    if (result.verdict == VERDICT_PASSED) {
+    if (result.status == CHECK_PASSED) {
         choose_device(&runner, &result);
     }
-    return result.verdict == VERDICT_PASSED ? run_jobs(&runner, &tap, &first, &result) : give_up(&tap, &first, &result);
+    return result.status == CHECK_PASSED ? run_jobs(&runner, &tap, &first, &result) : give_up(&tap, &first, &result);
 }
 
 /* The list beside the plugin, unless another was named. */

@@ -1,5 +1,5 @@
-/* run.c: the parent's side: makes a child, listens until it has reported everything, died, or run out of time. A verdict
- * comes from the pipe; only a check that is without one when the child is gone is judged by how the child ended.
+/* run.c: the parent's side: makes a child, and reads what it reports until it is done, dead, or out of time. A result comes
+ * from the pipe; only a check without one when the child has ended is judged by how the child ended.
  */
 #include "run.h"
 
@@ -41,7 +41,7 @@ static void take_printed(gpuhal_runner *runner, gpuhal_result *result)
         return;
     }
     const off_t room = (off_t)sizeof result->printed - 1;
-    start = end - start > room && result->verdict == VERDICT_FAILED ? end - room : start;
+    start = end - start > room && result->status == CHECK_FAILED ? end - room : start;
     size_t length = (size_t)(end - start > room ? room : end - start);
     ssize_t got = pread(runner->output, result->printed, length, start);
     result->printed[got > 0 ? got : 0] = '\0';
@@ -57,7 +57,7 @@ static void keep_printed(gpuhal_runner *runner, const gpuhal_job *job, const gpu
     }
 }
 
-/* The verdict on a check whose child is gone without one. */
+/* The result of a check whose child ended without reporting one. */
 static void judge_end(const gpuhal_runner *runner, const gpuhal_check *check, bool by_itself, bool timed_out,
                       int status, gpuhal_result *result)
 {
@@ -65,7 +65,7 @@ static void judge_end(const gpuhal_runner *runner, const gpuhal_check *check, bo
     result->rule = timed_out ? check->rule : RULE_GUEST;
     char *sentence = result->sentence;
     const size_t size = sizeof result->sentence;
-    result->verdict = VERDICT_FAILED;
+    result->status = CHECK_FAILED;
     if (timed_out) {
         snprintf(sentence, size, "%s did not return within %u s", step, runner->options->deadline_s);
         snprintf(result->hint, sizeof result->hint,
@@ -103,7 +103,7 @@ unsigned gpuhal_runner_run(gpuhal_runner *runner, const gpuhal_job *jobs, unsign
 {
     gpuhal_result result = {0};
     if (runner->hangs >= HANGS_MAX) {
-        result.verdict = VERDICT_FAILED;
+        result.status = CHECK_FAILED;
         snprintf(result.sentence, sizeof result.sentence, "not run: %d checks before it did not return in time",
                  HANGS_MAX);
         settled(user, jobs, &result);
@@ -129,7 +129,7 @@ unsigned gpuhal_runner_run(gpuhal_runner *runner, const gpuhal_job *jobs, unsign
         } else if (record.kind == RECORD_DEVICE) {
             take_device(runner, record.index);
         } else {
-            result.verdict = record.verdict;
+            result.status = record.status;
             result.rule = record.rule;
             memcpy(result.hint, record.hint, sizeof result.hint);
             memcpy(result.sentence, record.text, sizeof result.sentence);
@@ -137,12 +137,12 @@ unsigned gpuhal_runner_run(gpuhal_runner *runner, const gpuhal_job *jobs, unsign
             keep_printed(runner, &jobs[done], &result);
             settled(user, &jobs[done++], &result);
             result = (gpuhal_result){0};
-            if (record.verdict == VERDICT_FAILED) {
+            if (record.status == CHECK_FAILED) {
                 count = done;
             }
         }
     }
-    /* One that has closed the pipe should be dead. Once every verdict is in, nothing that its threads still do belongs
+    /* One that has closed the pipe should be dead. Once every result is in, nothing that its threads still do belongs
      * to a check. */
     int status = -1;
     const bool timed_out = heard == GPUHAL_TOOL_TIMED_OUT;

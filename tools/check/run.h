@@ -16,10 +16,10 @@ typedef struct gpuhal_job {
     uint32_t index;
 } gpuhal_job;
 
-typedef enum gpuhal_verdict { VERDICT_PASSED, VERDICT_FAILED, VERDICT_SKIPPED } gpuhal_verdict;
+typedef enum gpuhal_check_status { CHECK_PASSED, CHECK_FAILED, CHECK_SKIPPED } gpuhal_check_status;
 
 typedef struct gpuhal_result {
-    gpuhal_verdict verdict;
+    gpuhal_check_status status;
     unsigned rule;       /* that a failure breaks; 0: not one of the guide */
     char hint[256];      /* what to do about a failure; "": what the rule says */
     char sentence[1024]; /* the fault, or the reason for skipping */
@@ -29,8 +29,8 @@ typedef struct gpuhal_result {
 
 /* What the child sends to the parent. Smaller than PIPE_BUF, so that each arrives whole. */
 typedef struct gpuhal_record {
-    enum { RECORD_BEGIN, RECORD_NOTE, RECORD_DEVICE, RECORD_VERDICT } kind;
-    gpuhal_verdict verdict;
+    enum { RECORD_BEGIN, RECORD_NOTE, RECORD_DEVICE, RECORD_RESULT } kind;
+    gpuhal_check_status status;
     uint32_t index;
     unsigned rule;
     char hint[256];

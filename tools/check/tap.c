@@ -81,14 +81,14 @@ static void put_block(const char *message, const gpuhal_result *result)
 {
     fputs("  ---\n  message: ", stdout);
     put_quoted(message);
-    if (result->verdict == VERDICT_FAILED && result->rule != 0) {
+    if (result->status == CHECK_FAILED && result->rule != 0) {
         printf("\n  rule: M-%02u", result->rule);
     }
-    if (result->verdict == VERDICT_FAILED && hint_of(result)[0] != '\0') {
+    if (result->status == CHECK_FAILED && hint_of(result)[0] != '\0') {
         fputs("\n  hint: ", stdout);
         put_quoted(hint_of(result));
     }
-    if (result->printed[0] != '\0' && result->verdict == VERDICT_FAILED) {
+    if (result->printed[0] != '\0' && result->status == CHECK_FAILED) {
         fputs("\n  printed: ", stdout);
         put_quoted(result->printed);
     }
@@ -108,7 +108,7 @@ static void put_notes(const char *notes)
 void gpuhal_tap_result(gpuhal_tap *tap, const gpuhal_job *job, const gpuhal_result *result)
 {
     const char *expected = gpuhal_expectations_find(tap->expectations, job);
-    const bool failed = result->verdict == VERDICT_FAILED;
+    const bool failed = result->status == CHECK_FAILED;
     if (failed && expected != NULL) {
         put_line(tap, false, job);
         fputs(" # TODO expected: ", stdout);
@@ -121,7 +121,7 @@ void gpuhal_tap_result(gpuhal_tap *tap, const gpuhal_job *job, const gpuhal_resu
         putchar('\n');
         put_block(result->sentence, result);
         tap->failed++;
-    } else if (result->verdict == VERDICT_SKIPPED) {
+    } else if (result->status == CHECK_SKIPPED) {
         put_line(tap, true, job);
         fputs(" # SKIP ", stdout);
         put_plain(result->sentence);

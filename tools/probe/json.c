@@ -41,7 +41,7 @@ static json_t *make_host(gpuhal_probe_json *builder, const gpuhal_probe_machine 
 
 static json_t *make_plugin(gpuhal_probe_json *builder, const gpuhal_plugin_report *report)
 {
-    char words[GPUHAL_PROBE_TEXT_BYTES], met[GPUHAL_PROBE_TIME_BYTES];
+    char words[GPUHAL_PROBE_TEXT_BYTES], probed_at[GPUHAL_PROBE_TIME_BYTES];
     json_t *object = json_object();
     gpuhal_probe_put(builder, object, "name", gpuhal_probe_any_text(gpuhal_probe_report_name(report)));
     gpuhal_probe_put(builder, object, "file", gpuhal_probe_text(report->file));
@@ -51,8 +51,8 @@ static json_t *make_plugin(gpuhal_probe_json *builder, const gpuhal_plugin_repor
     gpuhal_probe_put(builder, object, "driver", gpuhal_probe_text(report->driver));
     gpuhal_probe_put(builder, object, "time_ms", make_milliseconds(report->time_ns));
     gpuhal_probe_put(builder, object, "cached", json_boolean(report->cached));
-    gpuhal_probe_format_stamp(report->probed_at, met);
-    gpuhal_probe_put(builder, object, "probed_at", gpuhal_probe_text(met));
+    gpuhal_probe_format_stamp(report->probed_at, probed_at);
+    gpuhal_probe_put(builder, object, "probed_at", gpuhal_probe_text(probed_at));
     return object;
 }
 

@@ -39,7 +39,7 @@ void gpuhal_probe_machine_finish(gpuhal_probe_machine *machine);
 
 /* Report number `index`; false past the last. */
 bool gpuhal_probe_report(const gpuhal *gpu, uint32_t index, gpuhal_plugin_report *out_report);
-/* The plugin's name, or the name of its file when it did not come as far as telling one. */
+/* The plugin's name, or the name of its file when it failed before it stated one. */
 const char *gpuhal_probe_report_name(const gpuhal_plugin_report *report);
 /* Whether a plugin in this state means that the listing may lack something. */
 bool gpuhal_probe_report_is_problem(const gpuhal_plugin_report *report);

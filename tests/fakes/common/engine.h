@@ -1,4 +1,4 @@
-/* tests/fakes/common/engine.h: what a fake driver is made of, whoever's functions stand before it: devices, contexts, streams,
+/* tests/fakes/common/engine.h: what a fake driver is made of, whichever vendor's functions stand before it: devices, contexts, streams,
  * memory and copies. HIP took its model and its numbers from CUDA, so one engine serves both.
  *
  * A device is a budget of bytes. Its memory is host memory that the program cannot see: the address which the program gets leads
@@ -46,7 +46,7 @@ typedef struct fake_work {
     void *owned;       /* freed with the work */
     fake_code failure; /* what running it does to the context */
     fake_point *after; /* waited for first; NULL: nothing */
-    fake_point *point; /* done after it; NULL: nobody asks */
+    fake_point *point; /* done after it; NULL: not asked for */
 } fake_work;
 
 typedef struct fake_context fake_context;

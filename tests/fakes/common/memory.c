@@ -107,7 +107,7 @@ uint64_t fake_free_bytes(unsigned ordinal)
     return device->memory - device->taken - device->plan->used;
 }
 
-/* New memory is aligned to what the vendor promises and not to a page, and holds rubbish: nobody shall rely on more. */
+/* New memory is aligned to what the vendor promises and not to a page, and holds rubbish: no caller may rely on more. */
 fake_code fake_memory_new(fake_context *context, size_t bytes, uintptr_t *out_address)
 {
     const size_t offset = fake_vendor.alignment;
@@ -207,7 +207,7 @@ bool fake_pages_are_known(const void *memory, size_t bytes)
     return touching(address - address % FAKE_PAGE, pages(bytes + address % FAKE_PAGE)) != NULL;
 }
 
-/* Drivers pin for writing, unless they are told that the memory is only read. */
+/* Drivers pin for writing, unless they are asked with a flag that says that the memory is only read. */
 static bool is_writable(uintptr_t address)
 {
     enum { POPULATE_READ = 22, POPULATE_WRITE = 23 }; /* MADV_…, Linux 5.14 */

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static fake_report unread; /* where the counts go when nobody wants them */
+static fake_report unread; /* where the counts go when no test reads them */
 static fake_report *report = &unread;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 

@@ -379,7 +379,7 @@ void fake_script_pci_order(const fake_script *from, unsigned out_order[FAKE_DEVI
     }
 }
 
-/* Devices of one PCIe switch and of one NVLink net reach each other; MIG devices reach nobody. */
+/* Devices of one PCIe switch and of one NVLink net reach each other; MIG devices reach no other. */
 bool fake_script_peer(const fake_script *from, unsigned a, unsigned b)
 {
     return a != b && from->links[a][b].kind != FAKE_LINK_SYSTEM && !from->devices[a].mig_count && !from->devices[b].mig_count;
@@ -387,16 +387,16 @@ bool fake_script_peer(const fake_script *from, unsigned a, unsigned b)
 
 const fake_fault *fake_script_fault(fake_script *in, const char *function)
 {
-    const fake_fault *met = NULL;
+    const fake_fault *hit = NULL;
     for (unsigned i = 0; i < in->fault_count; i++) {
         fake_fault *fault = &in->faults[i];
         if (strcmp(fault->function, "*") != 0 && strcmp(fault->function, function) != 0) {
             continue;
         }
         fault->seen++;
-        if (!met && (fault->seen == fault->nth || (fault->onwards && fault->seen > fault->nth))) {
-            met = fault;
+        if (!hit && (fault->seen == fault->nth || (fault->onwards && fault->seen > fault->nth))) {
+            hit = fault;
         }
     }
-    return met;
+    return hit;
 }

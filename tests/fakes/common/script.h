@@ -100,7 +100,7 @@ void fake_script_pci_order(const fake_script *script, unsigned out_order[FAKE_DE
 /* Whether one device reaches the other's memory. */
 bool fake_script_peer(const fake_script *script, unsigned from, unsigned to);
 
-/* The fault that this call of @p function meets, or NULL; counts the call. Under the lock of the library. */
+/* The fault that applies to this call of @p function, or NULL; counts the call. Under the lock of the library. */
 const fake_fault *fake_script_fault(fake_script *script, const char *function);
 
 /* "8-4-4-4-12" in lower case into 37 bytes. */

@@ -130,7 +130,7 @@ CUresult cuDeviceGetPCIBusId(char *address, int length, CUdevice ordinal)
     return fake_end(CUDA_SUCCESS);
 }
 
-/* Numbers of an H100, as far as anybody asks. */
+/* Numbers of an H100, as far as callers ask. */
 static const struct {
     CUdevice_attribute number;
     int value;

@@ -87,7 +87,7 @@ nvmlReturn_t nvmlInit_v2(void)
     return NVML_SUCCESS;
 }
 
-/* The engine's alone. It counts down whoever initialised. */
+/* The engine's alone. It decrements the count, whichever caller initialised. */
 nvmlReturn_t nvmlShutdown(void)
 {
     nvmlReturn_t code = enter(__func__);
@@ -173,7 +173,7 @@ nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
     return code ? code : NVML_ERROR_NOT_FOUND;
 }
 
-static void tell_pci(const fake_plan *plan, nvmlPciInfo_t *pci)
+static void report_pci(const fake_plan *plan, nvmlPciInfo_t *pci)
 {
     *pci =
         (nvmlPciInfo_t){.domain = plan->pci_domain, .bus = plan->pci_bus, .device = plan->pci_device, .pciDeviceId = 0x233010de};
@@ -403,7 +403,7 @@ nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned i
     unsigned other;
     nvmlReturn_t code = enter_link(__func__, device, link, &to, &other);
     if (!code) {
-        tell_pci(wholes[other].plan, pci);
+        report_pci(wholes[other].plan, pci);
     }
     return code;
 }

@@ -173,7 +173,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice ordinal)
     return fake_end(CUDA_SUCCESS);
 }
 
-/* Whoever holds the context holds it further, and has to release it. Memory goes at once, that of the host too. */
+/* A caller that retained the context still has to release it. Memory goes at once, that of the host too. */
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice ordinal)
 {
     CUresult code = fake_enter(__func__);

@@ -80,7 +80,7 @@ uint64_t smi_address(const smi_device *device)
     return (uint64_t)plan->pci_domain << 32 | (uint64_t)device->partition << 28 | plan->pci_bus << 8 | plan->pci_device << 3;
 }
 
-/* For the first part what the kernel's files tell of the whole GPU. */
+/* For the first part what the kernel's files say about the whole GPU. */
 uint64_t smi_total(const smi_device *device)
 {
     const fake_plan *plan = plan_of(device);

@@ -154,7 +154,7 @@ hipError_t hipDeviceReset(void)
     for (fake_region *region = fake.regions; region && fake.device_count > 1; region = region->next) {
         region->context = fake_region_is_host(region) && region->context == context ? NULL : region->context;
     }
-    context->error = hipErrorContextIsDestroyed; /* what is left is nobody's fault */
+    context->error = hipErrorContextIsDestroyed; /* what is left is not a leak of the caller */
     fake_context_free(context);
     fake.devices[current].primary = NULL;
     return fake_end(hipSuccess);

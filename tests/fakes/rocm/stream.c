@@ -133,7 +133,7 @@ int hipGetStreamDeviceId(hipStream_t stream)
     return device;
 }
 
-/* Whoever waits for an event keeps a lock of it, for which everybody else waits who is about to use it. */
+/* A thread that waits for an event keeps a lock of it, for which every other user of the event waits. */
 fake_event *fake_event_take(const char *function, const fake_context *context, hipEvent_t event)
 {
     fake_event *known = fake_event_find(function, context, event);

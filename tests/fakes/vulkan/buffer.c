@@ -50,7 +50,7 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkCreateBuffer(VkDevice handle, const VkBuff
     buffer->external = external ? external->handleTypes : 0;
     buffer->concurrent = info->sharingMode == VK_SHARING_MODE_CONCURRENT;
     buffer->families = buffer->concurrent ? family_bits(info) : 0;
-    buffer->owner = OWNER_NOBODY;
+    buffer->owner = OWNER_NONE;
     *out_buffer = (VkBuffer)buffer;
     return VK_SUCCESS;
 }

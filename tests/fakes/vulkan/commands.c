@@ -1,4 +1,4 @@
-/* fakes/vulkan/commands.c: command pools, and recording. What can be told from the call alone is checked here; what depends on the moment
+/* fakes/vulkan/commands.c: command pools, and recording. What depends on the call alone is checked here; what depends on the moment
  * of execution is checked in execute.c. */
 #include "fake.h"
 

@@ -17,7 +17,7 @@ static bool is_usable_locked(fake_buffer *buffer, uint32_t family)
         }
         return true;
     }
-    if (buffer->owner != OWNER_NOBODY && buffer->owner != (int)family) {
+    if (buffer->owner != OWNER_NONE && buffer->owner != (int)family) {
         fake_violation("vkQueueSubmit: an EXCLUSIVE buffer of family %d is used on family %u", buffer->owner, family);
     }
     buffer->owner = (int)family;
@@ -33,7 +33,7 @@ bool fake_may_execute_locked(fake_command *command, uint32_t family)
         return is_usable_locked(command->to, family);
     case TRANSFER_OWNER:
         /* The releasing side leaves the buffer to the other one; the acquiring side uses it from now on. */
-        command->to->owner = command->to_family == (int)family ? (int)family : OWNER_NOBODY;
+        command->to->owner = command->to_family == (int)family ? (int)family : OWNER_NONE;
         return !command->to->object.dead;
     case TIMESTAMP:
         return !command->pool->object.dead;

@@ -1,6 +1,6 @@
 /* fakes/vulkan/memory.c: device memory. Memory that the host does not see has no mapping; memory that is not coherent has two copies of its
  * bytes, which only vkFlush… and vkInvalidate… bring together, whole atoms at a time as caches do. Memory that can be handed out as a
- * descriptor lies in a memfd, whose name tells what it is. */
+ * descriptor lies in a memfd, whose name says what it is. */
 #include "fake.h"
 
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 
 enum { PAGE = 4096, FRESH_BYTE = 0xa5, STALE_BYTE = 0xcd, FRESH_MOST = 1 << 20 };
 
-/* What the name of a memfd tells: "gpuhal-fake-opaque:65536:2". */
+/* What the name of a memfd says: "gpuhal-fake-opaque:65536:2". */
 typedef struct label {
     unsigned long long bytes;
     uint32_t type;
@@ -98,7 +98,7 @@ static VkResult map_bytes(fake_memory *memory)
         return VK_ERROR_OUT_OF_DEVICE_MEMORY;
     }
     memory->device_bytes = bytes;
-    /* New memory is nobody's zeros. */
+    /* New memory is not zeroed. */
     if (!memory->imported) {
         memset(bytes, FRESH_BYTE, size < FRESH_MOST ? size : FRESH_MOST);
     }

@@ -4,11 +4,11 @@
 
 #include <time.h>
 
-enum { BUCKETS = 4096, REMEMBERED = 256 };
+enum { BUCKETS = 4096, KEPT_DESTROYED = 256 };
 static fake_object *buckets[BUCKETS]; /* under fake_lock, by address */
 static unsigned alive;                /* under fake_lock */
 /* What this thread destroyed, a ring: by the time it is freed, the call that destroyed it is long over. */
-static _Thread_local fake_object *remembered[REMEMBERED];
+static _Thread_local fake_object *kept_destroyed[KEPT_DESTROYED];
 static _Thread_local unsigned oldest;
 
 static fake_object **bucket_of(const void *handle)
@@ -89,9 +89,9 @@ static void forget_locked(fake_object *object)
     free(object);
 }
 
-static void remember_locked(fake_object *object)
+static void keep_destroyed_locked(fake_object *object)
 {
-    fake_object **place = &remembered[oldest++ % REMEMBERED];
+    fake_object **place = &kept_destroyed[oldest++ % KEPT_DESTROYED];
     if (*place && !is_needed_locked(*place)) {
         forget_locked(*place);
     }
@@ -112,7 +112,7 @@ void *fake_destroy(const void *handle, fake_kind kind, const char *call)
     if (object) {
         object->dead = true;
         alive -= kind != A_QUEUE;
-        remember_locked(object);
+        keep_destroyed_locked(object);
         if (object->device) {
             object->device->alive[kind]--;
         }

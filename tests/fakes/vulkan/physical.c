@@ -83,32 +83,32 @@ VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceProperties(VkPhysicalDevice p
     limits->maxComputeWorkGroupInvocations = 1024;
 }
 
-static void tell_identity(const fake_physical *physical, uint8_t device[VK_UUID_SIZE], uint8_t driver[VK_UUID_SIZE])
+static void report_identity(const fake_physical *physical, uint8_t device[VK_UUID_SIZE], uint8_t driver[VK_UUID_SIZE])
 {
     memcpy(device, "fake device uuid", VK_UUID_SIZE);
     device[VK_UUID_SIZE - 1] = (uint8_t)(fake_get_script()->same_uuid ? 0 : physical->index);
     memcpy(driver, "fake driver uuid", VK_UUID_SIZE);
 }
 
-static void tell_driver(char name[VK_MAX_DRIVER_NAME_SIZE], char info[VK_MAX_DRIVER_INFO_SIZE])
+static void report_driver(char name[VK_MAX_DRIVER_NAME_SIZE], char info[VK_MAX_DRIVER_INFO_SIZE])
 {
     snprintf(name, VK_MAX_DRIVER_NAME_SIZE, "gpuhal fake");
     snprintf(info, VK_MAX_DRIVER_INFO_SIZE, "7.5.3");
 }
 
-static void tell_properties(const fake_physical *physical, VkBaseOutStructure *link)
+static void report_properties(const fake_physical *physical, VkBaseOutStructure *link)
 {
     const fake_script *script = fake_get_script();
     switch ((int)link->sType) {
     case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES: {
         VkPhysicalDeviceIDProperties *id = (VkPhysicalDeviceIDProperties *)link;
-        tell_identity(physical, id->deviceUUID, id->driverUUID);
+        report_identity(physical, id->deviceUUID, id->driverUUID);
         id->deviceLUIDValid = VK_FALSE;
         break;
     }
     case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES: {
         VkPhysicalDeviceVulkan11Properties *all = (VkPhysicalDeviceVulkan11Properties *)link;
-        tell_identity(physical, all->deviceUUID, all->driverUUID);
+        report_identity(physical, all->deviceUUID, all->driverUUID);
         all->maxMemoryAllocationSize = script->allocation_size;
         break;
     }
@@ -123,12 +123,12 @@ static void tell_properties(const fake_physical *physical, VkBaseOutStructure *l
         break;
     case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES: {
         VkPhysicalDeviceDriverProperties *driver = (VkPhysicalDeviceDriverProperties *)link;
-        tell_driver(driver->driverName, driver->driverInfo);
+        report_driver(driver->driverName, driver->driverInfo);
         break;
     }
     case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES: {
         VkPhysicalDeviceVulkan12Properties *all = (VkPhysicalDeviceVulkan12Properties *)link;
-        tell_driver(all->driverName, all->driverInfo);
+        report_driver(all->driverName, all->driverInfo);
         all->maxTimelineSemaphoreValueDifference = INT32_MAX;
         break;
     }
@@ -162,7 +162,7 @@ VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceProperties2(VkPhysicalDevice 
 {
     fake_vkGetPhysicalDeviceProperties(physical, &properties->properties);
     for (VkBaseOutStructure *link = properties->pNext; link; link = link->pNext) {
-        tell_properties(physical_of(physical), link);
+        report_properties(physical_of(physical), link);
     }
 }
 

@@ -168,7 +168,7 @@ static bool any_busy_locked(const fake_device *device)
     return false;
 }
 
-/* A lost device touches nothing any more once somebody has been told of it. */
+/* A lost device touches nothing any more once it has been reported. */
 void fake_lose_locked(fake_device *device)
 {
     device->lost = true;

@@ -1,4 +1,4 @@
-/* fakes/vulkan/script.h: what the driver shall be like, as the environment variable GPUHAL_FAKE_VULKAN tells it; README.md has the
+/* fakes/vulkan/script.h: what the driver shall be like, as the environment variable GPUHAL_FAKE_VULKAN says; README.md has the
  * grammar. Read once, constant afterwards. */
 #ifndef GPUHAL_FAKE_VULKAN_SCRIPT_H
 #define GPUHAL_FAKE_VULKAN_SCRIPT_H

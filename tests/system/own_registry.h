@@ -1,6 +1,6 @@
-/* tests/system/remembered.h: a registry of the test's own, and what is to be found in it. */
-#ifndef GPUHAL_TEST_REMEMBERED_H
-#define GPUHAL_TEST_REMEMBERED_H
+/* tests/system/own_registry.h: a registry of the test's own, and what is to be found in it. */
+#ifndef GPUHAL_TEST_OWN_REGISTRY_H
+#define GPUHAL_TEST_OWN_REGISTRY_H
 
 #include <gpuhal/gpuhal.h>
 
@@ -9,15 +9,15 @@
 #include <time.h>
 #include <unistd.h>
 
-static char remembered_folder[256];
-static pid_t remembered_owner;
+static char registry_folder[256];
+static pid_t registry_owner;
 
 static inline void remove_registry(void)
 {
-    char command[2 * sizeof remembered_folder];
-    snprintf(command, sizeof command, "rm -rf '%s'", remembered_folder);
-    if (remembered_owner == getpid() && system(command) != 0) {
-        printf("%s is left behind\n", remembered_folder);
+    char command[2 * sizeof registry_folder];
+    snprintf(command, sizeof command, "rm -rf '%s'", registry_folder);
+    if (registry_owner == getpid() && system(command) != 0) {
+        printf("%s is left behind\n", registry_folder);
     }
 }
 
@@ -25,11 +25,11 @@ static inline void remove_registry(void)
 static inline void use_registry(void)
 {
     const char *base = getenv("TMPDIR");
-    snprintf(remembered_folder, sizeof remembered_folder, "%s/gpuhal-remembered-XXXXXX", base && *base ? base : "/tmp");
-    assert_non_null(mkdtemp(remembered_folder));
-    remembered_owner = getpid();
+    snprintf(registry_folder, sizeof registry_folder, "%s/gpuhal-registry-XXXXXX", base && *base ? base : "/tmp");
+    assert_non_null(mkdtemp(registry_folder));
+    registry_owner = getpid();
     atexit(remove_registry);
-    setenv("GPUHAL_REGISTRY", remembered_folder, 1);
+    setenv("GPUHAL_REGISTRY", registry_folder, 1);
 }
 
 /* What lies on the disk. */

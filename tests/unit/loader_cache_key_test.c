@@ -1,11 +1,11 @@
-/* What a remembered verdict depends on besides the plugin's own doing: whose fault an end was, and what changed around the plugin. */
-#include "loader_remember.h"
+/* What a cached result depends on besides the plugin itself: whose fault an end was, and what changed around the plugin. */
+#include "loader_cache.h"
 
 #include <signal.h>
 
 /* ---- whose fault it was */
 
-/* Nobody can tell who sent such a signal: the administrator, or the kernel that is short of memory. */
+/* The sender of such a signal is unknown: the administrator, or the kernel that is short of memory. */
 TEST(a_plugin_whose_helper_was_ended_from_outside_gets_another_chance_and_no_third)
 {
     static const struct {
@@ -13,14 +13,14 @@ TEST(a_plugin_whose_helper_was_ended_from_outside_gets_another_chance_and_no_thi
     } cases[] = {{"9", "signal 9 (Killed)"}, {"15", "signal 15 (Terminated)"}, {"2", "signal 2 (Interrupt)"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         new_folder();
-        own_plugin("killed_when_told", "");
+        own_plugin("killed_on_request", "");
         gpuhal_settings settings = once(), no_helper = without_helper();
         setenv("GPUHAL_TEST_SIGNAL", cases[i].number, 1);
         gpuhal_candidates first = start(&settings, NULL);
-        assert_verdict(&first, candidate_of(&first, "killed_when_told"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_START, cases[i].words);
+        assert_result(&first, candidate_of(&first, "killed_on_request"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_START, cases[i].words);
         gpuhal_candidates_finish(&first);
-        assert_false(is_remembered(&settings, "killed_when_told", GPUHAL_PLUGIN_FAILED));
-        assert_true(is_remembered(&no_helper, "killed_when_told", GPUHAL_PLUGIN_QUARANTINED));
+        assert_false(result_is_cached(&settings, "killed_on_request", GPUHAL_PLUGIN_FAILED));
+        assert_true(result_is_cached(&no_helper, "killed_on_request", GPUHAL_PLUGIN_QUARANTINED));
         unsetenv("GPUHAL_TEST_SIGNAL");
     }
 }
@@ -28,23 +28,23 @@ TEST(a_plugin_whose_helper_was_ended_from_outside_gets_another_chance_and_no_thi
 TEST(a_plugin_that_works_after_its_helper_was_killed_is_as_good_as_any)
 {
     new_folder();
-    own_plugin("killed_when_told", "");
+    own_plugin("killed_on_request", "");
     gpuhal_settings settings = once();
     for (int i = 0; i < 2; i++) {
         setenv("GPUHAL_TEST_SIGNAL", "9", 1);
         settings.retry = (char *)(i > 0 ? "all" : "");
-        assert_false(is_remembered(&settings, "killed_when_told", GPUHAL_PLUGIN_FAILED));
+        assert_false(result_is_cached(&settings, "killed_on_request", GPUHAL_PLUGIN_FAILED));
         unsetenv("GPUHAL_TEST_SIGNAL");
         settings.retry = NULL;
-        assert_false(is_remembered(&settings, "killed_when_told", GPUHAL_PLUGIN_OK));
-        assert_true(is_remembered(&settings, "killed_when_told", GPUHAL_PLUGIN_OK));
+        assert_false(result_is_cached(&settings, "killed_on_request", GPUHAL_PLUGIN_OK));
+        assert_true(result_is_cached(&settings, "killed_on_request", GPUHAL_PLUGIN_OK));
     }
 }
 
 static void expect_not_probed(const gpuhal_settings *settings, const char *name)
 {
     gpuhal_candidates candidates = start(settings, NULL);
-    assert_verdict(&candidates, candidate_of(&candidates, name), GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_STAGE_SPAWN, "does not exist");
+    assert_result(&candidates, candidate_of(&candidates, name), GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_STAGE_SPAWN, "does not exist");
     gpuhal_candidates_finish(&candidates);
 }
 
@@ -61,7 +61,7 @@ TEST(where_no_helper_is_to_be_had_nothing_is_run_however_it_is_asked_for)
     no_helper.isolation = GPUHAL_ISOLATION_ALWAYS;
     expect_not_probed(&no_helper, "start_crashes");
     no_helper.isolation = GPUHAL_ISOLATION_ONCE;
-    assert_true(is_remembered(&no_helper, "start_crashes", GPUHAL_PLUGIN_QUARANTINED));
+    assert_true(result_is_cached(&no_helper, "start_crashes", GPUHAL_PLUGIN_QUARANTINED));
     no_helper.retry = (char *)"all";
     expect_not_probed(&no_helper, "start_crashes");
 }
@@ -69,7 +69,7 @@ TEST(where_no_helper_is_to_be_had_nothing_is_run_however_it_is_asked_for)
 /* ---- any bytes */
 
 /* Latin-1 in a variable and in the name of a folder, and an escape in one: the key was never that of the next start. */
-TEST(names_that_are_no_utf8_are_remembered_as_they_are)
+TEST(names_that_are_not_utf8_are_recorded_unchanged)
 {
     static const char *const names[] = {"jos\xe9", "esc\x1b[1m"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -87,10 +87,10 @@ TEST(names_that_are_no_utf8_are_remembered_as_they_are)
         setenv("GPUHAL_TEST_NAME", names[i], 1);
         gpuhal_settings settings = once(), no_helper = without_helper();
         settings.plugin_path = no_helper.plugin_path = path;
-        assert_false(is_remembered(&settings, "start_crashes", GPUHAL_PLUGIN_FAILED));
-        assert_true(is_remembered(&no_helper, "start_crashes", GPUHAL_PLUGIN_QUARANTINED));
+        assert_false(result_is_cached(&settings, "start_crashes", GPUHAL_PLUGIN_FAILED));
+        assert_true(result_is_cached(&no_helper, "start_crashes", GPUHAL_PLUGIN_QUARANTINED));
         setenv("GPUHAL_TEST_NAME", "jos?", 1);
-        assert_false(is_remembered(&settings, "start_crashes", GPUHAL_PLUGIN_FAILED));
+        assert_false(result_is_cached(&settings, "start_crashes", GPUHAL_PLUGIN_FAILED));
     }
     unsetenv("GPUHAL_TEST_NAME");
 }
@@ -113,13 +113,13 @@ TEST(a_plugin_directory_whose_name_ends_in_a_blank_is_searched)
 
 /* ---- what changed around it */
 
-TEST(a_driver_that_writes_code_at_run_time_is_remembered_all_the_same)
+TEST(a_driver_that_writes_code_at_run_time_is_cached_too)
 {
     new_folder();
     own_plugin("good_makes_code", "");
     gpuhal_settings settings = once(), no_helper = without_helper();
-    assert_false(is_remembered(&settings, "good_makes_code", GPUHAL_PLUGIN_OK));
-    assert_true(is_remembered(&no_helper, "good_makes_code", GPUHAL_PLUGIN_OK));
+    assert_false(result_is_cached(&settings, "good_makes_code", GPUHAL_PLUGIN_OK));
+    assert_true(result_is_cached(&no_helper, "good_makes_code", GPUHAL_PLUGIN_OK));
 }
 
 TEST(a_variable_that_stands_in_watch_counts_by_value_without_being_named_again)
@@ -128,32 +128,32 @@ TEST(a_variable_that_stands_in_watch_counts_by_value_without_being_named_again)
     own_plugin("good", "watch = $GPUHAL_TEST_PLACE/icd.d\n");
     gpuhal_settings settings = once();
     setenv("GPUHAL_TEST_PLACE", "/nonexistent/one", 1);
-    assert_false(is_remembered(&settings, "good", GPUHAL_PLUGIN_OK));
+    assert_false(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
     setenv("GPUHAL_TEST_PLACE", own_folder(), 1);
-    assert_false(is_remembered(&settings, "good", GPUHAL_PLUGIN_OK));
-    assert_true(is_remembered(&settings, "good", GPUHAL_PLUGIN_OK));
+    assert_false(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
+    assert_true(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
     unsetenv("GPUHAL_TEST_PLACE");
-    assert_false(is_remembered(&settings, "good", GPUHAL_PLUGIN_OK));
+    assert_false(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
 }
 
 /* The dynamic loader puts these before everything else. */
-TEST(a_library_that_is_loaded_before_all_others_is_another_circumstance)
+TEST(a_preloaded_library_is_part_of_the_cache_key)
 {
     static const char *const names[] = {"LD_PRELOAD", "LD_AUDIT"};
     for (size_t i = 0; i < 2; i++) {
         new_folder();
         own_plugin("good", "");
         gpuhal_settings settings = once();
-        assert_false(is_remembered(&settings, "good", GPUHAL_PLUGIN_OK));
-        assert_true(is_remembered(&settings, "good", GPUHAL_PLUGIN_OK));
+        assert_false(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
+        assert_true(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
         /* Valgrind sets one of them. */
         const char *value = getenv(names[i]);
         char *before = value ? strdup(value) : NULL;
         setenv(names[i], "", 1);
-        assert_false(is_remembered(&settings, "good", GPUHAL_PLUGIN_OK));
+        assert_false(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
         assert_int_equal(before ? setenv(names[i], before, 1) : unsetenv(names[i]), 0);
         free(before);
-        assert_true(is_remembered(&settings, "good", GPUHAL_PLUGIN_OK));
+        assert_true(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
     }
 }
 
@@ -165,10 +165,10 @@ TEST(a_driver_that_is_put_where_it_was_missed_is_found)
     char path[600];
     snprintf(path, sizeof path, "/nonexistent:%s", own_folder());
     setenv("LD_LIBRARY_PATH", path, 1);
-    assert_false(is_remembered(&settings, "start_without_driver", GPUHAL_PLUGIN_NO_DRIVER));
-    assert_true(is_remembered(&settings, "start_without_driver", GPUHAL_PLUGIN_NO_DRIVER));
+    assert_false(result_is_cached(&settings, "start_without_driver", GPUHAL_PLUGIN_NO_DRIVER));
+    assert_true(result_is_cached(&settings, "start_without_driver", GPUHAL_PLUGIN_NO_DRIVER));
     copy_file(test_plugin("good"), in_folder("libgpuhal-test-vendor.so.1"));
-    assert_false(is_remembered(&settings, "start_without_driver", GPUHAL_PLUGIN_NO_DRIVER));
+    assert_false(result_is_cached(&settings, "start_without_driver", GPUHAL_PLUGIN_NO_DRIVER));
     unsetenv("LD_LIBRARY_PATH");
 }
 
@@ -178,10 +178,10 @@ TEST(a_driver_that_is_put_where_its_variable_says_is_found)
     own_plugin("start_without_driver", "environment = GPUHAL_TESTVENDOR_LIBRARY\nwatch = /etc/none\n");
     setenv("GPUHAL_TESTVENDOR_LIBRARY", in_folder("libvendor.so"), 1);
     gpuhal_settings settings = once();
-    assert_false(is_remembered(&settings, "start_without_driver", GPUHAL_PLUGIN_NO_DRIVER));
-    assert_true(is_remembered(&settings, "start_without_driver", GPUHAL_PLUGIN_NO_DRIVER));
+    assert_false(result_is_cached(&settings, "start_without_driver", GPUHAL_PLUGIN_NO_DRIVER));
+    assert_true(result_is_cached(&settings, "start_without_driver", GPUHAL_PLUGIN_NO_DRIVER));
     copy_file(test_plugin("good"), in_folder("libvendor.so"));
-    assert_false(is_remembered(&settings, "start_without_driver", GPUHAL_PLUGIN_NO_DRIVER));
+    assert_false(result_is_cached(&settings, "start_without_driver", GPUHAL_PLUGIN_NO_DRIVER));
     unsetenv("GPUHAL_TESTVENDOR_LIBRARY");
 }
 

@@ -1,7 +1,7 @@
-/* tests/unit/loader_remember.h: what tests of remembered verdicts share: starts of a program that reads and writes a registry, and plugins
+/* tests/unit/loader_cache.h: what tests of cached results share: starts of a program that reads and writes a registry, and plugins
  * that can be changed. */
-#ifndef LOADER_REMEMBER_H
-#define LOADER_REMEMBER_H
+#ifndef LOADER_CACHE_H
+#define LOADER_CACHE_H
 
 #include "loader_support.h"
 #include "registry/fields.h"
@@ -10,7 +10,7 @@
 /* For the lock: 32 processes at once on a slow machine. */
 #define PATIENCE_NS UINT64_C(120000000000)
 
-/* One start of a program: reads the registry, meets plugins, and writes what was learned. Finish the candidates. */
+/* One start of a program: reads the registry, probes plugins, and writes what was learned. Finish the candidates. */
 UNUSED_HELPER gpuhal_candidates start(const gpuhal_settings *settings, gpuhal_log *log)
 {
     gpuhal_candidates candidates;
@@ -33,7 +33,7 @@ UNUSED_HELPER gpuhal_settings once(void)
     return settings;
 }
 
-/* Settings with which nothing can be met but by loading it here. */
+/* Settings with which a plugin can only be probed in this process. */
 UNUSED_HELPER gpuhal_settings without_helper(void)
 {
     gpuhal_settings settings = once();
@@ -58,8 +58,8 @@ UNUSED_HELPER gpuhal_candidate *candidate_of(const gpuhal_candidates *candidates
     return candidate;
 }
 
-/* Starts, and tells whether the plugin's verdict was remembered. */
-UNUSED_HELPER bool is_remembered(const gpuhal_settings *settings, const char *name, gpuhal_plugin_state state)
+/* Starts, and returns whether the plugin's result came from the cache. */
+UNUSED_HELPER bool result_is_cached(const gpuhal_settings *settings, const char *name, gpuhal_plugin_state state)
 {
     gpuhal_candidates candidates = start(settings, NULL);
     const gpuhal_candidate *candidate = candidate_of(&candidates, name);
@@ -67,10 +67,10 @@ UNUSED_HELPER bool is_remembered(const gpuhal_settings *settings, const char *na
         print_candidates(&candidates);
         fail_msg("another state");
     }
-    bool remembered = candidate->cached;
-    assert_true(remembered == (candidate->time_ns == 0));
+    bool cached = candidate->cached;
+    assert_true(cached == (candidate->time_ns == 0));
     gpuhal_candidates_finish(&candidates);
-    return remembered;
+    return cached;
 }
 
 #endif

@@ -1,5 +1,5 @@
-/* tests/support/lab.c: see lab.h. The plugin, and its devices; their memory is in lab_memory.c. */
-#include "support/lab_device.h"
+/* tests/support/mock.c: see mock.h. The plugin, and its devices; their memory is in mock_memory.c. */
+#include "support/mock_device.h"
 
 #include "test.h"
 
@@ -7,25 +7,25 @@
 #include <time.h>
 #include <unistd.h>
 
-gpuhal_lab_state gpuhal_lab;
+gpuhal_mock_state gpuhal_mock;
 
-static gpuhal_lab_device *lab_of(uint32_t index)
+static gpuhal_mock_device *mock_of(uint32_t index)
 {
-    return &gpuhal_lab.devices[index];
+    return &gpuhal_mock.devices[index];
 }
 
 static void stop_at(uint32_t call)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
-    if (!(gpuhal_lab.stops & call)) {
+    if (!(gpuhal_mock.stops & call)) {
         return;
     }
-    gpuhal_lab.stopped_thread = pthread_self();
-    gpuhal_lab.stopped++;
-    while (gpuhal_lab.stops & call) {
+    gpuhal_mock.stopped_thread = pthread_self();
+    gpuhal_mock.stopped++;
+    while (gpuhal_mock.stops & call) {
         nanosleep(&pause, NULL);
     }
-    gpuhal_lab.stopped--;
+    gpuhal_mock.stopped--;
 }
 
 static gpuhal_status start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
@@ -35,10 +35,10 @@ static gpuhal_status start(const gpuhal_host *host, gpuhal_plugin_instance **out
     return GPUHAL_OK;
 }
 
-static gpuhal_status start_lab(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
+static gpuhal_status start_mock(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
 {
-    stop_at(GPUHAL_LAB_START);
-    gpuhal_lab.host = host;
+    stop_at(GPUHAL_MOCK_START);
+    gpuhal_mock.host = host;
     return start(host, out_instance);
 }
 
@@ -60,46 +60,46 @@ static void optional_number(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_k
     }
 }
 
-static void list_device(const gpuhal_host *host, gpuhal_sink *sink, uint32_t index, const gpuhal_lab_device *lab)
+static void list_device(const gpuhal_host *host, gpuhal_sink *sink, uint32_t index, const gpuhal_mock_device *mock)
 {
     uint32_t kinds = 1u << GPUHAL_MEMORY_DEVICE;
-    if (!lab->no_staging_kinds) {
+    if (!mock->no_staging_kinds) {
         kinds |= 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK;
     }
     host->device(host, sink, index);
-    host->text(host, sink, GPUHAL_FACT_NAME, lab->name ? lab->name : "lab");
-    host->u64(host, sink, GPUHAL_FACT_TYPE, lab->type ? lab->type : GPUHAL_DEVICE_GPU);
-    host->u64(host, sink, GPUHAL_FACT_SOFTWARE, lab->software);
+    host->text(host, sink, GPUHAL_FACT_NAME, mock->name ? mock->name : "mock");
+    host->u64(host, sink, GPUHAL_FACT_TYPE, mock->type ? mock->type : GPUHAL_DEVICE_GPU);
+    host->u64(host, sink, GPUHAL_FACT_SOFTWARE, mock->software);
     host->u64(host, sink, GPUHAL_FACT_VENDOR_ID, 0x1ab);
     host->u64(host, sink, GPUHAL_FACT_NATIVE_INDEX, 100 + index);
     host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS, kinds);
-    host->u64(host, sink, GPUHAL_FACT_MEMORY_TOTAL_BYTES, lab->total_bytes ? lab->total_bytes : 1u << 30);
-    optional_text(host, sink, GPUHAL_FACT_UUID, lab->uuid);
-    optional_text(host, sink, GPUHAL_FACT_PCI_ADDRESS, lab->pci);
-    optional_text(host, sink, GPUHAL_FACT_DRIVER_UUID, lab->driver_uuid);
-    optional_number(host, sink, GPUHAL_FACT_IMPORT_KINDS, lab->import_kinds);
-    optional_number(host, sink, GPUHAL_FACT_EXPORT_KINDS, lab->export_kinds);
-    optional_number(host, sink, GPUHAL_FACT_ADOPT_KINDS, lab->adopt_kinds);
-    optional_number(host, sink, GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES, lab->import_alignment);
-    if (lab->allocation_max) {
-        host->u64(host, sink, GPUHAL_FACT_ALLOCATION_MAX_BYTES, lab->allocation_max);
+    host->u64(host, sink, GPUHAL_FACT_MEMORY_TOTAL_BYTES, mock->total_bytes ? mock->total_bytes : 1u << 30);
+    optional_text(host, sink, GPUHAL_FACT_UUID, mock->uuid);
+    optional_text(host, sink, GPUHAL_FACT_PCI_ADDRESS, mock->pci);
+    optional_text(host, sink, GPUHAL_FACT_DRIVER_UUID, mock->driver_uuid);
+    optional_number(host, sink, GPUHAL_FACT_IMPORT_KINDS, mock->import_kinds);
+    optional_number(host, sink, GPUHAL_FACT_EXPORT_KINDS, mock->export_kinds);
+    optional_number(host, sink, GPUHAL_FACT_ADOPT_KINDS, mock->adopt_kinds);
+    optional_number(host, sink, GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES, mock->import_alignment);
+    if (mock->allocation_max) {
+        host->u64(host, sink, GPUHAL_FACT_ALLOCATION_MAX_BYTES, mock->allocation_max);
     }
-    if (lab->copy_alignment) {
-        host->u64(host, sink, GPUHAL_FACT_COPY_ALIGNMENT_BYTES, lab->copy_alignment);
+    if (mock->copy_alignment) {
+        host->u64(host, sink, GPUHAL_FACT_COPY_ALIGNMENT_BYTES, mock->copy_alignment);
     }
-    if (lab->fill_alignment) {
-        host->u64(host, sink, GPUHAL_FACT_FILL_ALIGNMENT_BYTES, lab->fill_alignment);
+    if (mock->fill_alignment) {
+        host->u64(host, sink, GPUHAL_FACT_FILL_ALIGNMENT_BYTES, mock->fill_alignment);
     }
 }
 
 static gpuhal_status enumerate(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink)
 {
     (void)instance;
-    gpuhal_lab.enumerations++;
-    stop_at(GPUHAL_LAB_ENUMERATE);
-    for (uint32_t i = 0; i < gpuhal_lab.count; i++) {
-        if (!(gpuhal_lab.unplugged >> i & 1)) {
-            list_device(host, sink, i, lab_of(i));
+    gpuhal_mock.enumerations++;
+    stop_at(GPUHAL_MOCK_ENUMERATE);
+    for (uint32_t i = 0; i < gpuhal_mock.count; i++) {
+        if (!(gpuhal_mock.unplugged >> i & 1)) {
+            list_device(host, sink, i, mock_of(i));
         }
     }
     return GPUHAL_OK;
@@ -108,7 +108,7 @@ static gpuhal_status enumerate(const gpuhal_host *host, gpuhal_plugin_instance *
 static gpuhal_status enumerate_cpu(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink)
 {
     (void)instance;
-    static const gpuhal_lab_device plain = {.name = "processor", .type = GPUHAL_DEVICE_CPU};
+    static const gpuhal_mock_device plain = {.name = "processor", .type = GPUHAL_DEVICE_CPU};
     list_device(host, sink, 0, &plain);
     return GPUHAL_OK;
 }
@@ -118,32 +118,32 @@ static gpuhal_status sample(const gpuhal_host *host, gpuhal_plugin_instance *ins
 {
     (void)instance;
     (void)flags;
-    gpuhal_lab.sample_thread = syscall(SYS_gettid);
+    gpuhal_mock.sample_thread = syscall(SYS_gettid);
     for (uint32_t i = 0; i < count; i++) {
-        if (gpuhal_lab.stop_key == 0 || gpuhal_lab.stop_key == keys[i]) {
-            stop_at(GPUHAL_LAB_SAMPLE);
+        if (gpuhal_mock.stop_key == 0 || gpuhal_mock.stop_key == keys[i]) {
+            stop_at(GPUHAL_MOCK_SAMPLE);
         }
         if (keys[i] == GPUHAL_VALUE_MEMORY_FREE_BYTES) {
-            uint64_t total = lab_of(index)->total_bytes ? lab_of(index)->total_bytes : 1u << 30;
-            host->u64(host, sink, keys[i], total - (uint64_t)lab_of(index)->allocated_bytes);
+            uint64_t total = mock_of(index)->total_bytes ? mock_of(index)->total_bytes : 1u << 30;
+            host->u64(host, sink, keys[i], total - (uint64_t)mock_of(index)->allocated_bytes);
         } else {
-            host->missing(host, sink, keys[i], GPUHAL_MISSING_NOT_SUPPORTED, "the lab has no such value");
+            host->missing(host, sink, keys[i], GPUHAL_MISSING_NOT_SUPPORTED, "the mock has no such value");
         }
     }
     return GPUHAL_OK;
 }
 
-static gpuhal_status tell_link(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t from, uint32_t to,
+static gpuhal_status report_link(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t from, uint32_t to,
                                gpuhal_sink *sink)
 {
     (void)instance;
     host->u64(host, sink, GPUHAL_LINK_PEER_ADVERTISED, 1);
-    stop_at(GPUHAL_LAB_LINK);
+    stop_at(GPUHAL_MOCK_LINK);
     host->u64(host, sink, GPUHAL_LINK_COUNT, from + to);
     return GPUHAL_OK;
 }
 
-void gpuhal_lab_pause(uint32_t us)
+void gpuhal_mock_pause(uint32_t us)
 {
     const struct timespec pause = {.tv_nsec = (long)us * 1000};
     if (us) {
@@ -155,40 +155,40 @@ static gpuhal_status describe(const gpuhal_host *host, gpuhal_plugin_instance *i
                               gpuhal_ops *out_ops)
 {
     (void)host, (void)instance;
-    return index < gpuhal_lab.count ? gpuhal_lab_describe(lab_of(index), out_ops) : GPUHAL_ERROR_NOT_FOUND;
+    return index < gpuhal_mock.count ? gpuhal_mock_describe(mock_of(index), out_ops) : GPUHAL_ERROR_NOT_FOUND;
 }
 
-static gpuhal_lab_device lab_cpu;
+static gpuhal_mock_device mock_cpu;
 
 static gpuhal_status describe_cpu(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                   gpuhal_ops *out_ops)
 {
     (void)host, (void)instance;
-    return index == 0 ? gpuhal_lab_describe(&lab_cpu, out_ops) : GPUHAL_ERROR_NOT_FOUND;
+    return index == 0 ? gpuhal_mock_describe(&mock_cpu, out_ops) : GPUHAL_ERROR_NOT_FOUND;
 }
 
-static gpuhal_status open_lab(const gpuhal_host *host, gpuhal_lab_device *lab, const gpuhal_native *adopt, gpuhal_plugin_device **out_device,
+static gpuhal_status open_mock(const gpuhal_host *host, gpuhal_mock_device *mock, const gpuhal_native *adopt, gpuhal_plugin_device **out_device,
                               gpuhal_ops *ops)
 {
-    if (adopt && (adopt->type != GPUHAL_NATIVE_OPENCL_DEVICE || adopt->values[0] != GPUHAL_LAB_NATIVE)) {
-        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, "the lab does not know that object");
+    if (adopt && (adopt->type != GPUHAL_NATIVE_OPENCL_DEVICE || adopt->values[0] != GPUHAL_MOCK_NATIVE)) {
+        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, "the mock does not know that object");
     }
     if (adopt) {
         ops->fill = NULL;
     }
-    if (lab->fail_open) {
-        return lab->quiet_failures ? lab->fail_open : host->report(host, lab->fail_open, "labOpen", 1, "told to fail");
+    if (mock->fail_open) {
+        return mock->quiet_failures ? mock->fail_open : host->report(host, mock->fail_open, "mockOpen", 1, "made to fail");
     }
-    if (gpuhal_lab.chatty_open) {
-        host->log(host, GPUHAL_LOG_WARNING, "opening\nthe lab");
+    if (gpuhal_mock.chatty_open) {
+        host->log(host, GPUHAL_LOG_WARNING, "opening\nthe mock");
     }
-    gpuhal_lab_pause(gpuhal_lab.slow_open_ms * 1000);
+    gpuhal_mock_pause(gpuhal_mock.slow_open_ms * 1000);
     gpuhal_plugin_device *device = malloc(sizeof *device);
     if (!device) {
         return GPUHAL_ERROR_HOST_MEMORY;
     }
-    *device = (gpuhal_plugin_device){lab, host};
-    lab->openings++;
+    *device = (gpuhal_plugin_device){mock, host};
+    mock->openings++;
     *out_device = device;
     return GPUHAL_OK;
 }
@@ -197,8 +197,8 @@ static gpuhal_status open_device(const gpuhal_host *host, gpuhal_plugin_instance
                                  const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops)
 {
     (void)instance;
-    stop_at(GPUHAL_LAB_OPEN);
-    return open_lab(host, lab_of(index), adopt, out_device, ops);
+    stop_at(GPUHAL_MOCK_OPEN);
+    return open_mock(host, mock_of(index), adopt, out_device, ops);
 }
 
 static gpuhal_status open_cpu(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
@@ -206,35 +206,35 @@ static gpuhal_status open_cpu(const gpuhal_host *host, gpuhal_plugin_instance *i
 {
     (void)instance;
     (void)index;
-    return open_lab(host, &lab_cpu, adopt, out_device, ops);
+    return open_mock(host, &mock_cpu, adopt, out_device, ops);
 }
 
 static void close_device(gpuhal_plugin_device *device)
 {
-    stop_at(device->lab == &lab_cpu ? 0 : GPUHAL_LAB_CLOSE);
-    device->lab->openings--;
+    stop_at(device->mock == &mock_cpu ? 0 : GPUHAL_MOCK_CLOSE);
+    device->mock->openings--;
     free(device);
 }
 
-const gpuhal_plugin *gpuhal_lab_query(uint32_t host_abi, const gpuhal_host *host)
+const gpuhal_plugin *gpuhal_mock_query(uint32_t host_abi, const gpuhal_host *host)
 {
     static gpuhal_plugin plugin = {.size = sizeof plugin,
                                          .abi = GPUHAL_ABI,
-                                         .name = "lab",
+                                         .name = "mock",
                                          .version = "1",
-                                         .start = start_lab,
+                                         .start = start_mock,
                                          .enumerate = enumerate,
                                          .describe = describe,
                                          .open = open_device,
                                          .close = close_device,
                                          .sample = sample};
     (void)host;
-    plugin.flags = gpuhal_lab.fork_safe ? GPUHAL_PLUGIN_FORK_SAFE : 0;
-    plugin.link = gpuhal_lab.links ? tell_link : NULL;
+    plugin.flags = gpuhal_mock.fork_safe ? GPUHAL_PLUGIN_FORK_SAFE : 0;
+    plugin.link = gpuhal_mock.links ? report_link : NULL;
     return host_abi == GPUHAL_ABI ? &plugin : NULL;
 }
 
-const gpuhal_plugin *gpuhal_lab_cpu_query(uint32_t host_abi, const gpuhal_host *host)
+const gpuhal_plugin *gpuhal_mock_cpu_query(uint32_t host_abi, const gpuhal_host *host)
 {
     static const gpuhal_plugin plugin = {.size = sizeof plugin,
                                          .abi = GPUHAL_ABI,
@@ -250,10 +250,10 @@ const gpuhal_plugin *gpuhal_lab_cpu_query(uint32_t host_abi, const gpuhal_host *
     return host_abi == GPUHAL_ABI ? &plugin : NULL;
 }
 
-gpuhal *gpuhal_lab_open(const gpuhal_config *config, int with_cpu)
+gpuhal *gpuhal_mock_open(const gpuhal_config *config, int with_cpu)
 {
-    static gpuhal_builtin_fn *const both[] = {gpuhal_lab_query, gpuhal_lab_cpu_query, NULL};
-    static gpuhal_builtin_fn *const alone[] = {gpuhal_lab_query, NULL};
+    static gpuhal_builtin_fn *const both[] = {gpuhal_mock_query, gpuhal_mock_cpu_query, NULL};
+    static gpuhal_builtin_fn *const alone[] = {gpuhal_mock_query, NULL};
     gpuhal_config mine = config ? *config : (gpuhal_config){0};
     mine.size = sizeof mine;
     mine.isolation = GPUHAL_ISOLATION_NEVER;
@@ -267,7 +267,7 @@ gpuhal *gpuhal_lab_open(const gpuhal_config *config, int with_cpu)
     return gpu;
 }
 
-gpuhal_buffer *gpuhal_lab_buffer(gpuhal *gpu, uint32_t index, uint64_t bytes)
+gpuhal_buffer *gpuhal_mock_buffer(gpuhal *gpu, uint32_t index, uint64_t bytes)
 {
     gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = bytes};
     gpuhal_buffer *buffer = NULL;

@@ -1,6 +1,6 @@
-/* What is remembered of links and of devices that fail, over a vendor's fake: what the next program makes of it. A program is played by
+/* What is recorded of links and of devices that fail, over a vendor's fake: what the next program makes of it. A program is played by
  * opening and closing a gpuhal object: they share nothing but the record on the disk. */
-#include "remembered.h"
+#include "own_registry.h"
 #include "warnings.h"
 
 #include <sys/wait.h>
@@ -40,7 +40,7 @@ static gpuhal_path copy_exactly(gpuhal_device *from_device, gpuhal_device *to_de
 
 /* ---- links */
 
-TEST(a_link_that_was_found_broken_is_not_tried_by_the_next_program_until_somebody_verifies_it)
+TEST(a_link_that_was_found_broken_is_not_tried_by_the_next_program_until_verified)
 {
     use_machine("devices 2; link 0 1 " OWN_LINK "; silent 0 1");
     use_registry();
@@ -121,7 +121,7 @@ TEST(a_link_that_was_mended_is_used_again_once_it_was_verified)
     in_another_program("devices 2; link 0 1 " OWN_LINK, expect_peer);
 }
 
-TEST(figures_of_a_link_are_told_by_the_next_program_which_opens_no_device_for_that)
+TEST(figures_of_a_link_are_reported_by_the_next_program_without_opening_a_device)
 {
     static const gpuhal_key keys[] = {GPUHAL_LINK_VERIFIED, GPUHAL_LINK_PATH, GPUHAL_LINK_MEASURED_BYTES_PER_SECOND,
                                       GPUHAL_LINK_MEASURED_LATENCY_NS, GPUHAL_LINK_TRIED_SECONDS};
@@ -168,7 +168,7 @@ static void fill_up(gpuhal_device *device, gpuhal_buffer *hogs[64], unsigned mor
     }
 }
 
-TEST(a_device_that_runs_out_of_memory_is_remembered_with_how_often)
+TEST(a_device_that_runs_out_of_memory_is_recorded_with_a_count)
 {
     use_machine("devices 1; memory * 8M");
     use_registry();
@@ -177,9 +177,9 @@ TEST(a_device_that_runs_out_of_memory_is_remembered_with_how_often)
         gpuhal *gpu = open_listening(BACKEND, &said);
         gpuhal_device *device = select_or_fail(gpu, BACKEND ":0");
         gpuhal_buffer *hogs[64] = {NULL};
-        uint32_t face = 0;
+        uint32_t iface = 0;
         fill_up(device, hogs, 4);
-        assert_ok(gpuhal_registry_device(device, &face, NULL));
+        assert_ok(gpuhal_registry_device(device, &iface, NULL));
         for (size_t i = 0; i < 64; i++) {
             gpuhal_buffer_release(hogs[i]);
         }
@@ -187,7 +187,7 @@ TEST(a_device_that_runs_out_of_memory_is_remembered_with_how_often)
         gpuhal_registry_view *view = view_or_fail();
         const gpuhal_fault_record fault = find_fault(view, "out_of_memory");
         assert_int_equal(fault.count, 5 * (program + 1));
-        assert_int_equal(fault.interface_number, face);
+        assert_int_equal(fault.interface_number, iface);
         expect_word(fault.detail, "allocating 1048576 bytes");
         assert_true(*fault.driver_version != 0 && fault.first > 0 && fault.last >= fault.first);
         gpuhal_registry_view_release(view);

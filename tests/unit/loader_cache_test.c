@@ -1,6 +1,6 @@
-/* Remembered verdicts: what is known is not asked again, what crashed is not run again, and whatever a verdict depends on makes it
- * be asked again when it changes. That nothing was run is proven by a helper program that is not there. */
-#include "loader_remember.h"
+/* Cached results: what is cached is not probed again, what crashed is not run again, and a change of anything that a result depends
+ * on causes a new probe. That nothing was run is proven by a helper program that is not there. */
+#include "loader_cache.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -26,7 +26,7 @@ TEST(a_plugin_that_listed_its_devices_is_not_run_again)
     gpuhal_candidates_finish(&second);
 }
 
-TEST(a_remembered_listing_does_not_know_the_free_memory)
+TEST(a_cached_listing_does_not_know_the_free_memory)
 {
     new_folder();
     own_plugin("good", "");
@@ -52,8 +52,8 @@ TEST(a_plugin_without_driver_device_or_permission_is_not_asked_again)
         new_folder();
         own_plugin(cases[i].name, "watch = /etc/none\n");
         gpuhal_settings settings = once(), no_helper = without_helper();
-        assert_false(is_remembered(&settings, cases[i].name, cases[i].state));
-        assert_true(is_remembered(&no_helper, cases[i].name, cases[i].state));
+        assert_false(result_is_cached(&settings, cases[i].name, cases[i].state));
+        assert_true(result_is_cached(&no_helper, cases[i].name, cases[i].state));
     }
 }
 
@@ -65,8 +65,8 @@ TEST(a_plugin_that_crashed_is_not_run_again)
     gpuhal_settings settings = once(), no_helper = without_helper();
     gpuhal_candidates first = start(&settings, NULL), second = start(&no_helper, NULL);
     const gpuhal_candidate *is = candidate_of(&second, "start_crashes");
-    assert_verdict(&first, candidate_of(&first, "start_crashes"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_START, "signal 11");
-    assert_verdict(&second, is, GPUHAL_PLUGIN_QUARANTINED, GPUHAL_STAGE_START,
+    assert_result(&first, candidate_of(&first, "start_crashes"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_START, "signal 11");
+    assert_result(&second, is, GPUHAL_PLUGIN_QUARANTINED, GPUHAL_STAGE_START,
                    "it crashed with signal 11 (Segmentation fault) while starting, on 20");
     assert_non_null(strstr(is->reason, "gpuhal-probe --retry start_crashes"));
     assert_int_equal(is->signal, SIGSEGV);
@@ -84,8 +84,8 @@ TEST(a_plugin_that_exits_or_sends_rubbish_is_not_run_again)
         new_folder();
         own_plugin(names[i], "");
         gpuhal_settings settings = once(), no_helper = without_helper();
-        assert_false(is_remembered(&settings, names[i], GPUHAL_PLUGIN_FAILED));
-        assert_true(is_remembered(&no_helper, names[i], GPUHAL_PLUGIN_QUARANTINED));
+        assert_false(result_is_cached(&settings, names[i], GPUHAL_PLUGIN_FAILED));
+        assert_true(result_is_cached(&no_helper, names[i], GPUHAL_PLUGIN_QUARANTINED));
     }
 }
 
@@ -95,11 +95,11 @@ TEST(a_plugin_that_hung_is_not_run_again_unless_it_gets_more_time)
     own_plugin("start_hangs", "");
     gpuhal_settings settings = once();
     settings.helper_deadline_ns = 2000000000u;
-    assert_false(is_remembered(&settings, "start_hangs", GPUHAL_PLUGIN_TIMED_OUT));
-    assert_true(is_remembered(&settings, "start_hangs", GPUHAL_PLUGIN_QUARANTINED));
+    assert_false(result_is_cached(&settings, "start_hangs", GPUHAL_PLUGIN_TIMED_OUT));
+    assert_true(result_is_cached(&settings, "start_hangs", GPUHAL_PLUGIN_QUARANTINED));
     settings.helper_deadline_ns = 2500000000u;
-    assert_false(is_remembered(&settings, "start_hangs", GPUHAL_PLUGIN_TIMED_OUT));
-    assert_true(is_remembered(&settings, "start_hangs", GPUHAL_PLUGIN_QUARANTINED));
+    assert_false(result_is_cached(&settings, "start_hangs", GPUHAL_PLUGIN_TIMED_OUT));
+    assert_true(result_is_cached(&settings, "start_hangs", GPUHAL_PLUGIN_QUARANTINED));
 }
 
 TEST(a_plugin_that_answers_that_it_failed_is_asked_again)
@@ -107,11 +107,11 @@ TEST(a_plugin_that_answers_that_it_failed_is_asked_again)
     new_folder();
     own_plugin("start_fails", "");
     gpuhal_settings settings = once();
-    assert_false(is_remembered(&settings, "start_fails", GPUHAL_PLUGIN_FAILED));
-    assert_false(is_remembered(&settings, "start_fails", GPUHAL_PLUGIN_FAILED));
+    assert_false(result_is_cached(&settings, "start_fails", GPUHAL_PLUGIN_FAILED));
+    assert_false(result_is_cached(&settings, "start_fails", GPUHAL_PLUGIN_FAILED));
 }
 
-TEST(what_a_driver_printed_last_is_reported_and_remembered)
+TEST(what_a_driver_printed_last_is_reported_and_recorded)
 {
     new_folder();
     own_plugin("good_but_prints", "");
@@ -127,24 +127,24 @@ TEST(what_a_driver_printed_last_is_reported_and_remembered)
     }
 }
 
-TEST(a_retry_meets_a_quarantined_plugin_again_and_only_that)
+TEST(a_retry_probes_a_quarantined_plugin_again_and_only_that)
 {
     new_folder();
     own_plugin("start_crashes", "");
     own_plugin("start_without_driver", "watch = /etc/none\n");
     gpuhal_settings settings = once();
-    is_remembered(&settings, "start_crashes", GPUHAL_PLUGIN_FAILED);
+    result_is_cached(&settings, "start_crashes", GPUHAL_PLUGIN_FAILED);
     settings.retry = (char *)"other, start_crashes";
     gpuhal_candidates again = start(&settings, NULL);
     assert_int_equal(again.note_count, 1);
     assert_non_null(strstr(again.notes[0], "there is no plugin \"other\""));
-    assert_verdict(&again, candidate_of(&again, "start_crashes"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_START, "signal 11");
+    assert_result(&again, candidate_of(&again, "start_crashes"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_START, "signal 11");
     assert_true(candidate_of(&again, "start_without_driver")->cached);
     gpuhal_candidates_finish(&again);
     settings.retry = (char *)"all";
-    assert_false(is_remembered(&settings, "start_without_driver", GPUHAL_PLUGIN_NO_DRIVER));
+    assert_false(result_is_cached(&settings, "start_without_driver", GPUHAL_PLUGIN_NO_DRIVER));
     settings.retry = NULL;
-    assert_true(is_remembered(&settings, "start_crashes", GPUHAL_PLUGIN_QUARANTINED));
+    assert_true(result_is_cached(&settings, "start_crashes", GPUHAL_PLUGIN_QUARANTINED));
 }
 
 TEST(crashes_are_counted)
@@ -154,7 +154,7 @@ TEST(crashes_are_counted)
     gpuhal_settings settings = once();
     settings.isolation = GPUHAL_ISOLATION_ALWAYS;
     for (int i = 0; i < 3; i++) {
-        assert_false(is_remembered(&settings, "start_crashes", GPUHAL_PLUGIN_FAILED));
+        assert_false(result_is_cached(&settings, "start_crashes", GPUHAL_PLUGIN_FAILED));
     }
     gpuhal_registry *registry = gpuhal_registry_create(in_folder("state"), GPUHAL_REGISTRY_LOCK_NS, NULL);
     gpuhal_snapshot *known = gpuhal_registry_snapshot(registry);
@@ -168,52 +168,52 @@ TEST(crashes_are_counted)
     gpuhal_registry_destroy(registry);
 }
 
-TEST(a_repaired_plugin_is_met_again_and_then_works)
+TEST(a_repaired_plugin_is_probed_again_and_then_works)
 {
     new_folder();
     own_plugin("good", "");
     copy_file(test_plugin("constructor_segfault"), in_folder("gpuhal-good.so"));
     gpuhal_settings settings = once();
-    assert_false(is_remembered(&settings, "good", GPUHAL_PLUGIN_FAILED));
-    assert_true(is_remembered(&settings, "good", GPUHAL_PLUGIN_QUARANTINED));
+    assert_false(result_is_cached(&settings, "good", GPUHAL_PLUGIN_FAILED));
+    assert_true(result_is_cached(&settings, "good", GPUHAL_PLUGIN_QUARANTINED));
     assert_int_equal(unlink(in_folder("gpuhal-good.so")), 0);
     copy_file(test_plugin("good"), in_folder("gpuhal-good.so"));
-    assert_false(is_remembered(&settings, "good", GPUHAL_PLUGIN_OK));
-    assert_true(is_remembered(&settings, "good", GPUHAL_PLUGIN_OK));
+    assert_false(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
+    assert_true(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
 }
 
-/* The manifest does not tell of the library, the helper's mappings do. Any library has malloc among what it depends on. */
-TEST(a_changed_vendor_library_is_met_again)
+/* The manifest does not name the library, the helper's mappings do. Any library has malloc among what it depends on. */
+TEST(a_changed_vendor_library_is_probed_again)
 {
     new_folder();
     own_plugin("good_with_driver", "environment = GPUHAL_TESTVENDOR_LIBRARY\n");
     copy_file(test_plugin("good"), in_folder("libvendor.so"));
     setenv("GPUHAL_TESTVENDOR_LIBRARY", in_folder("libvendor.so"), 1);
     gpuhal_settings settings = once();
-    assert_false(is_remembered(&settings, "good_with_driver", GPUHAL_PLUGIN_OK));
-    assert_true(is_remembered(&settings, "good_with_driver", GPUHAL_PLUGIN_OK));
+    assert_false(result_is_cached(&settings, "good_with_driver", GPUHAL_PLUGIN_OK));
+    assert_true(result_is_cached(&settings, "good_with_driver", GPUHAL_PLUGIN_OK));
     assert_int_equal(unlink(in_folder("libvendor.so")), 0);
     copy_file(test_plugin("good"), in_folder("libvendor.so"));
-    assert_false(is_remembered(&settings, "good_with_driver", GPUHAL_PLUGIN_OK));
-    assert_true(is_remembered(&settings, "good_with_driver", GPUHAL_PLUGIN_OK));
+    assert_false(result_is_cached(&settings, "good_with_driver", GPUHAL_PLUGIN_OK));
+    assert_true(result_is_cached(&settings, "good_with_driver", GPUHAL_PLUGIN_OK));
 }
 
-TEST(a_variable_that_the_manifest_names_makes_another_verdict_and_both_are_kept)
+TEST(a_variable_that_the_manifest_names_gives_another_result_and_both_are_kept)
 {
     new_folder();
     own_plugin("good", "environment = GPUHAL_TEST_VISIBLE OTHER_VISIBLE\n");
     gpuhal_settings settings = once();
     setenv("GPUHAL_TEST_VISIBLE", "0", 1);
-    assert_false(is_remembered(&settings, "good", GPUHAL_PLUGIN_OK));
+    assert_false(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
     setenv("GPUHAL_TEST_VISIBLE", "1", 1);
-    assert_false(is_remembered(&settings, "good", GPUHAL_PLUGIN_OK));
-    assert_true(is_remembered(&settings, "good", GPUHAL_PLUGIN_OK));
+    assert_false(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
+    assert_true(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
     setenv("GPUHAL_TEST_VISIBLE", "0", 1);
-    assert_true(is_remembered(&settings, "good", GPUHAL_PLUGIN_OK));
+    assert_true(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
     setenv("UNNAMED_VISIBLE", "0", 1);
-    assert_true(is_remembered(&settings, "good", GPUHAL_PLUGIN_OK));
+    assert_true(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
     unsetenv("GPUHAL_TEST_VISIBLE");
-    assert_false(is_remembered(&settings, "good", GPUHAL_PLUGIN_OK));
+    assert_false(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
 }
 
 TEST(a_folder_that_a_watched_variable_names_counts_with_what_lies_in_it)
@@ -226,30 +226,30 @@ TEST(a_folder_that_a_watched_variable_names_counts_with_what_lies_in_it)
     assert_int_equal(mkdir(in_folder("icd.d"), 0755), 0);
     write_file(in_folder("icd.d/one.icd"), "one", 3);
     gpuhal_settings settings = once();
-    assert_false(is_remembered(&settings, "good", GPUHAL_PLUGIN_OK));
-    assert_true(is_remembered(&settings, "good", GPUHAL_PLUGIN_OK));
+    assert_false(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
+    assert_true(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
     write_file(in_folder("icd.d/two.icd"), "two", 3);
-    assert_false(is_remembered(&settings, "good", GPUHAL_PLUGIN_OK));
-    assert_true(is_remembered(&settings, "good", GPUHAL_PLUGIN_OK));
+    assert_false(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
+    assert_true(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
     unsetenv("GPUHAL_TEST_ICDS");
 }
 
-TEST(a_changed_manifest_and_ignored_settings_are_other_circumstances)
+TEST(a_changed_manifest_and_ignored_settings_change_the_cache_key)
 {
     new_folder();
     own_plugin("good", "");
     gpuhal_settings settings = once();
-    assert_false(is_remembered(&settings, "good", GPUHAL_PLUGIN_OK));
+    assert_false(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
     settings.ignore_environment = true;
-    assert_false(is_remembered(&settings, "good", GPUHAL_PLUGIN_OK));
-    assert_true(is_remembered(&settings, "good", GPUHAL_PLUGIN_OK));
+    assert_false(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
+    assert_true(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
     settings.ignore_environment = false;
-    assert_true(is_remembered(&settings, "good", GPUHAL_PLUGIN_OK));
+    assert_true(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
     write_manifest("good.gpuhal", "good", "gpuhal-good.so", "priority = 3\n");
-    assert_false(is_remembered(&settings, "good", GPUHAL_PLUGIN_OK));
+    assert_false(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
 }
 
-TEST(always_meets_every_time_and_writes_nothing_new)
+TEST(always_probes_every_time_and_writes_nothing_new)
 {
     new_folder();
     own_plugin("good", "");
@@ -262,10 +262,10 @@ TEST(always_meets_every_time_and_writes_nothing_new)
     gpuhal_candidates_finish(&first);
     gpuhal_candidates_finish(&second);
     settings.isolation = GPUHAL_ISOLATION_ONCE;
-    assert_true(is_remembered(&settings, "good", GPUHAL_PLUGIN_OK));
+    assert_true(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
 }
 
-TEST(never_neither_asks_nor_tells_the_registry)
+TEST(never_neither_reads_nor_writes_the_registry)
 {
     new_folder();
     own_plugin("good", "");
@@ -277,7 +277,7 @@ TEST(never_neither_asks_nor_tells_the_registry)
     gpuhal_candidates_finish(&first);
 }
 
-TEST(what_a_hung_plugin_had_told_is_kept_and_it_stays_timed_out)
+TEST(what_a_hung_plugin_had_listed_is_kept_and_it_stays_timed_out)
 {
     new_folder();
     own_plugin("sample_hangs_at_second", "");
@@ -285,13 +285,13 @@ TEST(what_a_hung_plugin_had_told_is_kept_and_it_stays_timed_out)
     settings.helper_deadline_ns = 4000000000u;
     gpuhal_candidates first = start(&settings, NULL), second = start(&settings, NULL);
     const gpuhal_candidate *is = candidate_of(&first, "sample_hangs_at_second");
-    assert_verdict(&first, is, GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_ENUMERATE, "had listed 1 device: sample_hangs_at_second:0 ");
+    assert_result(&first, is, GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_ENUMERATE, "had listed 1 device: sample_hangs_at_second:0 ");
     assert_int_equal(is->devices.count, 0);
     assert_int_equal(first.learned_count, 1);
     assert_int_equal(first.learned[0].state, GPUHAL_PLUGIN_TIMED_OUT);
     assert_int_equal(first.learned[0].devices.count, 1);
     assert_int_equal(first.faults[0].kind, GPUHAL_FAULT_HANG);
-    assert_verdict(&second, candidate_of(&second, "sample_hangs_at_second"), GPUHAL_PLUGIN_QUARANTINED, GPUHAL_STAGE_ENUMERATE,
+    assert_result(&second, candidate_of(&second, "sample_hangs_at_second"), GPUHAL_PLUGIN_QUARANTINED, GPUHAL_STAGE_ENUMERATE,
                    "had listed 1 device");
     gpuhal_candidates_finish(&first);
     gpuhal_candidates_finish(&second);
@@ -307,7 +307,7 @@ TEST(no_device_of_a_plugin_that_watches_nothing_is_asked_again_with_a_note)
         new_folder();
         own_plugin(cases[i].name, "");
         gpuhal_settings settings = once();
-        assert_false(is_remembered(&settings, cases[i].name, cases[i].state));
+        assert_false(result_is_cached(&settings, cases[i].name, cases[i].state));
         gpuhal_candidates second = start(&settings, NULL);
         assert_false(candidate_of(&second, cases[i].name)->cached);
         assert_non_null(candidate_of(&second, cases[i].name)->note);
@@ -325,17 +325,17 @@ TEST(one_stall_of_a_plugin_that_worked_does_not_quarantine_it_and_two_do)
     gpuhal_settings settings = once(), brief = once();
     brief.helper_deadline_ns = 3000000000u;
     brief.retry = (char *)"all";
-    assert_false(is_remembered(&settings, "start_hangs_while", GPUHAL_PLUGIN_OK));
+    assert_false(result_is_cached(&settings, "start_hangs_while", GPUHAL_PLUGIN_OK));
     write_file(in_folder("switch"), "x", 1);
-    assert_false(is_remembered(&brief, "start_hangs_while", GPUHAL_PLUGIN_TIMED_OUT));
+    assert_false(result_is_cached(&brief, "start_hangs_while", GPUHAL_PLUGIN_TIMED_OUT));
     assert_int_equal(unlink(in_folder("switch")), 0);
-    assert_false(is_remembered(&settings, "start_hangs_while", GPUHAL_PLUGIN_OK));
-    assert_true(is_remembered(&settings, "start_hangs_while", GPUHAL_PLUGIN_OK));
+    assert_false(result_is_cached(&settings, "start_hangs_while", GPUHAL_PLUGIN_OK));
+    assert_true(result_is_cached(&settings, "start_hangs_while", GPUHAL_PLUGIN_OK));
     write_file(in_folder("switch"), "x", 1);
-    assert_false(is_remembered(&brief, "start_hangs_while", GPUHAL_PLUGIN_TIMED_OUT));
+    assert_false(result_is_cached(&brief, "start_hangs_while", GPUHAL_PLUGIN_TIMED_OUT));
     brief.retry = NULL;
-    assert_false(is_remembered(&brief, "start_hangs_while", GPUHAL_PLUGIN_TIMED_OUT));
-    assert_true(is_remembered(&brief, "start_hangs_while", GPUHAL_PLUGIN_QUARANTINED));
+    assert_false(result_is_cached(&brief, "start_hangs_while", GPUHAL_PLUGIN_TIMED_OUT));
+    assert_true(result_is_cached(&brief, "start_hangs_while", GPUHAL_PLUGIN_QUARANTINED));
     unsetenv("GPUHAL_START_HANGS_WHILE_SWITCH");
 }
 
@@ -363,8 +363,8 @@ TEST(thirty_two_processes_at_once_agree_and_lose_nothing)
         assert_int_equal(status, 0);
     }
     gpuhal_settings no_helper = without_helper();
-    assert_true(is_remembered(&no_helper, "good", GPUHAL_PLUGIN_OK));
-    assert_true(is_remembered(&no_helper, "start_crashes", GPUHAL_PLUGIN_QUARANTINED));
+    assert_true(result_is_cached(&no_helper, "good", GPUHAL_PLUGIN_OK));
+    assert_true(result_is_cached(&no_helper, "start_crashes", GPUHAL_PLUGIN_QUARANTINED));
 }
 
 #include "test_main.h"

@@ -1,9 +1,9 @@
-/* tests/support/lab.h: a plugin over host memory whose devices can be given any shape and any fault, linked into tests as a built-in.
+/* tests/support/mock.h: a plugin over host memory whose devices can be given any shape and any fault, linked into tests as a built-in.
  *
- * Set gpuhal_lab before gpuhal_open(); read the counters afterwards. The slots keep the rules of plugin.h like the strictest driver:
+ * Set gpuhal_mock before gpuhal_open(); read the counters afterwards. The slots keep the rules of plugin.h like the strictest driver:
  * an unaligned range, a range outside the memory or an overlap is an error of the core and fails the call with GPUHAL_ERROR_DRIVER. */
-#ifndef GPUHAL_TEST_LAB_H
-#define GPUHAL_TEST_LAB_H
+#ifndef GPUHAL_TEST_MOCK_H
+#define GPUHAL_TEST_MOCK_H
 
 #include <gpuhal/gpuhal.h>
 #include <gpuhal/plugin.h>
@@ -11,21 +11,21 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { GPUHAL_LAB_DEVICES = 10 };
+enum { GPUHAL_MOCK_DEVICES = 10 };
 
 /* Slots that a device may refuse. Of read and write only for memory without a host address. */
-enum { GPUHAL_LAB_READ_WRITE = 1, GPUHAL_LAB_RECT = 2 };
-/* Calls in which the lab stops until the bit is taken out of gpuhal_lab.stops. */
-enum { GPUHAL_LAB_START = 1, GPUHAL_LAB_ENUMERATE = 2, GPUHAL_LAB_OPEN = 4, GPUHAL_LAB_CLOSE = 8, GPUHAL_LAB_SAMPLE = 16, GPUHAL_LAB_LINK = 32 };
-/* What values[0] of a GPUHAL_NATIVE_OPENCL_DEVICE has to be for the lab to adopt it; fill is then missing. A GPUHAL_NATIVE_OPENCL_BUFFER
+enum { GPUHAL_MOCK_READ_WRITE = 1, GPUHAL_MOCK_RECT = 2 };
+/* Calls in which the mock stops until the bit is taken out of gpuhal_mock.stops. */
+enum { GPUHAL_MOCK_START = 1, GPUHAL_MOCK_ENUMERATE = 2, GPUHAL_MOCK_OPEN = 4, GPUHAL_MOCK_CLOSE = 8, GPUHAL_MOCK_SAMPLE = 16, GPUHAL_MOCK_LINK = 32 };
+/* What values[0] of a GPUHAL_NATIVE_OPENCL_DEVICE has to be for the mock to adopt it; fill is then missing. A GPUHAL_NATIVE_OPENCL_BUFFER
  * is wrapped with its address in values[0] and its size in values[1]. */
-#define GPUHAL_LAB_NATIVE UINT64_C(0x1ab)
+#define GPUHAL_MOCK_NATIVE UINT64_C(0x1ab)
 
-/* Handles of the lab's own, for the same process: its name, and a descriptor in the last bytes. */
-#define GPUHAL_LAB_HANDLE (GPUHAL_VENDOR_KIND_FIRST + 2)
+/* Handles of the mock's own, for the same process: its name, and a descriptor in the last bytes. */
+#define GPUHAL_MOCK_HANDLE (GPUHAL_VENDOR_KIND_FIRST + 2)
 
-typedef struct gpuhal_lab_device {
-    const char *name, *uuid, *pci; /* NULL: "lab", missing */
+typedef struct gpuhal_mock_device {
+    const char *name, *uuid, *pci; /* NULL: "mock", missing */
     gpuhal_device_type type;       /* 0: gpu */
     uint32_t software;
     uint32_t hidden;               /* device memory has no host address */
@@ -36,8 +36,8 @@ typedef struct gpuhal_lab_device {
     uint32_t mappable;             /* offers map and unmap */
     uint32_t no_staging_kinds;     /* neither UPLOAD nor READBACK */
     uint32_t quiet_failures;       /* fails without a report */
-    uint32_t gossip;               /* reports something and succeeds */
-    uint32_t refuses;              /* slots that are there and answer NOT_SUPPORTED: GPUHAL_LAB_… bits */
+    uint32_t spurious_report;               /* reports something and succeeds */
+    uint32_t refuses;              /* slots that are there and answer NOT_SUPPORTED: GPUHAL_MOCK_… bits */
     uint32_t import_kinds, export_kinds, adopt_kinds; /* facts; 0: missing. OPAQUE_FD is done with a memfd. */
     uint64_t import_alignment;     /* 0: missing */
     const char *driver_uuid;       /* NULL: missing */
@@ -54,9 +54,9 @@ typedef struct gpuhal_lab_device {
     /* Counters. */
     _Atomic int64_t openings, allocations, allocated_bytes, copies, reads, writes, fills, rects, maps, imports, cleans;
     _Atomic int64_t staging_bytes, staging_bytes_most; /* memory of kinds UPLOAD and READBACK */
-} gpuhal_lab_device;
+} gpuhal_mock_device;
 
-typedef struct gpuhal_lab_state {
+typedef struct gpuhal_mock_state {
     uint32_t count;
     uint32_t slow_open_ms;
     uint32_t fork_safe;
@@ -65,24 +65,24 @@ typedef struct gpuhal_lab_state {
     _Atomic uint32_t unplugged; /* bit for each device that is not listed */
     _Atomic uint32_t enumerations;
     const gpuhal_host *host; /* that it was started with */
-    gpuhal_key stop_key;  /* the value in whose reading GPUHAL_LAB_SAMPLE stops; 0: every one */
-    _Atomic uint32_t stops;   /* GPUHAL_LAB_START … */
+    gpuhal_key stop_key;  /* the value in whose reading GPUHAL_MOCK_SAMPLE stops; 0: every one */
+    _Atomic uint32_t stops;   /* GPUHAL_MOCK_START … */
     _Atomic uint32_t stopped; /* calls that are in there */
     _Atomic pthread_t stopped_thread; /* of the last of them */
     _Atomic long sample_thread;       /* gettid() in the last call of sample() */
-    gpuhal_lab_device devices[GPUHAL_LAB_DEVICES];
-} gpuhal_lab_state;
+    gpuhal_mock_device devices[GPUHAL_MOCK_DEVICES];
+} gpuhal_mock_state;
 
-extern gpuhal_lab_state gpuhal_lab;
+extern gpuhal_mock_state gpuhal_mock;
 
-/* The query functions: "lab", and "cpu" (one plain device of type cpu), both over gpuhal_lab. */
-const gpuhal_plugin *gpuhal_lab_query(uint32_t host_abi, const gpuhal_host *host);
-const gpuhal_plugin *gpuhal_lab_cpu_query(uint32_t host_abi, const gpuhal_host *host);
+/* The query functions: "mock", and "cpu" (one plain device of type cpu), both over gpuhal_mock. */
+const gpuhal_plugin *gpuhal_mock_query(uint32_t host_abi, const gpuhal_host *host);
+const gpuhal_plugin *gpuhal_mock_cpu_query(uint32_t host_abi, const gpuhal_host *host);
 
-/* Opens a gpuhal object with the lab plugin alone (and the lab's cpu where `with_cpu`), in this process, no environment. `config` may be
+/* Opens a gpuhal object with the mock plugin alone (and the mock's cpu where `with_cpu`), in this process, no environment. `config` may be
  * NULL; its members for plugins are replaced. Fails the test when that fails. */
-gpuhal *gpuhal_lab_open(const gpuhal_config *config, int with_cpu);
+gpuhal *gpuhal_mock_open(const gpuhal_config *config, int with_cpu);
 /* A buffer of `bytes` on device number `index`; fails the test when there is none. */
-gpuhal_buffer *gpuhal_lab_buffer(gpuhal *gpu, uint32_t index, uint64_t bytes);
+gpuhal_buffer *gpuhal_mock_buffer(gpuhal *gpu, uint32_t index, uint64_t bytes);
 
 #endif

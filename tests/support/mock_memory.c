@@ -1,5 +1,5 @@
-/* tests/support/lab_memory.c: memory of the lab's devices, and the slots that move bytes. See lab.h. */
-#include "support/lab_device.h"
+/* tests/support/mock_memory.c: memory of the mock's devices, and the slots that move bytes. See mock.h. */
+#include "support/mock_device.h"
 
 #include "support/pattern.h"
 #include "test.h"
@@ -15,7 +15,7 @@ typedef struct block {
     unsigned char *bytes;
     uint64_t count;
     gpuhal_memory_kind kind;
-    bool lent;           /* the bytes are somebody else's */
+    bool lent;           /* the bytes belong to another object */
     unsigned char *host; /* imported, with `bytes` a copy of them */
     int descriptor;      /* of a memfd behind the bytes; -1: none */
 } block;
@@ -27,13 +27,13 @@ static void raise_most(_Atomic int64_t *most, int64_t now)
     }
 }
 
-/* Memory with a host address has its alignment; the lab's own is that of malloc, so that a test sees when it forgot to ask. */
+/* Memory with a host address has its alignment; the mock's own is that of malloc, so that a test sees when it forgot to ask. */
 static unsigned char *take_bytes(const gpuhal_alloc *alloc, int *out_descriptor)
 {
     void *bytes = NULL;
     *out_descriptor = -1;
     if (alloc->export_kinds) {
-        *out_descriptor = memfd_create("lab", MFD_CLOEXEC);
+        *out_descriptor = memfd_create("mock", MFD_CLOEXEC);
         bool sized = *out_descriptor >= 0 && ftruncate(*out_descriptor, (off_t)alloc->bytes) == 0;
         bytes = sized ? mmap(NULL, (size_t)alloc->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *out_descriptor, 0) : MAP_FAILED;
         return bytes == MAP_FAILED ? NULL : bytes;
@@ -46,34 +46,34 @@ static unsigned char *take_bytes(const gpuhal_alloc *alloc, int *out_descriptor)
     return bytes;
 }
 
-/* A handle of the lab's own kind names the descriptor of the exporter, which stays the exporter's. -1 for any other
+/* A handle of the mock's own kind names the descriptor of the exporter, which stays the exporter's. -1 for any other
  * bytes. */
 static int descriptor_of(const gpuhal_handle *handle)
 {
     int descriptor = -1;
     memcpy(&descriptor, handle->as.ipc + 60, sizeof descriptor);
-    return memcmp(handle->as.ipc, "lab!", 4) == 0 ? fcntl(descriptor, F_DUPFD_CLOEXEC, 0) : -1;
+    return memcmp(handle->as.ipc, "mock!", 4) == 0 ? fcntl(descriptor, F_DUPFD_CLOEXEC, 0) : -1;
 }
 
 /* The strictest driver there could be: everything that the core promises is looked at. */
 static gpuhal_status import(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, block *memory)
 {
-    gpuhal_lab_device *lab = device->lab;
-    if (!(lab->import_kinds >> alloc->import.kind & 1) || (alloc->flags & ~(uint32_t)GPUHAL_IMPORT_READ_ONLY)) {
+    gpuhal_mock_device *mock = device->mock;
+    if (!(mock->import_kinds >> alloc->import.kind & 1) || (alloc->flags & ~(uint32_t)GPUHAL_IMPORT_READ_ONLY)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
-    if (lab->fail_import) {
-        return device->host->report(device->host, lab->fail_import, "labImport", 8, "told to fail");
+    if (mock->fail_import) {
+        return device->host->report(device->host, mock->fail_import, "mockImport", 8, "made to fail");
     }
     *memory = (block){.count = alloc->bytes, .kind = alloc->kind, .descriptor = -1, .lent = true};
     if (alloc->import.kind == GPUHAL_HANDLE_HOST_POINTER) {
         unsigned char *pointer = alloc->import.as.pointer;
-        uint64_t mask = (lab->import_alignment ? lab->import_alignment : 4096) - 1;
+        uint64_t mask = (mock->import_alignment ? mock->import_alignment : 4096) - 1;
         if (!pointer || (((uintptr_t)pointer | alloc->bytes) & mask)) {
             return device->host->report(device->host, GPUHAL_ERROR_DRIVER, "import", 99, "the core broke a rule of plugin.h");
         }
         memory->bytes = pointer;
-        if (lab->caches_imports) {
+        if (mock->caches_imports) {
             memory->host = pointer;
             memory->lent = false;
             memory->bytes = malloc((size_t)alloc->bytes);
@@ -85,9 +85,9 @@ static gpuhal_status import(gpuhal_plugin_device *device, const gpuhal_alloc *al
         return GPUHAL_OK;
     }
     struct stat info;
-    int descriptor = alloc->import.kind == GPUHAL_LAB_HANDLE ? descriptor_of(&alloc->import) : (int)alloc->import.as.os;
+    int descriptor = alloc->import.kind == GPUHAL_MOCK_HANDLE ? descriptor_of(&alloc->import) : (int)alloc->import.as.os;
     if (fstat(descriptor, &info) || !S_ISREG(info.st_mode) || (uint64_t)info.st_size != alloc->bytes) {
-        return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, "labImport", 9, "the descriptor is of another kind");
+        return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, "mockImport", 9, "the descriptor is of another kind");
     }
     memory->descriptor = descriptor;
     memory->bytes = mmap(NULL, (size_t)alloc->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory->descriptor, 0);
@@ -96,37 +96,37 @@ static gpuhal_status import(gpuhal_plugin_device *device, const gpuhal_alloc *al
 
 static gpuhal_status make(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, block *memory)
 {
-    gpuhal_lab_device *lab = device->lab;
-    uint64_t total = lab->total_bytes ? lab->total_bytes : 1u << 30;
+    gpuhal_mock_device *mock = device->mock;
+    uint64_t total = mock->total_bytes ? mock->total_bytes : 1u << 30;
     bool staging = alloc->kind != GPUHAL_MEMORY_DEVICE;
-    if ((alloc->export_kinds & ~lab->export_kinds) || (alloc->export_kinds >> GPUHAL_HANDLE_HOST_POINTER & 1)) {
+    if ((alloc->export_kinds & ~mock->export_kinds) || (alloc->export_kinds >> GPUHAL_HANDLE_HOST_POINTER & 1)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
-    if (lab->fail_allocate) {
-        return device->host->report(device->host, lab->fail_allocate, "labAllocate", 7, "told to fail");
+    if (mock->fail_allocate) {
+        return device->host->report(device->host, mock->fail_allocate, "mockAllocate", 7, "made to fail");
     }
-    if (!staging && (alloc->bytes > total || (uint64_t)lab->allocated_bytes > total - alloc->bytes)) {
-        return device->host->report(device->host, GPUHAL_ERROR_OUT_OF_MEMORY, "labAllocate", 2, "the lab is full");
+    if (!staging && (alloc->bytes > total || (uint64_t)mock->allocated_bytes > total - alloc->bytes)) {
+        return device->host->report(device->host, GPUHAL_ERROR_OUT_OF_MEMORY, "mockAllocate", 2, "the mock is full");
     }
     *memory = (block){.count = alloc->bytes, .kind = alloc->kind};
     memory->bytes = take_bytes(alloc, &memory->descriptor);
     return memory->bytes ? GPUHAL_OK : GPUHAL_ERROR_OUT_OF_MEMORY;
 }
 
-static void count(gpuhal_lab_device *lab, const block *b)
+static void count(gpuhal_mock_device *mock, const block *b)
 {
     if (b->kind != GPUHAL_MEMORY_DEVICE) {
-        raise_most(&lab->staging_bytes_most, atomic_fetch_add(&lab->staging_bytes, (int64_t)b->count) + (int64_t)b->count);
+        raise_most(&mock->staging_bytes_most, atomic_fetch_add(&mock->staging_bytes, (int64_t)b->count) + (int64_t)b->count);
     } else {
-        lab->allocated_bytes += (int64_t)b->count;
+        mock->allocated_bytes += (int64_t)b->count;
     }
 }
 
 static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
-    gpuhal_lab_device *lab = device->lab;
+    gpuhal_mock_device *mock = device->mock;
     bool staging = alloc->kind != GPUHAL_MEMORY_DEVICE, imports = alloc->import.kind != 0;
-    if (alloc->kind > GPUHAL_MEMORY_READBACK || (staging && lab->no_staging_kinds)) {
+    if (alloc->kind > GPUHAL_MEMORY_READBACK || (staging && mock->no_staging_kinds)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     block *memory = calloc(1, sizeof *memory);
@@ -139,24 +139,24 @@ static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *
         return status;
     }
     out_memory->object = memory;
-    out_memory->bytes = alloc->bytes - (imports && lab->short_imports);
-    out_memory->flags = GPUHAL_MEMORY_HOST_CACHED | (lab->not_coherent || memory->host ? 0 : GPUHAL_MEMORY_HOST_COHERENT);
-    out_memory->host = staging || !lab->hidden ? memory->bytes : NULL;
-    out_memory->address = staging || lab->hidden ? 0 : (uint64_t)(uintptr_t)memory->bytes + (lab->own_addresses ? UINT64_C(1) << 56 : 0);
-    if (lab->skewed) {
+    out_memory->bytes = alloc->bytes - (imports && mock->short_imports);
+    out_memory->flags = GPUHAL_MEMORY_HOST_CACHED | (mock->not_coherent || memory->host ? 0 : GPUHAL_MEMORY_HOST_COHERENT);
+    out_memory->host = staging || !mock->hidden ? memory->bytes : NULL;
+    out_memory->address = staging || mock->hidden ? 0 : (uint64_t)(uintptr_t)memory->bytes + (mock->own_addresses ? UINT64_C(1) << 56 : 0);
+    if (mock->skewed) {
         out_memory->host = (char *)out_memory->host + 8;
     }
     if (alloc->import.kind == GPUHAL_HANDLE_HOST_POINTER) {
         out_memory->host = alloc->import.as.pointer;
     }
-    if (lab->ignores_alignment && !imports) {
+    if (mock->ignores_alignment && !imports) {
         out_memory->address += out_memory->address ? 64 : 0;
         out_memory->host = out_memory->host ? (char *)out_memory->host + 64 : NULL;
     }
-    lab->allocations++;
-    lab->imports += imports;
+    mock->allocations++;
+    mock->imports += imports;
     if (!imports) {
-        count(lab, memory);
+        count(mock, memory);
     }
     return GPUHAL_OK;
 }
@@ -164,11 +164,11 @@ static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *
 static void release(gpuhal_plugin_device *device, gpuhal_memory *memory)
 {
     block *b = memory->object;
-    device->lab->allocations--;
+    device->mock->allocations--;
     if (!b->lent && !b->host && b->kind == GPUHAL_MEMORY_DEVICE) {
-        device->lab->allocated_bytes -= (int64_t)b->count;
+        device->mock->allocated_bytes -= (int64_t)b->count;
     } else if (!b->lent && !b->host) {
-        device->lab->staging_bytes -= (int64_t)b->count;
+        device->mock->staging_bytes -= (int64_t)b->count;
     }
     if (b->descriptor >= 0) {
         munmap(b->bytes, (size_t)b->count);
@@ -188,8 +188,8 @@ static gpuhal_status export_memory(gpuhal_plugin_device *device, const gpuhal_me
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     out_handle->kind = kind;
-    if (kind == GPUHAL_LAB_HANDLE) {
-        memcpy(out_handle->as.ipc, "lab!", 4);
+    if (kind == GPUHAL_MOCK_HANDLE) {
+        memcpy(out_handle->as.ipc, "mock!", 4);
         memcpy(out_handle->as.ipc + 60, &b->descriptor, sizeof b->descriptor);
         return GPUHAL_OK;
     }
@@ -210,15 +210,15 @@ static gpuhal_status wrap_memory(gpuhal_plugin_device *device, const gpuhal_nati
     *memory = (block){.bytes = (unsigned char *)(uintptr_t)native->values[0], .count = native->values[1], .descriptor = -1, .lent = true};
     out_memory->object = memory;
     out_memory->bytes = native->values[1];
-    device->lab->allocations++;
+    device->mock->allocations++;
     return GPUHAL_OK;
 }
 
 /* The address of a range that keeps the rules; NULL otherwise. */
-static unsigned char *range(const gpuhal_lab_device *lab, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
+static unsigned char *range(const gpuhal_mock_device *mock, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
 {
     const block *b = memory->object;
-    uint64_t mask = lab->copy_alignment ? lab->copy_alignment - 1 : 0;
+    uint64_t mask = mock->copy_alignment ? mock->copy_alignment - 1 : 0;
     bool good = bytes > 0 && offset <= b->count && bytes <= b->count - offset && ((offset | bytes) & mask) == 0;
     return good ? b->bytes + offset : NULL;
 }
@@ -231,54 +231,54 @@ static gpuhal_status broken_rule(const gpuhal_plugin_device *device, const char 
 static gpuhal_status copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to, uint64_t to_offset,
                           const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
-    unsigned char *target = range(device->lab, to, to_offset, bytes);
-    const unsigned char *source = range(device->lab, from, from_offset, bytes);
-    device->lab->copies++;
-    if (device->lab->fail_copy && device->lab->quiet_failures) {
-        return device->lab->fail_copy;
+    unsigned char *target = range(device->mock, to, to_offset, bytes);
+    const unsigned char *source = range(device->mock, from, from_offset, bytes);
+    device->mock->copies++;
+    if (device->mock->fail_copy && device->mock->quiet_failures) {
+        return device->mock->fail_copy;
     }
-    if (device->lab->fail_copy) {
-        return device->host->report(device->host, device->lab->fail_copy, "labCopy", 5, "told to fail");
+    if (device->mock->fail_copy) {
+        return device->host->report(device->host, device->mock->fail_copy, "mockCopy", 5, "made to fail");
     }
     if (queue || !target || !source || (target < source + bytes && source < target + bytes)) {
         return broken_rule(device, "copy");
     }
     memcpy(target, source, (size_t)bytes);
-    gpuhal_lab_pause(device->lab->slow_copy_us);
+    gpuhal_mock_pause(device->mock->slow_copy_us);
     return GPUHAL_OK;
 }
 
 static gpuhal_status write_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to, uint64_t offset,
                                  const void *from, uint64_t bytes)
 {
-    unsigned char *target = range(device->lab, to, offset, bytes);
-    device->lab->writes++;
-    if (device->lab->gossip) {
-        device->host->report(device->host, GPUHAL_ERROR_DRIVER, "labGossip", 42, "an old story");
+    unsigned char *target = range(device->mock, to, offset, bytes);
+    device->mock->writes++;
+    if (device->mock->spurious_report) {
+        device->host->report(device->host, GPUHAL_ERROR_DRIVER, "mockSpurious", 42, "an old story");
     }
-    if (device->lab->fail_write) {
-        return device->host->report(device->host, device->lab->fail_write, "labWrite", 3, "told to fail");
+    if (device->mock->fail_write) {
+        return device->host->report(device->host, device->mock->fail_write, "mockWrite", 3, "made to fail");
     }
-    if ((device->lab->refuses & GPUHAL_LAB_READ_WRITE) && !to->host) {
+    if ((device->mock->refuses & GPUHAL_MOCK_READ_WRITE) && !to->host) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     if (queue || !target) {
         return broken_rule(device, "write");
     }
     memcpy(target, from, (size_t)bytes);
-    gpuhal_lab_pause(device->lab->slow_write_us);
+    gpuhal_mock_pause(device->mock->slow_write_us);
     return GPUHAL_OK;
 }
 
 static gpuhal_status read_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to, const gpuhal_memory *from,
                                 uint64_t offset, uint64_t bytes)
 {
-    const unsigned char *source = range(device->lab, from, offset, bytes);
-    device->lab->reads++;
-    if (device->lab->fail_read) {
-        return device->host->report(device->host, device->lab->fail_read, "labRead", 4, "told to fail");
+    const unsigned char *source = range(device->mock, from, offset, bytes);
+    device->mock->reads++;
+    if (device->mock->fail_read) {
+        return device->host->report(device->host, device->mock->fail_read, "mockRead", 4, "made to fail");
     }
-    if ((device->lab->refuses & GPUHAL_LAB_READ_WRITE) && !from->host) {
+    if ((device->mock->refuses & GPUHAL_MOCK_READ_WRITE) && !from->host) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     if (queue || !source) {
@@ -292,23 +292,23 @@ static gpuhal_status fill(gpuhal_plugin_device *device, gpuhal_plugin_queue *que
                           uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes)
 {
     const block *b = memory->object;
-    uint64_t mask = device->lab->fill_alignment ? device->lab->fill_alignment - 1 : 0;
-    device->lab->fills++;
+    uint64_t mask = device->mock->fill_alignment ? device->mock->fill_alignment - 1 : 0;
+    device->mock->fills++;
     if (queue || bytes == 0 || bytes % pattern_bytes || offset + bytes > b->count || ((offset | bytes) & mask)) {
         return broken_rule(device, "fill");
     }
     for (uint64_t i = 0; i < bytes; i++) {
         b->bytes[offset + i] = pattern_byte(pattern, pattern_bytes, i);
     }
-    gpuhal_lab_pause(device->lab->slow_write_us);
+    gpuhal_mock_pause(device->mock->slow_write_us);
     return GPUHAL_OK;
 }
 
 static gpuhal_status copy_rect(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_plugin_rect *to,
                                const gpuhal_plugin_rect *from, const uint64_t extent[3])
 {
-    device->lab->rects++;
-    if (device->lab->refuses & GPUHAL_LAB_RECT) {
+    device->mock->rects++;
+    if (device->mock->refuses & GPUHAL_MOCK_RECT) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     bool pitches = to->row_pitch >= extent[0] && from->row_pitch >= extent[0] && to->slice_pitch >= to->row_pitch * extent[1] &&
@@ -321,8 +321,8 @@ static gpuhal_status copy_rect(gpuhal_plugin_device *device, gpuhal_plugin_queue
         for (uint64_t y = 0; y < extent[1]; y++) {
             uint64_t at = to->offset + z * to->slice_pitch + y * to->row_pitch;
             uint64_t of = from->offset + z * from->slice_pitch + y * from->row_pitch;
-            unsigned char *target = to->memory ? range(device->lab, to->memory, at, extent[0]) : (unsigned char *)to->host + at;
-            unsigned char *source = from->memory ? range(device->lab, from->memory, of, extent[0]) : (unsigned char *)from->host + of;
+            unsigned char *target = to->memory ? range(device->mock, to->memory, at, extent[0]) : (unsigned char *)to->host + at;
+            unsigned char *source = from->memory ? range(device->mock, from->memory, of, extent[0]) : (unsigned char *)from->host + of;
             if (!target || !source) {
                 return broken_rule(device, "copy_rect");
             }
@@ -335,7 +335,7 @@ static gpuhal_status copy_rect(gpuhal_plugin_device *device, gpuhal_plugin_queue
 static gpuhal_status make_coherent(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes, bool invalidate)
 {
     const block *b = memory->object;
-    device->lab->cleans++;
+    device->mock->cleans++;
     if (bytes == 0 || offset > b->count || bytes > b->count - offset) {
         return broken_rule(device, invalidate ? "memory_invalidate" : "memory_flush");
     }
@@ -360,7 +360,7 @@ static gpuhal_status map(gpuhal_plugin_device *device, const gpuhal_memory *memo
 {
     (void)access;
     const block *b = memory->object;
-    device->lab->maps++;
+    device->mock->maps++;
     if (bytes == 0 || offset + bytes > b->count) {
         return broken_rule(device, "map");
     }
@@ -372,24 +372,24 @@ static gpuhal_status unmap(gpuhal_plugin_device *device, const gpuhal_memory *me
 {
     (void)memory;
     (void)pointer;
-    device->lab->maps--;
+    device->mock->maps--;
     return GPUHAL_OK;
 }
 
-gpuhal_status gpuhal_lab_describe(const gpuhal_lab_device *lab, gpuhal_ops *out_ops)
+gpuhal_status gpuhal_mock_describe(const gpuhal_mock_device *mock, gpuhal_ops *out_ops)
 {
     out_ops->allocate = allocate;
     out_ops->release = release;
     out_ops->copy = copy;
-    out_ops->write = lab->no_read_write ? NULL : write_bytes;
-    out_ops->read = lab->no_read_write ? NULL : read_bytes;
-    out_ops->fill = lab->no_fill ? NULL : fill;
-    out_ops->copy_rect = lab->no_rect ? NULL : copy_rect;
-    out_ops->memory_flush = lab->not_coherent || lab->caches_imports ? memory_flush : NULL;
-    out_ops->memory_invalidate = lab->not_coherent || lab->caches_imports ? memory_invalidate : NULL;
-    out_ops->export_memory = lab->export_kinds & ~(1u << GPUHAL_HANDLE_HOST_POINTER) ? export_memory : NULL;
-    out_ops->wrap_memory = lab->adopt_kinds ? wrap_memory : NULL;
-    out_ops->map = lab->mappable ? map : NULL;
-    out_ops->unmap = lab->mappable ? unmap : NULL;
+    out_ops->write = mock->no_read_write ? NULL : write_bytes;
+    out_ops->read = mock->no_read_write ? NULL : read_bytes;
+    out_ops->fill = mock->no_fill ? NULL : fill;
+    out_ops->copy_rect = mock->no_rect ? NULL : copy_rect;
+    out_ops->memory_flush = mock->not_coherent || mock->caches_imports ? memory_flush : NULL;
+    out_ops->memory_invalidate = mock->not_coherent || mock->caches_imports ? memory_invalidate : NULL;
+    out_ops->export_memory = mock->export_kinds & ~(1u << GPUHAL_HANDLE_HOST_POINTER) ? export_memory : NULL;
+    out_ops->wrap_memory = mock->adopt_kinds ? wrap_memory : NULL;
+    out_ops->map = mock->mappable ? map : NULL;
+    out_ops->unmap = mock->mappable ? unmap : NULL;
     return GPUHAL_OK;
 }
