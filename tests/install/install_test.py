@@ -289,13 +289,23 @@ def a_parent_project_uses_the_sources_in_every_form(o):
     check_consumer(alone / "static", "built in", "nothing")
 
 
+def tests_without_the_programs_run_none_of_them(o):
+    build = fresh(o.work / "without-programs")
+    run(o.cmake, "-S", o.source, "-B", build, "-G", "Ninja", f"-DCMAKE_C_COMPILER={o.cc}", f"-DPython3_EXECUTABLE={sys.executable}",
+        "-DGPUHAL_TOOLS=OFF")
+    listed = "".join(path.read_text(encoding="utf-8") for path in build.rglob("CTestTestfile.cmake"))
+    expect(listed.count("add_test(") > 1000, "most tests have gone with the programs", listed[:1000])
+    expect(f"{build}/bin/" not in listed, "some test runs a program that is not built", listed)
+    shutil.rmtree(build)
+
+
 TESTS = (a_build_tree_installs_into_an_empty_prefix, installed_documents_link_only_to_what_is_installed,
          the_installed_examples_build_as_one_folder, a_cmake_project_uses_the_package, a_compiler_and_pkg_config_are_enough,
          the_example_in_the_readme_compiles_and_runs, a_vendor_builds_a_plugin_with_two_headers_and_a_compiler,
          one_binary_serves_two_versions_of_the_abi, a_package_can_ask_where_plugins_and_manifests_go,
          a_cpp17_program_uses_the_handles_of_gpuhal_hpp, pythons_cffi_takes_the_installed_declarations_as_they_are,
          every_installed_file_is_in_one_debian_package_and_they_work_together,
-         a_parent_project_uses_the_sources_in_every_form)
+         a_parent_project_uses_the_sources_in_every_form, tests_without_the_programs_run_none_of_them)
 
 
 def main():

@@ -228,7 +228,7 @@ TEST(the_consumer_can_end_a_ring_with_an_error_of_its_own)
     assert_string_equal(gpuhal_last_error()->sentence, "it was enough");
     assert_true(t.bytes < BYTES);
     take_pieces(gpu, buffer, model);
-    assert_int_equal(gpuhal_mock.devices[0].staging_bytes_most, 128 << 10);
+    assert_true(gpuhal_mock.devices[0].staging_bytes_most <= 128 << 10);
     free(t.got);
     gpuhal_buffer_release(buffer);
     gpuhal_close(gpu);
