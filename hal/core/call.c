@@ -23,7 +23,9 @@ bool gpuhal_call_slot_is_alive(const gpuhal_call_slot *slot)
            gpuhal_os_thread_is_alive(atomic_load_explicit(&slot->thread, memory_order_relaxed));
 }
 
-/* Takes over a slot whose thread has ended: the system has given its number to this thread, or no thread has it. */
+/* Takes over a slot whose thread has ended: the system has given its number to this thread, or no thread has it. Of
+ * several threads that find it free the exchange lets one have it. The generation is compared first: the number of a
+ * thread of the parent may be another thread's here. */
 static bool take_over(gpuhal_call_slot *slot, uint64_t thread)
 {
     uint64_t owner = atomic_load_explicit(&slot->thread, memory_order_relaxed);
@@ -63,6 +65,7 @@ static gpuhal_call_slot *find_free(uint64_t thread)
     return NULL;
 }
 
+/* The slot is filled in before the exchange makes it the first; from then on others read it, and its `next` stays. */
 static gpuhal_call_slot *find_or_make(void)
 {
     uint64_t thread = gpuhal_os_thread_id();
@@ -87,6 +90,8 @@ gpuhal_call_slot *gpuhal_call_slot_add(void)
     return gpuhal_own.slot;
 }
 
+/* In the child of a fork, where this is the only thread: the marks that the parent's watchdog left are of calls that no
+ * thread here is in. The forking thread's slot keeps its old generation, so no other thread takes it over. */
 void gpuhal_call_slots_inherit(void)
 {
     for (gpuhal_call_slot *slot = gpuhal_call_slots(); slot; slot = slot->next) {

@@ -73,6 +73,7 @@ static void begin(gpuhal_status status)
 
 gpuhal_status gpuhal_error_set(gpuhal_status status, const char *format, ...)
 {
+    /* First into a text of its own: an argument may be a text of the very detail that is begun anew. */
     char sentence[sizeof last.sentence];
     va_list arguments;
     va_start(arguments, format);
@@ -200,6 +201,8 @@ void gpuhal_error_add_pending(uint64_t bytes)
     drop_cut_character(last.sentence);
 }
 
+/* A thread's detail has no pointers before its first use; asking for it sets them. In the copy they must lead into the
+ * copy. */
 void gpuhal_error_save(gpuhal_error_detail *out_detail)
 {
     (void)gpuhal_last_error();

@@ -143,7 +143,8 @@ static size_t place_of(const gpuhal_facts *facts, gpuhal_key key)
     return low;
 }
 
-/* Copies the text. Without memory the set is marked as failed. */
+/* Copies the text before anything is freed: it may be that of the fact which is replaced. Without memory the set is
+ * marked as failed, and stays as it was. */
 static void set(gpuhal_facts *facts, gpuhal_fact fact, const char *text)
 {
     fact.text = text ? gpuhal_text_copy(text) : NULL;

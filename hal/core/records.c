@@ -135,7 +135,8 @@ static unsigned hexadecimal(char c)
     return c >= '0' && c <= '9' ? (unsigned)(c - '0') : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : 16;
 }
 
-/* Reads the escape behind a `\`; returns its length, 0 for an invalid one. */
+/* Reads the escape behind a `\`; returns its length, 0 for an invalid one. A zero byte is invalid, too: it would end
+ * the value for everything that reads it as a text. */
 static size_t unescape(const char *at, const char *end, char *out)
 {
     static const char letters[] = "nrts\\", meanings[] = "\n\r\t \\";
@@ -238,6 +239,8 @@ void gpuhal_records_write_kind(gpuhal_text *to, const char *kind)
     gpuhal_text_printf(to, "%s[%s]\n", to->length > 0 ? "\n" : "", kind);
 }
 
+/* Whatever the value is, reading the line gives it back: blanks at either end, which the reader strips, and bytes that
+ * are no UTF-8 or would end the line are escaped. */
 void gpuhal_records_write(gpuhal_text *to, const char *key, const char *value)
 {
     gpuhal_text_printf(to, "%s = ", key);

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Half of the address space bounds the length, so that neither the sum nor doubling the capacity overflows. A text that
+ * failed once stays so: what was lost in the middle must not go unnoticed. */
 static bool reserve(gpuhal_text *text, size_t more)
 {
     if (text->failed || more > SIZE_MAX / 2 - text->length) {
@@ -44,6 +46,7 @@ void gpuhal_text_append(gpuhal_text *text, const char *bytes, size_t count)
     text->data[text->length] = 0;
 }
 
+/* Twice over the arguments, first for the length: nothing is ever cut off. */
 static void append_formatted(gpuhal_text *text, const char *format, va_list arguments)
 {
     va_list again;

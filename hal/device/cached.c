@@ -92,7 +92,8 @@ gpuhal_status gpuhal_devices_know(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
 
 /* ---- what differs once the plugin is loaded */
 
-/* Two devices of one plugin find the same difference: the record is written once. */
+/* Two devices of one plugin find the same difference: the record is written once. Another thread may write the same
+ * between this question and the update: the record is then written twice, with the same content. */
 static bool is_kept(gpuhal_registry *registry, const gpuhal_database_plugin *record)
 {
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
@@ -136,6 +137,7 @@ void gpuhal_cached_compare(gpuhal_device *device, const gpuhal_backend *backend,
 {
     const gpuhal_device_snapshot *snapshot = gpuhal_device_snapshot_now(device->gpu);
     const gpuhal_entry *entry = gpuhal_device_snapshot_entry(snapshot, device);
+    /* The mark comes last: a device that cannot be compared with this snapshot may be with a later one. */
     if (!entry || gpuhal_backend_begun_ns(backend) < snapshot->begun_ns || atomic_exchange(&device->compared, true)) {
         return;
     }

@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+/* The thread uses only what is in here: if it is abandoned, the device and the gpuhal object may be gone when the
+ * driver returns. */
 typedef struct closing {
     gpuhal_job job;
     const gpuhal_plugin *plugin;
@@ -43,6 +45,7 @@ static void begin_closing(gpuhal_device *device)
             return;
         }
         gpuhal_job_release(&own->job);
+        /* In any other state the plugin must not be called here either. */
         open = state == GPUHAL_JOB_NO_THREAD;
     }
     if (open) {
@@ -68,6 +71,7 @@ void gpuhal_devices_destroy(gpuhal *gpu)
     gpuhal_error_detail before;
     gpuhal_error_save(&before);
     uint64_t left_ns = gpu->settings.hang_ns;
+    /* All closings are begun before the first is awaited: what waits in one driver does not delay the others. */
     for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
         begin_closing(gpuhal_device_at(gpu, d));
     }

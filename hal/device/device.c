@@ -23,6 +23,8 @@ gpuhal_device *gpuhal_device_create(gpuhal *gpu, const gpuhal_candidate *candida
     return device;
 }
 
+/* What the plugin in this process listed is preferred to the snapshot, which may come from a helper process or a cached
+ * result. Both stay until the object ends, so the result needs no reference. */
 const gpuhal_listed_device *gpuhal_device_current(const gpuhal_device *device)
 {
     const gpuhal_listed_device *here = atomic_load_explicit(&device->here, memory_order_acquire);
@@ -30,6 +32,8 @@ const gpuhal_listed_device *gpuhal_device_current(const gpuhal_device *device)
     return here ? here : entry ? entry->listed : device->listed;
 }
 
+/* Row r has 2^r links, and so begins at position 2^r - 1. Rows are only added, never moved: a pointer to a link stays
+ * valid while rescans add devices. A row is all zero when it is stored; only one thread at a time adds rows. */
 gpuhal_status gpuhal_links_grow(gpuhal_device *device, uint32_t count)
 {
     for (uint32_t row = 0; (UINT32_C(1) << row) - 1 < count; row++) {

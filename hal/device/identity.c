@@ -22,6 +22,7 @@ typedef struct joiner {
     uint32_t count;
 } joiner;
 
+/* Ends, as unite() lets parents only have lower numbers than their children. */
 static uint32_t root_of(const joiner *join, uint32_t iface)
 {
     while (join->parents[iface] != iface) {
@@ -316,7 +317,9 @@ static const char *partition_by_value(const gpuhal_identity *identity, const gpu
     return NULL;
 }
 
-/* `numbers` has one number for each interface. Results are written after all interfaces were read. */
+/* `numbers` has one number for each interface. Each loop only reads what the loops before it have written, and writes
+ * what none of its own rounds reads: so no result depends on the order of the interfaces. That is why the siblings are
+ * all found before any of them gets a name, and the names that follow from values before any is set. */
 static void find_parts(gpuhal_identity *identity, uint32_t *numbers)
 {
     gpuhal_interface *interfaces = identity->interfaces;
@@ -344,6 +347,7 @@ static void find_parts(gpuhal_identity *identity, uint32_t *numbers)
     }
     for (uint32_t i = 0; i < identity->count; i++) {
         interfaces[i].partition = 0;
+        /* Ends at the latest with the interface itself. */
         while (interfaces[interfaces[i].partition].physical != interfaces[i].physical ||
                strcmp(interfaces[interfaces[i].partition].partition_name, interfaces[i].partition_name) != 0) {
             interfaces[i].partition++;

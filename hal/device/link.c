@@ -122,7 +122,9 @@ static gpuhal_status ask(gpuhal_device *from, gpuhal_device *to, gpuhal_facts *f
     return status;
 }
 
-/* No lock is held while the plugin works: two threads may ask at once, and the first result is kept. */
+/* No lock is held while the plugin works: two threads may ask at once, and the first result is kept. Facts are complete
+ * when they are published, never change afterwards, and live as long as the device: callers keep texts of them without
+ * a reference. */
 static gpuhal_status facts_of(gpuhal_device *from, gpuhal_device *to, const gpuhal_facts **out_facts)
 {
     gpuhal_link *link = gpuhal_link_between(from, to);
@@ -138,6 +140,7 @@ static gpuhal_status facts_of(gpuhal_device *from, gpuhal_device *to, const gpuh
         return status;
     }
     if (!atomic_compare_exchange_strong_explicit(&link->facts, &known, mine, memory_order_acq_rel, memory_order_acquire)) {
+        /* Another thread was first, and its result may have been returned already: all callers must see that one. */
         gpuhal_facts_free(mine);
         mine = known;
     }

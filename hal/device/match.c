@@ -138,7 +138,7 @@ static bool is_known_to_be_left(const gpuhal *gpu, const gpuhal_device_snapshot 
 }
 
 /* Marks devices of which there are fewer equal ones than before, unless the driver in this process knows which are
- * left. */
+ * left. All devices are marked before any is matched: is_it() reads the marks. */
 static void find_unsure(const gpuhal *gpu, const gpuhal_device_snapshot *snapshot)
 {
     const gpuhal_device_snapshot *before = gpuhal_device_snapshot_now(gpu);

@@ -62,6 +62,7 @@ static gpuhal_status sample_now(gpuhal_device *device, const gpuhal_backend *bac
     }
     uint32_t asked = 0;
     for (uint32_t i = 0; i < count; i++) {
+        /* Written in any case and counted if the plugin must answer: `asked` never passes i. */
         keys[asked] = values[i].key;
         asked += !is_ours(values[i].key);
     }

@@ -65,7 +65,8 @@ static void add_entry(gpuhal_device_snapshot *snapshot, const gpuhal_candidate *
 }
 
 /* Gathers everything that the candidates list, then the earlier entries of backends without a result this time, hidden
- * ones included. */
+ * ones included. An entry that is kept points into the candidates of the older snapshot: a snapshot can only be freed
+ * together with all older ones, by gpuhal_devices_destroy(). */
 static gpuhal_status gather(const gpuhal_device_snapshot *before, gpuhal_device_snapshot *snapshot)
 {
     size_t most = before ? before->identity.count : 0;
@@ -147,6 +148,8 @@ static uint32_t index_for(const gpuhal_device_snapshot *snapshot, const gpuhal_e
     return index;
 }
 
+/* Each new device belongs to drop_devices() from here until the snapshot is published: nobody else can have found it.
+ * An entry for which a device was found keeps that. */
 static gpuhal_status make_devices(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
 {
     for (uint32_t i = 0; i < snapshot->identity.count; i++) {
@@ -253,7 +256,9 @@ static gpuhal_status choose_visible(const gpuhal *gpu, gpuhal_device_snapshot *s
     return status || any || !both ? status : fall_back_to_cpu(gpu, snapshot, kept);
 }
 
-/* Removes the hidden devices from `old` on; kept NULL: all of them. */
+/* Removes the hidden devices from `old` on; kept NULL: all of them. Those below `old` are of an earlier snapshot, and
+ * callers may hold them: they are never destroyed here. The devices that stay close the gaps, so position and place in
+ * the list stay equal; links are found by position. */
 static void drop_devices(gpuhal_device_snapshot *snapshot, uint32_t old, const uint8_t *kept)
 {
     uint32_t left = old;
@@ -285,6 +290,8 @@ static gpuhal_status hide_devices(const gpuhal *gpu, gpuhal_device_snapshot *sna
     return status;
 }
 
+/* Every device gets a link to each other one, older devices too. What was grown stays when a later step fails: it is
+ * unused memory, and the next rescan finds it there. */
 static gpuhal_status grow_links(const gpuhal_device_snapshot *snapshot)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -366,6 +373,9 @@ static bool is_the_same(const gpuhal_device_snapshot *before, const gpuhal_devic
 
 /* ---- the whole */
 
+/* Whatever can fail comes before anyone can see the snapshot. Numbers of the registry are read before devices are made,
+ * for a new device takes its own from its entry; devices are hidden before the preferred ones are chosen, for a hidden
+ * device must not be preferred. */
 static gpuhal_status prepare(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
 {
     const gpuhal_device_snapshot *before = gpuhal_device_snapshot_now(gpu);
@@ -388,7 +398,9 @@ static gpuhal_status prepare(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
     return status;
 }
 
-/* Links must be ready for every device before it can be found. */
+/* Links must be ready for every device before it can be found. One thread at a time is here; readers take no lock and
+ * no reference: the store makes visible all that the snapshot leads to, and older snapshots stay until the object ends,
+ * as a reader may still walk one. */
 static void publish(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
 {
     uint64_t now = gpuhal_os_wall_clock();
@@ -396,7 +408,10 @@ static void publish(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
     atomic_store(&gpu->snapshot, snapshot);
     for (uint32_t d = 0; d < snapshot->device_count; d++) {
         gpuhal_device *device = snapshot->devices[d];
+        /* Every new device has an entry: one without was in the older snapshot already, at the same position. */
         if (snapshot->places[d] == GPUHAL_NOWHERE && snapshot->older->places[d] != GPUHAL_NOWHERE) {
+            /* The time is written before the state that lets others read it. HUNG is never replaced: it forbids every
+             * call of the plugin, while objects of a device that vanished are still released by it. */
             uint32_t lost = atomic_load(&device->lost);
             device->vanished = now;
             while (lost != GPUHAL_LOST_HUNG &&
@@ -429,6 +444,7 @@ static gpuhal_status list(gpuhal *gpu, gpuhal_device_events *out_events)
     }
     out_events->list = calloc(snapshot->device_count + 1u, sizeof *out_events->list);
     if (!out_events->list) {
+        /* prepare() succeeded, so the new devices are not destroyed yet. */
         drop_devices(snapshot, before ? before->device_count : 0, NULL);
         gpuhal_device_snapshot_free(snapshot);
         return gpuhal_error_host_memory();

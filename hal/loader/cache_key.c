@@ -121,6 +121,9 @@ static int compare_texts(const void *one, const void *other)
     return strcmp(*(char *const *)one, *(char *const *)other);
 }
 
+/* Files that were there and used, files whose coming would change the result, and variables that lead to either. A
+ * mapping of a removed file has no path to look at; gpuhal_cache_key_replaced() says when that makes the result
+ * worthless. */
 bool gpuhal_cache_key_make(const gpuhal_candidate *candidate, const gpuhal_texts *mapped, const gpuhal_texts *machine,
                                gpuhal_texts *out_key)
 {

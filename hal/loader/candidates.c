@@ -105,6 +105,7 @@ void gpuhal_candidate_note(gpuhal_candidate *candidate, char **manifest, char **
     move_text(&candidate->watch, watch);
 }
 
+/* The texts move from the load context, which is empty afterwards and may be used for the next step. */
 void gpuhal_candidate_take(gpuhal_candidate *candidate, gpuhal_load_context *load, bool good)
 {
     candidate->stage = load->stage;

@@ -41,7 +41,8 @@ static bool is_trusted_owner(uint32_t owner)
     return owner == 0 || (owner == gpuhal_os_user() && !gpuhal_os_privileged());
 }
 
-/* No other user may replace the file. In a sticky directory, such as /tmp, only owners can rename or remove. */
+/* No other user may replace the file. In a sticky directory, such as /tmp, only owners can rename or remove. Going up,
+ * each directory is looked at with the owner of what lies in it: the sticky bit protects that entry alone. */
 static bool check_parents(gpuhal_load_context *load, const char *path, uint32_t owner)
 {
     char *directory = gpuhal_text_copy(path);
@@ -120,6 +121,7 @@ static bool check_part(walk *at, char *part, size_t name)
     uint32_t owner = 0;
     char *target = NULL;
     gpuhal_file_info directory;
+    /* The text is cut in place for each question, and put together again before the next. */
     char first = part[name];
     part[name] = 0;
     int error = gpuhal_os_file_info(part, &directory);
@@ -140,7 +142,8 @@ static bool check_part(walk *at, char *part, size_t name)
     return good;
 }
 
-/* Follows the path part by part, like the kernel. */
+/* Follows the path part by part, like the kernel. The resolved path alone would not do: it no longer has the links, and
+ * a directory on their way may be one in which others can turn a link round. */
 static bool check_way(walk *at, const char *path)
 {
     char *part = gpuhal_text_copy(path);

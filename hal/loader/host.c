@@ -75,7 +75,9 @@ void gpuhal_host_unwatch(gpuhal_host_watcher *watcher)
 }
 
 /* A parent's watchers do not exist in its child: their descriptors may belong to others there. It is unknown which
- * gpuhal objects use the plugin, so all that watch enumerate again. */
+ * gpuhal objects use the plugin, so all that watch enumerate again. Called on any thread, the driver's among them: all
+ * that is done under the lock is setting notifiers. The lock also keeps a watcher that is being taken off the list, and
+ * its descriptor, alive until it is off. */
 static void host_changed(__attribute__((unused)) const gpuhal_host *host)
 {
     gpuhal_mutex_lock(&watchers_mutex);

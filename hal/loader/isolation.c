@@ -187,7 +187,9 @@ static void describe_late(helper_run *run, uint64_t deadline_ns)
     run->fault = GPUHAL_FAULT_HANG;
 }
 
-/* Judges a helper that ended, or was ended, without [end] or [crash]. */
+/* Judges a helper that ended, or was ended, without [end] or [crash]. The order of the questions matters: lack of
+ * memory and a flood of output are no crashes, though the process ends the same way; a crash that the helper reported
+ * itself counts before the deadline. */
 static void judge_unruly(helper_run *run, uint64_t deadline_ns, bool late, gpuhal_ended ended, int value)
 {
     gpuhal_load_context *load = &run->load;
@@ -235,7 +237,8 @@ static void read_output(const round_of_runs *round, helper_run *run)
 }
 
 /* Writes the result into the load context. `late`: the deadline has passed. Returns whether the plugin lists devices.
- */
+ *
+ * Output is read before the process is ended, since its descriptors go with that. */
 static bool judge(round_of_runs *round, helper_run *run, bool late)
 {
     int value = 0;
@@ -284,7 +287,8 @@ static void store_result(round_of_runs *round, helper_run *run)
     gpuhal_texts_finish(&lines);
 }
 
-/* Ends a run and removes it from the list. */
+/* Ends a run and removes it from the list. The devices move to the candidate after the result was stored, which copies
+ * them; the stream is freed without them. */
 static void end_run(round_of_runs *round, size_t place, bool late)
 {
     helper_run *run = round->runs[place];

@@ -119,6 +119,9 @@ static bool check_origin(gpuhal_load_context *load, const char *path, const void
     return good;
 }
 
+/* In this order: nothing of the plugin but constructors may run before the symbol was found, is a function, and is in
+ * the file that was checked. A library that was refused stays loaded, as all are: unloading code whose threads may run
+ * is worse. */
 bool gpuhal_plugin_load(gpuhal_load_context *load, const char *path, uint64_t device, uint64_t inode,
                         const gpuhal_plugin **out_plugin)
 {

@@ -24,7 +24,7 @@ void gpuhal_load_enter(gpuhal_load_context *load, gpuhal_plugin_stage stage)
     }
 }
 
-/* Keeps the first reason: later failures are its consequences. */
+/* Keeps the first reason: later failures are its consequences. Owns `reason` in any case. */
 static bool end(gpuhal_load_context *load, gpuhal_plugin_state state, gpuhal_status status, char *reason)
 {
     if (load->reason) {

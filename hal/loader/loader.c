@@ -271,6 +271,8 @@ static gpuhal_status give_options(const gpuhal_settings *settings, gpuhal_log *l
     return GPUHAL_OK;
 }
 
+/* Duplicates are decided while the candidates are in the order of the search, which is a promise; only then they are
+ * sorted by priority. */
 static gpuhal_status run(gpuhal_probe_cache *cache)
 {
     const gpuhal_settings *settings = cache->settings;

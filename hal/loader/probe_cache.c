@@ -147,6 +147,7 @@ static bool copy_texts(const gpuhal_texts *from, gpuhal_texts *to)
     return !to->failed;
 }
 
+/* Decided in any case: without memory the whole run ends, and nothing may be probed in between. */
 static gpuhal_status take_over(gpuhal_candidate *candidate, const gpuhal_database_plugin *record, gpuhal_plugin_state state)
 {
     bool quarantined = state == GPUHAL_PLUGIN_QUARANTINED, ok = state == GPUHAL_PLUGIN_OK;
@@ -165,6 +166,8 @@ static gpuhal_status take_over(gpuhal_candidate *candidate, const gpuhal_databas
     return good ? GPUHAL_OK : gpuhal_error_host_memory();
 }
 
+/* `known` is one snapshot for the whole run, so that what other processes store meanwhile cannot change an answer half
+ * way. A rescan asks every plugin again but those in quarantine. */
 gpuhal_status gpuhal_probe_cache_recall(gpuhal_probe_cache *cache, gpuhal_candidate *candidate)
 {
     if (!cache->known) {
@@ -255,6 +258,7 @@ bool gpuhal_probe_cache_same(const gpuhal_database_plugin *known, const gpuhal_d
     return same;
 }
 
+/* Takes over what the record points to, unless it returns false. */
 static bool add_record(gpuhal_candidates *candidates, const gpuhal_database_plugin *record)
 {
     gpuhal_database_plugin *list = realloc(candidates->learned, (candidates->learned_count + 1) * sizeof *list);
@@ -265,6 +269,7 @@ static bool add_record(gpuhal_candidates *candidates, const gpuhal_database_plug
     return list != NULL;
 }
 
+/* What has no owner on a failure is freed here: the copies may have been made and the list not grown. */
 static bool add_fault(gpuhal_candidates *candidates, const gpuhal_candidate *candidate, uint32_t kind)
 {
     bool failed = false;

@@ -57,6 +57,8 @@ void gpuhal_sink_device(__attribute__((unused)) const gpuhal_host *host, gpuhal_
     sink->facts = device ? &device->facts : NULL;
 }
 
+/* Where a thread may be given up inside the plugin, the mutex keeps it from writing facts that its caller is just
+ * taking; afterwards `closed` refuses them. */
 static void lock(const gpuhal_sink *sink)
 {
     if (sink && sink->mutex) {

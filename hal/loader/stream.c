@@ -147,7 +147,8 @@ static bool begin_device(gpuhal_stream *stream)
            gpuhal_listed_devices_add(&stream->devices, 0);
 }
 
-/* Checks the completed device: its index is new, and its facts obey the rules. */
+/* Checks the completed device: its index is new, and its facts obey the rules. The search finds the first device with
+ * that index: it is this one only where there is no other. */
 static bool is_whole_device(gpuhal_stream *stream)
 {
     const gpuhal_listed_devices *devices = &stream->devices;
@@ -319,7 +320,8 @@ static gpuhal_stream_state take_line(gpuhal_stream *stream, const char *line, si
     return state;
 }
 
-/* Bytes arrive in pieces of any size; only whole lines are parsed, which also bounds the buffer. */
+/* Bytes arrive in pieces of any size; only whole lines are parsed, which also bounds the buffer. What comes behind
+ * [end] or [crash] is not read any more: a plugin may write there, too. */
 gpuhal_stream_state gpuhal_stream_feed(gpuhal_stream *stream, const char *bytes, size_t count)
 {
     stream->bytes += count;

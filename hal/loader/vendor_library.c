@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The mark is for a thread that is given up in there: the dynamic loader's lock is the whole process's, so the next
+ * dlopen would hang, too (job.h). */
 void *gpuhal_plugin_dlopen(const char *name, char *reason, size_t reason_bytes)
 {
     gpuhal_job *job = gpuhal_job_current();
@@ -89,7 +91,8 @@ static void clear_slots(const gpuhal_symbol *symbols, uint32_t count)
     }
 }
 
-/* Returns the first required symbol that is missing, NULL when none is. */
+/* Returns the first required symbol that is missing, NULL when none is. All slots are set, also behind a missing one:
+ * the caller clears all of them then. */
 static const char *fill_slots(void *library, const char *path, const gpuhal_symbol *symbols, uint32_t count)
 {
     const char *missing = NULL;

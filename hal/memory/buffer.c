@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Takes `bytes` from the device's limit. */
+/* Takes `bytes` from the device's limit, before they are allocated: two threads can then not both pass the same check.
+ * The limit may be set below what is held, so that is compared first and no difference is negative. */
 static bool charge(gpuhal_device *device, uint64_t bytes)
 {
     uint64_t limit = atomic_load(&device->limit_bytes);
@@ -47,8 +48,8 @@ static gpuhal_status over_limit(const gpuhal_device *device, uint64_t bytes)
 
 gpuhal_buffer *gpuhal_buffer_blank(gpuhal_device *device, uint64_t bytes)
 {
-    /* malloc and not calloc: glibc keeps a thread's recent blocks at hand for malloc alone, which shows in small allocations. Nor
-     * memset: compilers make calloc of the two. */
+    /* malloc and not calloc: glibc keeps a thread's recent blocks at hand for malloc alone, which shows in small
+     * allocations. Nor memset: compilers make calloc of the two. */
     gpuhal_buffer *buffer = malloc(sizeof *buffer);
     if (buffer) {
         *buffer = (gpuhal_buffer){0};
@@ -78,6 +79,7 @@ void gpuhal_buffer_enlist(gpuhal_buffer *buffer)
     buffer->counted = buffer->needs_clean || (!buffer->memory.host && device->ops.map);
     buffer->ranges[GPUHAL_ADDRESS_DEVICE] = range_from(buffer->memory.address, buffer);
     buffer->ranges[GPUHAL_ADDRESS_HOST] = range_from((uintptr_t)buffer->memory.host, buffer);
+    /* From here on other threads find the buffer: everything else in it is complete. */
     gpuhal_address_index_add(device->gpu->layers.addresses, buffer->ranges);
     atomic_fetch_add(&device->gpu->references, 1);
 }
@@ -116,7 +118,8 @@ static gpuhal_status create_on(gpuhal_device *device, const gpuhal_buffer_desc *
     return GPUHAL_OK;
 }
 
-/* Memory of completed work is looked for before it is called short. */
+/* Memory of completed work is looked for before it is called short. Tried again only where something came free
+ * meanwhile, and once: otherwise the first failure, with its figures, is what the caller gets. */
 static gpuhal_status create_or_reclaim(gpuhal_device *device, const gpuhal_buffer_desc *desc, gpuhal_buffer **out_buffer, bool *out_full)
 {
     uint64_t held = atomic_load(&device->allocated_bytes), pending = 0;
@@ -154,6 +157,7 @@ gpuhal_status gpuhal_buffer_create(gpuhal_device *device, const gpuhal_buffer_de
     return status;
 }
 
+/* Relaxed: the caller has a reference, so the count cannot become 0 meanwhile. */
 gpuhal_buffer *gpuhal_buffer_retain(gpuhal_buffer *buffer)
 {
     if (buffer) {
@@ -172,7 +176,10 @@ void gpuhal_buffer_end(gpuhal_buffer *buffer)
     gpuhal_unreference(gpu);
 }
 
-/* The memory of an original goes after the last that looked at it; originals have no originals, so this ends. */
+/* The memory of an original goes after the last that looked at it; originals have no originals, so this ends. The
+ * order: out of the index, what others made of the memory, the memory, its place in the limit, and last the caller's
+ * function, which may free host memory that no vendor uses any more. A thread that retires
+ * work leaves that to the service, since no function of the application may run in the middle of it. */
 static void unreference(gpuhal_buffer *buffer, bool by_caller)
 {
     while (buffer && atomic_fetch_sub_explicit(&buffer->references, 1, memory_order_acq_rel) == 1) {
@@ -202,8 +209,9 @@ void gpuhal_buffer_drop(gpuhal_buffer *buffer)
     unreference(buffer, false);
 }
 
-/* Waits for the thread that writes, unless that is stuck in the driver: false. Not inline, since it needs registers that a small copy
- * would save and restore for nothing. */
+/* Waits for the thread that writes, unless that is stuck in the driver: false. Not inline, since it needs registers
+ * that a small copy would save and restore for nothing. The mark is the fork generation, so that one which a fork
+ * copied from a writing parent counts for nothing in the child. */
 static __attribute__((noinline)) bool begin_writing(gpuhal_buffer *buffer)
 {
     gpuhal_device *device = buffer->device;
@@ -225,6 +233,8 @@ gpuhal_status gpuhal_buffer_refuse_write(const gpuhal_buffer *buffer)
     return GPUHAL_ERROR_INVALID_ARGUMENT;
 }
 
+/* Below 0 the buffer is mapped, or about to be: the exchange never counts up from there. Acquire, with the release of
+ * the thread that unmapped: what the host wrote through the mapping comes before the transfer. */
 gpuhal_status gpuhal_buffer_enter_counted(gpuhal_buffer *buffer, bool writes)
 {
     int32_t use = atomic_load_explicit(&buffer->use, memory_order_relaxed);

@@ -1,6 +1,8 @@
-/* memory/import.c: memory that comes from the caller (host memory, descriptors, vendors' objects), and handles that are exported.
+/* memory/import.c: memory that comes from the caller (host memory, descriptors, vendors' objects), and handles that are
+ * exported.
  *
- * What the caller passes in stays the caller's until the call succeeds: a failure closes nothing and calls no callback. */
+ * What the caller passes in stays the caller's until the call succeeds: a failure closes nothing and calls no
+ * callback. */
 #include "memory/buffer.h"
 
 #include "core/error.h"
@@ -32,7 +34,7 @@ static gpuhal_status serve_callbacks(const gpuhal_device *device)
     return error ? gpuhal_error_no_thread(error) : GPUHAL_OK;
 }
 
-/* Takes memory into a buffer, which owns it from then on. */
+/* Takes memory into a buffer, which owns it from then on, and its `released` is promised. Nothing here can fail. */
 static gpuhal_status enlist(gpuhal_buffer *buffer, gpuhal_origin origin, gpuhal_buffer **out_buffer)
 {
     buffer->origin = origin;
@@ -69,6 +71,7 @@ typedef struct host_range {
     uint64_t bytes, lead; /* lead: of `bytes`, those before the caller's memory */
 } host_range;
 
+/* Both sums are of numbers of the caller's: checked, so that no rounded range is smaller than the caller's. */
 static bool round_outwards(const gpuhal_host_import *import, uint64_t unit, host_range *out_range)
 {
     uintptr_t lead = (uintptr_t)import->memory & (uintptr_t)(unit - 1), end = 0;

@@ -1,6 +1,6 @@
-/* memory/map.c: letting the host see a part of a buffer for a while. Memory with a lasting host address is shown there; other memory
- * through the plugin's map. In both cases transfers with the buffer are refused meanwhile, so that a program that runs on one device runs
- * on all. */
+/* memory/map.c: letting the host see a part of a buffer for a while. Memory with a lasting host address is shown there;
+ * other memory through the plugin's map. In both cases transfers with the buffer are refused meanwhile, so that a
+ * program that runs on one device runs on all. */
 #include "memory/buffer.h"
 
 #include "core/error.h"
@@ -19,7 +19,8 @@ static gpuhal_status map_now(gpuhal_buffer *buffer)
     gpuhal_device *device = buffer->device;
     if (buffer->memory.host) {
         buffer->mapped = (char *)buffer->memory.host + buffer->mapped_offset;
-        /* The device has written nothing to memory that is only read, and an API that copies it back would be killed for it. */
+        /* The device has written nothing to memory that is only read, and an API that copies it back would be killed
+         * for it. */
         return buffer->mapped_access & GPUHAL_ACCESS_READ && !buffer->read_only ? clean(buffer, 1) : GPUHAL_OK;
     }
     const gpuhal_call call = gpuhal_call_blocking(device, buffer->mapped_bytes);
@@ -82,6 +83,7 @@ gpuhal_status gpuhal_buffer_map(gpuhal_buffer *buffer, uint64_t offset, uint64_t
         return status;
     }
     *out_pointer = buffer->mapped;
+    /* Last: a thread that unmaps reads the members above once it has seen this. */
     atomic_store(&buffer->use, GPUHAL_BUFFER_MAPPED);
     return GPUHAL_OK;
 }

@@ -1,5 +1,5 @@
-/* memory/plan.c: from what the application asks for to what the plugin is asked for: checked descriptions, and sizes and
- * alignments with room for aligned pieces and for importers. */
+/* memory/plan.c: from what the application asks for to what the plugin is asked for: checked descriptions, and sizes
+ * and alignments with room for aligned pieces and for importers. */
 #include "memory/buffer.h"
 
 #include "core/error.h"
@@ -92,6 +92,7 @@ gpuhal_status gpuhal_buffer_plan(gpuhal_device *device, const gpuhal_buffer_desc
         mask |= unit - 1;
         out_alloc->alignment = desc->alignment > unit ? desc->alignment : unit;
     }
+    /* The second keeps rounding up from overflowing, also where the device states no limit. */
     if (desc->bytes > device->allocation_max_bytes || desc->bytes > UINT64_MAX - mask) {
         return too_large(device, desc->bytes);
     }

@@ -1,7 +1,8 @@
 /* memory/share.c: one device's memory seen by another: whether, in which form, and making it so.
  *
- * Whether a pair can share is decided from facts alone, by the same function for the question and for the sharing itself, which knows
- * more of the one buffer in question (its address, the kinds that it was made for) and passes that in. */
+ * Whether a pair can share is decided from facts alone, by the same function for the question and for the sharing
+ * itself, which knows more of the one buffer in question (its address, the kinds that it was made for) and passes that
+ * in. */
 #include "memory/buffer.h"
 
 #include "core/error.h"
@@ -64,8 +65,8 @@ static bool can_pass(const offer *o, gpuhal_handle_kind kind, reasons *why)
     return true;
 }
 
-/* Opaque means that only the driver that made it knows what it is: both must state the same driver and the same hardware.
- * Software devices have no hardware to compare. */
+/* Opaque means that only the driver that made it knows what it is: both must state the same driver and the same
+ * hardware. Software devices have no hardware to compare. */
 static bool can_pass_opaque(const offer *o, reasons *why)
 {
     if (!can_pass(o, GPUHAL_HANDLE_OPAQUE_FD, why)) {
@@ -169,6 +170,8 @@ static gpuhal_status share_pointer(gpuhal_buffer *root, gpuhal_device *user, uin
     return gpuhal_buffer_of_import(user, &alloc, root->bytes, (gpuhal_origin){.original = root}, out_shared);
 }
 
+/* Size, alignment and kinds are those of the exporting allocation: Vulkan imports an opaque descriptor only where the
+ * importer names the same (plugin.h). The descriptor is closed in any case: the plugin has got a copy (vendor.c). */
 static gpuhal_status share_descriptor(gpuhal_buffer *root, gpuhal_device *user, gpuhal_handle_kind kind,
                                       gpuhal_buffer **out_shared)
 {

@@ -1,10 +1,11 @@
 /* queue/fast_path.c: submitting a batch of work with the same buffers without the mutex.
  *
- * A transfer that was submitted leaves the fast path open, as long as nothing else goes on in the queue. The next transfer with the same
- * buffers takes the right to call by one atomic exchange and gives it back by another: no lock is taken, and the newest submission goes on
- * keeping the buffers alive. Every thread that locks the mutex closes the fast path first. After that nothing that the mutex protects
- * changes, except that one call may still be in progress on the fast path. That call counts its submission; when it ends and finds the path
- * closed, it locks the mutex, seals the submission and wakes the waiting threads.
+ * A transfer that was submitted leaves the fast path open, as long as nothing else goes on in the queue. The next
+ * transfer with the same buffers takes the right to call by one atomic exchange and gives it back by another: no lock
+ * is taken, and the newest submission goes on keeping the buffers alive. Every thread that locks the mutex closes the
+ * fast path first. After that nothing that the mutex protects changes, except that one call may still be in progress on
+ * the fast path. That call counts its submission; when it ends and finds the path closed, it locks the mutex, seals the
+ * submission and wakes the waiting threads.
  */
 #include "core/error.h"
 #include "memory/buffer.h"
@@ -24,7 +25,10 @@ void gpuhal_queue_seal_submission(gpuhal_queue *queue)
     }
 }
 
-/* With the mutex held, so that no thread opens it meanwhile. */
+/* With the mutex held, so that no thread opens it meanwhile. The first look may be relaxed: that the path is closed
+ * changes with the mutex held alone. Acquire in the exchange: the last call on the path has counted its submission
+ * before it left, and sealing needs the number. Where a call is still in progress sealing is left to it, as it counts
+ * one more. */
 static void shut(gpuhal_queue *queue)
 {
     if (atomic_load_explicit(&queue->fast_path, memory_order_relaxed) & GPUHAL_FAST_PATH_CLOSED) {
@@ -68,9 +72,14 @@ void gpuhal_queue_open_fast_path(gpuhal_queue *queue)
     last->number = UINT64_MAX;
     queue->fast_to = last->to;
     queue->fast_from = last->from;
+    /* Last, with release: from here on a thread without the mutex reads the two buffers. */
     atomic_store_explicit(&queue->fast_path, 0, memory_order_release);
 }
 
+/* Release: the thread that takes the path next, or closes it, sees what this call has counted. Where the exchange fails
+ * the path was closed meanwhile, and what the closing thread could not do is done here: sealing, and waking the
+ * threads that wait for the call to end. Not by gpuhal_queue_lock(), for which the path is closed already: TAKEN is
+ * this thread's to clear. */
 static void leave(gpuhal_queue *queue)
 {
     uint32_t mine = GPUHAL_FAST_PATH_TAKEN;
@@ -84,7 +93,8 @@ static void leave(gpuhal_queue *queue)
     gpuhal_mutex_unlock(&queue->mutex);
 }
 
-/* Turns it into a call like any other. */
+/* Turns it into a call like any other. Both changes are made with the mutex held: between them no thread may find that
+ * nothing has the right. */
 static void keep_the_right(gpuhal_queue *queue)
 {
     gpuhal_mutex_lock(&queue->mutex);
@@ -93,8 +103,8 @@ static void keep_the_right(gpuhal_queue *queue)
     gpuhal_mutex_unlock(&queue->mutex);
 }
 
-/* Whether the work is like the newest submission. Jobs are never submitted, and what is only kept needs a submission of its own. A mapped
- * buffer must be refused, also one that the driver does not map. */
+/* Whether the work is like the newest submission. Jobs are never submitted, and what is only kept needs a submission of
+ * its own. A mapped buffer must be refused, also one that the driver does not map. */
 static bool fits(const gpuhal_queue *queue, const gpuhal_op *op)
 {
     return !op->kept && op->to == queue->fast_to && op->from == queue->fast_from && op->kind->submit && !gpuhal_buffer_is_mapped(op->to) &&
@@ -113,8 +123,11 @@ bool gpuhal_queue_try_fast_path(gpuhal_queue *queue, const gpuhal_op *op, gpuhal
         leave(queue);
         return false;
     }
+    /* TAKEN is the right to call. No buffer is entered and none retained: the newest submission has these very buffers,
+     * and its number stays open until the path is closed. */
     *out_status = op->kind->submit(queue->vendor, op);
     if (*out_status == GPUHAL_OK) {
+        /* Read again: others may have submitted between the first look and the exchange. */
         before = atomic_load_explicit(&queue->submitted, memory_order_relaxed);
         atomic_store_explicit(&queue->submitted, before + 1, memory_order_relaxed); /* no other thread counts meanwhile */
         gpuhal_count(op->counter, op->bytes, 0);

@@ -5,18 +5,22 @@
 #include "transfer/account.h"
 #include "transfer/plugin_event.h"
 
-/* Memory that has to be flushed around every access is blocking work: the plugin's flush blocks, and no other access may come between. */
+/* Memory that has to be flushed around every access is blocking work: the plugin's flush blocks, and no other access
+ * may come between. */
 static bool is_plain(const gpuhal_buffer *buffer)
 {
     return !buffer || !buffer->needs_clean;
 }
 
-/* These are no failures: the work is to be deferred. */
+/* These are no failures: the work is to be deferred. The plugin has done nothing for either (plugin.h), so the worker
+ * may do the same work from the beginning. */
 static bool is_deferred(gpuhal_status status)
 {
     return status == GPUHAL_ERROR_NOT_SUPPORTED || status == GPUHAL_NOT_READY;
 }
 
+/* How much of it the plugin has enqueued is not known, so the queue fails. BUSY alone is before any effect: this
+ * thread's own native access holds the vendor's queue. */
 gpuhal_status gpuhal_queue_refused(gpuhal_queue *queue, gpuhal_status status)
 {
     if (status == GPUHAL_ERROR_BUSY) {
@@ -29,6 +33,9 @@ gpuhal_status gpuhal_queue_refused(gpuhal_queue *queue, gpuhal_status status)
     return status;
 }
 
+/* With the right to call and without the mutex. Buffers are entered before the plugin gets them, so that none is mapped
+ * meanwhile, and left again unless they were submitted; where the work is joined the newest submission has entered
+ * them. */
 gpuhal_status gpuhal_queue_submit(gpuhal_queue *queue, const gpuhal_op *op)
 {
     if (!queue->vendor || !op->kind->submit || !is_plain(op->to) || !is_plain(op->from)) {
@@ -45,6 +52,9 @@ gpuhal_status gpuhal_queue_submit(gpuhal_queue *queue, const gpuhal_op *op)
     return status && !is_deferred(status) ? gpuhal_queue_refused(queue, status) : status;
 }
 
+/* With the mutex held, right after the plugin took the work and before the right to call is given back: only so are
+ * the numbers in the order in which the plugin has the work. gpuhal_queue_reserve() has made the room, so nothing
+ * can fail. */
 void gpuhal_queue_track(gpuhal_queue *queue, const gpuhal_op *op)
 {
     queue->submitted++;
@@ -79,6 +89,8 @@ gpuhal_status gpuhal_queue_submit_timepoint(gpuhal_queue *queue, gpuhal_timepoin
     return GPUHAL_OK;
 }
 
+/* The list has a reference of its own. The state is stored last, with release: a thread that reads SUBMITTED without
+ * the mutex may poll the event at once. */
 void gpuhal_queue_append_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
 {
     timepoint->number = queue->submitted;
@@ -99,7 +111,9 @@ void gpuhal_queue_track_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoi
     }
 }
 
-/* With the mutex held, which is released meanwhile. OK, with the right to call; NOT_READY: the work must be deferred; or why it is refused. */
+/* With the mutex held, which is released meanwhile. OK, with the right to call; NOT_READY: the work must be deferred;
+ * or why it is refused. Each turn looks at everything anew: while this thread waited the queue may have failed, or
+ * another thread deferred work, which comes first. */
 static gpuhal_status admit(gpuhal_queue *queue, uint64_t deadline_ns)
 {
     while (gpuhal_queue_is_called(queue) && !gpuhal_queue_has_failed(queue) && !gpuhal_queue_has_deferred(queue)) {
@@ -114,7 +128,9 @@ static gpuhal_status admit(gpuhal_queue *queue, uint64_t deadline_ns)
     return gpuhal_queue_has_deferred(queue) ? GPUHAL_NOT_READY : gpuhal_queue_begin_call(queue, deadline_ns);
 }
 
-/* Handles the plugin's answer for a transfer and gives back the right to call. With the mutex held. */
+/* Handles the plugin's answer for a transfer and gives back the right to call. With the mutex held. Deferring comes
+ * before the right is given back, too: a thread that gets it next would otherwise submit its later work first. The fast
+ * path is opened last, for it lets in threads without the mutex. */
 static gpuhal_status conclude(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status)
 {
     if (status == GPUHAL_OK) {
@@ -150,6 +166,7 @@ static gpuhal_status enqueue_locked(gpuhal_queue *queue, const gpuhal_op *op)
     gpuhal_queue_lock(queue);
     gpuhal_status status = admit(queue, UINT64_MAX);
     if (status == GPUHAL_OK) {
+        /* Before the plugin has the work: once it has, the library must be able to keep the buffers alive. */
         bool space = gpuhal_queue_reserve(queue, op);
         gpuhal_mutex_unlock(&queue->mutex);
         status = space ? gpuhal_queue_submit(queue, op) : gpuhal_error_host_memory();
@@ -194,7 +211,8 @@ gpuhal_status gpuhal_queue_enqueue(gpuhal_queue *queue, const gpuhal_op *op)
     return status;
 }
 
-/* Polls the oldest timepoints, so that buffers do not stay with a queue for which no thread waits. */
+/* Polls the oldest timepoints, so that buffers do not stay with a queue for which no thread waits. The newest is left
+ * alone: it was recorded just now. */
 static void look_back(gpuhal_queue *queue)
 {
     for (bool more = true; more;) {
@@ -206,7 +224,8 @@ static void look_back(gpuhal_queue *queue)
     }
 }
 
-/* With the mutex held and the right to call. In a queue without a plugin's queue nothing is in flight when nothing is deferred. */
+/* With the mutex held and the right to call. In a queue without a plugin's queue nothing is in flight when nothing is
+ * deferred. */
 static gpuhal_status record_now(gpuhal_queue *queue, gpuhal_timepoint *timepoint, gpuhal_completion **completions)
 {
     if (!queue->vendor) {
@@ -223,10 +242,10 @@ static gpuhal_status record_now(gpuhal_queue *queue, gpuhal_timepoint *timepoint
     return status;
 }
 
-/* The event shows whether that work goes on when a driver whose ring is full blocks in a later call. Such a driver blocks here already, for
- * work that nothing else reports: so native access counts as lasting until the call is back. Without memory for it, or where the driver does
- * not record now, the work goes on without it. Drivers with HONORS_TIMEOUTS record nothing: they do not block for room, and for some an event
- * is a submission. */
+/* The event shows whether that work goes on when a driver whose ring is full blocks in a later call. Such a driver
+ * blocks here already, for work that nothing else reports: so native access counts as lasting until the call is back.
+ * Without memory for it, or where the driver does not record now, the work goes on without it. Drivers with
+ * HONORS_TIMEOUTS record nothing: they do not block for room, and for some an event is a submission. */
 void gpuhal_queue_record_access(gpuhal_queue *queue, gpuhal_completion **completions)
 {
     if (gpuhal_device_honors_timeouts(queue->device)) {
@@ -261,7 +280,9 @@ static gpuhal_status record(gpuhal_queue *queue, gpuhal_timepoint *timepoint, ui
     return status == GPUHAL_NOT_READY ? gpuhal_queue_append_deferred(queue, &(gpuhal_op){.record = timepoint}, false) : status;
 }
 
-/* With the mutex held, which is released meanwhile. */
+/* With the mutex held, which is released meanwhile. Nothing to wait for: done at once, without a call. A plugin that
+ * does not promise to be back in time is called by the worker, which a deferred timepoint starts; where that cannot be,
+ * this thread calls. */
 static gpuhal_status record_to_wait(gpuhal_queue *queue, gpuhal_timepoint *timepoint, uint64_t deadline_ns, gpuhal_completion **completions)
 {
     bool may_call = gpuhal_device_honors_timeouts(queue->device);
@@ -321,15 +342,16 @@ gpuhal_status gpuhal_queue_record_to_wait(gpuhal_queue *queue, uint64_t deadline
     return make_timepoint(queue, false, true, deadline_ns, out_point);
 }
 
-/* The plugin's queue waits only for what the same device has been given already: where a device waits for another one, drivers do not report
- * that the other's work failed. */
+/* The plugin's queue waits only for what the same device has been given already: where a device waits for another one,
+ * drivers do not report that the other's work failed. */
 static bool may_wait_natively(const gpuhal_queue *queue, const gpuhal_timepoint *timepoint)
 {
     return queue->vendor && timepoint->queue && timepoint->queue->vendor && queue->device->ops.queue_wait && queue->device == timepoint->queue->device &&
            gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_SUBMITTED;
 }
 
-/* With the right to call and without the mutex. NOT_SUPPORTED: the worker has to wait, also when the timepoint turns out to have failed. */
+/* With the right to call and without the mutex. NOT_SUPPORTED: the worker has to wait, also when the timepoint turns
+ * out to have failed. */
 static gpuhal_status wait_natively(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
 {
     gpuhal_error_detail detail;
@@ -376,6 +398,7 @@ gpuhal_status gpuhal_queue_wait_for_timepoint(gpuhal_queue *queue, gpuhal_timepo
         if (status == GPUHAL_OK && !hold) {
             gpuhal_queue_track(queue, &op);
         }
+        /* Still with the right to call, as in conclude(). */
         status = hold ? gpuhal_queue_append_deferred(queue, &op, false) : status;
         gpuhal_queue_end_call(queue);
     } else if (hold) {

@@ -163,7 +163,8 @@ bool gpuhal_database_drop_oldest(gpuhal_database *database)
     return false;
 }
 
-/* Drops the results of this identity above the limit. */
+/* Drops the results of this identity above the limit, the oldest first. After each the same place is looked at again,
+ * since the rest has moved up; i-- at 0 wraps, and i++ brings it back. */
 static void trim_results(gpuhal_database *database)
 {
     size_t count;

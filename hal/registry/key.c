@@ -116,7 +116,8 @@ void gpuhal_key_make(const char *root, const gpuhal_key_request *request, const 
     add_all(machine, out_lines);
 }
 
-/* Makes the line again for the object of this one. NULL for a line about the machine, and without memory. */
+/* Makes the line again for the object of this one. NULL for a line about the machine, and without memory. The path or
+ * name is the rest of the line, so that one with blanks is found whole. */
 static char *line_again(const char *line, bool *out_own)
 {
     const char *path = strncmp(line, "file ", 5) == 0     ? strchr(line + 5, ' ')
@@ -143,6 +144,8 @@ static void say_why(char **out_why, const char *line)
     }
 }
 
+/* Lines about the machine are compared in order with the lines made now, and all of them must have been used: a line
+ * that is new today makes the key as old as one that changed. */
 bool gpuhal_key_is_current(const gpuhal_texts *lines, const gpuhal_texts *machine, char **out_why)
 {
     size_t of_machine = 0;

@@ -22,6 +22,7 @@ static bool add_copy(gpuhal_database *database, gpuhal_record_kind kind, const v
     gpuhal_read_result result = GPUHAL_READ_NO_MEMORY;
     *out_copy = NULL;
     gpuhal_record_write(kind, record, &text);
+    /* Added before it is read, since it is read into its place; taken out again where it cannot be read. */
     void *copy = text.failed ? NULL : gpuhal_database_add(database, kind);
     if (copy) {
         result = text.length > most_bytes(kind) ? GPUHAL_READ_DAMAGED : gpuhal_record_read(kind, text.data, text.length, copy);
@@ -150,6 +151,9 @@ static bool replace(gpuhal_database *database, const gpuhal_database *with)
     return true;
 }
 
+/* In this order: what is replaced or forgotten goes first, so that new records are not; numbers are given before links
+ * and speeds, which refer to them; trimming comes last, when all references are there. After a failure the database is
+ * half changed, and the caller drops it. */
 bool gpuhal_database_merge(gpuhal_database *database, gpuhal_changes *changes)
 {
     changes->left_out = 0;

@@ -46,6 +46,7 @@ void gpuhal_snapshot_release(gpuhal_snapshot *snapshot)
     }
 }
 
+/* Counted under the mutex: between reading the pointer and counting, the registry's own reference keeps it alive. */
 gpuhal_snapshot *gpuhal_registry_snapshot(gpuhal_registry *registry)
 {
     gpuhal_mutex_lock(&registry->mutex);
@@ -55,7 +56,8 @@ gpuhal_snapshot *gpuhal_registry_snapshot(gpuhal_registry *registry)
     return snapshot;
 }
 
-/* Makes the database the newest snapshot. Returns false without memory. */
+/* Makes the database the newest snapshot. Returns false without memory. The older one lives until its last reader
+ * releases it; it is released outside the mutex, as freeing takes time. */
 static bool publish(gpuhal_registry *registry, const gpuhal_database *database)
 {
     gpuhal_snapshot *snapshot = snapshot_of(database);
@@ -236,7 +238,7 @@ bool gpuhal_registry_refresh(gpuhal_registry *registry)
 /* ---- writing */
 
 /* Merges the changes into `database` and makes its text; drops the oldest records while it is too long. Returns false
- * without memory. */
+ * without memory. Trimmed after each drop: records of an object that was dropped go with it. */
 static bool merge_and_write(gpuhal_database *database, gpuhal_changes *changes, gpuhal_text *out_text)
 {
     if (!gpuhal_database_merge(database, changes)) {
@@ -335,6 +337,9 @@ static bool has_already(gpuhal_registry *registry, const gpuhal_changes *changes
     return has;
 }
 
+/* `updating` keeps threads of this object apart, the lock between processes all others; it is taken second, with a
+ * timeout, since its owner may be stopped. Whatever keeps the file from being written, the changes go into this
+ * object. */
 static gpuhal_status update(gpuhal_registry *registry, gpuhal_changes *changes)
 {
     gpuhal_status status = GPUHAL_OK;

@@ -1,5 +1,5 @@
 /* registry/serial.c: see serial.h. The text is cut into records, and only records whose checksum is right are parsed.
- * A damaged `[` or `crc` line joins two records to one, which then fails as a whole. */
+ * A damaged `[` or `crc` line costs its own record. */
 #include "registry/serial.h"
 
 #include "registry/checksum.h"
@@ -116,7 +116,8 @@ static bool take_kind(piece *to, const char *line, size_t length)
     return true;
 }
 
-/* Finds the next record whose checksum is right, and counts the damaged ones before it. */
+/* Finds the next record whose checksum is right, and counts the damaged ones before it. The sum covers the line with
+ * the kind and all up to the crc line. A `[` always begins anew, so damage costs no record but its own. */
 static bool next_piece(cutter *at, piece *out_piece)
 {
     const char *line, *begin = NULL;
@@ -195,7 +196,8 @@ static gpuhal_read_result read_head(cutter *at, gpuhal_database *database, gpuha
     return GPUHAL_READ_OK;
 }
 
-/* Returns whether the stable numbers in a record are below the next free ones. */
+/* Returns whether the stable numbers in a record are below the next free ones. A number above them would be given a
+ * second time later. */
 static bool numbers_were_given(const gpuhal_database *database, gpuhal_record_kind kind, const void *record)
 {
     if (kind == GPUHAL_RECORD_PHYSICAL) {
@@ -253,6 +255,7 @@ gpuhal_read_result gpuhal_serial_read(const char *text, size_t bytes, gpuhal_dat
         gpuhal_database_finish(out_content);
         return result;
     }
+    /* The last record counts the others: fewer of them, or anything behind it, says that the file was cut or joined. */
     out_report->cut = usable && (expected != records || next_piece(&at, &found));
     out_report->damaged = at.damaged;
     gpuhal_database_trim(out_content);

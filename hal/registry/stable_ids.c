@@ -145,6 +145,7 @@ static bool is_other_sort(const numbering *at, uint32_t group, const gpuhal_data
     return physical->host || group_is_host(at, group) || !same_vendor(group_vendor(at, group), physical->vendor_id);
 }
 
+/* A UUID counts more than an address: a device that was moved to another slot keeps its number. */
 static bool match_uuid(const numbering *at, uint32_t group, const gpuhal_database_physical *physical)
 {
     return !is_other_sort(at, group, physical) && any_pair(at, group, physical->number, states_same_uuid);
@@ -193,7 +194,8 @@ static bool is_taken(const numbering *at, uint32_t number)
 }
 
 /* Groups in the order of their first sighting, physical devices in the order of their numbers: the result is
- * deterministic. */
+ * deterministic. A group that has a number is passed over, and so is a number that was given: an earlier reason is
+ * never taken back. */
 static void match_all(const numbering *at, match_fn *matches)
 {
     size_t count;
@@ -362,8 +364,8 @@ static numbering begin_numbering(const gpuhal_database *database, const gpuhal_c
     return at;
 }
 
-/* Runs once every physical device has its number. Names come first, because they distinguish interfaces of one
- * backend. */
+/* Runs once every physical device has its number. Twice over all: names first, because they distinguish interfaces of
+ * one backend; what is left then was renamed, and is matched by what remains. */
 static void match_interfaces(const numbering *at)
 {
     for (size_t i = 0; i < 2 * at->count; i++) {

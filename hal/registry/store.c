@@ -142,6 +142,8 @@ static int set_aside(const char *directory, const char *path)
     return error;
 }
 
+/* With the lock between processes. Written to another name and synced, then renamed, then the directory is synced: at
+ * no moment does `registry` name a part of a text. A damaged one is set aside only once the new one is on the disk. */
 int gpuhal_store_replace(const char *directory, const char *text, size_t bytes, bool damaged)
 {
     char *path = path_of(directory, FILE_NAME);

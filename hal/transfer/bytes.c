@@ -1,5 +1,5 @@
-/* transfer/bytes.c: see bytes.h. The common case, an aligned piece and a slot for it, is one call; everything else is for devices that
- * offer less. */
+/* transfer/bytes.c: see bytes.h. The common case, an aligned piece and a slot for it, is one call; everything else is
+ * for devices that offer less. */
 #include "transfer/bytes.h"
 
 #include "core/error.h"
@@ -20,8 +20,9 @@ static uint64_t smaller(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* The slots for whole transfers, with a faster path for large ones. Without staging memory they fall back to the slot, wherever that was
- * found out. */
+/* The slots for whole transfers, with a faster path for large ones. Without staging memory they fall back to the slot,
+ * wherever that was found out. Bytes that were moved while the two paths were compared are not moved again; writing
+ * some of the others twice, after staging failed in the middle, does no harm. */
 static gpuhal_status write_quickly(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from, uint64_t bytes)
 {
     if (!gpuhal_pageable_is_large(device, bytes) || !device->ops.write ||
@@ -141,6 +142,8 @@ gpuhal_status gpuhal_bytes_copy_large(gpuhal_device *device, const gpuhal_memory
     return gpuhal_bytes_copy_failed(device, status, bytes);
 }
 
+/* Asked after every copy: the watchdog may have given the device up while the plugin was in the call, and what such a
+ * plugin returns in the end counts no more. */
 gpuhal_status gpuhal_bytes_copy_failed(gpuhal_device *device, gpuhal_status status, uint64_t bytes)
 {
     bool late = atomic_load_explicit(&device->lost, memory_order_relaxed) == GPUHAL_LOST_HUNG;

@@ -1,4 +1,5 @@
-/* transfer/chunk.c: see chunk.h. After any failure nothing is in flight in a chunk: destroying its queue waits for the device. */
+/* transfer/chunk.c: see chunk.h. After any failure nothing is in flight in a chunk: destroying its queue waits for the
+ * device. */
 #include "transfer/chunk.h"
 
 #include "core/error.h"
@@ -21,8 +22,8 @@ bool gpuhal_chunk_has_memory(const gpuhal_device *device, gpuhal_staging_directi
     return device->memory_kinds & 1u << kind_of(direction);
 }
 
-/* Without event_block waiting would be polling, and a software device copies with the processors that are to be kept free: there a thread
- * that blocks in the copy itself is better (docs/measurements). */
+/* Without event_block waiting would be polling, and a software device copies with the processors that are to be kept
+ * free: there a thread that blocks in the copy itself is better (docs/measurements). */
 bool gpuhal_chunk_has_engine(const gpuhal_device *device)
 {
     return device->ops.queue_create && device->ops.event_block &&
@@ -94,8 +95,9 @@ void gpuhal_chunk_destroy(gpuhal_device *device, gpuhal_chunk *chunk)
 
 /* ---- the copies, with a queue or blocking */
 
-/* Where the device has no memory for this direction it has a slot, or the host sees its memory. Towards a device there is no plain chunk that
- * is emptied: gpuhal_pageable_write() needs memory of the device, and files write from the chunk. */
+/* Where the device has no memory for this direction it has a slot, or the host sees its memory. Towards a device there
+ * is no plain chunk that is emptied: gpuhal_pageable_write() needs memory of the device, and files write from the
+ * chunk. */
 static gpuhal_status plain_fill(gpuhal_device *device, gpuhal_chunk *chunk, const gpuhal_memory *from, uint64_t from_offset,
                                 uint64_t bytes)
 {
@@ -110,7 +112,8 @@ static gpuhal_status plain_fill(gpuhal_device *device, gpuhal_chunk *chunk, cons
     return status == GPUHAL_ERROR_NOT_SUPPORTED ? gpuhal_slot_no_way(device, GPUHAL_STAGING_FROM_DEVICE) : status;
 }
 
-/* The device copies whole alignment blocks. */
+/* The device copies whole alignment blocks: up to one more at each end, for which the payload leaves room
+ * (gpuhal_staging_payload_bytes()). What comes in front stays in `lead` until end_fill() has moved it away. */
 static gpuhal_status start_fill(gpuhal_device *device, gpuhal_plugin_queue *queue, gpuhal_chunk *chunk, const gpuhal_memory *from,
                                 uint64_t from_offset, uint64_t bytes)
 {
@@ -123,7 +126,8 @@ static gpuhal_status start_fill(gpuhal_device *device, gpuhal_plugin_queue *queu
     return status ? gpuhal_device_failed(device, status, "copying to staging memory") : GPUHAL_OK;
 }
 
-/* Once the device is done: the bytes become visible, and stand at the beginning. Does nothing after an empty. */
+/* Once the device is done: the bytes become visible, and stand at the beginning. Does nothing after an empty. The
+ * members are cleared first, so that a failure here does not end the same fill a second time. */
 static gpuhal_status end_fill(gpuhal_device *device, gpuhal_chunk *chunk)
 {
     uint64_t bytes = chunk->arriving, lead = chunk->lead;
@@ -180,7 +184,8 @@ static gpuhal_status make_queue(gpuhal_device *device, gpuhal_chunk *chunk)
     return status;
 }
 
-/* After `started` on the chunk's queue. */
+/* After `started` on the chunk's queue. Where the event could not be recorded behind the copy, no thread could await
+ * the copy later: destroying the queue does that now, and the next use makes another. */
 static gpuhal_status mark(gpuhal_device *device, gpuhal_chunk *chunk, gpuhal_status started)
 {
     gpuhal_status status = started;

@@ -31,7 +31,8 @@ typedef enum {
     WAY_STAGED
 } way;
 
-/* The best path through host memory. Writing and reading come first, since they need no preparation. */
+/* The best path through host memory. Writing and reading come first, since they need no preparation. The marks of
+ * refusing slots are read relaxed: a thread that misses one makes a call that is refused, and goes on. */
 static way way_through_host(const gpuhal_buffer *to, const gpuhal_buffer *from)
 {
     bool readable = gpuhal_host_reads(&from->memory), writable = gpuhal_host_writes(&to->memory);
@@ -61,7 +62,8 @@ static gpuhal_path path_between(const gpuhal_buffer *to, const gpuhal_buffer *fr
     return to->device == from->device ? GPUHAL_PATH_NATIVE : path_of(way_between(to, from));
 }
 
-/* Without direct access of either device: the host-visible side is read or written piece by piece, or both halves go through the ring. */
+/* Without direct access of either device: the host-visible side is read or written piece by piece, or both halves go
+ * through the ring. */
 static gpuhal_status cross_staged(const gpuhal_buffer_copy *c)
 {
     gpuhal_buffer *to = c->to, *from = c->from;
@@ -82,8 +84,9 @@ static gpuhal_status copy_slot(gpuhal_device *device, const gpuhal_memory *to, u
     return gpuhal_device_result(device, call, device->ops.copy(device->handle, NULL, to, to_offset, from, from_offset, bytes));
 }
 
-/* Copies once between the plugin's own memory and a cached import, with flushes around it where that is not coherent. *out_done: false when
- * there is none after all, which is no error. */
+/* Copies once between the plugin's own memory and a cached import, with flushes around it where that is not coherent.
+ * *out_done: false when there is none after all, which is no error. Flushed before the device reads, invalidated after
+ * it wrote: the other way round the copy would bring old bytes, or the host's old bytes would hide the new ones. */
 static gpuhal_status cross_by_import(const gpuhal_buffer_copy *c, bool source_is_imported, bool *out_done)
 {
     gpuhal_buffer *imported = source_is_imported ? c->from : c->to;
@@ -108,7 +111,8 @@ static gpuhal_status cross_by_import(const gpuhal_buffer_copy *c, bool source_is
     return status ? gpuhal_bytes_copy_failed(device, status, c->bytes) : GPUHAL_OK;
 }
 
-/* Uses the slot of one side. A slot that refuses the memory is not tried again; one that the range does not fit proves nothing. */
+/* Uses the slot of one side. A slot that refuses the memory is not tried again; one that the range does not fit proves
+ * nothing. */
 static gpuhal_status cross_directly(const gpuhal_buffer_copy *c, bool by_writing, bool *out_done)
 {
     gpuhal_buffer *to = c->to, *from = c->from;
@@ -135,7 +139,9 @@ static gpuhal_status cross_by_peer(const gpuhal_buffer_copy *c, bool *out_done)
     return *out_done ? status : GPUHAL_OK;
 }
 
-/* A path that turns out to be closed leads to the next best one, and in the end to staging, which is always open. */
+/* A path that turns out to be closed leads to the next best one, and in the end to staging, which is always open. Each
+ * step only goes down this list, so a path that closes meanwhile cannot make it go round in a circle. What a refused
+ * path had done is nothing: it is refused before any side effect. */
 gpuhal_status gpuhal_copy_between_devices(const gpuhal_buffer_copy *c)
 {
     gpuhal_status status = gpuhal_device_check(c->from->device);
@@ -179,7 +185,8 @@ gpuhal_status gpuhal_copy_timed(const gpuhal_buffer_copy *c)
     return status;
 }
 
-/* Overlap is refused for all, because some drivers refuse it (OpenCL answers CL_MEM_COPY_OVERLAP, Vulkan forbids it). */
+/* Overlap is refused for all, because some drivers refuse it (OpenCL answers CL_MEM_COPY_OVERLAP, Vulkan forbids it).
+ * Both ranges have as many bytes, so the distance of their beginnings decides; no sum is formed that could overflow. */
 gpuhal_status gpuhal_copy_check_pair(const gpuhal_buffer_copy *copy)
 {
     if (copy->to->device->gpu != copy->from->device->gpu) {

@@ -1,10 +1,12 @@
-/* transfer/file_move.c: how the bytes of one transfer are cut, which memory they go through, and whether the page cache is used.
+/* transfer/file_move.c: how the bytes of one transfer are cut, which memory they go through, and whether the page cache
+ * is used.
  *
- * A file that the system has in its cache is read from there. For any other it cannot be known beforehand whether reading around the cache
- * is faster: that depends on the disk, its driver, and on how the memory lies. So a large transfer begins with a stretch each way and goes
- * on with the better one. (Measured on a virtual disk, 1 GiB: around the cache 2.1 to 2.6 GiB/s into huge pages and 0.8 into small ones,
- * through it 1.1 to 2.0, at five to thirty times the processor time.) Files are written through the cache: when bytes get to the disk is
- * then the system's business, unless the application asks for it. */
+ * A file that the system has in its cache is read from there. For any other it cannot be known beforehand whether
+ * reading around the cache is faster: that depends on the disk, its driver, and on how the memory lies. So a large
+ * transfer begins with a stretch each way and goes on with the better one. (Measured on a virtual disk, 1 GiB: around
+ * the cache 2.1 to 2.6 GiB/s into huge pages and 0.8 into small ones, through it 1.1 to 2.0, at five to thirty times
+ * the processor time.) Files are written through the cache: when bytes get to the disk is then the system's business,
+ * unless the application asks for it. */
 #include "transfer/bytes.h"
 #include "transfer/file_pieces.h"
 #include "transfer/ranges.h"
@@ -65,7 +67,9 @@ static uint64_t timed_pass(gpuhal_file_moving *moving, uint64_t begin, uint64_t 
     return gpuhal_os_monotonic_ns() - start;
 }
 
-/* Around the cache is better as soon as it is about as fast: it costs less of the processor, and evicts no other pages. */
+/* Around the cache is better as soon as it is about as fast: it costs less of the processor, and evicts no other
+ * pages. `direct` changes between passes alone, when no other thread is inside. A failure in one pass ends the next
+ * at once. */
 static void read_both_ways(gpuhal_file_moving *moving, const gpuhal_direct_file *direct, uint64_t begin, uint64_t end)
 {
     uint64_t through = timed_pass(moving, begin, begin + TRIAL_BYTES);
@@ -116,7 +120,8 @@ static gpuhal_status move_edge(gpuhal_file_moving *moving, uint64_t at, uint64_t
     return status;
 }
 
-/* Before any chunk is taken: edges may need memory of their own. */
+/* Before any chunk is taken: edges may need memory of their own. A thread that holds a chunk and waits for another
+ * could wait for itself. */
 static gpuhal_status move_edges(gpuhal_file_moving *moving, uint64_t head, uint64_t tail)
 {
     gpuhal_status status = head > 0 ? move_edge(moving, 0, head) : GPUHAL_OK;
@@ -130,6 +135,7 @@ gpuhal_status gpuhal_file_move(const gpuhal_file_job *job, uint64_t total)
     uint64_t head = (0 - job->buffer_offset) & mask;
     head = head < total ? head : total;
     uint64_t tail = (total - head) & mask;
+    /* No mutex yet, nor another thread: the edges count their bytes in `done` unlocked. */
     gpuhal_status status = move_edges(&moving, head, tail);
     if (status || head + tail == total) {
         return status;

@@ -1,11 +1,12 @@
 /* transfer/file_pieces.c: see file_pieces.h.
  *
- * Each thread takes the next free piece, reads it from the file into a chunk and has the device take it from there, or the other way round;
- * where the host sees the buffer's memory there is no chunk. While one thread waits for the disk another waits for the device, so both
- * halves overlap without any hand-over between threads. Around the page cache one thread keeps several reads in flight by an io_uring, where
- * the system has that.
+ * Each thread takes the next free piece, reads it from the file into a chunk and has the device take it from there, or
+ * the other way round; where the host sees the buffer's memory there is no chunk. While one thread waits for the disk
+ * another waits for the device, so both halves overlap without any hand-over between threads. Around the page cache one
+ * thread keeps several reads in flight by an io_uring, where the system has that.
  *
- * A thread holds a chunk for one piece, so a large file lets short copies through. It never waits for a chunk while it holds another. */
+ * A thread holds a chunk for one piece, so a large file lets short copies through. It never waits for a chunk while it
+ * holds another. */
 #include "transfer/file_pieces.h"
 
 #include "transfer/bytes.h"
@@ -79,7 +80,8 @@ static gpuhal_staging_direction direction_of(const gpuhal_file_job *job)
     return job->writes ? GPUHAL_STAGING_FROM_DEVICE : GPUHAL_STAGING_TO_DEVICE;
 }
 
-/* Around the page cache all pieces but the first begin where the disk's blocks do. */
+/* With the mutex held. Around the page cache all pieces but the first begin where the disk's blocks do: the first is
+ * shorter by what is missing there. */
 static bool take_piece(gpuhal_file_moving *moving, slot *piece)
 {
     uint64_t skew = moving->direct.file < 0 ? 0 : (moving->job->file_offset + moving->next) & moving->direct.offset_mask;
@@ -127,7 +129,9 @@ static void begin_reading(reader *self, slot *piece)
                                          (uint32_t)piece->bytes, (uint64_t)(piece - self->slots)) == 0;
 }
 
-/* Takes a piece, and a chunk for it. It waits for the first chunk; when pieces are in flight it does not wait. */
+/* Takes a piece, and a chunk for it. It waits for the first chunk; when pieces are in flight it does not wait. The
+ * chunk comes before the piece: a piece that was taken must be moved, and there may be no chunk for it for long. So a
+ * look for work comes first, without which a thread would take a chunk for nothing. */
 static bool begin_piece(reader *self, slot *piece, bool first)
 {
     gpuhal_file_moving *moving = self->moving;
@@ -160,8 +164,8 @@ static bool begin_piece(reader *self, slot *piece, bool first)
     return true;
 }
 
-/* Reads by plain calls what the io_uring did not bring: first around the page cache, and through it where that is refused or the file's
- * last bytes are no whole block. */
+/* Reads by plain calls what the io_uring did not bring: first around the page cache, and through it where that is
+ * refused or the file's last bytes are no whole block. */
 static gpuhal_status read_piece(const gpuhal_file_moving *moving, const slot *piece)
 {
     const gpuhal_file_job *job = moving->job;
@@ -207,8 +211,9 @@ static gpuhal_status from_device(const gpuhal_file_moving *moving, const slot *p
     return error ? gpuhal_file_failed(job->name, "writing", to + done, "pwrite", error) : status;
 }
 
-/* With the mutex held, which is released meanwhile. The thread that ends a piece reports progress, unless another thread is in the function:
- * so the application is called by one thread at a time, and no thread waits for it. The last call comes when everything is done. */
+/* With the mutex held, which is released meanwhile. The thread that ends a piece reports progress, unless another
+ * thread is in the function: so the application is called by one thread at a time, and no thread waits for it. The last
+ * call comes when everything is done. */
 static void report_progress(gpuhal_file_moving *moving)
 {
     const gpuhal_file_job *job = moving->job;
@@ -251,8 +256,9 @@ static void end_piece(gpuhal_file_moving *moving, slot *piece)
     gpuhal_mutex_unlock(&moving->mutex);
 }
 
-/* The next one to end; NULL when none is left. An io_uring that cannot be waited for (its descriptor was closed) may still write to the
- * chunks of its reads, so those are never used again. */
+/* The next one to end; NULL when none is left. An io_uring that cannot be waited for (its descriptor was closed) may
+ * still write to the chunks of its reads, so those are never used again. Pieces that are not in the ring come first:
+ * they are read by the thread itself, while the ring's go on. */
 static slot *next_piece(reader *self)
 {
     bool any = false;

@@ -1,4 +1,5 @@
-/* transfer/fill.c: repeating a pattern: by the plugin where it offers that and the range is aligned, else by writing blocks of it. */
+/* transfer/fill.c: repeating a pattern: by the plugin where it offers that and the range is aligned, else by writing
+ * blocks of it. */
 #include "core/error.h"
 #include "transfer/copy.h"
 
@@ -34,7 +35,9 @@ static gpuhal_status fill_by_writing(gpuhal_buffer *to, uint64_t offset, uint64_
     return status;
 }
 
-/* The aligned middle by the plugin, head and tail by writing; a pattern that the middle would begin inside of is turned. */
+/* The aligned middle by the plugin, head and tail by writing. Where the middle would begin inside a pattern, or there
+ * is none, all is written. The middle has whole patterns, so
+ * the tail begins with the pattern's first byte. */
 static gpuhal_status fill_now(gpuhal_buffer *to, uint64_t offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes)
 {
     gpuhal_device *device = to->device;

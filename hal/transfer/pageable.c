@@ -12,9 +12,9 @@
 #include <emmintrin.h>
 #endif
 
-/* The buffer in which all of these bytes lie and which is page-locked for this driver, as far as the library knows: made by this backend for
- * staging, or imported from the application. With a reference; NULL for none. Memory that the application page-locked by the vendor's own
- * calls is not recognised. */
+/* The buffer in which all of these bytes lie and which is page-locked for this driver, as far as the library knows:
+ * made by this backend for staging, or imported from the application. With a reference; NULL for none. Memory that the
+ * application page-locked by the vendor's own calls is not recognised. */
 static gpuhal_buffer *find_page_locked(const gpuhal_device *device, const void *host, uint64_t bytes, uint64_t *out_offset)
 {
     gpuhal_buffer *buffer = gpuhal_address_index_find(device->gpu->layers.addresses, GPUHAL_ADDRESS_HOST, (uintptr_t)host, out_offset);
@@ -38,7 +38,8 @@ static bool is_page_locked(const gpuhal_device *device, const void *host, uint64
     return buffer != NULL;
 }
 
-/* Memory that is not coherent is left to staging: writing to it takes the buffer's lock. */
+/* Memory that is not coherent is left to staging: writing to it takes the buffer's lock. The reference lasts for this
+ * call alone: until work on a queue has ended the caller keeps the host memory, as always. */
 gpuhal_status gpuhal_locked_copy(gpuhal_device *device, gpuhal_plugin_queue *queue, const gpuhal_locked_move *move)
 {
     uint64_t offset = 0;
@@ -75,8 +76,10 @@ bool gpuhal_pageable_is_quicker(const gpuhal_device *device)
            gpuhal_facts_u64(facts, GPUHAL_FACT_PAGEABLE_ACCESS, 0) == 1;
 }
 
-/* Measured (docs/measurements): of copies much larger than the caches, what is written past the caches arrives 1.3 to 1.5 times as fast,
- * since the destination need not be read first. */
+/* Measured (docs/measurements): of copies much larger than the caches, what is written past the caches arrives 1.3 to
+ * 1.5 times as fast, since the destination need not be read first. Such stores need a destination at a multiple of 16
+ * bytes, and come in no order with others: without the fence the device, or another thread, could be given bytes that
+ * are not in memory yet. */
 static void copy_past_caches(char *to, const char *from, uint64_t bytes)
 {
 #if defined(__SSE2__)

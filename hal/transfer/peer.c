@@ -1,6 +1,6 @@
-/* transfer/peer.c: see peer.h. Exactly one thread changes a link from UNKNOWN to TRYING and owns it until it states the result, so there is
- * no lock. Access in both directions is switched on for each ordered pair: a copy may be run by the destination's device, which then reads
- * over the link, or by the source's, which writes. Both are proven. */
+/* transfer/peer.c: see peer.h. Exactly one thread changes a link from UNKNOWN to TRYING and owns it until it states the
+ * result, so there is no lock. Access in both directions is switched on for each ordered pair: a copy may be run by the
+ * destination's device, which then reads over the link, or by the source's, which writes. Both are proven. */
 #include "transfer/peer.h"
 
 #include "core/error.h"
@@ -158,7 +158,9 @@ static gpuhal_status copy_pattern(const proof *p, gpuhal_plugin_queue *queue)
     return peer_copy(queue, p->to_device, &p->to, p->to_offset, p->from_device, &p->from, p->from_offset, p->bytes);
 }
 
-/* What is stuck in a driver cannot be given back, and stays. */
+/* What is stuck in a driver cannot be given back, and stays. The event is recorded and awaited after a copy that
+ * failed, too: a part of it may be under way in both memories, which are released next. The first failure is the one
+ * that is reported. */
 static gpuhal_status copy_on_queue(proof *p, gpuhal_device *runner)
 {
     gpuhal_plugin_queue *queue = NULL;
@@ -195,8 +197,8 @@ static gpuhal_status copy_on_queue(proof *p, gpuhal_device *runner)
     return status;
 }
 
-/* On a queue of its own where there is one that takes it, so that a link over which nothing ever arrives does not keep the caller for
- * ever. */
+/* On a queue of its own where there is one that takes it, so that a link over which nothing ever arrives does not keep
+ * the caller for ever. */
 static gpuhal_status copy_in_time(proof *p, gpuhal_device *runner)
 {
     gpuhal_status status = runner->ops.queue_create ? copy_on_queue(p, runner) : GPUHAL_ERROR_NOT_SUPPORTED;
@@ -347,6 +349,9 @@ static bool was_broken(const gpuhal_link *link, const gpuhal_device *to, const g
     return true;
 }
 
+/* A thread that comes while another tries the link does not wait: TRYING is not usable, so its copy takes another path.
+ * The state is stored last, with release: a thread that reads it, with acquire, finds `enabled` and `why_broken` in
+ * place. */
 void gpuhal_peer_find_out(gpuhal_device *to_device, gpuhal_device *from_device)
 {
     gpuhal_link *link = gpuhal_link_between(from_device, to_device);
@@ -376,7 +381,8 @@ void gpuhal_peer_forget(gpuhal_device *to_device, gpuhal_device *from_device)
     atomic_compare_exchange_strong(&link->peer, &state, GPUHAL_PEER_UNKNOWN);
 }
 
-/* Access stays on until the end: copies of other threads may be in flight. */
+/* Access stays on until the end: copies of other threads may be in flight. TRYING meanwhile, so that no other thread
+ * owns the link, and none reads `why_broken` while it is written. */
 void gpuhal_peer_break(gpuhal_device *to_device, gpuhal_device *from_device, const char *how)
 {
     gpuhal_link *link = gpuhal_link_between(from_device, to_device);

@@ -1,5 +1,5 @@
-/* transfer/rect.c: rectangular copies. One call of the plugin where one device can do it; else row by row; between two devices through
- * host memory in batches of rows. */
+/* transfer/rect.c: rectangular copies. One call of the plugin where one device can do it; else row by row; between two
+ * devices through host memory in batches of rows. */
 #include "transfer/rect.h"
 
 #include "core/error.h"
@@ -30,7 +30,8 @@ static gpuhal_status invalid(const char *what)
     return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_copy_rect: %s", what);
 }
 
-/* Fills in pitches, and *out_span: bytes from the first to behind the last. Fails on overflow and on pitches that make rows overlap. */
+/* Fills in pitches, and *out_span: bytes from the first to behind the last. Fails on overflow and on pitches that make
+ * rows overlap. */
 static gpuhal_status take_side(const gpuhal_rect *rect, const box *extent, side *out, uint64_t *out_span)
 {
     *out = (side){rect->buffer, rect->host, rect->offset, rect->row_pitch, rect->slice_pitch};
@@ -62,7 +63,9 @@ static uint64_t row_offset(const side *s, const box *extent, uint64_t row)
     return s->offset + row / extent->rows * s->slice_pitch + row % extent->rows * s->row_pitch;
 }
 
-/* Whether two boxes in one buffer share a byte: both walk their rows upwards, so one pass over both suffices. */
+/* Whether two boxes in one buffer share a byte: both walk their rows upwards, so one pass over both suffices. Of two
+ * rows that do not meet the lower one is passed: the rows of either side come in rising order, so it meets none of the
+ * other side's later ones. */
 static bool overlap(const side *a, const side *b, const box *extent)
 {
     uint64_t rows = extent->rows * extent->slices;
@@ -145,8 +148,8 @@ static gpuhal_status copy_batch(const side *to, const side *from, uint64_t width
     return status ? status : copy_on_one_device(to->buffer->device, to, &middle, &extent);
 }
 
-/* Neither side's memory can be seen by the host: packed rows go through a bounded piece of host memory, single rows above it through the
- * ring. */
+/* Neither side's memory can be seen by the host: packed rows go through a bounded piece of host memory, single rows
+ * above it through the ring. */
 static gpuhal_status copy_between_devices(const side *to, const side *from, const box *extent)
 {
     uint64_t batch_rows = extent->width <= BATCH_BYTES ? BATCH_BYTES / extent->width : 0;

@@ -1,12 +1,13 @@
-/* transfer/ring.c: see ring.h. A thread takes the next free piece, begins it in the older of its chunks once that chunk's last piece has
- * ended, and so on until none is left. The order between pieces does not matter, since they share no byte. */
+/* transfer/ring.c: see ring.h. A thread takes the next free piece, begins it in the older of its chunks once that
+ * chunk's last piece has ended, and so on until none is left. The order between pieces does not matter, since they
+ * share no byte. */
 #include "transfer/ring.h"
 
 #include "core/error.h"
 #include "transfer/thread_pool.h"
 
-/* Pieces are an eighth of the copy, so that both halves of a middling one overlap too, within these bounds: the chunk's size above, and
- * below what is worth a submission. */
+/* Pieces are an eighth of the copy, so that both halves of a middling one overlap too, within these bounds: the chunk's
+ * size above, and below what is worth a submission. */
 #define LEAST_PIECE_BYTES (256u << 10)
 
 typedef struct ring {
@@ -31,6 +32,8 @@ typedef struct slot {
 
 enum { SLOTS = 2 };
 
+/* No thread finds a free piece from here on; what is in flight each thread awaits itself. The first failure is what the
+ * caller gets. */
 static void fail(ring *r, gpuhal_status status)
 {
     gpuhal_mutex_lock(&r->mutex);
@@ -42,7 +45,9 @@ static void fail(ring *r, gpuhal_status status)
     gpuhal_mutex_unlock(&r->mutex);
 }
 
-/* false: no piece is left. */
+/* Takes the next free piece; false when none is left. Pieces lie on a grid of piece_bytes that begins `phase` bytes
+ * before the copy, so the first is shorter by the phase and the last ends with the copy: all others begin on the
+ * grid. */
 static bool claim(ring *r, slot *s)
 {
     gpuhal_mutex_lock(&r->mutex);
@@ -60,7 +65,9 @@ static bool claim(ring *r, slot *s)
     return true;
 }
 
-/* Adds a helper when the device keeps waiting for the threads that there are: twice per thread, so that one late wake-up is no reason. */
+/* Adds a helper when the device keeps waiting for the threads that there are: twice per thread, so that one late
+ * wake-up is no reason. The count grows where a piece had ended before its thread came back to it, and sinks where it
+ * had not. The pool is called without the mutex, which the new helper takes. */
 static void learn(ring *r, bool starved)
 {
     bool more = false;
@@ -106,6 +113,9 @@ static gpuhal_status end(ring *r, slot *s, bool go_on)
     return take ? copy->move(copy->user, s->chunk->host, s->done, bytes) : status;
 }
 
+/* What one thread does, its slots in turn: awaits the older piece, and begins the next in its place. The loop may end
+ * with pieces in flight in either slot, so the second loop awaits every slot, also after a failure: a chunk that is
+ * passed on must have nothing under way (chunk.h). */
 static void carry(ring *r, slot *slots, uint32_t count)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -148,7 +158,8 @@ static void carry_with(ring *r, gpuhal_chunk *first)
     }
 }
 
-/* A helper. Without a free chunk it is one too many. */
+/* A helper. Without a free chunk it is one too many. No other is added then either: chunks are what is short, not
+ * threads. */
 static void help(void *user)
 {
     ring *r = user;
@@ -175,8 +186,8 @@ static void plan(ring *r)
     r->pieces = (r->phase + copy->bytes - 1) / r->piece_bytes + 1;
 }
 
-/* A thread is worth waking for two pieces or more. Without queues both halves are blocking calls, which two threads overlap; which half
- * waits for the other cannot be seen then. */
+/* A thread is worth waking for two pieces or more. Without queues both halves are blocking calls, which two threads
+ * overlap; which half waits for the other cannot be seen then. */
 static void plan_threads(ring *r, const gpuhal_chunk *chunk)
 {
     const gpuhal_ring_copy *copy = r->copy;
@@ -211,6 +222,7 @@ gpuhal_status gpuhal_ring_run(const gpuhal_ring_copy *copy)
     gpuhal_mutex_init(&r.mutex);
     gpuhal_thread_pool_submit(gpu, &r.job, r.threads - 1);
     carry_with(&r, chunk);
+    /* Returns once no helper is inside: `r` lies on this stack, and is read without the mutex from here on. */
     gpuhal_thread_pool_cancel(gpu, &r.job);
     gpuhal_mutex_finish(&r.mutex);
     if (r.threads > began_with) {

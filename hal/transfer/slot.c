@@ -105,7 +105,9 @@ static gpuhal_status write_block(gpuhal_device *device, const gpuhal_memory *to,
     return status == GPUHAL_ERROR_NOT_SUPPORTED ? block_through_memory(device, to, offset, block, GPUHAL_STAGING_TO_DEVICE) : status;
 }
 
-/* The part of an alignment block that a range touches is changed (to_device) or taken out. */
+/* The part of an alignment block that a range touches is changed (to_device) or taken out. A block is read, changed and
+ * written back, and nothing here keeps two threads from doing that to one block, where the later would undo the
+ * earlier: pieces of one copy must not share a block (staged.c). */
 static gpuhal_status edge(gpuhal_device *device, const gpuhal_memory *memory, uint64_t offset, void *host, uint64_t bytes, bool to_device)
 {
     uint64_t lead = offset & device->copy_mask;
@@ -167,6 +169,8 @@ gpuhal_status gpuhal_blocks_read(gpuhal_device *device, void *to, const gpuhal_m
     return status;
 }
 
+/* A plugin that is NOT_READY has recorded nothing. Its device is checked each time, or a lost one would be polled for
+ * ever. */
 gpuhal_status gpuhal_event_record_blocking(gpuhal_device *device, gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
     gpuhal_status status = GPUHAL_NOT_READY;

@@ -1,5 +1,5 @@
-/* transfer/thread_pool.c: see thread_pool.h. One list of jobs that want helpers; a thread that becomes free takes the first. There are never
- * more threads than helpers wanted at one time, nor than processors. */
+/* transfer/thread_pool.c: see thread_pool.h. One list of jobs that want helpers; a thread that becomes free takes the
+ * first. There are never more threads than helpers wanted at one time, nor than processors. */
 #include "transfer/thread_pool.h"
 
 #include <stdlib.h>
@@ -62,6 +62,8 @@ static void *serve(void *user)
         if (--job->wanted == 0) {
             unlist(pool, job);
         }
+        /* Under the same lock that took it off the list: a thread that cancels finds the helper on the list, or
+         * running. */
         job->running++;
         pool->busy++;
         gpuhal_mutex_unlock(&pool->mutex);
@@ -86,6 +88,7 @@ static struct gpuhal_thread_pool *pool_of(gpuhal *gpu)
     gpuhal_condition_init(&pool->wake);
     gpuhal_condition_init(&pool->ended);
     pool->generation = gpuhal_os_fork_generation();
+    /* Two threads may both make one; the one that comes second gives its own up, which no thread has seen. */
     struct gpuhal_thread_pool *other = NULL;
     if (!atomic_compare_exchange_strong(&gpu->layers.thread_pool, &other, pool)) {
         gpuhal_condition_finish(&pool->ended);
@@ -126,6 +129,8 @@ void gpuhal_thread_pool_submit(gpuhal *gpu, gpuhal_thread_pool_job *job, uint32_
     gpuhal_mutex_unlock(&pool->mutex);
 }
 
+/* From here on no thread takes the job, and none is inside when it returns: its memory is the caller's again. Helpers
+ * may still ask for more helpers until then, which `withdrawn` refuses. */
 void gpuhal_thread_pool_cancel(gpuhal *gpu, gpuhal_thread_pool_job *job)
 {
     struct gpuhal_thread_pool *pool = atomic_load_explicit(&gpu->layers.thread_pool, memory_order_acquire);
@@ -154,6 +159,7 @@ void gpuhal_thread_pool_destroy(gpuhal *gpu)
     gpuhal_mutex_lock(&pool->mutex);
     forget_parents_threads(pool);
     pool->closing = true;
+    /* A helper that hangs in a driver cannot be joined: the pool is left to it. */
     bool stuck = pool->busy > 0;
     gpuhal_condition_signal_all(&pool->wake);
     gpuhal_mutex_unlock(&pool->mutex);

@@ -48,6 +48,9 @@ static uint32_t judge(gpuhal_device *device, const uint64_t *fastest_ns)
     return staged ? GPUHAL_WRITE_STAGED : GPUHAL_WRITE_BY_PLUGIN;
 }
 
+/* The samples are the first bytes of the caller's own write, in turns on both paths, so nothing is moved for measuring
+ * alone. Speeds are stored before the choice, which is what other threads look at. After a failure of the device the
+ * choice is open again; where a path cannot be taken, the rule stays. */
 static gpuhal_status measure(const gpuhal_path_move *move, uint64_t *out_done)
 {
     gpuhal_device *device = move->device;
@@ -70,7 +73,8 @@ static gpuhal_status measure(const gpuhal_path_move *move, uint64_t *out_done)
     return GPUHAL_OK;
 }
 
-/* What is known without measuring. */
+/* What is known without measuring. Of several threads the first decides, so that a choice that another has begun to
+ * measure is not overwritten. */
 static uint32_t look_up(gpuhal_device *device)
 {
     uint32_t before = GPUHAL_WRITE_UNKNOWN;

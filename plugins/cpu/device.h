@@ -1,9 +1,9 @@
 /* cpu/device.h: what the files of this plugin share.
  *
- * The machine's processors and memory are one device, `cpu:0`. For tests, the setting CPU_DEVICES makes several of it,
- * each with a limit of its own. The table of devices is filled by the first start() of the process and never changes
- * afterwards; only the counters in it move. There is no lock that a fork could leave taken while memory is used, so
- * everything works in a child.
+ * The machine's processors and memory are one device, `cpu:0`. For tests, the option cpu.devices makes several of it,
+ * each with a limit of its own. Each start() has its own table of devices, which never changes afterwards; only the
+ * counters in it move. There is no lock that a fork could leave taken while memory is used, so everything works in a
+ * child.
  */
 #ifndef GPUHAL_CPU_DEVICE_H
 #define GPUHAL_CPU_DEVICE_H

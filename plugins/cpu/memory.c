@@ -31,7 +31,9 @@ uint64_t gpuhal_cpu_page_bytes(void)
     return (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Whether so much is free, as far as was seen lately. Where no file says so, the system has to refuse by itself. */
+/* Whether so much is free, as far as was seen lately. Where no file says so, the system has to refuse by itself.
+ * Several threads may all see the limit passed and all read: that costs time alone. What they add meanwhile may be lost
+ * to the count, which is a reminder to look and no account. */
 static bool machine_has(uint64_t bytes)
 {
     static _Atomic uint64_t unseen;
@@ -43,7 +45,8 @@ static bool machine_has(uint64_t bytes)
     return !gpuhal_cpu_system_memory("", &memory) || bytes <= memory.free;
 }
 
-/* Counts the bytes against the limit, which all opened devices share. Without a lock: a fork could leave it taken. */
+/* Counts the bytes against the limit, which all opened devices share. Without a lock: a fork could leave it taken. The
+ * difference is never negative: nothing is added that this has not compared. */
 static bool reserve(gpuhal_cpu_entry *entry, uint64_t bytes)
 {
     uint64_t before = atomic_load(&entry->allocated);
@@ -180,6 +183,7 @@ static gpuhal_status allocate_own(gpuhal_plugin_device *device, const gpuhal_all
                        : alloc->bytes >= SMALL_BYTES ? "mmap"
                                                      : "posix_memalign";
     void *start = NULL;
+    /* The bytes are counted by now: every failure from here on must give them back. */
     int error = !machine_has(alloc->bytes) ? ENOMEM
                 : alloc->export_kinds != 0 ? gpuhal_cpu_allocate_shareable(alloc, out_memory)
                                            : take_committed(alloc->bytes, alloc->alignment, &start);
@@ -208,6 +212,7 @@ static gpuhal_status cpu_allocate(gpuhal_plugin_device *device, const gpuhal_all
 
 static void cpu_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
 {
+    /* What decided at allocation decides here again: the same number, compared with the same limit. */
     uint64_t bytes = memory->bytes;
     if (gpuhal_cpu_is_shared(memory)) {
         bytes = gpuhal_cpu_release_shared(memory);

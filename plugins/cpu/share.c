@@ -59,7 +59,8 @@ static void *map_aligned(int descriptor, uint64_t length, uint64_t alignment)
     return start;
 }
 
-/* A sealed memfd of that size, or -1 with errno. */
+/* A sealed memfd of that size, or -1 with errno. Sized before it is sealed; F_SEAL_SEAL keeps the two seals from being
+ * joined by others, such as one against writing. */
 static int create_sealed(uint64_t length)
 {
     int descriptor = memfd_create("gpuhal", MFD_CLOEXEC | MFD_ALLOW_SEALING);

@@ -71,6 +71,7 @@ CUresult gpuhal_cuda_copy_rows(CUstream stream, const gpuhal_stream_place *to, u
 CUresult gpuhal_cuda_fill_whole(CUstream stream, uint64_t at, const unsigned char *pattern, uint32_t pattern_bytes,
                                 uint64_t bytes)
 {
+    /* By memcpy: the pattern begins at any of its own bytes (transfer.c), which need not be aligned. */
     uint32_t word;
     uint16_t half;
     switch (pattern_bytes) {
@@ -94,6 +95,8 @@ static bool is_unknown(const void *address)
     return code == CUDA_ERROR_INVALID_VALUE || (code == CUDA_SUCCESS && type == 0);
 }
 
+/* The two ends decide: what was registered or allocated as one piece is page-locked from its first to its last byte,
+ * and a gap in the middle only makes a copy that was enqueued wait. */
 bool gpuhal_cuda_is_pageable(const void *host, uint64_t bytes)
 {
     return is_unknown(host) || is_unknown((const char *)host + (bytes - 1));

@@ -11,6 +11,8 @@ static bool is_of_gone(CUresult code)
     return code == CUDA_ERROR_INVALID_CONTEXT || code == CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
+/* Relaxed is enough: the code is all that is read, and publishes nothing. A thread that misses it makes one more call,
+ * which returns the code itself. */
 CUresult gpuhal_cuda_lost_code(gpuhal_plugin_device *device)
 {
     const CUresult lost = atomic_load_explicit(device->lost, memory_order_relaxed);
@@ -42,7 +44,7 @@ bool gpuhal_cuda_is_gone(gpuhal_plugin_device *device)
  *
  * An engine that captures a graph on another thread forbids by default that any thread allocates or asks events, and
  * one that does spoils the graph. What is done here concerns no stream that is captured, so the thread is relaxed
- * meanwhile. */
+ * meanwhile. A thread that could not be relaxed goes on: without a capture nothing depends on it. */
 CUresult gpuhal_cuda_enter_context(CUcontext context, gpuhal_cuda_scope *out_scope)
 {
     CUcontext current = NULL;
@@ -59,6 +61,8 @@ CUresult gpuhal_cuda_enter_context(CUcontext context, gpuhal_cuda_scope *out_sco
     return code;
 }
 
+/* A context that was destroyed is not pushed: its address may be another context's by now. One with a sticky error is
+ * pushed: what cannot be given back in it the driver refuses by itself. */
 CUresult gpuhal_cuda_enter_to_release(gpuhal_plugin_device *device, gpuhal_cuda_scope *out_scope)
 {
     *out_scope = (gpuhal_cuda_scope){0};
@@ -73,6 +77,8 @@ CUresult gpuhal_cuda_enter(gpuhal_plugin_device *device, gpuhal_cuda_scope *out_
     return lost != CUDA_SUCCESS ? lost : gpuhal_cuda_enter_context(device->context, out_scope);
 }
 
+/* In the opposite order of entering: the mode is the thread's, and is put back while the context that it was changed in
+ * is current. Popping takes off what was pushed, since the calls in between leave the stack as it was. */
 void gpuhal_cuda_leave(const gpuhal_cuda_scope *scope)
 {
     CUcontext ours = NULL;
@@ -94,7 +100,8 @@ CUresult gpuhal_cuda_may_record(CUstream stream)
 }
 
 /* The first code stays: those that follow it say less. That the context is gone concerns the devices opened in it: the
- * next opened device has a new one. */
+ * next opened device has a new one. The exchange keeps the first of several threads' codes. A primary context's code
+ * goes to the entry, so that devices opened later are refused too; see retain(). */
 gpuhal_status gpuhal_cuda_result(gpuhal_plugin_device *device, const char *call, CUresult code)
 {
     if (code == CUDA_SUCCESS) {
@@ -112,6 +119,8 @@ gpuhal_status gpuhal_cuda_result(gpuhal_plugin_device *device, const char *call,
                 : gpuhal_cuda_report(device->host, call, code);
 }
 
+/* The code does not say which of the two was lost. A device that still answers was not, so it was the other; the same
+ * context is the same device in this respect. */
 gpuhal_status gpuhal_cuda_result_of_two(gpuhal_plugin_device *device, gpuhal_plugin_device *other, const char *call,
                                         CUresult code)
 {
@@ -188,6 +197,8 @@ static gpuhal_status adopt_context(gpuhal_plugin_device *device, const gpuhal_na
     device->context = (CUcontext)(uintptr_t)adopt->values[0];
     device->foreign = (CUstream)(uintptr_t)adopt->values[2];
     device->adopted = true;
+    /* Before anything can fail in it: gpuhal_cuda_enter() below reads it. An error of the caller's context says nothing
+     * of the primary one. */
     device->lost = &device->own_lost;
     gpuhal_cuda_scope scope;
     const char *fault = "values[0] is not a CUcontext";
@@ -205,6 +216,7 @@ gpuhal_status gpuhal_cuda_acquire(gpuhal_plugin_device *device, const gpuhal_nat
     return adopt ? adopt_context(device, adopt) : retain(device);
 }
 
+/* Also of a context that was reset: a reset does not release it (cuDevicePrimaryCtxReset in CUDA's manual). */
 void gpuhal_cuda_release_context(gpuhal_plugin_device *device)
 {
     if (!device->adopted) {

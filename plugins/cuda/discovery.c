@@ -193,6 +193,8 @@ gpuhal_status gpuhal_cuda_make_list(const gpuhal_host *host, gpuhal_cuda_entry *
     if (count <= 0) {
         return no_device(host, "cuDeviceGetCount", CUDA_ERROR_NO_DEVICE, &known);
     }
+    /* *out_count is set only at the end: after a failure in between, none of the entries may be found
+     * (stream/discovery.c). */
     const uint32_t listed = (uint32_t)count < space ? (uint32_t)count : space;
     for (uint32_t i = 0; i < listed; i++) {
         code = gpuhal_cuda_api.cuDeviceGet(&entries[i].device, (int)i);

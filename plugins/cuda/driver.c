@@ -17,7 +17,8 @@ static const char *const library_names[] = {
 };
 
 /* NVML comes second: what is opened first is what the report shows as the driver. Without NVML its facts alone are
- * missing. */
+ * missing. The table of functions is written once, by the first start() that succeeds: threads of other copies of the
+ * core may be calling through it from then on, so it never changes, whatever library later starts find. */
 gpuhal_status gpuhal_cuda_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
 {
     (void)out_instance;
@@ -34,6 +35,8 @@ gpuhal_status gpuhal_cuda_start(const gpuhal_host *host, gpuhal_plugin_instance 
     pthread_mutex_lock(&lock);
     bool other = started && gpuhal_cuda_api.cuInit != found.cuInit;
     status = gpuhal_cuda_use_system(host, !started);
+    /* Readers take no lock: each has come through a start() of its own copy of the core, which held this one after the
+     * table was written. */
     if (!started && status == GPUHAL_OK) {
         gpuhal_cuda_api = found;
         started = true;

@@ -19,6 +19,7 @@ static bool is_fatbin(const unsigned char *image, uint64_t bytes)
     if (bytes < 16 || number_at(image, 0, 4) != 0xba55ed50u) {
         return false;
     }
+    /* The size of what follows is 64 bits of the file's: compared with what is left, never added. */
     const uint64_t header = number_at(image, 6, 2), rest = number_at(image, 8, 8);
     return header <= bytes && rest <= bytes - header;
 }

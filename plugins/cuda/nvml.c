@@ -39,6 +39,7 @@ void gpuhal_cuda_nvml_open(const gpuhal_host *host)
     pthread_mutex_unlock(&open_lock);
 }
 
+/* The lock is what makes the table visible to this thread: it may have been written by another copy of the core. */
 static bool is_open(void)
 {
     pthread_mutex_lock(&open_lock);
@@ -88,7 +89,9 @@ gpuhal_stream_why gpuhal_cuda_nvml_why(nvmlReturn_t code)
 
 /* ---- calls */
 
-/* Initialising again costs nothing, and NVML counts it: once is enough, and this plugin never shuts it down. */
+/* Initialising again costs nothing, and NVML counts it: once is enough, and this plugin never shuts it down. Where
+ * another user of the process shut NVML down more often than it initialised it, work() returns UNINITIALIZED, and the
+ * caller runs this a second time, which initialises it anew. */
 static nvmlReturn_t run(nvmlReturn_t (*work)(void *request), void *request)
 {
     nvmlReturn_t code = initialised ? NVML_SUCCESS : gpuhal_cuda_nvml.nvmlInit_v2();
@@ -109,6 +112,7 @@ gpuhal_stream_why gpuhal_cuda_nvml_run(nvmlReturn_t (*work)(void *request), void
         return gpuhal_cuda_because(GPUHAL_MISSING_TIMED_OUT, "an earlier call of NVML hangs, so NVML is not called");
     }
     nvmlReturn_t code = run(work, request);
+    /* Once: an NVML that does not stay initialised must not keep the turn for ever. */
     code = code == NVML_ERROR_UNINITIALIZED ? run(work, request) : code;
     gpuhal_cuda_give_turn();
     return gpuhal_cuda_nvml_why(code);

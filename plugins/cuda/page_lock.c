@@ -34,6 +34,9 @@ CUresult gpuhal_cuda_page_lock(gpuhal_stream_registration *own)
     return code;
 }
 
+/* In the context of the registration, not of the opened device that happens to be its last user. Pages whose number
+ * has changed belong to another registration, which must stay; the context is released in any case, once for
+ * page_lock(). */
 CUresult gpuhal_cuda_page_unlock(gpuhal_plugin_device *device, const gpuhal_stream_registration *own)
 {
     (void)device;

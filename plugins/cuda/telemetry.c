@@ -256,6 +256,8 @@ typedef struct sample {
     nvmlReturn_t codes[VALUE_COUNT];
 } sample;
 
+/* Runs in this thread's turn. A device that is not found gives its code to every value; a value that fails, its own
+ * code to itself alone. */
 static nvmlReturn_t take_sample(void *request)
 {
     sample *own = request;

@@ -40,6 +40,7 @@ static gpuhal_status create_first_stream(gpuhal_plugin_device *device)
         return gpuhal_opencl_report(device->host, "clCreateCommandQueue", code);
     }
     (void)gpuhal_opencl_api.clRetainCommandQueue(device->streams[0]);
+    /* Retained once more, since native access hands out this one while replace_queue() may give the stream another. */
     device->lent = device->streams[0];
     return GPUHAL_OK;
 }
@@ -131,6 +132,8 @@ static gpuhal_opencl_stream grow(gpuhal_plugin_device *device)
         stream.queue = create_queue(device, &code);
     }
     if (stream.queue) {
+        /* Taken before it can be found: the count is raised last, with release, so that a thread that reads it finds
+         * queue and flag in place. */
         stream.taken = &device->taken[count];
         atomic_store_explicit(stream.taken, true, memory_order_relaxed);
         device->streams[count] = stream.queue;
@@ -144,7 +147,8 @@ static gpuhal_opencl_stream grow(gpuhal_plugin_device *device)
 }
 
 /* In some drivers (rusticl of Mesa 25) everything behind a command that failed fails too, so that the internal stream
- * needs another queue. Where the driver gives none, the old one stays. */
+ * needs another queue. Where the driver gives none, the old one stays. The new one is made before the lock is taken,
+ * and the old one released after it, since both are calls of the driver. */
 static void replace_queue(gpuhal_plugin_device *device, const gpuhal_opencl_stream *stream)
 {
     cl_int code = CL_SUCCESS;
@@ -187,7 +191,8 @@ void gpuhal_opencl_give_stream(gpuhal_plugin_device *device, gpuhal_opencl_strea
     atomic_store_explicit(stream.taken, false, memory_order_release);
 }
 
-/* clFinish would do for the waiting, but does not say that the work failed. */
+/* clFinish would do for the waiting, but does not say that the work failed. The event's own error says more than the
+ * code of the wait, which is one for all (CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST). */
 cl_int gpuhal_opencl_finish(cl_int code, cl_event event)
 {
     if (code != CL_SUCCESS) {

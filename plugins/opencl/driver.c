@@ -19,7 +19,8 @@ static const char *const library_names[] = {
 };
 
 /* Each copy of the core asks its own host, so that its report names the library; the first library found is the one
- * that is used. */
+ * that is used. The table never changes again: readers take no lock, having come through a start() of their own, which
+ * held this one after it was written. */
 gpuhal_status gpuhal_opencl_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
 {
     (void)out_instance;

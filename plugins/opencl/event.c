@@ -47,6 +47,7 @@ static condition *condition_create(void)
     return made;
 }
 
+/* The last reference frees it: the event's, or that of a callback which comes after the event was destroyed. */
 static void condition_release(condition *b)
 {
     if (atomic_fetch_sub(&b->references, 1) == 1) {
@@ -69,6 +70,8 @@ static void CL_CALLBACK signal_end(cl_event event, cl_int status, void *user)
     condition_release(b);
 }
 
+/* The count and not a flag: a waiting thread compares with what it has read, so that no thread has to reset anything,
+ * and a late signal of a former recording only costs one more look. */
 static uint64_t condition_signals(condition *b)
 {
     pthread_mutex_lock(&b->mutex);
@@ -130,8 +133,9 @@ static gpuhal_status end_of(gpuhal_plugin_queue *queue, cl_event *out_event)
     return gpuhal_opencl_result(queue->device, "clRetainEvent", gpuhal_opencl_api.clRetainEvent(*out_event));
 }
 
-/* Flushing comes before anything changes: after a failure the former recording stays. The error of work that has
- * failed goes from the queue to the event, which alone reports it from then on. */
+/* Flushing comes before anything changes: after a failure the former recording stays. The error of work that has failed
+ * goes from the queue to the event, which alone reports it from then on. `armed` is cleared after the recording was
+ * exchanged: the next wait asks for a callback of the new one. */
 gpuhal_status gpuhal_opencl_event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
     gpuhal_plugin_device *device = queue->device;

@@ -13,7 +13,8 @@
 #define HOST_PAGE      4096u
 #define HOST_ALIGNMENT 64u /* that the core promises */
 
-/* Before OpenCL 1.2 there is no migration: writing one byte makes the drivers of that time place the buffer. */
+/* Before OpenCL 1.2 there is no migration: writing one byte makes the drivers of that time place the buffer. Waited
+ * for, since a failure of the command may show only at its end. */
 static cl_int commit(gpuhal_plugin_device *device, cl_mem mem)
 {
     gpuhal_opencl_stream stream = gpuhal_opencl_take_stream(device);
@@ -100,8 +101,8 @@ static void touch(volatile char *start, uint64_t bytes)
     start[bytes - 1] = 0;
 }
 
-/* The alignment is that of the host address, the only one there is: the driver promises none, so there is room to
- * move. */
+/* The alignment is that of the host address, the only one there is: the driver promises none, so there is room to move.
+ * The sum cannot overflow: it is compared with the largest allocation first. */
 static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     gpuhal_opencl_buffer *buffer = out_memory->object;
@@ -116,6 +117,7 @@ static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_al
         return status;
     }
     cl_int code = CL_SUCCESS;
+    /* All of it, once, for as long as it lives: the address must not change, and no command may use the buffer. */
     buffer->mapped = map_blocking(device, buffer->mem, CL_MAP_READ | CL_MAP_WRITE, 0, alloc->bytes + slack, &code);
     if (!buffer->mapped) {
         gpuhal_opencl_api.clReleaseMemObject(buffer->mem);

@@ -23,8 +23,9 @@ bool gpuhal_opencl_has_queues(const gpuhal_opencl_entry *entry)
            api->clSetEventCallback;
 }
 
-/* Work that is under way fails all that is enqueued behind it. Behind work that has failed already, drivers go on as
- * if nothing had been (PoCL): so each command is checked once it has ended. */
+/* Work that is under way fails all that is enqueued behind it. Behind work that has failed already, drivers go on as if
+ * nothing had been (PoCL): so each command is checked once it has ended. Only errors of commands behind the last
+ * recording are kept for the next: what came before, that recording reports itself. */
 void gpuhal_opencl_queue_retire(gpuhal_plugin_queue *queue)
 {
     uint32_t gone = 0;
@@ -59,7 +60,7 @@ static bool grow(gpuhal_plugin_queue *queue)
 
 /* Events are held until their commands have ended, since PoCL 3.1 aborts where a command fails whose event has no
  * reference left. They are checked several at a time: the latest ones are what the driver's threads have in hand.
- * Without memory the one before is let go unseen. */
+ * Without memory the one before is let go unseen. There is always one before: a queue is made with space. */
 void gpuhal_opencl_queue_keep(gpuhal_plugin_queue *queue, cl_event event)
 {
     if (queue->pending_count % LOOK_EVERY == 0) {
@@ -111,6 +112,7 @@ static const char *adoption_fault(const gpuhal_plugin_device *device, const gpuh
                                                          : NULL;
 }
 
+/* Retained for as long as the queue lives. The caller may enqueue at any time, so recordings need markers (foreign). */
 static gpuhal_status adopt_commands(gpuhal_plugin_queue *queue, const gpuhal_native *adopt)
 {
     gpuhal_plugin_device *device = queue->device;
@@ -167,7 +169,7 @@ static bool has_ended(gpuhal_plugin_queue *queue)
 }
 
 /* Releasing a command queue does not wait for its work, or not for a known time. A queue whose work does not end is
- * kept, with all that it may still use. */
+ * kept, with all that it may still use. Kept means leaked: there is no thread that could look again later. */
 static void opencl_queue_destroy(gpuhal_plugin_queue *queue)
 {
     gpuhal_plugin_device *device = queue->device;

@@ -1,10 +1,10 @@
 /* opencl/share.c: memory that is the caller's: host memory that a buffer lies over, and buffers that the caller made.
  *
- * With CL_MEM_USE_HOST_PTR a driver may work on the host memory itself or on a copy of its own (OpenCL 3.0,
- * section 5.2.1), and does not say which. Both are treated as a copy: clean() writes the host's bytes into the buffer,
- * or reads the buffer's into the host memory, with the memory's own address as the other side. Section 5.2.2 allows
- * just that, and drivers without a copy know the case and move nothing (PoCL, Intel). Mapping would do for reading
- * only: a mapping for writing first brings the buffer's old bytes over what the host wrote, or, with
+ * With CL_MEM_USE_HOST_PTR a driver may work on the host memory itself or on a copy of its own (OpenCL 3.0, section
+ * 5.2.1), and does not say which. Both are treated as a copy: memory_flush writes the host's bytes into the buffer, and
+ * memory_invalidate reads the buffer's into the host memory, with the memory's own address as the other side. Section
+ * 5.2.2 allows just that, and drivers without a copy know the case and move nothing (PoCL, Intel). Mapping would do for
+ * reading only: a mapping for writing first brings the buffer's old bytes over what the host wrote, or, with
  * CL_MAP_WRITE_INVALIDATE_REGION, leaves the host's bytes undefined.
  */
 #include "device.h"
@@ -63,7 +63,8 @@ static void CL_CALLBACK buffer_is_gone(cl_mem mem, void *user)
     farewell_drop(f);
 }
 
-/* NULL when the driver cannot say: then the release of the last reference has to do. */
+/* NULL when the driver cannot say: then the release of the last reference has to do. Two owners from the start, since
+ * the callback may come as soon as the driver has it. */
 static farewell *request_callback(const gpuhal_plugin_device *device, cl_mem mem)
 {
     farewell *f = NULL;

@@ -37,7 +37,9 @@ static void keep(track *t, cl_event event)
     t->last = event ? event : t->last;
 }
 
-/* After a command that could not be enqueued those before it are waited for, since they use the caller's memory. */
+/* After a command that could not be enqueued those before it are waited for, since they use the caller's memory. On a
+ * queue the event goes to it, and the caller's memory is the core's to keep. The stream goes back last, with what came
+ * of its commands. */
 static gpuhal_status end(gpuhal_plugin_device *device, track *t, const char *call, cl_int code)
 {
     cl_int waited = CL_SUCCESS;
@@ -129,7 +131,8 @@ static cl_int fill_bytes(track *t, cl_mem mem, const unsigned char *pattern, uin
 
 /* OpenCL fills from multiples of the pattern's size on. From elsewhere, the bytes up to such a multiple and the last
  * ones after it are filled one by one, and the middle with the pattern turned by as much. @p twice holds the pattern
- * two times. */
+ * two times. Head and tail are one pattern together, or nothing, and @p bytes is at least one, so the middle is not
+ * less than 0. */
 static cl_int fill_device(track *t, cl_mem mem, uint64_t offset, uint64_t bytes, const unsigned char *twice,
                           uint32_t pattern_bytes)
 {

@@ -34,7 +34,8 @@ void gpuhal_rocm_destroy_stream(hipStream_t stream, hipEvent_t event)
 
 /* ---- copies and fills piece by piece */
 
-/* How many of the bytes HIP takes at once at the address. */
+/* How many of the bytes HIP takes at once at the address. Never 0, so that loops over pieces end: where HIP says
+ * nothing of the address all bytes are tried, and HIP's own code is what is reported. */
 static uint64_t piece_of(uint64_t address, uint64_t bytes)
 {
     uint64_t piece = 0;
@@ -70,6 +71,9 @@ static hipError_t copy_part(hipStream_t stream, const move *what, uint64_t offse
                          : gpuhal_rocm_api.hipMemcpyAsync(to, from, (size_t)bytes, what->kind, stream);
 }
 
+/* All at once first, which is right but for HIP before 6.2. A refusal is before any effect, so the pieces begin at 0.
+ * Each ends where a piece of either side ends. A failure in the middle leaves the pieces before it enqueued, for which
+ * end() waits. */
 static hipError_t copy_whole(hipStream_t stream, const move *what, uint64_t bytes)
 {
     hipError_t code = copy_part(stream, what, 0, bytes);

@@ -5,6 +5,8 @@
 
 /* ---- in and out */
 
+/* Relaxed is enough: the code is all that is read, and publishes nothing. A thread that misses it makes one more call,
+ * which returns the code itself. */
 hipError_t gpuhal_rocm_lost_code(const gpuhal_plugin_device *device)
 {
     const hipError_t lost = atomic_load_explicit(&device->entry->lost, memory_order_relaxed);
@@ -44,7 +46,8 @@ bool gpuhal_rocm_is_gone(gpuhal_plugin_device *device)
  *
  * An engine that captures a graph on another thread forbids by default that any thread allocates or asks events, and
  * one that does spoils the graph. What is done here concerns no stream that is captured, so the thread is relaxed
- * meanwhile. */
+ * meanwhile. HIP works on the thread's current device alone, and has no stack of them: what was current is kept in the
+ * scope. */
 static hipError_t enter_device(const gpuhal_plugin_device *device, gpuhal_rocm_scope *out_scope)
 {
     hipError_t code = gpuhal_rocm_api.hipGetDevice(&out_scope->device);
@@ -61,6 +64,9 @@ static hipError_t enter_device(const gpuhal_plugin_device *device, gpuhal_rocm_s
     return code;
 }
 
+/* Asked before every call, since a reset leaves no code behind: HIP would follow streams and addresses that are gone,
+ * or that are others' by now. A reset between the question and the call cannot be noticed; the program must not reset a
+ * device that other threads of it use. */
 hipError_t gpuhal_rocm_check_reset(gpuhal_plugin_device *device)
 {
     if (gpuhal_rocm_lost_code(device) == hipSuccess) {
@@ -76,7 +82,8 @@ hipError_t gpuhal_rocm_enter(gpuhal_plugin_device *device, gpuhal_rocm_scope *ou
     return lost != hipSuccess ? lost : enter_device(device, out_scope);
 }
 
-/* Its code is not reported. */
+/* Its code is not reported. A device with a sticky code is entered, one that was reset is not: what it had is gone, and
+ * may be others' by now. */
 hipError_t gpuhal_rocm_enter_to_release(gpuhal_plugin_device *device, gpuhal_rocm_scope *out_scope)
 {
     *out_scope = (gpuhal_rocm_scope){.device = -1};
@@ -110,7 +117,8 @@ hipError_t gpuhal_rocm_may_record(hipStream_t stream)
     return code == hipSuccess && status != hipStreamCaptureStatusNone ? hipErrorStreamCaptureUnsupported : code;
 }
 
-/* The first code stays: those that follow it say less. */
+/* The first code stays: those that follow it say less. The exchange keeps the first of several threads' codes. A reset
+ * is looked for before: its codes are those of an invalid stream, which alone would say nothing of the device. */
 gpuhal_status gpuhal_rocm_result(gpuhal_plugin_device *device, const char *call, hipError_t code)
 {
     if (code == hipSuccess) {
@@ -128,6 +136,7 @@ gpuhal_status gpuhal_rocm_result(gpuhal_plugin_device *device, const char *call,
     return gpuhal_rocm_report(device->host, call, code);
 }
 
+/* The code does not say which of the two was lost. A device that still answers was not, so it was the other. */
 gpuhal_status gpuhal_rocm_result_of_two(gpuhal_plugin_device *device, gpuhal_plugin_device *other, const char *call,
                                         hipError_t code)
 {

@@ -166,6 +166,8 @@ gpuhal_status gpuhal_rocm_make_list(const gpuhal_host *host, gpuhal_rocm_entry *
     }
     code = gpuhal_rocm_api.hipRuntimeGetVersion(&version);
     gpuhal_rocm_runtime = gpuhal_rocm_version_of(code == hipSuccess ? version : (int)(gpuhal_rocm_forget(code), 0));
+    /* *out_count is set only at the end: after a failure in between, none of the entries may be found
+     * (stream/discovery.c). */
     const uint32_t listed = (uint32_t)count < space ? (uint32_t)count : space;
     for (uint32_t i = 0; i < listed; i++) {
         code = gpuhal_rocm_api.hipDeviceGet(&entries[i].device, (int)i);
@@ -175,6 +177,7 @@ gpuhal_status gpuhal_rocm_make_list(const gpuhal_host *host, gpuhal_rocm_entry *
         entries[i].ordinal = i;
         fill_in(&entries[i]);
     }
+    /* Once all are filled in: only beside its siblings does part 0 differ from a whole GPU. */
     gpuhal_rocm_find_partitions(entries, listed);
     explain_hidden(host, listed);
     gpuhal_rocm_smi_open(host); /* not before there are devices, which alone it reports */

@@ -48,6 +48,8 @@ gpuhal_status gpuhal_rocm_start(const gpuhal_host *host, gpuhal_plugin_instance 
     pthread_mutex_lock(&lock);
     const bool other = started && gpuhal_rocm_api.hipInit != found.hipInit;
     status = gpuhal_rocm_use_system(host, !started);
+    /* Written once: threads of other copies of the core may be calling through the table from then on. They read it
+     * without the lock, having come through a start() of their own, which held it after the table was written. */
     if (!started && status == GPUHAL_OK) {
         gpuhal_rocm_api = found;
         started = true;

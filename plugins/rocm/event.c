@@ -19,7 +19,8 @@ gpuhal_status gpuhal_rocm_check_stream(gpuhal_plugin_device *device, hipStream_t
     return GPUHAL_OK;
 }
 
-/* NULL: nothing to release. */
+/* Takes one user away, the core or an event; the last one's stream is destroyed, and the queue freed. NULL: nothing to
+ * release. */
 static void release(gpuhal_plugin_queue *queue)
 {
     gpuhal_rocm_scope scope;
@@ -33,6 +34,7 @@ static void release(gpuhal_plugin_queue *queue)
     free(queue);
 }
 
+/* The stream lives on while an event refers to it, so its work is waited for here, as plugin.h demands of this slot. */
 void gpuhal_rocm_queue_destroy(gpuhal_plugin_queue *queue)
 {
     gpuhal_rocm_scope scope;
@@ -71,7 +73,9 @@ void gpuhal_rocm_event_destroy(gpuhal_plugin_event *event)
     free(event);
 }
 
-/* HIP keeps the stream even when it refuses. */
+/* HIP keeps the stream even when it refuses. So the new user is counted before HIP is called, and the stream recorded
+ * in before is released after: were it the last reference, HIP could still look at that stream during the call.
+ * Recording twice in one queue adds and takes one. */
 hipError_t gpuhal_rocm_record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
     gpuhal_plugin_queue *before = event->recorded;

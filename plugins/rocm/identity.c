@@ -91,6 +91,9 @@ static bool is_taken(const gpuhal_rocm_entry *entries, uint32_t count, const gpu
     return taken;
 }
 
+/* Two devices at one address are parts. Those whose number HIP gives keep it; the others get the lowest that is free. A
+ * part is counted by us where a sibling has no number of HIP's either: with all but one numbered, the one left is part
+ * 0 without a doubt. */
 void gpuhal_rocm_find_partitions(gpuhal_rocm_entry *entries, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {

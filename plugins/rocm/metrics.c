@@ -42,6 +42,7 @@ static gpuhal_stream_why read_field(const gpuhal_rocm_entry *entry, field which,
         return gpuhal_rocm_unreadable("gpu_metrics");
     }
     const size_t at = place_of(which, table[2], table[3]);
+    /* The format is the firmware's word, the length the kernel's: the field is read only where it was delivered. */
     if (at == 0 || length < at + sizeof *out_value) {
         snprintf(why.text, sizeof why.text, "the system's file gpu_metrics is of format %u.%u, where it is not known",
                  table[2], table[3]);
@@ -62,6 +63,7 @@ gpuhal_stream_why gpuhal_rocm_metrics_energy(const gpuhal_rocm_entry *entry, uin
     if (why.reason == 0 && count == 0) {
         why.reason = GPUHAL_MISSING_NOT_SUPPORTED;
     }
+    /* Divided before it is multiplied, so that a counter of any age does not overflow; the remainder is not lost. */
     *out_value = count / 1024 * 15625 + count % 1024 * 15625 / 1024;
     return why;
 }

@@ -39,6 +39,8 @@ static bool is_bundle(const unsigned char *image, uint64_t bytes)
         return is_compressed(image, bytes);
     }
     const uint64_t count = number_at(image, length, 8);
+    /* Never beyond `bytes`, so that no difference below is negative; entries are walked, since names differ in
+     * length. */
     uint64_t at = length + 8;
     for (uint64_t i = 0; i < count; i++) {
         if (bytes - at < 24 || !has_table(bytes, number_at(image, at, 8), 1, number_at(image, at + 8, 8))) {

@@ -23,6 +23,8 @@ uint64_t gpuhal_rocm_id_at(uintptr_t address)
 
 hipError_t gpuhal_rocm_page_lock(gpuhal_stream_registration *own)
 {
+    /* Memory of the engine's is found at the two ends before HIP is asked, since HIP would take it, and our release
+     * would end the engine's registration. */
     uint64_t bytes;
     if (gpuhal_rocm_is_known(own->start, &bytes) || gpuhal_rocm_is_known(own->start + own->bytes - 1, &bytes)) {
         return hipErrorHostMemoryAlreadyRegistered;
@@ -30,6 +32,7 @@ hipError_t gpuhal_rocm_page_lock(gpuhal_stream_registration *own)
     const hipError_t code = gpuhal_rocm_api.hipHostRegister(
         (void *)own->start, (size_t)own->bytes, hipHostRegisterPortable | hipHostRegisterMapped | own->flags);
     own->id = code == hipSuccess ? gpuhal_rocm_id_at(own->start) : 0;
+    /* Memory of the engine's in the middle shows only now, by the number at the end. */
     if (own->id != 0 && gpuhal_rocm_id_at(own->start + (uintptr_t)own->bytes - 1) != own->id) {
         (void)gpuhal_rocm_api.hipHostUnregister((void *)own->start);
         return hipErrorHostMemoryAlreadyRegistered;
@@ -37,7 +40,8 @@ hipError_t gpuhal_rocm_page_lock(gpuhal_stream_registration *own)
     return code;
 }
 
-/* Also with a lost device. */
+/* Also with a lost device: pages are given back even where it cannot be entered. A registration that a reset took is
+ * not: its address may be another's registration by now. */
 hipError_t gpuhal_rocm_page_unlock(gpuhal_plugin_device *device, const gpuhal_stream_registration *own)
 {
     gpuhal_rocm_scope scope;

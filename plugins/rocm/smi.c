@@ -26,6 +26,7 @@ static const char *const rocm_names[] = {"librocm_smi64.so.7", "librocm_smi64.so
 #define REQUIRED_SYMBOL(name, arguments) {#name, &found.name, 1},
 #define OPTIONAL_SYMBOL(name, arguments) {#name, &found.name, 0},
 
+/* The table is filled in first: a thread that reads in `opened` which library there is may call it at once. */
 static bool open_amd_smi(const gpuhal_host *host)
 {
     gpuhal_rocm_amd_smi_functions found;
@@ -149,6 +150,7 @@ gpuhal_stream_why gpuhal_rocm_smi_run(uint32_t (*work)(void *request), void *req
                                    "an earlier call of the SMI library hangs, so it is not called");
     }
     uint32_t code = run(work, request);
+    /* Once: a library that does not stay initialised must not keep the turn for ever. */
     code = initialised ? code : run(work, request);
     gpuhal_rocm_give_turn();
     return gpuhal_rocm_smi_why(code);

@@ -118,6 +118,8 @@ bool gpuhal_rocm_smi_has(gpuhal_key key)
     }
 }
 
+/* Runs in this thread's turn. A device that is not found gives its code to every value; a value that fails, its own
+ * code to itself alone. */
 static uint32_t ask(void *request)
 {
     gpuhal_rocm_sample_request *own = request;
@@ -137,6 +139,8 @@ static uint32_t ask(void *request)
     return found;
 }
 
+/* @p whys has why the system's files lack each value. The library's reason takes its place only where it says more than
+ * "not supported": no permission or a timeout is what a user can act on. */
 void gpuhal_rocm_ask_smi(gpuhal_rocm_sample_request *request, gpuhal_stream_why *whys)
 {
     const gpuhal_stream_why whole = gpuhal_rocm_smi_run(ask, request);

@@ -86,6 +86,8 @@ static gpuhal_stream_why read_memory(const gpuhal_rocm_entry *entry, uint64_t *o
         *out_total - entry->total > entry->total / 8) {
         return gpuhal_rocm_because(GPUHAL_MISSING_NOT_SUPPORTED, "the system's files report more memory than HIP has");
     }
+    /* Up to an eighth less counts as the same memory: HIP's total is not exactly the kernel's. A total that HIP did not
+     * give is 0 here, and is compared with nothing. */
     if (why.reason == 0 && *out_total >= entry->total - entry->total / 8) {
         return read_number(entry, "mem_info_vram_used", out_used);
     }

@@ -22,6 +22,8 @@ gpuhal_status GPUHAL_OWN(enumerate)(const gpuhal_host *host, gpuhal_plugin_insta
     if (atomic_load(&entry_count) == 0) {
         uint32_t listed = 0;
         status = GPUHAL_OWN(make_list)(host, entries, ENTRIES_MAX, &listed);
+        /* Last: from here on find() returns entries, without the lock. After a failure it stays 0, and the next call
+         * tries again. */
         atomic_store(&entry_count, listed);
     }
     pthread_mutex_unlock(&lock);

@@ -19,6 +19,7 @@ vendor_code GPUHAL_OWN(make_first_stream)(gpuhal_plugin_device *device)
 void GPUHAL_OWN(destroy_streams)(gpuhal_plugin_device *device)
 {
     gpuhal_internal_streams *internal = &device->internal;
+    /* Every slot but `close` is over by then, so no thread is between its claim and its bit in `made`. */
     const uint32_t made = atomic_load(&internal->made);
     for (uint32_t i = 0; i < GPUHAL_INTERNAL_STREAMS; i++) {
         if (made >> i & 1) {
@@ -34,7 +35,11 @@ static void use(gpuhal_stream_call *call, uint32_t number)
 }
 
 /* The number of a stream that does not exist yet, which is the caller's from then on; GPUHAL_INTERNAL_STREAMS when all
- * are claimed. */
+ * are claimed.
+ *
+ * Relaxed is enough: the bit keeps others from making the same stream, and publishes nothing. What the maker stores in
+ * streams[] and events[] reaches other threads by `idle` (give_back, take), and the closing thread by `made`. ~claimed
+ * is never 0, for which __builtin_ctz is undefined: bits from GPUHAL_INTERNAL_STREAMS on are never set. */
 static uint32_t claim(gpuhal_internal_streams *internal)
 {
     uint32_t number, claimed = atomic_load_explicit(&internal->claimed, memory_order_relaxed);
@@ -56,18 +61,22 @@ static void grow(gpuhal_stream_call *call)
     if (number < GPUHAL_INTERNAL_STREAMS) {
         const vendor_code code = GPUHAL_OWN(create_stream)(&internal->streams[number], &internal->events[number]);
         if (code == GPUHAL_VENDOR_OK) {
+            /* Not into `idle`: the stream is this call's until it gives it back. */
             atomic_fetch_or_explicit(&internal->made, 1u << number, memory_order_release);
             call->bit = 1u << number;
             use(call, number);
             return;
         }
         GPUHAL_OWN(ignore)(code);
+        /* Returned, so that a later call tries again: what the driver lacked now may be there then. */
         atomic_fetch_and_explicit(&internal->claimed, ~(1u << number), memory_order_relaxed);
     }
     use(call, 0);
 }
 
-/* Acquire and release: a thread that takes a stream sees what the thread that made it has stored. */
+/* Acquire and release on `idle`: a thread that takes a stream sees what the thread that made it has stored. The lowest
+ * bit is taken, so that few streams are in use. A bit that went and came back between load and exchange is no danger:
+ * it means the same again, that the stream exists and no call uses it. */
 static void take(gpuhal_stream_call *call)
 {
     _Atomic uint32_t *idle = &call->device->internal.idle;
@@ -83,6 +92,7 @@ static void take(gpuhal_stream_call *call)
     grow(call);
 }
 
+/* A call that shared the first stream has no bit, and must not make idle what another thread still uses. */
 static void give_back(const gpuhal_stream_call *call)
 {
     if (call->bit != 0) {
@@ -112,6 +122,8 @@ vendor_code GPUHAL_OWN(begin)(gpuhal_plugin_device *device, gpuhal_plugin_queue 
         return code;
     }
     if (queue) {
+        /* No event and no bit: by that end() knows a queue's stream, for which it neither waits nor gives anything
+         * back. */
         out_call->stream = queue->stream;
         return GPUHAL_VENDOR_OK;
     }
@@ -138,7 +150,9 @@ static vendor_code wait(const gpuhal_stream_call *call, uint64_t bytes)
     return GPUHAL_VENDOR(EventSynchronize)(call->event);
 }
 
-/* What was enqueued before a failure is waited for all the same: it uses the caller's memory. */
+/* What was enqueued before a failure is waited for all the same: it uses the caller's memory. The stream is given back
+ * only then: a call that took it earlier would wait for this one's work too. Leaving comes last: waiting and recording
+ * are calls inside the context. */
 vendor_code GPUHAL_OWN(end)(gpuhal_stream_call *call, vendor_code code, uint64_t bytes)
 {
     if (call->event) {

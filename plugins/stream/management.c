@@ -41,6 +41,9 @@ static void make_condition(void)
     gpuhal_plugin_condition_init(&turn_ended);
 }
 
+/* The end of the turn is copied before waiting: another thread may have the next turn when this one wakes, with a later
+ * end, which is waited for in its place. A thread that hung and comes back ends its turn like any other, however long
+ * ago the core abandoned it: until then no other thread was inside. */
 bool GPUHAL_OWN(take_turn)(void)
 {
     int waited = 0;

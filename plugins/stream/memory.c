@@ -30,7 +30,8 @@ gpuhal_status GPUHAL_OWN(allocation_failed)(gpuhal_plugin_device *device, const 
 }
 
 /* The bytes to ask for so that an aligned piece fits in. Sums cannot overflow: sizes are at most the device's memory,
- * and so are alignments by then. */
+ * and so are alignments by then. The driver's own alignment @p own comes for nothing, so only what exceeds it can be
+ * lost in front. */
 static uint64_t with_slack(const gpuhal_alloc *alloc, uint64_t own)
 {
     return alloc->bytes + (alloc->alignment > own ? alloc->alignment - own : 0);
@@ -96,6 +97,8 @@ static gpuhal_status import_host(gpuhal_plugin_device *device, const gpuhal_allo
         return GPUHAL_OWN(lock_failed)(device, GPUHAL_VENDOR_REGISTER_CALL, code);
     }
     block->kind = GPUHAL_BLOCK_REGISTERED;
+    /* The beginning of the whole registration, which another import may have made: CUDA documents device addresses for
+     * beginnings alone (address.c). */
     block->host = (void *)block->registration->start;
     out_memory->host = start;
     out_memory->flags = GPUHAL_MEMORY_HOST_COHERENT | GPUHAL_MEMORY_HOST_CACHED;
@@ -150,6 +153,8 @@ static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *
     if (alloc->bytes == 0 || (alloc->alignment & (alloc->alignment - 1)) != 0) {
         return GPUHAL_ERROR_INVALID_ARGUMENT;
     }
+    /* with_slack() relies on it. Imports have limits of their own: share.c compares a descriptor's bytes, and memory of
+     * the host may be larger than the device's. */
     if (alloc->import.kind == 0 && (alloc->bytes > device->entry->total || alloc->alignment > device->entry->total)) {
         return host->report(host, GPUHAL_ERROR_TOO_LARGE, NULL, 0, "above the memory that the device has in all");
     }

@@ -50,7 +50,9 @@ static void drop_unused(vendor_context from, vendor_context to)
 }
 
 /* Under the lock, inside the context of @p device. The driver is asked each time: a context or device that the engine
- * has reset is the same one afterwards, without access. */
+ * has reset is the same one afterwards, without access. "Already enabled" beside no `ours` is access of the engine's,
+ * which peer_disable() must leave on. `ours` stays once it is set: the driver says "already enabled" of our own access,
+ * too. */
 static gpuhal_status switch_on(gpuhal_plugin_device *device, gpuhal_plugin_device *other)
 {
     const vendor_context from = GPUHAL_VENDOR_CONTEXT(device), to = GPUHAL_VENDOR_CONTEXT(other);
@@ -121,7 +123,8 @@ static void peer_disable(gpuhal_plugin_device *device, gpuhal_plugin_device *oth
     pthread_mutex_unlock(&lock);
 }
 
-/* Host memory is every device's. Without access between the two the driver stages by itself. */
+/* Host memory is every device's. Without access between the two the driver stages by itself. The device whose stream
+ * runs the copy is entered, which looks whether that one is lost; the other is looked at here. */
 static gpuhal_status peer_copy(gpuhal_plugin_queue *queue, gpuhal_plugin_device *to_device, const gpuhal_memory *to,
                                uint64_t to_offset, gpuhal_plugin_device *from_device, const gpuhal_memory *from,
                                uint64_t from_offset, uint64_t bytes)

@@ -86,6 +86,7 @@ static void program_unload(gpuhal_plugin_program *program)
         GPUHAL_OWN(ignore)(GPUHAL_VENDOR(ModuleUnload)(program->module));
         GPUHAL_OWN(leave)(&scope);
     }
+    /* Without the lock: the core unloads what no call uses any more. */
     while (program->kernels) {
         gpuhal_plugin_kernel *kernel = program->kernels;
         program->kernels = kernel->next;
@@ -151,6 +152,8 @@ typedef struct parameters {
     uint64_t shared_bytes;
 } parameters;
 
+/* Some of the pointers lead into @p out itself, so it must stay where it is until the launch has returned. The sum of
+ * shared bytes cannot overflow: it has at most ARGUMENTS_MAX + 1 terms of 32 bits. */
 static bool gather(const gpuhal_launch *launch, parameters *out)
 {
     uint32_t count = 0;
@@ -179,7 +182,8 @@ static bool gather(const gpuhal_launch *launch, parameters *out)
     return out->shared_bytes <= INT32_MAX;
 }
 
-/* Of two launches at once the one that needs less must not undo the limit of the other. */
+/* Of two launches at once the one that needs less must not undo the limit of the other. A value read before the lock
+ * may be old, which only costs taking the lock: the limit never sinks. */
 static vendor_code allow_shared(gpuhal_plugin_kernel *kernel, uint32_t bytes)
 {
     vendor_code code = GPUHAL_VENDOR_OK;

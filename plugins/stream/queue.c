@@ -20,6 +20,7 @@ static int stream_priority(int32_t priority)
         GPUHAL_OWN(ignore)(code);
         return 0;
     }
+    /* In 64 bits: the lowest priority has no counterpart in 32. */
     const int64_t wanted = -(int64_t)priority;
     return wanted > least ? least : wanted < greatest ? greatest : (int)wanted;
 }
@@ -74,6 +75,7 @@ static gpuhal_status queue_create(gpuhal_plugin_device *device, int32_t priority
     return GPUHAL_OK;
 }
 
+/* The work has begun already. Returned is whether any call has noticed that the device is lost. */
 static gpuhal_status flush(gpuhal_plugin_queue *queue)
 {
     return GPUHAL_OWN(result)(queue->device, "flush", GPUHAL_OWN(lost_code)(queue->device));
@@ -147,7 +149,8 @@ static gpuhal_status event_block(gpuhal_plugin_event *event, uint64_t timeout_ns
     return GPUHAL_OWN(result)(event->device, GPUHAL_VENDOR_CALL(EventSynchronize), code);
 }
 
-/* Also between devices: the driver makes the one wait for the other. */
+/* Also between devices: the driver makes the one wait for the other. Of a device that was lost or reset the event may
+ * be gone, so it is not handed to the driver, which would follow it. */
 static gpuhal_status queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
     gpuhal_stream_scope scope;
@@ -177,6 +180,8 @@ static gpuhal_status elapsed(gpuhal_plugin_event *from, gpuhal_plugin_event *to,
         GPUHAL_OWN(ignore)(code);
         return GPUHAL_NOT_READY;
     }
+    /* Written so that a driver's NaN is refused too: converting it, or less than 0, to an unsigned number is
+     * undefined. */
     if (code == GPUHAL_VENDOR_OK && !(milliseconds >= 0)) {
         return from->device->host->report(from->device->host, GPUHAL_ERROR_INVALID_ARGUMENT,
                                           GPUHAL_VENDOR_CALL(EventElapsedTime), 0,

@@ -77,6 +77,7 @@ static bool is_even(const side *one, const uint64_t extent[3])
 static vendor_code copy_box(gpuhal_plugin_device *device, vendor_stream stream, side to, side from,
                             const uint64_t extent[3])
 {
+    /* With one row in each slice the slices lie like rows: one command for all of them. */
     if (extent[1] == 1) {
         to.row_pitch = to.slice_pitch;
         from.row_pitch = from.slice_pitch;
@@ -92,7 +93,8 @@ static vendor_code copy_box(gpuhal_plugin_device *device, vendor_stream stream, 
     return code;
 }
 
-/* From the first byte to the last. */
+/* From the first byte to the last. The core has checked that the rectangle lies within its memory, so nothing
+ * overflows. */
 static uint64_t span(const side *one, const uint64_t extent[3])
 {
     return (extent[2] - 1) * one->slice_pitch + (extent[1] - 1) * one->row_pitch + extent[0];

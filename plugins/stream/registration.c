@@ -25,6 +25,7 @@ bool GPUHAL_OWN(is_there)(const gpuhal_stream_registration *one)
 
 /* ---- the list */
 
+/* Written with differences: neither side of a comparison can overflow, whatever address and size are asked for. */
 static bool contains(const gpuhal_stream_registration *one, uintptr_t start, uint64_t bytes)
 {
     return start >= one->start && start - one->start <= one->bytes && bytes <= one->bytes - (start - one->start);
@@ -39,7 +40,8 @@ static bool serves(const gpuhal_stream_registration *one, const gpuhal_stream_re
 }
 
 /* Under the lock, which waiting gives back: the list may be another one then, so the search begins anew. The
- * registration that has bytes of these, once no thread is changing it. */
+ * registration that has bytes of these, once no thread is changing it. One that a reset took is passed over: the driver
+ * has forgotten it, so its pages can be registered anew while its users still count on it. */
 static gpuhal_stream_registration *find(uintptr_t start, uint64_t bytes)
 {
     for (gpuhal_stream_registration *one = first; one;) {
@@ -55,6 +57,8 @@ static gpuhal_stream_registration *find(uintptr_t start, uint64_t bytes)
     return NULL;
 }
 
+/* Ends what share() or the last user began: the registration is usable by all, or out of the list before any waiting
+ * thread looks again. Without `stays` it is freed only after the lock was given back: by then no thread can find it. */
 static void finish_change(gpuhal_stream_registration *own, bool stays)
 {
     pthread_mutex_lock(&lock);
@@ -79,6 +83,8 @@ vendor_code GPUHAL_OWN(unlock_pages)(gpuhal_plugin_device *device, gpuhal_stream
 {
     pthread_mutex_lock(&lock);
     const bool last = --registration->users == 0;
+    /* Under the same lock as the count: a thread that asks for the pages now waits, and never counts itself in at
+     * zero. */
     registration->changing = last || registration->changing;
     pthread_mutex_unlock(&lock);
     if (!last) {
@@ -123,7 +129,8 @@ vendor_code GPUHAL_OWN(lock_pages)(gpuhal_plugin_device *device, void *memory, u
                                         .users = 1,
                                         .changing = true};
     vendor_code code = share(own, &shared);
-    /* What a reset took is of no use to anyone: it is marked for its other users, and this one looks for another. */
+    /* What a reset took is of no use to anyone: it is marked for its other users, and this one looks for another. It
+     * ends: a pass takes this call's part back, and marks what it found, which share() does not find again. */
     while (shared && !GPUHAL_OWN(is_there)(shared)) {
         pthread_mutex_lock(&lock);
         shared->gone = true;
@@ -136,6 +143,7 @@ vendor_code GPUHAL_OWN(lock_pages)(gpuhal_plugin_device *device, void *memory, u
         *out_registration = shared;
         return code;
     }
+    /* From here on other threads wait for `own`; finish_change() must follow on every path. */
     code = GPUHAL_OWN(page_lock)(own);
     *out_registration = code == GPUHAL_VENDOR_OK ? own : NULL;
     finish_change(own, code == GPUHAL_VENDOR_OK);
@@ -150,6 +158,8 @@ static gpuhal_status register_host(gpuhal_plugin_device *device, void *memory, u
     gpuhal_stream_registration *registration = NULL;
     vendor_code code = GPUHAL_OWN(enter)(device, &scope);
     if (code == GPUHAL_VENDOR_OK) {
+        /* First without flags, since such a registration serves every later request. What is returned is not kept: the
+         * slot that takes it back has the address alone. */
         code = GPUHAL_OWN(lock_pages)(device, memory, bytes, 0, &registration);
         const unsigned int flags = GPUHAL_OWN(flags_after)(device, code);
         code = flags == 0 ? code : GPUHAL_OWN(lock_pages)(device, memory, bytes, flags, &registration);
@@ -158,7 +168,8 @@ static gpuhal_status register_host(gpuhal_plugin_device *device, void *memory, u
     return GPUHAL_OWN(lock_failed)(device, GPUHAL_VENDOR_REGISTER_CALL, code);
 }
 
-/* A registration that a reset took is still counted by the opened devices that it ended. */
+/* A registration that a reset took is still counted by the opened devices that it ended. The result stays valid without
+ * the lock, since the caller is one of its users. */
 static gpuhal_stream_registration *find_made(uintptr_t address, bool gone)
 {
     pthread_mutex_lock(&lock);

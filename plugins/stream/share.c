@@ -64,6 +64,7 @@ static vendor_code whole_granules(const gpuhal_plugin_device *device, uint64_t b
     return code;
 }
 
+/* Asked before any memory is taken, so that a pair without access is "not supported" and not a failed allocation. */
 static gpuhal_status peers_fault(const gpuhal_plugin_device *device, const gpuhal_alloc *alloc)
 {
     const int own = device->entry->device;
@@ -113,7 +114,8 @@ static uint64_t file_of(int descriptor)
     return fstat(descriptor, &status) == 0 ? status.st_ino : 0;
 }
 
-/* Unless the driver or another thread has closed it since, and it stands for another file. */
+/* Unless the driver or another thread has closed it since, and it stands for another file: closing that would take it
+ * from its owner. A number that the same file has again is the one case that does not show. */
 static void close_again(int descriptor, uint64_t file)
 {
     if (file != 0 && file_of(descriptor) == file) {
@@ -167,6 +169,7 @@ static vendor_code import_external(const gpuhal_alloc *alloc, gpuhal_memory *out
     if (duplicate < 0) {
         return GPUHAL_VENDOR_OPERATING_SYSTEM;
     }
+    /* Before the driver sees it: afterwards the number may stand for anything. */
     const uint64_t file = GPUHAL_VENDOR_OWNS_DESCRIPTORS ? 0 : file_of(duplicate);
     const vendor_external_handle handle = {
         .type = GPUHAL_VENDOR_OPAQUE_FD, .handle = {.fd = duplicate}, .size = alloc->import_offset + alloc->bytes};
@@ -208,6 +211,7 @@ gpuhal_status GPUHAL_OWN(import)(gpuhal_plugin_device *device, const gpuhal_allo
     if (fd < 0 || fd > INT32_MAX || fcntl((int)fd, F_GETFD) < 0) {
         return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, "not an open file descriptor");
     }
+    /* Neither the sum of the two nor rounding up to whole granules can overflow then. */
     if (alloc->bytes > device->entry->total || alloc->import_offset > device->entry->total) {
         return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, "more bytes than the device has");
     }
@@ -255,6 +259,8 @@ static gpuhal_status export_memory(gpuhal_plugin_device *device, const gpuhal_me
     if (code != GPUHAL_VENDOR_OK) {
         return GPUHAL_OWN(result)(device, name, code);
     }
+    /* Set afterwards, since the call has no flag for it: a process that another thread starts in between inherits
+     * it. */
     (void)fcntl(handle.fd, F_SETFD, FD_CLOEXEC);
     out_handle->kind = GPUHAL_HANDLE_OPAQUE_FD;
     out_handle->as.os = handle.fd;

@@ -42,6 +42,7 @@ void GPUHAL_OWN(path)(char out_path[GPUHAL_STREAM_PATH], const char *format, ...
     const int length = snprintf(out_path, GPUHAL_STREAM_PATH, "%s", root);
     va_list arguments;
     va_start(arguments, format);
+    /* The root is shorter than half of the space, so the difference is positive. */
     vsnprintf(out_path + length, GPUHAL_STREAM_PATH - (size_t)length, format, arguments);
     va_end(arguments);
 }

@@ -12,7 +12,8 @@
 
 enum { TAKEN_AT_ONCE = 64 << 10 }; /* pageable bytes */
 
-/* The host alone may do what only host memory is needed for: nothing that the device has been given comes before. */
+/* The host alone may do what only host memory is needed for: nothing that the device has been given comes before.
+ * Without a queue no order is promised (plugin.h), except after the stream of an adopted device. */
 static bool host_may(const gpuhal_plugin_device *device, const gpuhal_plugin_queue *queue)
 {
     return !queue && !device->foreign;
@@ -47,6 +48,8 @@ bool GPUHAL_OWN(waits)(gpuhal_plugin_device *device, const void *to, const void 
 
 /* ---- copies */
 
+/* The host's own copy is preceded by a look at the context: page-locked memory of a context that is gone is not mapped
+ * any more, and touching it would end the process. */
 static gpuhal_status move(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, gpuhal_stream_place to,
                           gpuhal_stream_place from, uint64_t bytes, const char *name)
 {
@@ -66,7 +69,8 @@ static gpuhal_status move(gpuhal_plugin_device *device, gpuhal_plugin_queue *que
     return GPUHAL_OWN(result)(device, name, code);
 }
 
-/* The slots for the caller's memory. */
+/* The slots for the caller's memory. What would make the driver wait is refused before anything is enqueued, so that
+ * the core can do it on the queue's thread instead. */
 static gpuhal_status write_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
                                  uint64_t offset, const void *from, uint64_t bytes)
 {
@@ -90,6 +94,8 @@ static gpuhal_status read_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queu
 static gpuhal_status copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
                           uint64_t to_offset, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
+    /* Host memory of ours is page-locked, so of the reasons to wait only this one is left, and the driver need not be
+     * asked. */
     if (queue && to->host && from->host) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
@@ -112,7 +118,8 @@ static vendor_code fill_bytes(vendor_stream stream, uint64_t at, const unsigned 
 
 /* CUDA and HIP fill from multiples of the pattern's size on. From elsewhere, the bytes up to the next multiple and
  * those after the last one are set one by one, and the middle with the pattern turned by as much. @p twice holds the
- * pattern two times. */
+ * pattern two times. Head and tail are one pattern together, or nothing, and @p bytes is at least one: the middle is
+ * not less than 0 and a multiple of the pattern. So the tail, as the middle, begins `head` bytes into the pattern. */
 static vendor_code fill_device(vendor_stream stream, uint64_t at, uint64_t bytes, const unsigned char *twice,
                                uint32_t pattern_bytes)
 {

@@ -18,6 +18,7 @@ gpuhal_status gpuhal_vulkan_result(gpuhal_plugin_device *device, const char *cal
     return status;
 }
 
+/* Relaxed is enough: the flag is all that is read. A thread that misses it makes one more call, and notices itself. */
 gpuhal_status gpuhal_vulkan_alive(gpuhal_plugin_device *device)
 {
     if (!atomic_load_explicit(&device->lost, memory_order_relaxed)) {
@@ -27,7 +28,8 @@ gpuhal_status gpuhal_vulkan_alive(gpuhal_plugin_device *device)
                                 "the device was lost in an earlier call");
 }
 
-/* One structure for each family of the plan, with as many queues as the plan takes of it. */
+/* One structure for each family of the plan, with as many queues as the plan takes of it. The plan has the queues of a
+ * family in a row, so that comparing with the last structure is enough. */
 static uint32_t list_queues(const gpuhal_vulkan_plan *plan, VkDeviceQueueCreateInfo *out_queues)
 {
     static const float priorities[GPUHAL_VULKAN_WRAPPERS] = {1, 1, 1, 1, 1, 1, 1, 1};
@@ -144,7 +146,8 @@ static gpuhal_status open_adopted(gpuhal_plugin_device *device, const gpuhal_vul
     return status == GPUHAL_OK ? load_table(device) : status;
 }
 
-/* A function that is missing is a feature that is missing, whatever the driver said before. */
+/* A function that is missing is a feature that is missing, whatever the driver said before. Before the slots are
+ * cleared, which look at the same bits. */
 static void believe_functions(gpuhal_plugin_device *device)
 {
     const gpuhal_vulkan_device_functions *api = &device->api;
@@ -282,6 +285,9 @@ gpuhal_status gpuhal_vulkan_open(const gpuhal_host *host, gpuhal_plugin_instance
     return GPUHAL_OK;
 }
 
+/* In this order: destroying timelines drains the VkQueues, for which a stream's fence and the wrappers are needed;
+ * streams are freed next, with the wrappers that were adopted one by one; the VkDevice, to which all belong, goes
+ * last. */
 void gpuhal_vulkan_close(gpuhal_plugin_device *device)
 {
     gpuhal_vulkan_timelines_stop(device);

@@ -178,7 +178,8 @@ static gpuhal_status make_instance(const gpuhal_host *host, PFN_vkGetInstancePro
 }
 
 /* Each copy of the core asks its own host, so that its report names the library; the first instance is the one that is
- * used. */
+ * used. It is complete before it is stored, and never changes again: readers take no lock, having come through a
+ * start() of their own, which held this one after it was stored. */
 gpuhal_status gpuhal_vulkan_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
 {
     (void)out_instance;

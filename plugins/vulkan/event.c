@@ -89,7 +89,8 @@ void gpuhal_vulkan_timelines_stop(gpuhal_plugin_device *device)
     }
 }
 
-/* Never goes back: threads may report what they saw in another order than it came. */
+/* Never goes back: threads may report what they saw in another order than it came. The load may be relaxed: an old
+ * value only costs one more turn of the loop, since the exchange compares. */
 void gpuhal_vulkan_timeline_advance(gpuhal_vulkan_timeline *timeline, uint64_t value)
 {
     uint64_t known = atomic_load_explicit(&timeline->reached, memory_order_relaxed);
@@ -229,7 +230,8 @@ static void vulkan_event_destroy(gpuhal_plugin_event *event)
 }
 
 /* Makes the open batch write a timestamp. A stamp that a batch in flight may still write cannot be reset: the event
- * gets another one then, and the batch drops the old one. */
+ * gets another one then, and the batch drops the old one. Two references, the event's and the batch's: that of the
+ * batch goes when its value was reached, so a count of 1 says that the device has done with the pool. */
 static gpuhal_status write_stamp(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
     gpuhal_plugin_device *device = queue->device;
@@ -237,6 +239,7 @@ static gpuhal_status write_stamp(gpuhal_plugin_queue *queue, gpuhal_plugin_event
     if (status != GPUHAL_OK) {
         return status;
     }
+    /* Whatever fails below, the event does not keep the time of an earlier record. */
     event->valid_bits = 0;
     if (event->stamp && atomic_load(&event->stamp->references) > 1) {
         gpuhal_vulkan_stamp_release(event->stamp);
@@ -277,6 +280,7 @@ static gpuhal_status vulkan_event_record(gpuhal_plugin_queue *queue, gpuhal_plug
         return status;
     }
     gpuhal_vulkan_timeline_release(event->timeline);
+    /* Where both are one timeline, the queue's own reference has kept it alive. */
     event->timeline = gpuhal_vulkan_timeline_retain(queue->timeline);
     event->value = queue->submitted;
     event->valid_bits = bits;

@@ -198,7 +198,8 @@ static bool has_any(const gpuhal_vulkan_features *features, size_t row)
     return memcmp((const char *)features + rows[row].offset + start, nothing, rows[row].size - start) != 0;
 }
 
-/* Chains those that have a type, in the order of the rows. */
+/* Chains those that have a type, in the order of the rows. Nothing else decides what is chained: a structure without
+ * its type is out, whatever its members hold. */
 static void link_all(gpuhal_vulkan_features *features)
 {
     VkBaseOutStructure *last = (VkBaseOutStructure *)(void *)&features->head;
@@ -230,6 +231,7 @@ gpuhal_vulkan_features *gpuhal_vulkan_features_ask(const gpuhal_vulkan_instance_
     api->vkGetPhysicalDeviceFeatures2(physical, &features->head);
     prune(features);
     for (size_t i = 0; i < ROW_COUNT; i++) {
+        /* Out of the chain again: a structure in it may need an extension, which is not worth enabling for nothing. */
         if (!has_any(features, i)) {
             memset(structure_at(features, i), 0, sizeof(VkBaseOutStructure));
         }

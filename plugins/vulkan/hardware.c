@@ -132,6 +132,7 @@ static void ask_properties(const gpuhal_vulkan_instance_functions *api, const gp
     api->vkGetPhysicalDeviceProperties2(hardware->handle, &head);
     hardware->properties = head.properties;
     hardware->properties.deviceName[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE - 1] = '\0'; /* whatever the driver wrote */
+    /* The chain leads through this function's stack. */
     hardware->id.pNext = NULL;
     hardware->driver.pNext = NULL;
     hardware->offered |= (pci ? GPUHAL_VULKAN_PCI_BUS_INFO : 0) | (drm ? GPUHAL_VULKAN_DRM : 0);
@@ -255,6 +256,8 @@ static void ask_sharing(const gpuhal_vulkan_instance_functions *api, const gpuha
     }
 }
 
+/* Each step needs those before: memory whether the device is software, sharing the import alignment and, by the usage
+ * of our buffers, the features. */
 static const char *ask_all(const gpuhal_vulkan_instance_functions *api, const gpuhal_vulkan_extensions *extensions,
                            gpuhal_vulkan_hardware *hardware)
 {
@@ -311,7 +314,8 @@ bool gpuhal_vulkan_survey(const gpuhal_vulkan_instance_functions *api, VkPhysica
 
 /* A discrete GPU of AMD splits its memory into what the host sees and what it does not; NVIDIA's second heap is a
  * window onto the first; and with unified memory, heaps are views of the same memory, of which the small one may be
- * called local. */
+ * called local. Among heaps of one size the first is the largest, whichever is asked about, so that exactly one
+ * counts. */
 bool gpuhal_vulkan_counts_heap(const gpuhal_vulkan_hardware *hardware, uint32_t heap)
 {
     const VkPhysicalDeviceMemoryProperties *memory = &hardware->memory;

@@ -219,6 +219,7 @@ static gpuhal_status import_duplicate(gpuhal_plugin_device *device, gpuhal_vulka
     if (type == GPUHAL_VULKAN_NO_TYPE) {
         return no_type(device);
     }
+    /* Cannot overflow: import_descriptor() has compared the offset, check() the bytes, both with allocation_max. */
     const uint64_t bytes = request->alloc->import_offset + request->requirements.size;
     if (is_too_short(request, fd, bytes)) {
         return refuse(device, too_small);
@@ -237,6 +238,8 @@ static gpuhal_status import_duplicate(gpuhal_plugin_device *device, gpuhal_vulka
     return gpuhal_vulkan_memory_refused(device, code);
 }
 
+/* The caller's descriptor is not touched here: it is closed once the memory is bound and mapped, which may still fail
+ * (vulkan_allocate). */
 static gpuhal_status import_descriptor(gpuhal_plugin_device *device, gpuhal_vulkan_request *request)
 {
     const gpuhal_alloc *alloc = request->alloc;

@@ -65,6 +65,7 @@ static gpuhal_status make_stream(gpuhal_plugin_device *device, gpuhal_vulkan_str
     return GPUHAL_OK;
 }
 
+/* The first stream is made here, so that there is always one that a later call can wait for. */
 gpuhal_status gpuhal_vulkan_streams_start(gpuhal_plugin_device *device)
 {
     gpuhal_status status = make_stream(device, &device->streams[0]);
@@ -110,7 +111,8 @@ static gpuhal_vulkan_stream *take_idle(gpuhal_plugin_device *device)
 }
 
 /* Threads that sleep count themselves before they read the idle bits, and threads that give back set a bit before they
- * read the count: one of the two sees the other, as both orders are sequentially consistent. */
+ * read the count: one of the two sees the other, as both orders are sequentially consistent. The mutex is taken for the
+ * broadcast alone: a thread between its look and its sleep holds it, and so cannot miss it. */
 static void wake(gpuhal_plugin_device *device)
 {
     if (atomic_load(&device->stream_waiters) > 0) {
@@ -120,6 +122,7 @@ static void wake(gpuhal_plugin_device *device)
     }
 }
 
+/* Wakes for a broken stream too: threads that wait for one must see that the device is lost. */
 static void give(gpuhal_plugin_device *device, const gpuhal_vulkan_stream *stream)
 {
     if (!stream->broken) {
@@ -160,6 +163,8 @@ static void barrier(gpuhal_plugin_device *device, VkCommandBuffer commands, cons
     device->api.vkCmdPipelineBarrier(commands, before, after, 0, 1, memory, 0, NULL, 0, NULL);
 }
 
+/* The first scope is all commands, so that it covers what was submitted to the same VkQueue before, by an engine
+ * too. */
 gpuhal_status gpuhal_vulkan_open_commands(gpuhal_plugin_device *device, VkCommandBuffer commands)
 {
     const VkCommandBufferBeginInfo begin = {
@@ -179,7 +184,8 @@ gpuhal_status gpuhal_vulkan_open_commands(gpuhal_plugin_device *device, VkComman
     return GPUHAL_OK;
 }
 
-/* The first scope is all commands, so that it covers what an engine has submitted to the same VkQueue before. */
+/* Makes the writes visible to the host, which a fence or a semaphore alone does not, and to whatever is submitted
+ * after. */
 gpuhal_status gpuhal_vulkan_close_commands(gpuhal_plugin_device *device, VkCommandBuffer commands)
 {
     const VkMemoryBarrier memory = {
@@ -193,6 +199,7 @@ gpuhal_status gpuhal_vulkan_close_commands(gpuhal_plugin_device *device, VkComma
     return code == VK_SUCCESS ? GPUHAL_OK : gpuhal_vulkan_result(device, "vkEndCommandBuffer", code);
 }
 
+/* Inside one command buffer: transfers alone are recorded there. */
 void gpuhal_vulkan_order_commands(gpuhal_plugin_device *device, VkCommandBuffer commands)
 {
     const VkMemoryBarrier memory = {
@@ -315,6 +322,7 @@ static gpuhal_status submit_and_await(gpuhal_plugin_device *device, gpuhal_vulka
     return status;
 }
 
+/* The stream goes back however it ended: as idle, or, where its work was not seen to end, as broken. */
 gpuhal_status gpuhal_vulkan_finish(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream)
 {
     gpuhal_status status = gpuhal_vulkan_close_commands(device, stream->commands);

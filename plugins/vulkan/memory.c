@@ -50,6 +50,9 @@ gpuhal_status gpuhal_vulkan_memory_refused(gpuhal_plugin_device *device, VkResul
     return gpuhal_vulkan_result(device, "vkAllocateMemory", code);
 }
 
+/* The place is counted before the call and given back after a refusal, so that two threads cannot both take the last
+ * one: above maxMemoryAllocationCount Vulkan promises nothing, not even a code. What is chained lives on this stack
+ * until the call has returned. */
 VkResult gpuhal_vulkan_take_memory(gpuhal_plugin_device *device, gpuhal_vulkan_request *request, uint32_t type,
                                    uint64_t bytes, const void *import)
 {
@@ -138,6 +141,7 @@ static gpuhal_status take_own(gpuhal_plugin_device *device, gpuhal_vulkan_reques
             return status;
         }
         most = room > most ? room : most;
+        /* Each turn takes a type away, so the loop ends. */
         bits = request->exported ? 0 : bits & ~(1u << type);
     }
     return status == GPUHAL_ERROR_TOO_LARGE ? too_large(device, size, most) : status;
@@ -176,6 +180,7 @@ static gpuhal_status create_buffer(gpuhal_plugin_device *device, gpuhal_vulkan_r
     return GPUHAL_OK;
 }
 
+/* Vulkan wants the buffer gone before the memory that it is bound to. */
 static void destroy(gpuhal_plugin_device *device, gpuhal_vulkan_buffer *buffer)
 {
     if (buffer->buffer) {
@@ -246,6 +251,8 @@ static gpuhal_status place(gpuhal_plugin_device *device, gpuhal_vulkan_request *
     if (status != GPUHAL_OK) {
         return status;
     }
+    /* slack_of() has asked for the room that rounding the host's address up takes; where there is no host address,
+     * nothing moves. */
     const uintptr_t first = (uintptr_t)start + (uintptr_t)buffer->memory_offset;
     const uint64_t offset = buffer->memory_offset + (start ? ((first + mask) & ~mask) - first : 0);
     const bool fits = (offset & (own - 1)) == 0 && offset <= buffer->memory_bytes &&
@@ -345,6 +352,7 @@ static gpuhal_status vulkan_allocate(gpuhal_plugin_device *device, const gpuhal_
     if (status == GPUHAL_OK) {
         status = place(device, &request, &made);
     }
+    /* Not for imports: their bytes are the caller's, and committing writes. */
     if (status == GPUHAL_OK && made.host && !alloc->import.kind && device->hardware.software) {
         status = commit(device, made.host, alloc->bytes);
     }
@@ -355,6 +363,8 @@ static gpuhal_status vulkan_allocate(gpuhal_plugin_device *device, const gpuhal_
     if (alloc->import.kind == GPUHAL_HANDLE_OPAQUE_FD || alloc->import.kind == GPUHAL_HANDLE_DMABUF_FD) {
         close((int)alloc->import.as.os); /* the driver holds a duplicate */
     }
+    /* Only now, since *out_memory must stay as it was after a failure: the core would take what it finds there for
+     * memory. */
     made.object = request.buffer;
     made.bytes = alloc->bytes;
     made.flags = memory_flags(request.buffer->type_flags);

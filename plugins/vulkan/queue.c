@@ -160,6 +160,7 @@ gpuhal_status gpuhal_vulkan_queue_submit(gpuhal_plugin_queue *queue)
     if (!batch) {
         return GPUHAL_OK;
     }
+    /* First of all: whatever fails from here on, nothing more may be recorded in it. */
     queue->open = NULL;
     gpuhal_status status = gpuhal_vulkan_close_commands(queue->device, batch->commands);
     if (status == GPUHAL_OK) {
@@ -186,7 +187,8 @@ gpuhal_status gpuhal_vulkan_queue_submit(gpuhal_plugin_queue *queue)
     return status;
 }
 
-/* What has begun stays in its batch, however large that grows. */
+/* What has begun stays in its batch, however large that grows: submitting could be refused (NOT_READY), and plugin.h
+ * allows a refusal before any side effect only. */
 gpuhal_status gpuhal_vulkan_queue_record(gpuhal_plugin_queue *queue, bool begun, gpuhal_vulkan_span written,
                                          gpuhal_vulkan_span read, VkCommandBuffer *out_commands)
 {
@@ -290,7 +292,8 @@ static gpuhal_status vulkan_queue_create(gpuhal_plugin_device *device, int32_t p
 }
 
 /* VK_ERROR_DEVICE_LOST counts as the end of the work. Once a submission is known to be stuck no thread waits for the
- * next. */
+ * next. What was seen is kept in the timeline: the next queue that gets it goes on from there, and a value must never
+ * be signalled twice. */
 static bool has_ended(const gpuhal_plugin_queue *queue)
 {
     if (!queue->first) {
@@ -335,6 +338,8 @@ static void vulkan_queue_destroy(gpuhal_plugin_queue *queue)
         queue->idle = batch->next;
         free(batch);
     }
+    /* The pool takes the command buffers of all batches with it. The timeline goes last: from then on another queue may
+     * have it. */
     device->api.vkDestroyCommandPool(device->handle, queue->pool, NULL);
     gpuhal_vulkan_timeline_release(queue->timeline);
     free(queue);

@@ -45,6 +45,8 @@ typedef struct target {
     bool begun;                   /* on the queue */
 } target;
 
+/* On a queue barriers stand where the spans want them. An internal stream has the commands of one call alone, which
+ * touch no byte twice, since the core refuses sides that overlap. */
 static gpuhal_status next_commands(target *to, gpuhal_vulkan_span written, gpuhal_vulkan_span read,
                                    VkCommandBuffer *out_commands)
 {
@@ -188,8 +190,8 @@ static void rect_on_host(const gpuhal_plugin_rect *to, const gpuhal_plugin_rect 
     }
 }
 
-/* One side is ordinary memory of the host. Coherent memory only: gaps between rows belong to others, who may be
- * writing there. */
+/* One side is ordinary memory of the host. Coherent memory only: gaps between rows belong to others, who may be writing
+ * there. The bytes count, not the span: it is what the host moves that must be little on a queue. */
 static gpuhal_status rect_with_host(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue,
                                     const gpuhal_plugin_rect *to, const gpuhal_plugin_rect *from,
                                     const uint64_t extent[3])
@@ -267,6 +269,7 @@ static gpuhal_status vulkan_copy_rect(gpuhal_plugin_device *device, gpuhal_plugi
     gpuhal_status status = GPUHAL_OK;
     for (uint64_t first = 0; first < rows && status == GPUHAL_OK; first += REGIONS) {
         status = copy_rows(&where, to, from, merged, first);
+        /* On a queue this does nothing: there the batch takes what has begun. */
         if (status == GPUHAL_OK && (first / REGIONS + 1) % COMMANDS == 0) {
             status = end_commands(&where);
         }

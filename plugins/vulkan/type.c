@@ -1,7 +1,7 @@
 /* vulkan/type.c: which memory type is best for which kind of memory.
  *
- * Memory that is not coherent moves between host and device in whole atoms, and a neighbour in the same atom may
- * belong to other memory. So only memory for reading back, which the host seldom writes, may be such; for all other kinds the
+ * Memory that is not coherent moves between host and device in whole atoms, and a neighbour in the same atom may belong
+ * to other memory. So only memory for reading back, which the host seldom writes, may be such; for all other kinds the
  * host does not see it.
  */
 #include "memory.h"

@@ -48,7 +48,8 @@ gpuhal_status gpuhal_vulkan_wrapper_busy(const gpuhal_plugin_device *device)
                                 "this thread has begun native access, which holds the VkQueue");
 }
 
-/* The caller's lock is taken last, so this thread never has it while it waits for native access to end. */
+/* True: returns with the mutex, and inside it the caller's lock, in this order everywhere. The caller's lock is taken
+ * last, so this thread never has it while it waits for native access to end. */
 bool gpuhal_vulkan_wrapper_enter(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper, bool may_wait)
 {
     pthread_mutex_lock(&wrapper->mutex);

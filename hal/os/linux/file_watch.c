@@ -89,6 +89,7 @@ static int add(gpuhal_file_watch *watch, const char *folder, const char *name)
     return 0;
 }
 
+/* Cut from its end part by part: what stands behind the cut is the name that leads on from there. */
 int gpuhal_os_file_watch_add(gpuhal_file_watch *watch, const char *path)
 {
     struct stat info;

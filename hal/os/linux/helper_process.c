@@ -83,7 +83,8 @@ void gpuhal_os_helper_exit(int code)
 
 /* Exits at once: returning into the fault would only crash again. A child that the driver forked has inherited this
  * handler, but its crash is the driver's: it dies of the signal that is raised again, as soon as this handler returns;
- * and so does a helper whose stream the driver has closed. */
+ * and so does a helper whose stream the driver has closed. Async-signal-safe functions alone: the thread may hold any
+ * lock. */
 static void on_crash(int signal_number)
 {
     if (getpid() != helper_pid || !describe_crash(signal_number)) {

@@ -51,7 +51,7 @@ static int look_into(struct dl_phdr_info *object, size_t size, void *user)
     return at->name != NULL;
 }
 
-/* dladdr() names the program differently in each C library, and says nothing of segments. */
+/* dladdr() names the program differently in each C library, and says nothing of segments. X */
 static place place_of(const void *address)
 {
     place at = {.address = (uintptr_t)address};

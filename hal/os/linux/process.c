@@ -54,6 +54,8 @@ static void close_both(const int ends[2])
     close(ends[1]);
 }
 
+/* A group of its own, so that all that the driver starts can be ended with it; default dispositions and an empty mask,
+ * whatever the host's thread has. */
 static int set_attributes(posix_spawnattr_t *attributes)
 {
     sigset_t all, none;
@@ -119,6 +121,7 @@ int64_t gpuhal_os_process_own(void)
     return getpid();
 }
 
+/* The child's ends are closed here once it has them: while this process kept one, the stream would never end. */
 int gpuhal_os_process_start(const char *const *arguments, gpuhal_process *out_process)
 {
     *out_process = NO_PROCESS;
@@ -153,7 +156,8 @@ static int poll_time(uint64_t ns)
 }
 
 /* Checks whether the process has ended, without reaping it. Returns 1 when it has, 0 when it runs, -1 when it does not
- * belong to this process any more. */
+ * belong to this process any more. Not reaping keeps the number: no other process can have it, and its group can still
+ * be signalled. */
 static int peek(const gpuhal_process *process, siginfo_t *out_info)
 {
     *out_info = (siginfo_t){0};

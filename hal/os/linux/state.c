@@ -93,7 +93,8 @@ int gpuhal_os_directory_make(const char *path)
     return 0;
 }
 
-/* Suppresses SIGXFSZ, which would kill a host whose file grows above its limit. */
+/* Suppresses SIGXFSZ, which would kill a host whose file grows above its limit. A signal that was pending before is the
+ * host's and stays. One that this write raised is taken back, or it would be delivered once the mask is restored. */
 static ssize_t write_quietly(int file, const char *bytes, size_t count)
 {
     sigset_t limit, before, pending;
@@ -128,6 +129,9 @@ static int write_fully(int file, const char *bytes, size_t count)
     return 0;
 }
 
+/* O_EXCL and O_NOFOLLOW: neither a file that is there nor a link of another user's is written to. Synced before it
+ * is closed, since the caller renames it over the old one: without that a crash could leave the name with an empty
+ * file. */
 int gpuhal_os_file_write_new(const char *path, const void *bytes, size_t count)
 {
     int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);

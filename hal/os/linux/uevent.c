@@ -85,7 +85,8 @@ bool gpuhal_os_hotplug_concerns(const char *message, size_t bytes)
     return is_one_of(subsystem, subsystems) && !(type && strcmp(type, "drm_connector") == 0);
 }
 
-/* Reads all pending messages. */
+/* Reads all pending messages. All of them, since one change of a device sends several: it is enumerated once for
+ * all. */
 static gpuhal_hotplug take_all(int source)
 {
     gpuhal_hotplug found = GPUHAL_HOTPLUG_QUIET;

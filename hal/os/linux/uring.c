@@ -105,6 +105,8 @@ static int enter(const gpuhal_uring *ring, uint32_t submit, uint32_t wait)
     return 0;
 }
 
+/* This thread alone moves the tail, so it reads it relaxed. Release: the kernel, which reads it with acquire, sees the
+ * entry behind it. A place is free again by then: there are never more reads than entries. */
 int gpuhal_os_uring_read(gpuhal_uring *ring, intptr_t file, uint64_t offset, void *to, uint32_t bytes, uint64_t tag)
 {
     uint32_t tail = atomic_load_explicit(ring->submit_tail, memory_order_relaxed);
@@ -120,6 +122,8 @@ int gpuhal_os_uring_read(gpuhal_uring *ring, intptr_t file, uint64_t offset, voi
     return error;
 }
 
+/* Acquire, with the kernel's release: the completion is there once the tail says so, and so are the bytes that were
+ * read. Release of the head comes last: the kernel may overwrite the completion from then on. */
 int gpuhal_os_uring_wait(gpuhal_uring *ring, uint64_t *out_tag, int64_t *out_result)
 {
     uint32_t head = atomic_load_explicit(ring->complete_head, memory_order_relaxed);
