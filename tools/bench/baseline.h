@@ -34,8 +34,6 @@ typedef struct gpuhal_bench_baseline_calls {
     bool (*await)(gpuhal_bench_baseline *baseline);
     /* Creates memory for the device, commits it and releases it. */
     bool (*allocate)(gpuhal_bench_baseline *baseline, uint64_t bytes, uint64_t count);
-    /* Lets the device see host memory at a page, and ends that. */
-    bool (*import_host)(gpuhal_bench_baseline *baseline, void *memory, uint64_t bytes, uint64_t count);
 } gpuhal_bench_baseline_calls;
 
 /* The beginning of every API's own structure. */

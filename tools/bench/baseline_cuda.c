@@ -62,15 +62,12 @@ typedef CUdeviceptr vendor_pointer;
 #define VENDOR(name)               cuda.cu##name
 #define VENDOR_NON_BLOCKING        CU_STREAM_NON_BLOCKING
 #define VENDOR_SLEEPS              (CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING)
-#define VENDOR_PORTABLE_AND_MAPPED (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP)
 
 /* The symbol, or CUDA's own word, where it is not HIP's. */
 #define cuDeviceTotalMem cuDeviceTotalMem_v2
 #define cuEventDestroy   cuEventDestroy_v2
 #define cuGetDeviceCount cuDeviceGetCount
 #define cuGetVersion     cuDriverGetVersion
-#define cuHostRegister   cuMemHostRegister_v2
-#define cuHostUnregister cuMemHostUnregister
 #define cuMemAlloc       cuMemAlloc_v2
 #define cuMemFree        cuMemFree_v2
 #define cuStreamDestroy  cuStreamDestroy_v2

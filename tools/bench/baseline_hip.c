@@ -61,7 +61,6 @@ typedef void *vendor_pointer;
 #define VENDOR(name)               hip.hip##name
 #define VENDOR_NON_BLOCKING        hipStreamNonBlocking
 #define VENDOR_SLEEPS              (hipEventBlockingSync | hipEventDisableTiming)
-#define VENDOR_PORTABLE_AND_MAPPED (hipHostRegisterPortable | hipHostRegisterMapped)
 
 /* HIP's own word where it is not CUDA's. */
 #define hipEventCreate hipEventCreateWithFlags

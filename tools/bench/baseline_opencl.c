@@ -195,20 +195,6 @@ static bool opencl_allocate(gpuhal_bench_baseline *baseline, uint64_t bytes, uin
     return true;
 }
 
-static bool opencl_import_host(gpuhal_bench_baseline *baseline, void *memory, uint64_t bytes, uint64_t count)
-{
-    const opencl_baseline *cl = opencl_of(baseline);
-    for (uint64_t i = 0; i < count; i++) {
-        cl_int code;
-        cl_mem buffer = cl->create_buffer(cl->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, memory, &code);
-        if (buffer == NULL) {
-            return failed("clCreateBuffer", code);
-        }
-        cl->release_buffer(buffer);
-    }
-    return true;
-}
-
 static void opencl_destroy(gpuhal_bench_baseline *baseline)
 {
     opencl_baseline *cl = opencl_of(baseline);
@@ -227,7 +213,6 @@ static const gpuhal_bench_baseline_calls opencl_calls = {
     .submit = opencl_submit,
     .await = opencl_await,
     .allocate = opencl_allocate,
-    .import_host = opencl_import_host,
 };
 
 gpuhal_bench_baseline *gpuhal_bench_opencl_create(void *library, const gpuhal_native *device)
