@@ -110,8 +110,8 @@ speed() {
             if (test == "open_backend") return 11
             if (test == "helper_start") return 12
             if (bytes < MiB) return 0
-            if (test == "upload" || test == "locked_write") return 1
-            if (test == "readback" || test == "locked_read") return 2
+            if (test == "upload") return 1
+            if (test == "readback") return 2
             if (test == "write") return bytes < 64 * MiB ? 3 : 5
             if (test == "read") return bytes < 64 * MiB ? 4 : 6
             return test == "copy" ? 7 : 0
