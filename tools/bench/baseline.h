@@ -13,6 +13,9 @@
 
 typedef struct gpuhal_bench_baseline gpuhal_bench_baseline;
 
+/* So many pieces are enqueued at a time, at most: more would measure how a driver copes with a queue that is full. */
+enum { GPUHAL_BENCH_PIECES = 64 };
+
 /* What one API has. Where a member may be NULL, its comment says why. */
 typedef struct gpuhal_bench_baseline_calls {
     void (*destroy)(gpuhal_bench_baseline *baseline);

@@ -7,8 +7,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* So many are enqueued in a sample: more would measure how a driver copes with a queue that is full. */
-enum { PIECES = 64, PIECE_BYTES = 256 };
+enum { PIECES = GPUHAL_BENCH_PIECES, PIECE_BYTES = 256 };
 
 static const double descriptor_budget = 1 / 1.25;
 static const double descriptor_budget_ns = 40000; /* later than the vendor's wait returns, on PoCL's devices that wake a thread */
