@@ -261,7 +261,6 @@ bench_table() {
          function scaled(value, unit) {
              if (value == "null" || value == "") return ""
              value += 0
-             if (unit == "count") return value
              if (unit == "KiB") return value >= 1048576 || value <= -1048576 ? sprintf("%.2f GiB", value / 1048576) : value >= 1024 || value <= -1024 ? sprintf("%.1f MiB", value / 1024) : value " KiB"
              if (value >= 1e9 || value <= -1e9) return sprintf("%.2f s", value / 1e9)
              if (value >= 1e6 || value <= -1e6) return sprintf("%.2f ms", value / 1e6)

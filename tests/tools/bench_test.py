@@ -16,7 +16,7 @@ KEYS = ("device peer test path bytes gib_per_s baseline_gib_per_s ratio ratio_lo
 WITH_STREAMS = ("call_overhead awaited_copy allocate_4kib open_backend helper_start write read copy upload readback "
                 "batch batch_synchronize batch_awaited submit queued_copy queued_synchronize synchronize event_to_fd fd_after_event "
                 "file_to_device").split()
-EVERYWHERE = ("call_overhead allocate_4kib enumerate resident_memory open_all warm_listing warm_touched write read copy upload readback share "
+EVERYWHERE = ("call_overhead allocate_4kib enumerate resident_memory open_all warm_listing write read copy upload readback share "
               "share_memory batch batch_awaited submit queued_copy queued_synchronize event_to_fd file_to_device").split()
 MISTAKES = """2 --nonsense: --nonsense
 2 surprise: surprise
@@ -186,7 +186,6 @@ def opening_with_all_plugins_is_compared_with_the_direct_calls_of_every_vendor_f
     for test in ("open_backend", "helper_start"):
         assert by_test[test]["device"] == f"{backend}:0" and by_test[test]["baseline"] > 0, rows
     assert by_test["warm_listing"]["gpuhal"] > 0 and by_test["warm_listing"]["unit"] == "ns", rows
-    assert by_test["warm_touched"]["gpuhal"] == 0 and by_test["warm_touched"]["unit"] == "count", rows
 
 
 def a_run_leaves_no_temporary_registry_behind_and_the_users_own_alone(program):
