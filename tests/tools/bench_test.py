@@ -14,10 +14,10 @@ import tempfile
 KEYS = ("device peer test path bytes gib_per_s baseline_gib_per_s ratio ratio_low ratio_high ratio_of_slower_side unit gpuhal baseline "
         "value value_low value_high budget ok software error").split()
 WITH_STREAMS = ("call_overhead awaited_copy allocate_4kib open_backend helper_start write read copy upload readback "
-                "batch batch_synchronize batch_awaited submit queued_copy queued_synchronize synchronize event_to_fd fd_after_event "
+                "batch batch_synchronize batch_awaited submit queued_copy synchronize event_to_fd fd_after_event "
                 "file_to_device").split()
 EVERYWHERE = ("call_overhead allocate_4kib enumerate resident_memory open_all warm_listing write read copy upload readback share "
-              "share_memory batch batch_awaited submit queued_copy queued_synchronize event_to_fd file_to_device").split()
+              "share_memory batch batch_awaited submit queued_copy synchronize event_to_fd file_to_device").split()
 MISTAKES = """2 --nonsense: --nonsense
 2 surprise: surprise
 2 14: --pairs 14
