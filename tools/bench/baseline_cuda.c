@@ -29,11 +29,11 @@ static unsigned move(gpuhal_bench_direction direction, uint64_t to, uint64_t fro
 {
     switch (direction) {
     case GPUHAL_BENCH_TO_DEVICE:
-        return cuda.cuMemcpyHtoDAsync_v2(to, (const void *)(uintptr_t)from, bytes, stream);
+        return cuda.cuMemcpyHtoDAsync_v2(to, (const void *)(uintptr_t)from, (size_t)bytes, stream);
     case GPUHAL_BENCH_TO_HOST:
-        return cuda.cuMemcpyDtoHAsync_v2((void *)(uintptr_t)to, from, bytes, stream);
+        return cuda.cuMemcpyDtoHAsync_v2((void *)(uintptr_t)to, from, (size_t)bytes, stream);
     default:
-        return cuda.cuMemcpyDtoDAsync_v2(to, from, bytes, stream);
+        return cuda.cuMemcpyDtoDAsync_v2(to, from, (size_t)bytes, stream);
     }
 }
 
@@ -41,7 +41,7 @@ static unsigned move_peer(const gpuhal_native *to_device, uint64_t to, const gpu
                           uint64_t bytes, void *stream)
 {
     return cuda.cuMemcpyPeerAsync(to, (CUcontext)(uintptr_t)to_device->values[0], from,
-                                  (CUcontext)(uintptr_t)from_device->values[0], bytes, stream);
+                                  (CUcontext)(uintptr_t)from_device->values[0], (size_t)bytes, stream);
 }
 
 static unsigned describe_uuid(int device)

@@ -29,13 +29,18 @@ static cl_mem memory_of(const gpuhal_native *native)
     return (cl_mem)(uintptr_t)native->values[0];
 }
 
+static size_t offset_of(const gpuhal_native *native)
+{
+    return (size_t)native->values[1];
+}
+
 static bool opencl_write(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const void *from, uint64_t bytes,
                          uint64_t count)
 {
     const gpuhal_bench_opencl *o = opencl_of(baseline);
     for (uint64_t i = 0; i < count; i++) {
-        const cl_int code =
-            o->cl.clEnqueueWriteBuffer(o->queue, memory_of(to), CL_TRUE, to->values[1], bytes, from, 0, NULL, NULL);
+        const cl_int code = o->cl.clEnqueueWriteBuffer(o->queue, memory_of(to), CL_TRUE, offset_of(to), (size_t)bytes,
+                                                       from, 0, NULL, NULL);
         if (!gpuhal_bench_opencl_good("clEnqueueWriteBuffer", code)) {
             return false;
         }
@@ -47,8 +52,8 @@ static bool opencl_read(gpuhal_bench_baseline *baseline, void *to, const gpuhal_
 {
     const gpuhal_bench_opencl *o = opencl_of(baseline);
     for (uint64_t i = 0; i < count; i++) {
-        const cl_int code =
-            o->cl.clEnqueueReadBuffer(o->queue, memory_of(from), CL_TRUE, from->values[1], bytes, to, 0, NULL, NULL);
+        const cl_int code = o->cl.clEnqueueReadBuffer(o->queue, memory_of(from), CL_TRUE, offset_of(from),
+                                                      (size_t)bytes, to, 0, NULL, NULL);
         if (!gpuhal_bench_opencl_good("clEnqueueReadBuffer", code)) {
             return false;
         }
@@ -64,8 +69,8 @@ static bool opencl_copy(gpuhal_bench_baseline *baseline, const gpuhal_native *to
     const gpuhal_bench_opencl *o = opencl_of(baseline);
     for (uint64_t i = 0; i < count; i++) {
         cl_event event;
-        cl_int code = o->cl.clEnqueueCopyBuffer(o->queue, memory_of(from), memory_of(to), from->values[1],
-                                                to->values[1], bytes, 0, NULL, &event);
+        cl_int code = o->cl.clEnqueueCopyBuffer(o->queue, memory_of(from), memory_of(to), offset_of(from),
+                                                offset_of(to), (size_t)bytes, 0, NULL, &event);
         if (!gpuhal_bench_opencl_good("clEnqueueCopyBuffer", code)) {
             return false;
         }
@@ -94,9 +99,9 @@ static bool opencl_enqueue(gpuhal_bench_baseline *baseline, const gpuhal_native 
     gpuhal_bench_opencl *o = opencl_of(baseline);
     release_events(o);
     for (uint64_t piece = 0; piece < pieces; piece++) {
-        const size_t at = piece * bytes;
-        const cl_int code = o->cl.clEnqueueCopyBuffer(o->queue, memory_of(from), memory_of(to), from->values[1] + at,
-                                                      to->values[1] + at, bytes, 0, NULL, &o->events[piece]);
+        const size_t at = (size_t)(piece * bytes);
+        const cl_int code = o->cl.clEnqueueCopyBuffer(o->queue, memory_of(from), memory_of(to), offset_of(from) + at,
+                                                      offset_of(to) + at, (size_t)bytes, 0, NULL, &o->events[piece]);
         if (!gpuhal_bench_opencl_good("clEnqueueCopyBuffer", code)) {
             return false;
         }
@@ -138,7 +143,7 @@ static bool opencl_allocate(gpuhal_bench_baseline *baseline, uint64_t bytes, uin
     const gpuhal_bench_opencl *o = opencl_of(baseline);
     for (uint64_t i = 0; i < count; i++) {
         cl_int code;
-        cl_mem memory = o->cl.clCreateBuffer(o->context, CL_MEM_READ_WRITE, bytes, NULL, &code);
+        cl_mem memory = o->cl.clCreateBuffer(o->context, CL_MEM_READ_WRITE, (size_t)bytes, NULL, &code);
         if (memory == NULL) {
             return gpuhal_bench_opencl_good("clCreateBuffer", code);
         }

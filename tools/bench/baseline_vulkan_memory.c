@@ -103,7 +103,7 @@ static void bring_pages(void *start, uint64_t bytes)
     volatile char *at = start;
     const uint64_t before = (uintptr_t)start % PAGE_BYTES;
     const uint64_t length = (before + bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
-    if (length > FEW_BYTES && madvise((char *)start - before, length, MADV_POPULATE_WRITE) == 0) {
+    if (length > FEW_BYTES && madvise((char *)start - before, (size_t)length, MADV_POPULATE_WRITE) == 0) {
         return;
     }
     for (uint64_t i = 0; i < bytes; i += PAGE_BYTES) {

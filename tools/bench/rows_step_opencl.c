@@ -82,7 +82,7 @@ static bool step_directly(step *s)
 {
     const gpuhal_bench_opencl *o = s->direct;
     const cl_mem memory = (cl_mem)(uintptr_t)s->first.values[0];
-    const size_t offset = s->first.values[1];
+    const size_t offset = (size_t)s->first.values[1];
     cl_event events[2];
     cl_int code =
         o->cl.clEnqueueWriteBuffer(o->queue, memory, CL_FALSE, offset, VECTOR_BYTES, s->x, 0, NULL, &events[0]);
