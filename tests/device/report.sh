@@ -110,8 +110,8 @@ speed() {
             if (test == "open_backend") return 11
             if (test == "helper_start") return 12
             if (bytes < MiB) return 0
-            if (test == "upload" || test == "locked_write") return 1
-            if (test == "readback" || test == "locked_read") return 2
+            if (test == "upload") return 1
+            if (test == "readback") return 2
             if (test == "write") return bytes < 64 * MiB ? 3 : 5
             if (test == "read") return bytes < 64 * MiB ? 4 : 6
             return test == "copy" ? 7 : 0
@@ -261,7 +261,6 @@ bench_table() {
          function scaled(value, unit) {
              if (value == "null" || value == "") return ""
              value += 0
-             if (unit == "count") return value
              if (unit == "KiB") return value >= 1048576 || value <= -1048576 ? sprintf("%.2f GiB", value / 1048576) : value >= 1024 || value <= -1024 ? sprintf("%.1f MiB", value / 1024) : value " KiB"
              if (value >= 1e9 || value <= -1e9) return sprintf("%.2f s", value / 1e9)
              if (value >= 1e6 || value <= -1e6) return sprintf("%.2f ms", value / 1e6)

@@ -13,11 +13,11 @@ import tempfile
 
 KEYS = ("device peer test path bytes gib_per_s baseline_gib_per_s ratio ratio_low ratio_high ratio_of_slower_side unit gpuhal baseline "
         "value value_low value_high budget ok software error").split()
-WITH_STREAMS = ("call_overhead awaited_copy allocate_4kib open_backend helper_start write read copy locked_write locked_read upload readback "
-                "batch batch_synchronize batch_awaited submit queued_copy queued_synchronize synchronize event_to_fd fd_after_event "
-                "file_to_device share_more import_more").split()
-EVERYWHERE = ("call_overhead allocate_4kib enumerate resident_memory open_all warm_listing warm_touched write read copy upload readback share "
-              "share_more import_host share_memory batch batch_awaited submit queued_copy queued_synchronize event_to_fd file_to_device").split()
+WITH_STREAMS = ("call_overhead awaited_copy allocate_4kib open_backend helper_start write read copy upload readback "
+                "batch batch_synchronize batch_awaited submit queued_copy synchronize event_to_fd fd_after_event "
+                "file_to_device").split()
+EVERYWHERE = ("call_overhead allocate_4kib enumerate resident_memory open_all warm_listing write read copy upload readback share "
+              "share_memory batch batch_awaited submit queued_copy synchronize event_to_fd file_to_device").split()
 MISTAKES = """2 --nonsense: --nonsense
 2 surprise: surprise
 2 14: --pairs 14
@@ -69,7 +69,7 @@ def a_quick_run_compares_every_row_with_direct_calls(program, device, reports=No
     rows = results(program, "--baseline", "--device", device)
     tests = {row["test"] for row in rows}
     # The kernel's files of AMD's GPUs are not faked.
-    expected = {*WITH_STREAMS, *"staging_memory share import_host share_memory".split(), *(["device_memory"] if reports else [])}
+    expected = {*WITH_STREAMS, *"staging_memory share share_memory".split(), *(["device_memory"] if reports else [])}
     assert expected <= tests, f"no row is about {expected - tests}"
     compared = {row["test"] for row in rows if row["baseline"] is not None or row["baseline_gib_per_s"] is not None}
     assert set(WITH_STREAMS) <= compared, f"{set(WITH_STREAMS) - compared} are compared with nothing"
@@ -186,7 +186,6 @@ def opening_with_all_plugins_is_compared_with_the_direct_calls_of_every_vendor_f
     for test in ("open_backend", "helper_start"):
         assert by_test[test]["device"] == f"{backend}:0" and by_test[test]["baseline"] > 0, rows
     assert by_test["warm_listing"]["gpuhal"] > 0 and by_test["warm_listing"]["unit"] == "ns", rows
-    assert by_test["warm_touched"]["gpuhal"] == 0 and by_test["warm_touched"]["unit"] == "count", rows
 
 
 def a_run_leaves_no_temporary_registry_behind_and_the_users_own_alone(program):

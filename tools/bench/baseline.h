@@ -13,6 +13,9 @@
 
 typedef struct gpuhal_bench_baseline gpuhal_bench_baseline;
 
+/* So many pieces are enqueued at a time, at most: more would measure how a driver copes with a queue that is full. */
+enum { GPUHAL_BENCH_PIECES = 64 };
+
 /* What one API has. Where a member may be NULL, its comment says why. */
 typedef struct gpuhal_bench_baseline_calls {
     void (*destroy)(gpuhal_bench_baseline *baseline);
@@ -34,8 +37,6 @@ typedef struct gpuhal_bench_baseline_calls {
     bool (*await)(gpuhal_bench_baseline *baseline);
     /* Creates memory for the device, commits it and releases it. */
     bool (*allocate)(gpuhal_bench_baseline *baseline, uint64_t bytes, uint64_t count);
-    /* Lets the device see host memory at a page, and ends that. */
-    bool (*import_host)(gpuhal_bench_baseline *baseline, void *memory, uint64_t bytes, uint64_t count);
 } gpuhal_bench_baseline_calls;
 
 /* The beginning of every API's own structure. */

@@ -29,11 +29,11 @@ static unsigned move(gpuhal_bench_direction direction, uint64_t to, uint64_t fro
 {
     switch (direction) {
     case GPUHAL_BENCH_TO_DEVICE:
-        return cuda.cuMemcpyHtoDAsync_v2(to, (const void *)(uintptr_t)from, bytes, stream);
+        return cuda.cuMemcpyHtoDAsync_v2(to, (const void *)(uintptr_t)from, (size_t)bytes, stream);
     case GPUHAL_BENCH_TO_HOST:
-        return cuda.cuMemcpyDtoHAsync_v2((void *)(uintptr_t)to, from, bytes, stream);
+        return cuda.cuMemcpyDtoHAsync_v2((void *)(uintptr_t)to, from, (size_t)bytes, stream);
     default:
-        return cuda.cuMemcpyDtoDAsync_v2(to, from, bytes, stream);
+        return cuda.cuMemcpyDtoDAsync_v2(to, from, (size_t)bytes, stream);
     }
 }
 
@@ -41,7 +41,7 @@ static unsigned move_peer(const gpuhal_native *to_device, uint64_t to, const gpu
                           uint64_t bytes, void *stream)
 {
     return cuda.cuMemcpyPeerAsync(to, (CUcontext)(uintptr_t)to_device->values[0], from,
-                                  (CUcontext)(uintptr_t)from_device->values[0], bytes, stream);
+                                  (CUcontext)(uintptr_t)from_device->values[0], (size_t)bytes, stream);
 }
 
 static unsigned describe_uuid(int device)
@@ -62,15 +62,12 @@ typedef CUdeviceptr vendor_pointer;
 #define VENDOR(name)               cuda.cu##name
 #define VENDOR_NON_BLOCKING        CU_STREAM_NON_BLOCKING
 #define VENDOR_SLEEPS              (CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING)
-#define VENDOR_PORTABLE_AND_MAPPED (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP)
 
 /* The symbol, or CUDA's own word, where it is not HIP's. */
 #define cuDeviceTotalMem cuDeviceTotalMem_v2
 #define cuEventDestroy   cuEventDestroy_v2
 #define cuGetDeviceCount cuDeviceGetCount
 #define cuGetVersion     cuDriverGetVersion
-#define cuHostRegister   cuMemHostRegister_v2
-#define cuHostUnregister cuMemHostUnregister
 #define cuMemAlloc       cuMemAlloc_v2
 #define cuMemFree        cuMemFree_v2
 #define cuStreamDestroy  cuStreamDestroy_v2

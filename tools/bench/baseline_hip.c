@@ -30,14 +30,15 @@ static unsigned move(gpuhal_bench_direction direction, uint64_t to, uint64_t fro
         [GPUHAL_BENCH_TO_HOST] = hipMemcpyDeviceToHost,
         [GPUHAL_BENCH_ON_DEVICE] = hipMemcpyDeviceToDevice,
     };
-    return hip.hipMemcpyAsync((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes, kinds[direction], stream);
+    return hip.hipMemcpyAsync((void *)(uintptr_t)to, (const void *)(uintptr_t)from, (size_t)bytes, kinds[direction],
+                              stream);
 }
 
 static unsigned move_peer(const gpuhal_native *to_device, uint64_t to, const gpuhal_native *from_device, uint64_t from,
                           uint64_t bytes, void *stream)
 {
     return hip.hipMemcpyPeerAsync((void *)(uintptr_t)to, (int)to_device->values[0], (const void *)(uintptr_t)from,
-                                  (int)from_device->values[0], bytes, stream);
+                                  (int)from_device->values[0], (size_t)bytes, stream);
 }
 
 /* Not every version of HIP has UUIDs. */
@@ -61,7 +62,6 @@ typedef void *vendor_pointer;
 #define VENDOR(name)               hip.hip##name
 #define VENDOR_NON_BLOCKING        hipStreamNonBlocking
 #define VENDOR_SLEEPS              (hipEventBlockingSync | hipEventDisableTiming)
-#define VENDOR_PORTABLE_AND_MAPPED (hipHostRegisterPortable | hipHostRegisterMapped)
 
 /* HIP's own word where it is not CUDA's. */
 #define hipEventCreate hipEventCreateWithFlags

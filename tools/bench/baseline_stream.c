@@ -96,11 +96,6 @@ static unsigned allocate_once(const stream_baseline *s, const job *work)
     return s->driver->allocate_and_free(work->bytes);
 }
 
-static unsigned lock_once(const stream_baseline *s, const job *work)
-{
-    return s->driver->lock_and_unlock((void *)(uintptr_t)work->to, work->bytes);
-}
-
 static bool stream_write(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const void *from, uint64_t bytes,
                          uint64_t count)
 {
@@ -160,12 +155,6 @@ static bool stream_allocate(gpuhal_bench_baseline *baseline, uint64_t bytes, uin
     return run(baseline, &work, count);
 }
 
-static bool stream_import_host(gpuhal_bench_baseline *baseline, void *memory, uint64_t bytes, uint64_t count)
-{
-    const job work = {.once = lock_once, .what = "page-locking", .to = (uintptr_t)memory, .bytes = bytes};
-    return run(baseline, &work, count);
-}
-
 static void stream_destroy(gpuhal_bench_baseline *baseline)
 {
     stream_baseline *s = stream_of(baseline);
@@ -187,7 +176,6 @@ static const gpuhal_bench_baseline_calls stream_calls = {
     .submit = stream_submit,
     .await = stream_await,
     .allocate = stream_allocate,
-    .import_host = stream_import_host,
 };
 
 static bool create_objects(stream_baseline *s)

@@ -33,7 +33,6 @@ typedef struct gpuhal_bench_stream_driver {
     unsigned (*record)(void *event, void *stream);
     unsigned (*wait_asleep)(void *event);
     unsigned (*allocate_and_free)(uint64_t bytes);
-    unsigned (*lock_and_unlock)(void *memory, uint64_t bytes); /* Page-locks memory of the caller's. */
     /* Initialises the API, and asks for its version and of each device for its name, memory, UUID and PCI address. */
     unsigned (*list)(int *out_count);
     unsigned no_device; /* What it returns where there is none. */

@@ -24,16 +24,6 @@ static bool failed(const char *call, VkResult code)
     return gpuhal_bench_failed("%s returned %d", call, (int)code);
 }
 
-static bool has_extension(const gpuhal_vulkan_device *device, const char *name)
-{
-    for (uint32_t i = 0; i < device->extension_count; i++) {
-        if (strcmp(device->extensions[i], name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* What the VkDevice was made with, by the chain of its features. */
 static void read_features(const gpuhal_vulkan_device *device, bool *out_timeline, bool *out_address)
 {
@@ -181,7 +171,6 @@ static const gpuhal_bench_baseline_calls vulkan_calls = {
     .submit = vulkan_submit,
     .await = vulkan_await,
     .allocate = gpuhal_bench_vulkan_allocate,
-    .import_host = gpuhal_bench_vulkan_import_host,
 };
 
 static bool start_commands(vulkan_baseline *v, uint32_t family)
@@ -275,9 +264,6 @@ gpuhal_bench_baseline *gpuhal_bench_vulkan_create(void *library, const gpuhal_na
     if (!find_functions(v->device, get_device, &v->vk)) {
         free(v);
         return NULL;
-    }
-    if (!has_extension(described, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME)) {
-        v->vk.vkGetMemoryHostPointerPropertiesEXT = NULL;
     }
     bool timeline;
     read_features(described, &timeline, &v->has_addresses);

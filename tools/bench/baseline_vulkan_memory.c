@@ -39,21 +39,17 @@ static void release(const gpuhal_bench_vulkan *v, const vulkan_memory *memory)
     v->vk.vkFreeMemory(v->device, memory->memory, NULL);
 }
 
-/* A buffer with memory of its own, and with the address that the library's buffers have too. @buffer_chain, @memory_chain and
- * @types: what an import adds, and the types that it allows. */
-static bool create(const gpuhal_bench_vulkan *v, uint64_t bytes, const void *buffer_chain, const void *memory_chain,
-                   uint32_t types, vulkan_memory *out_memory)
+/* A buffer with memory of its own, and with the address that the library's buffers have too. */
+static bool create(const gpuhal_bench_vulkan *v, uint64_t bytes, vulkan_memory *out_memory)
 {
     const VkBufferCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
-        .pNext = buffer_chain,
         .size = bytes,
         .usage = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
                  (v->has_addresses ? VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT : 0u),
     };
     const VkMemoryAllocateFlagsInfo flags = {
         .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
-        .pNext = memory_chain,
         .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT,
     };
     *out_memory = (vulkan_memory){0};
@@ -67,18 +63,17 @@ static bool create(const gpuhal_bench_vulkan *v, uint64_t bytes, const void *buf
     const VkBufferMemoryRequirementsInfo2 of_buffer = {.sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_REQUIREMENTS_INFO_2,
                                                        .buffer = out_memory->buffer};
     v->vk.vkGetBufferMemoryRequirements2(v->device, &of_buffer, &needs);
-    types &= needs.memoryRequirements.memoryTypeBits;
-    out_memory->type = type_with(v, types, memory_chain == NULL ? VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT : 0);
+    out_memory->type = type_with(v, needs.memoryRequirements.memoryTypeBits, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
     const VkMemoryDedicatedAllocateInfo dedicated = {
         .sType = VK_STRUCTURE_TYPE_MEMORY_DEDICATED_ALLOCATE_INFO,
-        .pNext = v->has_addresses ? &flags : memory_chain,
+        .pNext = v->has_addresses ? &flags : NULL,
         .buffer = out_memory->buffer,
     };
-    const bool is_alone = alone.requiresDedicatedAllocation || (alone.prefersDedicatedAllocation && memory_chain == NULL);
+    const bool is_alone = alone.requiresDedicatedAllocation || alone.prefersDedicatedAllocation;
     const VkMemoryAllocateInfo allocate = {
         .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
         .pNext = is_alone ? &dedicated : dedicated.pNext,
-        .allocationSize = memory_chain == NULL ? needs.memoryRequirements.size : bytes,
+        .allocationSize = needs.memoryRequirements.size,
         .memoryTypeIndex = out_memory->type,
     };
     if (out_memory->type == UINT32_MAX) {
@@ -108,7 +103,7 @@ static void bring_pages(void *start, uint64_t bytes)
     volatile char *at = start;
     const uint64_t before = (uintptr_t)start % PAGE_BYTES;
     const uint64_t length = (before + bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
-    if (length > FEW_BYTES && madvise((char *)start - before, length, MADV_POPULATE_WRITE) == 0) {
+    if (length > FEW_BYTES && madvise((char *)start - before, (size_t)length, MADV_POPULATE_WRITE) == 0) {
         return;
     }
     for (uint64_t i = 0; i < bytes; i += PAGE_BYTES) {
@@ -138,7 +133,7 @@ bool gpuhal_bench_vulkan_allocate(gpuhal_bench_baseline *baseline, uint64_t byte
     const gpuhal_bench_vulkan *v = (const gpuhal_bench_vulkan *)baseline;
     for (uint64_t i = 0; i < count; i++) {
         vulkan_memory memory;
-        if (!create(v, bytes, NULL, NULL, UINT32_MAX, &memory)) {
+        if (!create(v, bytes, &memory)) {
             return false;
         }
         const bool good = commit(v, &memory, bytes);
@@ -146,37 +141,6 @@ bool gpuhal_bench_vulkan_allocate(gpuhal_bench_baseline *baseline, uint64_t byte
         if (!good) {
             return false;
         }
-    }
-    return true;
-}
-
-bool gpuhal_bench_vulkan_import_host(gpuhal_bench_baseline *baseline, void *memory, uint64_t bytes, uint64_t count)
-{
-    const gpuhal_bench_vulkan *v = (const gpuhal_bench_vulkan *)baseline;
-    const VkExternalMemoryHandleTypeFlagBits handle_type = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
-    const VkExternalMemoryBufferCreateInfo external = {
-        .sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO,
-        .handleTypes = handle_type,
-    };
-    const VkImportMemoryHostPointerInfoEXT import = {
-        .sType = VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT,
-        .handleType = handle_type,
-        .pHostPointer = memory,
-    };
-    if (v->vk.vkGetMemoryHostPointerPropertiesEXT == NULL) {
-        return gpuhal_bench_failed("the Vulkan device was made without VK_EXT_external_memory_host");
-    }
-    for (uint64_t i = 0; i < count; i++) {
-        VkMemoryHostPointerPropertiesEXT properties = {.sType = VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT};
-        vulkan_memory imported;
-        const VkResult code = v->vk.vkGetMemoryHostPointerPropertiesEXT(v->device, handle_type, memory, &properties);
-        if (code != VK_SUCCESS) {
-            return failed("vkGetMemoryHostPointerPropertiesEXT", code);
-        }
-        if (!create(v, bytes, &external, &import, properties.memoryTypeBits, &imported)) {
-            return false;
-        }
-        release(v, &imported);
     }
     return true;
 }

@@ -14,8 +14,7 @@
     X(vkDestroyFence) X(vkResetFences) X(vkWaitForFences) X(vkCreateSemaphore) X(vkDestroySemaphore)                 \
     X(vkCreateBuffer) X(vkDestroyBuffer) X(vkGetBufferMemoryRequirements2) X(vkAllocateMemory) X(vkFreeMemory)       \
     X(vkBindBufferMemory) X(vkMapMemory)
-#define GPUHAL_BENCH_VULKAN_OPTIONAL(X)                                                                              \
-    X(vkWaitSemaphores) X(vkGetBufferDeviceAddress) X(vkGetMemoryHostPointerPropertiesEXT)
+#define GPUHAL_BENCH_VULKAN_OPTIONAL(X) X(vkWaitSemaphores) X(vkGetBufferDeviceAddress)
 
 #define GPUHAL_BENCH_VULKAN_MEMBER(name) PFN_##name name;
 typedef struct gpuhal_bench_vulkan_functions {
@@ -40,6 +39,5 @@ typedef struct gpuhal_bench_vulkan {
 } gpuhal_bench_vulkan;
 
 bool gpuhal_bench_vulkan_allocate(gpuhal_bench_baseline *baseline, uint64_t bytes, uint64_t count);
-bool gpuhal_bench_vulkan_import_host(gpuhal_bench_baseline *baseline, void *memory, uint64_t bytes, uint64_t count);
 
 #endif

@@ -289,7 +289,7 @@ bool gpuhal_bench_reads(void *to, gpuhal_buffer *from, uint64_t bytes, uint64_t 
 bool gpuhal_bench_memcpys(void *to, const void *from, uint64_t bytes, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
-        memcpy(to, from, bytes);
+        memcpy(to, from, (size_t)bytes);
         /* Without it the compiler may see that copying once is the same as copying often. */
         __asm__ volatile("" : : "r"(to), "r"(from) : "memory");
     }
@@ -299,7 +299,7 @@ bool gpuhal_bench_memcpys(void *to, const void *from, uint64_t bytes, uint64_t c
 void *gpuhal_bench_host_memory(uint64_t bytes)
 {
     void *memory;
-    if (posix_memalign(&memory, 4096, bytes) != 0) {
+    if (posix_memalign(&memory, 4096, (size_t)bytes) != 0) {
         gpuhal_bench_failed("no %" PRIu64 " bytes of host memory", bytes);
         return NULL;
     }
@@ -325,7 +325,7 @@ void gpuhal_bench_pattern(void *memory, uint64_t bytes, uint64_t seed)
         memcpy(to + at, &state, sizeof state);
     }
     state = next(state);
-    memcpy(to + at, &state, bytes - at);
+    memcpy(to + at, &state, (size_t)(bytes - at));
 }
 
 bool gpuhal_bench_pattern_is(const void *memory, uint64_t bytes, uint64_t seed)
@@ -339,7 +339,7 @@ bool gpuhal_bench_pattern_is(const void *memory, uint64_t bytes, uint64_t seed)
         same = memcmp(from + at, &state, sizeof state) == 0;
     }
     state = next(state);
-    same = same && memcmp(from + at, &state, bytes - at) == 0;
+    same = same && memcmp(from + at, &state, (size_t)(bytes - at)) == 0;
     return same || gpuhal_bench_failed("the bytes that came back are not those that were sent");
 }
 
@@ -350,7 +350,7 @@ bool gpuhal_bench_prove(gpuhal_buffer *to, gpuhal_buffer *from, void *host, uint
     if (!gpuhal_bench_writes(from, host, bytes, 1)) {
         return false;
     }
-    memset(host, 0x5a, bytes);
+    memset(host, 0x5a, (size_t)bytes);
     return gpuhal_bench_writes(to, host, bytes, 1) && gpuhal_bench_copies(to, from, bytes, 1) &&
            gpuhal_bench_reads(host, to, bytes, 1) && gpuhal_bench_pattern_is(host, bytes, seed);
 }

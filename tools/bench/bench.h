@@ -27,8 +27,6 @@ void gpuhal_bench_rows_open(gpuhal_bench *bench, gpuhal_device *device);
 void gpuhal_bench_rows_share(gpuhal_bench *bench, gpuhal_device *device);
 void gpuhal_bench_rows_file(gpuhal_bench *bench, gpuhal_device *device);
 void gpuhal_bench_rows_copy(gpuhal_bench *bench, gpuhal_device *device);
-/* A part of those of one size, by rows_copy: the host's side in page-locked memory. @baseline NULL: the device has no API. */
-void gpuhal_bench_rows_locked(gpuhal_bench *bench, gpuhal_device *device, gpuhal_bench_baseline *baseline, uint64_t bytes);
 
 /* Of all devices together. */
 void gpuhal_bench_rows_open_all(gpuhal_bench *bench);

@@ -256,7 +256,6 @@ static const struct {
     {"list", 1, 1, gpuhal_bench_child_list},
     {"list_direct", 2, WORDS_MAX, gpuhal_bench_child_list_direct},
     {"list_all", 1, 1, gpuhal_bench_child_list_all},
-    {"touched", 1, 1, gpuhal_bench_child_touched},
     {"device_memory", 2, 2, gpuhal_bench_child_device_memory},
     {"calls", 3, 3, calls},
 };

@@ -6,16 +6,18 @@
 
 enum { GPUHAL_BENCH_CHILD_WORDS = 12 }; /* At most, without the NULL. */
 
-/* Runs the child with @words, ended by NULL: "enumerate" (nanoseconds of gpuhal_open() with the CPU plugin alone, in-process),
- * "list BACKEND" (the same with that backend, in a helper process as by default), "list_direct BACKEND LIBRARY ..." (of the
- * vendors' own calls, one vendor after the other), "list_all REGISTRY" (of gpuhal_open() with all plugins of the user's choice,
- * in helper processes, with the record in that directory or "none"), "touched REGISTRY" (how many libraries of vendors and device
- * files are open then, and 1 more when there was a helper process), "device_memory BACKEND PCI" (KiB of the device that opening
- * the library with the backend takes, in-process), "empty" and
- * "opened" (resident KiB of a program that does nothing, and of one with cpu:0 open), "staging FROM TO BYTES" (KiB by which the
- * resident memory grows at most during a copy), "sharing OWNER USER BYTES" (KiB by which it has grown once USER sees and has used
- * such a buffer of OWNER), "calls gpuhal|direct SELECTOR COUNT" (makes so many blocking copies of 64 bytes by the library or by the
- * plugin's own function, and returns COUNT: for counting instructions). False with gpuhal_bench_failure(). */
+/* Runs the child with @words, ended by NULL, and returns its number. False with gpuhal_bench_failure().
+ * "enumerate": nanoseconds of gpuhal_open() with the CPU plugin alone, in-process.
+ * "list BACKEND": the same with that backend, in a helper process as by default.
+ * "list_direct BACKEND LIBRARY ...": of the vendors' own calls, one vendor after the other.
+ * "list_all REGISTRY": of gpuhal_open() with all plugins of the user's choice, in helper processes, with the record in
+ * that directory or "none".
+ * "device_memory BACKEND PCI": KiB of the device that opening the library with the backend takes, in-process.
+ * "empty" and "opened": resident KiB of a program that does nothing, and of one with cpu:0 open.
+ * "staging FROM TO BYTES": KiB by which the resident memory grows at most during a copy.
+ * "sharing OWNER USER BYTES": KiB by which it has grown once USER has used such a buffer of OWNER.
+ * "calls gpuhal|direct SELECTOR COUNT": makes so many blocking copies of 64 bytes by the library or by the plugin's own
+ * function, and returns COUNT: for counting instructions. */
 bool gpuhal_bench_child_run(const char *const *words, double *out_number);
 
 /* Runs another program without arguments, and returns how long it took, from starting the process to its end. What it prints goes
@@ -30,7 +32,6 @@ bool gpuhal_bench_child_enumerate(const char *const *words, double *out_ns);
 bool gpuhal_bench_child_list(const char *const *words, double *out_ns);
 bool gpuhal_bench_child_list_direct(const char *const *words, double *out_ns);
 bool gpuhal_bench_child_list_all(const char *const *words, double *out_ns);
-bool gpuhal_bench_child_touched(const char *const *words, double *out_count);
 bool gpuhal_bench_child_device_memory(const char *const *words, double *out_kib);
 
 #endif

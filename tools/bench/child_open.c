@@ -2,14 +2,9 @@
 #include "bench.h"
 #include "child.h"
 #include "device_memory.h"
-#include "memory_use.h"
 
-#include <dirent.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 bool gpuhal_bench_child_enumerate(const char *const *words, double *out_ns)
 {
@@ -86,57 +81,6 @@ bool gpuhal_bench_child_list_all(const char *const *words, double *out_ns)
     const uint32_t count = gpuhal_device_count(gpu);
     gpuhal_close(gpu);
     return count > 0 || gpuhal_bench_failed("there is no device");
-}
-
-/* How many of the vendors' libraries are mapped. */
-static bool count_libraries(const gpuhal *gpu, double *out_count)
-{
-    for (uint32_t i = 0; i < gpuhal_plugin_count(gpu); i++) {
-        gpuhal_plugin_report report = {.size = sizeof report};
-        double kib;
-        if (gpuhal_plugin_report_get(gpu, i, &report) != GPUHAL_OK || *report.driver == '\0') {
-            continue;
-        }
-        if (!gpuhal_bench_mapped_kib(report.driver, &kib)) {
-            return gpuhal_bench_failed("/proc/self cannot be read");
-        }
-        *out_count += kib > 0 ? 1 : 0;
-    }
-    return true;
-}
-
-/* How many open descriptors are device files of GPUs. */
-static bool count_device_files(double *out_count)
-{
-    static const char *const beginnings[] = {"/dev/nvidia", "/dev/dri/", "/dev/kfd"};
-    DIR *folder = opendir("/proc/self/fd");
-    if (folder == NULL) {
-        return gpuhal_bench_failed("/proc/self cannot be read");
-    }
-    for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
-        char target[256];
-        const ssize_t length = readlinkat(dirfd(folder), entry->d_name, target, sizeof target - 1);
-        target[length > 0 ? length : 0] = '\0';
-        for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++) {
-            *out_count += strncmp(target, beginnings[i], strlen(beginnings[i])) == 0 ? 1 : 0;
-        }
-    }
-    closedir(folder);
-    return true;
-}
-
-/* A helper process has ended, and has been waited for, once the library is open. */
-bool gpuhal_bench_child_touched(const char *const *words, double *out_count)
-{
-    struct rusage ended;
-    gpuhal *gpu;
-    if (!open_all(words[0], &gpu)) {
-        return false;
-    }
-    *out_count = getrusage(RUSAGE_CHILDREN, &ended) == 0 && ended.ru_maxrss > 0 ? 1 : 0;
-    const bool good = count_libraries(gpu, out_count) && count_device_files(out_count);
-    gpuhal_close(gpu);
-    return good;
 }
 
 /* The plugin is probed in this process, where what it takes stays taken as long as it lives. */

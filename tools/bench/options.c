@@ -163,7 +163,7 @@ static error_t parse(int key, char *value, struct argp_state *state)
         if (!gpuhal_tool_read_number(value, GPUHAL_BENCH_PAIRS_MIN, GPUHAL_BENCH_SAMPLES_MAX, &number, NULL)) {
             return mistake(state, "--pairs takes 15 to 999", value);
         }
-        options->pairs = number;
+        options->pairs = (size_t)number;
         return 0;
     case OPTION_QUICK:
         options->quick = true;

@@ -74,7 +74,7 @@ bool gpuhal_bench_queued_prove(gpuhal_bench_queued *queued, const gpuhal_bench_s
     if (host == NULL) {
         return false;
     }
-    memset(host, 0x5a, bytes);
+    memset(host, 0x5a, (size_t)bytes);
     bool good = gpuhal_bench_writes(queued->to, host, bytes, 1);
     gpuhal_bench_pattern(host, bytes, seed);
     good = good && gpuhal_bench_writes(queued->from, host, bytes, 1);

@@ -44,17 +44,18 @@ static bool run_vendor(void *user, uint64_t count)
 static bool run_mmap(void *user, uint64_t count)
 {
     const allocation *a = user;
+    const size_t bytes = (size_t)a->bytes;
     for (uint64_t i = 0; i < count; i++) {
-        void *memory = mmap(NULL, a->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (memory == MAP_FAILED) {
             return gpuhal_bench_failed("mmap failed");
         }
         /* The plugin asks for huge pages, so the comparison does; a system without them returns an error and has small ones. */
-        if (a->bytes >= huge_page) {
-            madvise(memory, a->bytes, MADV_HUGEPAGE);
+        if (bytes >= huge_page) {
+            madvise(memory, bytes, MADV_HUGEPAGE);
         }
-        const bool good = madvise(memory, a->bytes, MADV_POPULATE_WRITE) == 0;
-        munmap(memory, a->bytes);
+        const bool good = madvise(memory, bytes, MADV_POPULATE_WRITE) == 0;
+        munmap(memory, bytes);
         if (!good) {
             return gpuhal_bench_failed("MADV_POPULATE_WRITE is refused here");
         }

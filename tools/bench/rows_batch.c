@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { PIECES = 64, PIECE_BYTES = 4096 };
+enum { PIECES = GPUHAL_BENCH_PIECES, PIECE_BYTES = 4096 };
 
 /* Not for PoCL's `basic`, where nothing is asynchronous. */
 static const double direct_budget = 1 / 1.15;

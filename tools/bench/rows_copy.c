@@ -2,7 +2,8 @@
  *
  * Devices are measured beside the vendor's own calls on the same native buffer and the same host pages. Where the API has no such
  * call, as Vulkan has none for host memory, or is none, as on the CPU, the baseline is memcpy on the addresses at which the host
- * sees the buffers; memory without an address is then measured alone. Page-locked memory follows for each size (rows_locked.c).
+ * sees the buffers; memory without an address is then measured alone. Fast transfers of an application go through page-locked
+ * buffers of kind UPLOAD and READBACK: the vendor's calls get those by their address, or on Vulkan as the buffers that they are.
  * One warm buffer pair of the largest size would hide what small sizes cost, so each size has buffers of its own. */
 #include "bench.h"
 
@@ -67,7 +68,26 @@ static bool direct_copy(void *user, uint64_t count)
                                : gpuhal_bench_memcpys(t->host_to, t->host_from, t->bytes, count);
 }
 
-enum { WRITE, READ, COPY, DIRECTIONS };
+static bool takes_addresses(const transfer *t)
+{
+    return t->baseline != NULL && t->baseline->calls->write != NULL;
+}
+
+static bool direct_upload(void *user, uint64_t count)
+{
+    const transfer *t = user;
+    return takes_addresses(t) ? t->baseline->calls->write(t->baseline, &t->native_to, t->host_from, t->bytes, count)
+                              : direct_copy(user, count);
+}
+
+static bool direct_readback(void *user, uint64_t count)
+{
+    const transfer *t = user;
+    return takes_addresses(t) ? t->baseline->calls->read(t->baseline, t->host_to, &t->native_from, t->bytes, count)
+                              : direct_copy(user, count);
+}
+
+enum { WRITE, READ, COPY, UPLOAD, READBACK, DIRECTIONS };
 
 static const struct {
     const char *test;
@@ -77,11 +97,24 @@ static const struct {
     [WRITE] = {"write", write_by_gpuhal, direct_write},
     [READ] = {"read", read_by_gpuhal, direct_read},
     [COPY] = {"copy", copy_by_gpuhal, direct_copy},
+    [UPLOAD] = {"upload", copy_by_gpuhal, direct_upload},
+    [READBACK] = {"readback", copy_by_gpuhal, direct_readback},
 };
+
+/* Two buffers, and the directions that are measured between them and the host. */
+static const struct {
+    gpuhal_memory_kind to, from;
+    size_t first, last;
+} pairs[] = {
+    {GPUHAL_MEMORY_DEVICE, GPUHAL_MEMORY_DEVICE, WRITE, COPY},
+    {GPUHAL_MEMORY_DEVICE, GPUHAL_MEMORY_UPLOAD, UPLOAD, UPLOAD},
+    {GPUHAL_MEMORY_READBACK, GPUHAL_MEMORY_DEVICE, READBACK, READBACK},
+};
+enum { PAIRS = sizeof pairs / sizeof *pairs };
 
 static bool is_compared(const transfer *t, size_t direction)
 {
-    const bool has_call = t->baseline != NULL && (direction == COPY || t->baseline->calls->write != NULL);
+    const bool has_call = t->baseline != NULL && (direction >= COPY || t->baseline->calls->write != NULL);
     return has_call || (t->host_to != NULL && t->host_from != NULL);
 }
 
@@ -96,7 +129,7 @@ static double budget_of(const gpuhal_device *device, const transfer *t, size_t d
     if (!is_compared(t, direction)) {
         return NAN;
     }
-    if (gpuhal_bench_is_streamed(device) && direction != COPY && t->bytes >= UINT64_C(1) << 20) {
+    if (gpuhal_bench_is_streamed(device) && direction < COPY && t->bytes >= UINT64_C(1) << 20) {
         return t->bytes >= UINT64_C(64) << 20 && has_own_memory(device) ? ring_budget : pageable_budget;
     }
     if (t->baseline != NULL) {
@@ -118,30 +151,33 @@ static void measure(gpuhal_bench *bench, gpuhal_device *device, transfer *t, siz
     }
 }
 
-static bool prepare(gpuhal_device *device, transfer *t)
+/* The handle of a buffer for the vendor's calls, unless they take its address. */
+static bool find_native(const transfer *t, gpuhal_buffer *buffer, gpuhal_memory_kind kind, gpuhal_native *out_native)
 {
-    if (!gpuhal_bench_buffer(device, t->bytes, &t->to) || !gpuhal_bench_buffer(device, t->bytes, &t->from) ||
+    const bool needed = t->baseline != NULL && (kind == GPUHAL_MEMORY_DEVICE || !takes_addresses(t));
+    return !needed || gpuhal_bench_native_of(buffer, out_native);
+}
+
+static bool prepare(gpuhal_device *device, size_t pair, transfer *t)
+{
+    if (!gpuhal_bench_buffer_of(device, pairs[pair].to, t->bytes, &t->to) ||
+        !gpuhal_bench_buffer_of(device, pairs[pair].from, t->bytes, &t->from) ||
         (t->host = gpuhal_bench_host_memory(t->bytes)) == NULL) {
         return false;
     }
     t->host_to = gpuhal_buffer_host(t->to);
     t->host_from = gpuhal_buffer_host(t->from);
-    return (t->baseline == NULL || (gpuhal_bench_native_of(t->to, &t->native_to) &&
-                                    gpuhal_bench_native_of(t->from, &t->native_from))) &&
+    return find_native(t, t->to, pairs[pair].to, &t->native_to) && find_native(t, t->from, pairs[pair].from, &t->native_from) &&
            gpuhal_bench_prove(t->to, t->from, t->host, t->bytes);
 }
 
-static void one_size(gpuhal_bench *bench, gpuhal_device *device, gpuhal_bench_baseline *baseline, uint64_t bytes)
+static void one_pair(gpuhal_bench *bench, gpuhal_device *device, size_t pair, transfer t)
 {
-    transfer t = {.bytes = bytes, .baseline = baseline};
-    gpuhal_bench_row row = gpuhal_bench_row_of(device, "copy", GPUHAL_BENCH_RATIO);
-    row.bytes = bytes;
+    gpuhal_bench_row row = gpuhal_bench_row_of(device, directions[pairs[pair].last].test, GPUHAL_BENCH_RATIO);
+    row.bytes = t.bytes;
     gpuhal_bench_begin(bench->output, &row);
-    if (!gpuhal_bench_fits(bench, device, device, "copy", bytes)) {
-        return;
-    }
-    if (prepare(device, &t)) {
-        for (size_t i = 0; i < DIRECTIONS; i++) {
+    if (prepare(device, pair, &t)) {
+        for (size_t i = pairs[pair].first; i <= pairs[pair].last; i++) {
             measure(bench, device, &t, i);
         }
     } else {
@@ -150,7 +186,17 @@ static void one_size(gpuhal_bench *bench, gpuhal_device *device, gpuhal_bench_ba
     free(t.host);
     gpuhal_buffer_release(t.to);
     gpuhal_buffer_release(t.from);
-    gpuhal_bench_rows_locked(bench, device, baseline, bytes);
+}
+
+static void one_size(gpuhal_bench *bench, gpuhal_device *device, gpuhal_bench_baseline *baseline, uint64_t bytes)
+{
+    uint64_t kinds = 1u << GPUHAL_MEMORY_DEVICE;
+    (void)gpuhal_device_u64(device, GPUHAL_FACT_MEMORY_KINDS, &kinds);
+    for (size_t pair = 0; pair < PAIRS && gpuhal_bench_fits(bench, device, device, "copy", bytes); pair++) {
+        if ((kinds >> pairs[pair].to & kinds >> pairs[pair].from & 1) != 0) {
+            one_pair(bench, device, pair, (transfer){.bytes = bytes, .baseline = baseline});
+        }
+    }
 }
 
 void gpuhal_bench_rows_copy(gpuhal_bench *bench, gpuhal_device *device)

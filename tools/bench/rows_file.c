@@ -40,7 +40,7 @@ static bool run_read_side(void *user, uint64_t count)
     for (uint64_t i = 0; i < count; i++) {
         for (uint64_t at = 0; at < f->bytes;) {
             const uint64_t most = f->bytes - at < piece_bytes ? f->bytes - at : piece_bytes;
-            const ssize_t got = pread(fileno(f->file), f->host + at, most, (off_t)at);
+            const ssize_t got = pread(fileno(f->file), f->host + at, (size_t)most, (off_t)at);
             if (got <= 0) {
                 return gpuhal_bench_failed("reading the file by pread failed");
             }
@@ -63,7 +63,7 @@ static bool prepare(gpuhal_device *device, file_to_device *f)
         return false;
     }
     f->file = tmpfile();
-    if (f->file == NULL || fwrite(f->host, 1, f->bytes, f->file) != f->bytes || fflush(f->file) != 0) {
+    if (f->file == NULL || fwrite(f->host, 1, (size_t)f->bytes, f->file) != f->bytes || fflush(f->file) != 0) {
         return gpuhal_bench_failed("no room for a temporary file");
     }
     /* Proves that the call to be measured moves the bytes. */

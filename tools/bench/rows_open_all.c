@@ -12,7 +12,6 @@
 static const double cold_budget = 1 / 1.15;
 static const double warm_listing_budget_ns = 3e6;
 static const double warm_probe_budget_ns = 6e6;
-static const double warm_touched_budget = 0;
 
 static const char everything[] = "all";
 
@@ -46,14 +45,13 @@ static bool direct_words(const gpuhal_bench *bench, const char *words[GPUHAL_BEN
     return count > 1 && any_device;
 }
 
-static gpuhal_bench_row row_of_all(const gpuhal_bench *bench, gpuhal_bench_kind kind, const char *test, const char *unit,
-                                   double budget)
+static gpuhal_bench_row row_of_all(const gpuhal_bench *bench, gpuhal_bench_kind kind, const char *test, double budget)
 {
     return (gpuhal_bench_row){
         .kind = kind,
         .device = everything,
         .test = test,
-        .unit = unit,
+        .unit = "ns",
         .budget = budget,
         .software = only_software(bench),
     };
@@ -63,7 +61,7 @@ static void cold(gpuhal_bench *bench)
 {
     const char *direct[GPUHAL_BENCH_CHILD_WORDS + 1];
     const bool compared = bench->options->baseline && direct_words(bench, direct);
-    const gpuhal_bench_row row = row_of_all(bench, GPUHAL_BENCH_TIMES, "open_all", "ns", cold_budget);
+    const gpuhal_bench_row row = row_of_all(bench, GPUHAL_BENCH_TIMES, "open_all", cold_budget);
     gpuhal_bench_children_row(bench, row, (const char *const[]){"list_all", "none", NULL}, compared ? direct : NULL);
 }
 
@@ -103,7 +101,7 @@ static bool time_probe(gpuhal_bench *bench, const char *path, const char *regist
 
 static void probe(gpuhal_bench *bench, const char *registry)
 {
-    const gpuhal_bench_row row = row_of_all(bench, GPUHAL_BENCH_AMOUNT, "warm_probe", "ns", warm_probe_budget_ns);
+    const gpuhal_bench_row row = row_of_all(bench, GPUHAL_BENCH_AMOUNT, "warm_probe", warm_probe_budget_ns);
     char path[4096];
     gpuhal_bench_begin(bench->output, &row);
     if (!find_probe(path)) {
@@ -133,8 +131,7 @@ void gpuhal_bench_rows_open_all(gpuhal_bench *bench)
     const char *place = getenv("TMPDIR");
     char registry[4096];
     double first;
-    const gpuhal_bench_row listing = row_of_all(bench, GPUHAL_BENCH_AMOUNT, "warm_listing", "ns", warm_listing_budget_ns);
-    const gpuhal_bench_row touched = row_of_all(bench, GPUHAL_BENCH_AMOUNT, "warm_touched", "count", warm_touched_budget);
+    const gpuhal_bench_row listing = row_of_all(bench, GPUHAL_BENCH_AMOUNT, "warm_listing", warm_listing_budget_ns);
     cold(bench);
     gpuhal_bench_begin(bench->output, &listing);
     snprintf(registry, sizeof registry, "%s/gpuhal-bench-XXXXXX", place != NULL && *place == '/' ? place : "/tmp");
@@ -144,7 +141,6 @@ void gpuhal_bench_rows_open_all(gpuhal_bench *bench)
     }
     if (gpuhal_bench_child_run((const char *const[]){"list_all", registry, NULL}, &first)) {
         gpuhal_bench_children_row(bench, listing, (const char *const[]){"list_all", registry, NULL}, NULL);
-        gpuhal_bench_children_row(bench, touched, (const char *const[]){"touched", registry, NULL}, NULL);
         probe(bench, registry);
     } else {
         gpuhal_bench_not_measured(bench);

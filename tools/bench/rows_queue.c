@@ -7,8 +7,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* So many are enqueued in a sample: more would measure how a driver copes with a queue that is full. */
-enum { PIECES = 64, PIECE_BYTES = 256 };
+enum { PIECES = GPUHAL_BENCH_PIECES, PIECE_BYTES = 256 };
 
 static const double descriptor_budget = 1 / 1.25;
 static const double descriptor_budget_ns = 40000; /* later than the vendor's wait returns, on PoCL's devices that wake a thread */
@@ -142,21 +141,18 @@ static bool open_descriptors(small_copies *s, gpuhal_os_handle *out_descriptor)
     return s->thread != NULL && watch(gpuhal_bench_fd_thread_descriptor(s->thread), &s->direct);
 }
 
-static void add_row(gpuhal_bench *bench, const gpuhal_device *device, const char *test, gpuhal_bench_kind kind, size_t side,
-                    double budget)
+static gpuhal_bench_row row_of(const gpuhal_device *device, const char *test, gpuhal_bench_kind kind, double budget)
 {
     gpuhal_bench_row row = gpuhal_bench_row_of(device, test, kind);
     row.budget = budget;
-    gpuhal_bench_report(bench, row, 0, side);
+    return row;
 }
 
-static bool measure(gpuhal_bench *bench, const gpuhal_device *device, small_copies *s, const char *test,
-                    const gpuhal_bench_side *sides, size_t side_count, double budget)
+static bool measure(gpuhal_bench *bench, gpuhal_bench_row row, small_copies *s, const gpuhal_bench_side *sides,
+                    size_t side_count)
 {
     const size_t last = s->queued.baseline != NULL ? side_count - 1 : 0;
-    gpuhal_bench_row row = gpuhal_bench_row_of(device, test, GPUHAL_BENCH_TIMES);
     gpuhal_bench_plan plan = gpuhal_bench_plan_calls(bench);
-    row.budget = budget;
     plan.max_count = PIECES;
     gpuhal_bench_begin(bench->output, &row);
     for (size_t i = 0; i <= last; i++) {
@@ -174,19 +170,18 @@ static bool one_device(gpuhal_bench *bench, const gpuhal_device *device, small_c
     const gpuhal_bench_side await[] = {{await_by_gpuhal, s, NULL}, {await_direct, s, NULL}};
     const gpuhal_bench_side synchronize[] = {{synchronize_by_gpuhal, s, NULL}, {await_direct, s, NULL}};
     const gpuhal_bench_side polling[] = {{poll_by_gpuhal, s, NULL}, {poll_direct, s, NULL}, {await_direct, s, NULL}};
-    if (!measure(bench, device, s, "submit", submit, 2, NAN) || !measure(bench, device, s, "queued_copy", await, 2, NAN) ||
-        !measure(bench, device, s, "queued_synchronize", synchronize, 2, NAN)) {
+    const bool compared = s->queued.baseline != NULL;
+    const double budget = compared && gpuhal_bench_is_inline(device) ? synchronize_budget_ns : NAN;
+    if (!measure(bench, row_of(device, "submit", GPUHAL_BENCH_TIMES, NAN), s, submit, 2) ||
+        !measure(bench, row_of(device, "queued_copy", GPUHAL_BENCH_TIMES, NAN), s, await, 2) ||
+        !measure(bench, row_of(device, "synchronize", GPUHAL_BENCH_AMOUNT, budget), s, synchronize, 2) ||
+        !open_descriptors(s, out_descriptor) ||
+        !measure(bench, row_of(device, "event_to_fd", GPUHAL_BENCH_TIMES, descriptor_budget), s, polling, 3)) {
         return false;
     }
-    if (s->queued.baseline != NULL) {
-        add_row(bench, device, "synchronize", GPUHAL_BENCH_AMOUNT, 1, gpuhal_bench_is_inline(device) ? synchronize_budget_ns : NAN);
-    }
-    if (!open_descriptors(s, out_descriptor) || !measure(bench, device, s, "event_to_fd", polling, 3, descriptor_budget)) {
-        return false;
-    }
-    if (s->queued.baseline != NULL) {
-        const double budget = gpuhal_bench_is_threaded(device) ? descriptor_budget_ns : NAN;
-        add_row(bench, device, "fd_after_event", GPUHAL_BENCH_AMOUNT, 2, budget);
+    if (compared) {
+        const double late = gpuhal_bench_is_threaded(device) ? descriptor_budget_ns : NAN;
+        gpuhal_bench_report(bench, row_of(device, "fd_after_event", GPUHAL_BENCH_AMOUNT, late), 0, 2);
     }
     return true;
 }

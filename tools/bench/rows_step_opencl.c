@@ -1,11 +1,8 @@
-/* rows_step_opencl.c: the step of a small engine: a vector goes to the device, six kernels of the engine's own are launched, the
- * result comes back, and the queue is waited for. Beside it the same on a command queue of the vendor's. */
-#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* clCreateCommandQueue is the one that every version has */
+/* rows_step_opencl.c: the step of a small engine: a vector goes to the device, six kernels of the engine's own are
+ * launched, the result comes back, and the queue is waited for. Beside it the same on a command queue of the vendor's.
+ */
 #include "bench.h"
-
-#include <gpuhal/native.h>
-
-#include <CL/cl.h>
+#include "opencl_calls.h"
 
 #include <math.h>
 #include <string.h>
@@ -25,20 +22,11 @@ static const char source[] = "kernel void layer(global const float *matrix, glob
                              "    y[row] = sum;\n"
                              "}\n";
 
-/* The functions of OpenCL that an engine calls for this, each from the library that the plugin works with. */
-#define FUNCTIONS(X)                                                                                                               \
-    X(clCreateProgramWithSource) X(clBuildProgram) X(clReleaseProgram) X(clCreateKernel) X(clReleaseKernel) X(clSetKernelArg)      \
-    X(clCreateCommandQueue) X(clReleaseCommandQueue) X(clEnqueueNDRangeKernel) X(clEnqueueWriteBuffer) X(clEnqueueReadBuffer)      \
-    X(clFlush) X(clWaitForEvents) X(clReleaseEvent) X(clGetDeviceInfo)
-
 typedef struct step {
-#define MEMBER(name) __typeof__(&name) name;
-    FUNCTIONS(MEMBER)
-#undef MEMBER
     gpuhal_queue *queue;
     gpuhal_buffer *matrix;
     gpuhal_buffer *vectors[2]; /* Each layer takes one and fills the other; LAYERS is even, so the first holds the result. */
-    cl_command_queue direct;
+    gpuhal_bench_opencl *direct;
     gpuhal_native first; /* vectors[0], as a cl_mem and an offset. */
     cl_program program;
     cl_kernel layers[2]; /* From each vector to the other. */
@@ -46,18 +34,14 @@ typedef struct step {
     float y[WIDTH];
 } step;
 
-static bool failed(const char *call, cl_int code)
-{
-    return gpuhal_bench_failed("%s returned %d", call, (int)code);
-}
-
 static bool launch(const step *s, cl_command_queue queue)
 {
     const size_t width = WIDTH;
     for (int i = 0; i < LAYERS; i++) {
-        const cl_int code = s->clEnqueueNDRangeKernel(queue, s->layers[i % 2], 1, NULL, &width, NULL, 0, NULL, NULL);
-        if (code != CL_SUCCESS) {
-            return failed("clEnqueueNDRangeKernel", code);
+        const cl_int code =
+            s->direct->cl.clEnqueueNDRangeKernel(queue, s->layers[i % 2], 1, NULL, &width, NULL, 0, NULL, NULL);
+        if (!gpuhal_bench_opencl_good("clEnqueueNDRangeKernel", code)) {
+            return false;
         }
     }
     return true;
@@ -96,27 +80,29 @@ static bool run_gpuhal(void *user, uint64_t count)
 /* With an event for each transfer: without one its failure is not reported. */
 static bool step_directly(step *s)
 {
+    const gpuhal_bench_opencl *o = s->direct;
     const cl_mem memory = (cl_mem)(uintptr_t)s->first.values[0];
-    const size_t offset = s->first.values[1];
+    const size_t offset = (size_t)s->first.values[1];
     cl_event events[2];
-    cl_int code = s->clEnqueueWriteBuffer(s->direct, memory, CL_FALSE, offset, VECTOR_BYTES, s->x, 0, NULL, &events[0]);
-    if (code != CL_SUCCESS) {
-        return failed("clEnqueueWriteBuffer", code);
+    cl_int code =
+        o->cl.clEnqueueWriteBuffer(o->queue, memory, CL_FALSE, offset, VECTOR_BYTES, s->x, 0, NULL, &events[0]);
+    if (!gpuhal_bench_opencl_good("clEnqueueWriteBuffer", code)) {
+        return false;
     }
-    bool good = launch(s, s->direct);
+    bool good = launch(s, o->queue);
     cl_uint count = 1;
     if (good) {
-        code = s->clEnqueueReadBuffer(s->direct, memory, CL_FALSE, offset, VECTOR_BYTES, s->y, 0, NULL, &events[1]);
-        good = code == CL_SUCCESS || failed("clEnqueueReadBuffer", code);
+        code = o->cl.clEnqueueReadBuffer(o->queue, memory, CL_FALSE, offset, VECTOR_BYTES, s->y, 0, NULL, &events[1]);
+        good = gpuhal_bench_opencl_good("clEnqueueReadBuffer", code);
         count += good ? 1 : 0;
     }
-    code = s->clFlush(s->direct);
-    good = (code == CL_SUCCESS || failed("clFlush", code)) && good;
-    code = s->clWaitForEvents(count, events);
+    code = o->cl.clFlush(o->queue);
+    good = gpuhal_bench_opencl_good("clFlush", code) && good;
+    code = o->cl.clWaitForEvents(count, events);
     for (cl_uint i = 0; i < count; i++) {
-        s->clReleaseEvent(events[i]);
+        o->cl.clReleaseEvent(events[i]);
     }
-    return (code == CL_SUCCESS || failed("clWaitForEvents", code)) && good;
+    return gpuhal_bench_opencl_good("clWaitForEvents", code) && good;
 }
 
 static bool run_direct(void *user, uint64_t count)
@@ -130,32 +116,12 @@ static bool run_direct(void *user, uint64_t count)
 }
 
 /* Not every driver has a compiler. */
-static bool compiles(gpuhal_device *device, const step *s)
+static bool compiles(const gpuhal_bench_opencl *o)
 {
-    gpuhal_native native = {.size = sizeof native};
     cl_bool available = CL_FALSE;
-    return gpuhal_device_native(device, &native) == GPUHAL_OK &&
-           s->clGetDeviceInfo((cl_device_id)(uintptr_t)native.values[1], CL_DEVICE_COMPILER_AVAILABLE, sizeof available, &available,
-                              NULL) == CL_SUCCESS &&
-           available;
-}
-
-static bool find_functions(gpuhal_device *device, step *s)
-{
-#define ENTRY(name) {#name, &s->name},
-    const struct {
-        const char *name;
-        void *slot;
-    } functions[] = {FUNCTIONS(ENTRY)};
-#undef ENTRY
-    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-        gpuhal_vendor_fn *function = NULL;
-        if (gpuhal_device_symbol(device, functions[i].name, &function) != GPUHAL_OK) {
-            return gpuhal_bench_failed_call("gpuhal_device_symbol");
-        }
-        memcpy(functions[i].slot, &function, sizeof function);
-    }
-    return true;
+    const cl_int code =
+        o->cl.clGetDeviceInfo(o->device, CL_DEVICE_COMPILER_AVAILABLE, sizeof available, &available, NULL);
+    return code == CL_SUCCESS && available;
 }
 
 /* A layer moves every element by one place: the result shows exactly whether all of them have run, on the right vector. */
@@ -171,10 +137,11 @@ static bool write_matrix(step *s)
 static bool make_layer(step *s, int from)
 {
     gpuhal_buffer *arguments[] = {s->matrix, s->vectors[from], s->vectors[1 - from]};
+    const gpuhal_bench_opencl *o = s->direct;
     cl_int code;
-    s->layers[from] = s->clCreateKernel(s->program, "layer", &code);
-    if (s->layers[from] == NULL) {
-        return failed("clCreateKernel", code);
+    s->layers[from] = o->cl.clCreateKernel(s->program, "layer", &code);
+    if (!gpuhal_bench_opencl_good("clCreateKernel", code)) {
+        return false;
     }
     for (cl_uint i = 0; i < 3; i++) {
         gpuhal_native native;
@@ -185,34 +152,22 @@ static bool make_layer(step *s, int from)
         if (native.values[1] != 0) {
             return gpuhal_bench_failed("a kernel's argument cannot begin inside a cl_mem");
         }
-        code = s->clSetKernelArg(s->layers[from], i, sizeof memory, &memory);
-        if (code != CL_SUCCESS) {
-            return failed("clSetKernelArg", code);
+        code = o->cl.clSetKernelArg(s->layers[from], i, sizeof memory, &memory);
+        if (!gpuhal_bench_opencl_good("clSetKernelArg", code)) {
+            return false;
         }
     }
     return true;
 }
 
-static bool open_direct(gpuhal_device *device, step *s)
+static bool build(step *s)
 {
-    gpuhal_native native = {.size = sizeof native};
+    const gpuhal_bench_opencl *o = s->direct;
     const char *text = source;
     cl_int code;
-    if (gpuhal_device_native(device, &native) != GPUHAL_OK) {
-        return gpuhal_bench_failed_call("gpuhal_device_native");
-    }
-    const cl_device_id id = (cl_device_id)(uintptr_t)native.values[1];
-    const cl_context context = (cl_context)(uintptr_t)native.values[2];
-    s->direct = s->clCreateCommandQueue(context, id, 0, &code);
-    if (s->direct == NULL) {
-        return failed("clCreateCommandQueue", code);
-    }
-    s->program = s->clCreateProgramWithSource(context, 1, &text, NULL, &code);
-    if (s->program == NULL) {
-        return failed("clCreateProgramWithSource", code);
-    }
-    code = s->clBuildProgram(s->program, 1, &id, "", NULL, NULL);
-    return code == CL_SUCCESS || failed("clBuildProgram", code);
+    s->program = o->cl.clCreateProgramWithSource(o->context, 1, &text, NULL, &code);
+    return gpuhal_bench_opencl_good("clCreateProgramWithSource", code) &&
+           gpuhal_bench_opencl_good("clBuildProgram", o->cl.clBuildProgram(s->program, 1, &o->device, "", NULL, NULL));
 }
 
 static bool open_step(gpuhal_device *device, step *s)
@@ -225,22 +180,20 @@ static bool open_step(gpuhal_device *device, step *s)
     if (gpuhal_queue_create(device, NULL, &s->queue) != GPUHAL_OK) {
         return gpuhal_bench_failed_call("gpuhal_queue_create");
     }
-    return open_direct(device, s) && gpuhal_bench_native_of(s->vectors[0], &s->first) && make_layer(s, 0) && make_layer(s, 1);
+    return build(s) && gpuhal_bench_native_of(s->vectors[0], &s->first) && make_layer(s, 0) && make_layer(s, 1);
 }
 
 static void close_step(step *s)
 {
     for (int i = 0; i < 2; i++) {
         if (s->layers[i] != NULL) {
-            s->clReleaseKernel(s->layers[i]);
+            s->direct->cl.clReleaseKernel(s->layers[i]);
         }
     }
     if (s->program != NULL) {
-        s->clReleaseProgram(s->program);
+        s->direct->cl.clReleaseProgram(s->program);
     }
-    if (s->direct != NULL) {
-        s->clReleaseCommandQueue(s->direct);
-    }
+    gpuhal_bench_baseline_destroy(&s->direct->base);
     gpuhal_queue_destroy(s->queue);
     gpuhal_buffer_release(s->vectors[0]);
     gpuhal_buffer_release(s->vectors[1]);
@@ -277,12 +230,14 @@ void gpuhal_bench_rows_step(gpuhal_bench *bench, gpuhal_device *device)
     }
     row.budget = gpuhal_bench_is_inline(device) ? NAN : step_budget;
     gpuhal_bench_begin(bench->output, &row);
-    if (!find_functions(device, &s)) {
+    s.direct = (gpuhal_bench_opencl *)gpuhal_bench_baseline_create(bench->gpu, device);
+    if (s.direct == NULL) {
         gpuhal_bench_not_measured(bench);
         return;
     }
-    if (!compiles(device, &s)) {
+    if (!compiles(s.direct)) {
         gpuhal_bench_note_row(bench->output, "the driver has no compiler");
+        gpuhal_bench_baseline_destroy(&s.direct->base);
         return;
     }
     if (!open_step(device, &s) || !prove(&s, run_gpuhal, 1) || !prove(&s, run_direct, 1000) ||
