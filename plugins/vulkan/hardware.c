@@ -69,8 +69,8 @@ static void chain(VkPhysicalDeviceProperties2 *head, void *structure, VkStructur
     }
 }
 
-/* Structures that were not asked for are 0, and so is what a driver leaves out: each value has another source for that,
- * or means "unknown" where it is 0. */
+/* Structures that were not asked for are 0, and so is what a driver leaves out: each value then has another source, or
+ * means "unknown" where it is 0. */
 static void keep_properties(const property_set *set, gpuhal_vulkan_hardware *hardware)
 {
     const uint64_t largest = set->maintenance3.maxMemoryAllocationSize, buffer = set->maintenance4.maxBufferSize;
