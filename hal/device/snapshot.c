@@ -148,8 +148,8 @@ static uint32_t index_for(const gpuhal_device_snapshot *snapshot, const gpuhal_e
     return index;
 }
 
-/* Each new device belongs to drop_devices() from here until the snapshot is published: nobody else can have found it.
- * An entry for which a device was found keeps that. */
+/* Each new device belongs to drop_devices() from here until the snapshot is published: no other thread can have found
+ * it. An entry for which a device was found keeps that. */
 static gpuhal_status make_devices(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
 {
     for (uint32_t i = 0; i < snapshot->identity.count; i++) {

@@ -64,8 +64,8 @@ static uint64_t row_offset(const side *s, const box *extent, uint64_t row)
 }
 
 /* Whether two boxes in one buffer share a byte: both walk their rows upwards, so one pass over both suffices. Of two
- * rows that do not meet the lower one is passed: the rows of either side come in rising order, so it meets none of the
- * other side's later ones. */
+ * rows that share none the lower one is passed: the rows of either side come in rising order, so it shares none with
+ * the other side's later ones. */
 static bool overlap(const side *a, const side *b, const box *extent)
 {
     uint64_t rows = extent->rows * extent->slices;
