@@ -7,6 +7,8 @@
 
 enum { ASKED_AT_ONCE = 16 };
 
+/* Slots are only added, in front, and never freed: the watchdog walks the list without a lock while threads come and
+ * go. */
 static _Atomic(gpuhal_call_slot *) first;
 /* for threads without memory for a slot: the watchdog ignores it */
 static _Thread_local gpuhal_call_slot nowhere;

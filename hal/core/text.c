@@ -78,6 +78,7 @@ const char *gpuhal_text_get(const gpuhal_text *text)
 
 char *gpuhal_text_take(gpuhal_text *text)
 {
+    /* A text to which nothing was appended has no memory yet, and is no failure: this makes it "". */
     gpuhal_text_append(text, "", 0);
     char *data = text->failed ? NULL : text->data;
     if (!data) {
@@ -129,6 +130,7 @@ static char **split(const char *text, char separator, bool trims, size_t *out_co
     for (const char *p = text; *p; p++) {
         pieces += *p == separator;
     }
+    /* One more, which stays NULL and ends the list, also while it is being filled. */
     char **list = calloc(pieces + 1, sizeof *list);
     const char *begin = text;
     for (size_t i = 0; list && i < pieces; i++) {

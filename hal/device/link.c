@@ -166,6 +166,9 @@ gpuhal_status gpuhal_link_check(const char *call, const gpuhal_device *from, con
 static bool found_out(const gpuhal_device *from, const gpuhal_device *to, gpuhal_key key, uint64_t *out_value)
 {
     const gpuhal_link *link = gpuhal_link_between(from, to);
+    /* gpuhal_link_verify() writes the path and what it measured before it sets this. So it is read first: read after
+     * the values, it could announce some that were read before they were written. */
+    const bool tried = atomic_load(&link->tried);
     gpuhal_recalled_link known = {
         .verified = atomic_load(&link->verified),
         .path = atomic_load(&link->path),
@@ -173,7 +176,7 @@ static bool found_out(const gpuhal_device *from, const gpuhal_device *to, gpuhal
         .latency_ns = atomic_load(&link->latency_ns),
         .tried_seconds = atomic_load(&link->tried_seconds),
     };
-    if (!atomic_load(&link->tried) && !gpuhal_fault_log_recall(from, to, &known)) {
+    if (!tried && !gpuhal_fault_log_recall(from, to, &known)) {
         return false;
     }
     const struct {

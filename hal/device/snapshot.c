@@ -149,7 +149,7 @@ static uint32_t index_for(const gpuhal_device_snapshot *snapshot, const gpuhal_e
 }
 
 /* Each new device belongs to drop_devices() from here until the snapshot is published: no other thread can have found
- * it yet. An entry for which a device was found keeps that. */
+ * it. An entry for which a device was found keeps that. */
 static gpuhal_status make_devices(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
 {
     for (uint32_t i = 0; i < snapshot->identity.count; i++) {

@@ -263,6 +263,8 @@ void gpuhal_buffer_leave_counted(gpuhal_buffer *buffer, bool writes)
     if (writes && buffer->needs_clean) {
         end_writing(buffer);
     }
+    /* Release: a thread that maps the buffer once it is idle finds all that this transfer did. The right to write is
+     * given back first: counted out, the buffer may be mapped. */
     atomic_fetch_sub_explicit(&buffer->use, 1, memory_order_release);
 }
 

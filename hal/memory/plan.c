@@ -34,6 +34,8 @@ gpuhal_status gpuhal_buffer_take_desc(const char *call, const gpuhal_buffer_desc
     return GPUHAL_OK;
 }
 
+/* Over all devices of the object, opened or not: the device that will import the memory is unknown when it is made.
+ * Units are powers of two, so the largest is a multiple of all. */
 uint64_t gpuhal_share_unit(const gpuhal *gpu)
 {
     uint64_t most = 4096;
@@ -87,6 +89,7 @@ gpuhal_status gpuhal_buffer_plan(gpuhal_device *device, const gpuhal_buffer_desc
                                 .kind = desc->kind,
                                 .alignment = desc->alignment,
                                 .export_kinds = desc->export_kinds & ~host_pointer};
+    /* Begin and size then suit whichever device imports it, and no importer sees bytes of another allocation. */
     if (__builtin_expect((desc->export_kinds & host_pointer) != 0, 0)) {
         uint64_t unit = gpuhal_share_unit(device->gpu);
         mask |= unit - 1;

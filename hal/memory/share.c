@@ -24,6 +24,7 @@ typedef struct reasons {
     size_t length;
 } reasons;
 
+/* Three come together at most, and fit with the longest ids: so there is always room for more than the separator. */
 static bool refuse(reasons *why, const char *format, const char *who, const char *what)
 {
     size_t room = sizeof why->text - why->length;
@@ -159,6 +160,7 @@ static bool fits(const gpuhal_buffer *buffer, const gpuhal_device *user, uint64_
         user->id, number);
 }
 
+/* The new buffer holds a reference to the original: the memory must not go while another driver has its pages. */
 static gpuhal_status share_pointer(gpuhal_buffer *root, gpuhal_device *user, uint64_t bytes, gpuhal_buffer **out_shared)
 {
     const gpuhal_alloc alloc = {

@@ -34,8 +34,8 @@ static gpuhal_status allocation_failed(gpuhal_device *device, gpuhal_status stat
     return status;
 }
 
-/* In the child of a fork the memory is the parent's, and a driver that hangs may still be working on it: the plugin is not called. For a
- * device that was lost otherwise it is. */
+/* In the child of a fork the memory is the parent's, and a driver that hangs may still be working on it: the plugin is
+ * not called. For a device that was lost otherwise it is. */
 void gpuhal_memory_release(gpuhal_device *device, gpuhal_memory *memory)
 {
     if (gpuhal_device_is_reachable(device)) {
@@ -59,7 +59,8 @@ static gpuhal_status allocate(gpuhal_device *device, const gpuhal_alloc *alloc, 
     return gpuhal_device_result(device, call, device->ops.allocate(device->handle, alloc, out_memory));
 }
 
-/* The plugin closes what it took, also where the core then refuses what was made of it: it gets a descriptor of its own. */
+/* The plugin closes what it took, also where the core then refuses what was made of it: it gets a descriptor of its
+ * own. */
 static gpuhal_status import_copy(gpuhal_device *device, gpuhal_alloc alloc, gpuhal_memory *out_memory)
 {
     alloc.import.as.os = gpuhal_os_descriptor_copy(alloc.import.as.os);
@@ -88,6 +89,7 @@ gpuhal_status gpuhal_memory_allocate(gpuhal_device *device, const gpuhal_alloc *
     if (of_host && out_memory->host != alloc->import.as.pointer) {
         return unkept_promise(device, out_memory, "the plugin imported host memory and returned another host address");
     }
+    /* Imported memory begins where another allocation put it. */
     const uint64_t mask = alloc->import.kind == 0 && alloc->alignment > 1 ? alloc->alignment - 1 : 0;
     if ((out_memory->address | (uintptr_t)out_memory->host) & mask) {
         return unkept_promise(device, out_memory, "the plugin returned memory that is not aligned as requested");

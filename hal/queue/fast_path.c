@@ -94,7 +94,7 @@ static void leave(gpuhal_queue *queue)
 }
 
 /* Turns it into a call like any other. Both changes are made with the mutex held: between them no thread may find that
- * nothing has the right. */
+ * nothing has the right. The newest submission stays open until gpuhal_queue_end_call() seals it. */
 static void keep_the_right(gpuhal_queue *queue)
 {
     gpuhal_mutex_lock(&queue->mutex);

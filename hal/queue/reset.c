@@ -1,15 +1,15 @@
 /* queue/reset.c: making a failed queue usable again.
  *
- * The worker does that, since it takes calls of the plugin that block: the caller is back in its time, and the queue may become usable
- * later. */
+ * The worker does that, since it takes calls of the plugin that block: the caller is back in its time, and the queue
+ * may become usable later. */
 #include "core/error.h"
 #include "queue/queue.h"
 
 /* Pause before a plugin is asked again that cannot record an event now. */
 #define RETRY_NS UINT64_C(1000000)
 
-/* Waits until the driver has ended what it still has of the old queue. One that records no more events has ended as far as is known.
- * With the right to call. */
+/* Waits until the driver has ended what it still has of the old queue. One that records no more events has ended as far
+ * as is known. With the right to call. */
 static gpuhal_status drain(gpuhal_queue *queue)
 {
     gpuhal_timepoint *timepoint = gpuhal_timepoint_create(queue, false);
@@ -31,7 +31,8 @@ static gpuhal_status drain(gpuhal_queue *queue)
     return gpuhal_queue_check(queue);
 }
 
-/* Replaces the plugin's queue that failed by a new one. With the right to call. */
+/* Replaces the plugin's queue that failed by a new one. With the right to call. The old one goes only once there is a
+ * new one: a reset that fails leaves the queue as it was. */
 static gpuhal_status replace(gpuhal_queue *queue, gpuhal_plugin_queue **out_fresh)
 {
     gpuhal_status status = drain(queue);
@@ -44,7 +45,8 @@ static gpuhal_status replace(gpuhal_queue *queue, gpuhal_plugin_queue **out_fres
     return status;
 }
 
-/* With the mutex held. */
+/* With the mutex held. Nothing of the old queue is in flight any more, so all its work counts as done, and what it kept
+ * can be given back. */
 static void clear_failure(gpuhal_queue *queue, gpuhal_completion **completions)
 {
     gpuhal_queue_fail(queue, queue->failure, true, completions);
@@ -79,6 +81,7 @@ void gpuhal_queue_run_reset(gpuhal_queue *queue)
     }
     gpuhal_condition_signal_all(&queue->condition);
     gpuhal_mutex_unlock(&queue->mutex);
+    /* They call the application, for which no mutex may be held. The worker goes on with the queue afterwards. */
     gpuhal_completions_notify(completions);
     gpuhal_queue_lock(queue);
 }

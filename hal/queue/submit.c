@@ -374,6 +374,7 @@ gpuhal_status gpuhal_queue_wait_for_timepoint(gpuhal_queue *queue, gpuhal_timepo
     const gpuhal_op op = {.await = timepoint};
     gpuhal_status status = gpuhal_queue_check(queue);
     bool is_done = !timepoint || gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_DONE;
+    /* Read without the mutex: the failure is written before the state says DONE, and stays. */
     bool has_failed = timepoint && is_done && timepoint->failure;
     bool is_behind = !has_failed && (is_done || timepoint->queue == queue);
     if (status) {

@@ -15,6 +15,7 @@ void gpuhal_count_time(gpuhal_counter *counter, uint64_t bytes, uint64_t begin_n
     atomic_fetch_add_explicit(&counter->timed_ns, gpuhal_os_monotonic_ns() - begin_ns, memory_order_relaxed);
 }
 
+/* Each number is exact for itself; while work is counted, they may be of different moments. */
 static gpuhal_traffic traffic_of(const gpuhal_counter *counter)
 {
     return (gpuhal_traffic){

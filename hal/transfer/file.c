@@ -1,4 +1,5 @@
-/* transfer/file.c: see file.h. What is checked before bytes move between a file and a buffer, and what comes after the last one. */
+/* transfer/file.c: see file.h. What is checked before bytes move between a file and a buffer, and what comes after the
+ * last one. */
 #include "transfer/file.h"
 
 #include "core/error.h"
@@ -92,7 +93,8 @@ static gpuhal_status check_range(const char *call, gpuhal_file_job *job)
     return status ? status : check_offsets(call, job->file_offset, job->bytes);
 }
 
-/* The size of a device is unknown, so reading the whole of it is the caller's mistake; refused at once, with a queue too. */
+/* The size of a device is unknown, so reading the whole of it is the caller's mistake; refused at once, with a queue
+ * too. */
 static gpuhal_status check_whole(const gpuhal_file_job *job)
 {
     uint64_t size = 0;
@@ -137,6 +139,8 @@ static gpuhal_status finish_file(const gpuhal_file_job *job, uint64_t bytes)
     return error ? gpuhal_file_failed(job->name, "syncing", job->file_offset, "fdatasync", error) : GPUHAL_OK;
 }
 
+/* The buffer is entered before the first byte moves and left after the last, whatever fails between; a file is
+ * truncated and synced after that only, so a transfer that failed removes nothing from it. */
 static gpuhal_status transfer(const gpuhal_file_job *job)
 {
     gpuhal_buffer *buffer = job->buffer;

@@ -1,6 +1,6 @@
-/* transfer/link_verify.c: proving and measuring the path between two devices, by the same functions as the application's calls, with
- * buffers like theirs. Odd offsets, and ranges from one byte to many pages, because drivers handle the ragged ends and the middle
- * differently. */
+/* transfer/link_verify.c: proving and measuring the path between two devices, by the same functions as the
+ * application's calls, with buffers like theirs. Odd offsets, and ranges from one byte to many pages, because drivers
+ * handle the ragged ends and the middle differently. */
 #include "transfer/peer.h"
 
 #include "core/error.h"
@@ -42,6 +42,7 @@ static gpuhal_status make_buffers(verification *v)
         const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = v->bytes};
         status = gpuhal_buffer_create(v->from_device, &desc, &v->from);
         status = status ? status : gpuhal_buffer_create(v->to_device, &desc, &v->to);
+        /* What was made is in `v`, also after a failure: run() releases it. */
         if (status != GPUHAL_ERROR_OUT_OF_MEMORY && status != GPUHAL_ERROR_TOO_LARGE) {
             return status;
         }

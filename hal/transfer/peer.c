@@ -219,7 +219,8 @@ static gpuhal_status lay_out(proof *p, uint32_t seed)
     return status ? status : gpuhal_bytes_write(p->to_device, &p->to, 0, p->got, PROOF_BYTES);
 }
 
-/* In `got` lies what was at the destination before; the copy is played there too. */
+/* In `got` lies what was at the destination before; the copy is played there too. `sent` is not needed afterwards: each
+ * run lays out its own. */
 static gpuhal_status compare(proof *p, const gpuhal_device *runner)
 {
     memcpy(p->got + p->to_offset, p->sent + p->from_offset, (size_t)p->bytes);
@@ -275,7 +276,8 @@ static gpuhal_status take_memory(proof *p)
     return status;
 }
 
-/* Tries both devices as the runner of the copy, where both can. An error concerns something other than the link. */
+/* Tries both devices as the runner of the copy, where both can. An error concerns something other than the link. Memory
+ * that the driver still holds is left to it: released, it could be another buffer's when the copy arrives. */
 static gpuhal_status prove_both(proof *p)
 {
     p->sent = malloc(PROOF_BYTES);
@@ -313,6 +315,8 @@ static gpuhal_peer_state try_link(gpuhal_link *link, gpuhal_device *to, gpuhal_d
         return GPUHAL_PEER_NONE;
     }
     uint64_t unit = (to->copy_mask | from->copy_mask) + 1;
+    /* Of each memory some units are left in front and behind: bytes that a copy writes beside its range are seen as
+     * well. */
     proof p = {.to_device = to, .from_device = from, .to_offset = 3 * unit, .from_offset = 5 * unit, .bytes = PROOF_BYTES - 7 * unit};
     status = prove_both(&p);
     if (!status && !p.how[0]) {

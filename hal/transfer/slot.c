@@ -107,7 +107,8 @@ static gpuhal_status write_block(gpuhal_device *device, const gpuhal_memory *to,
 
 /* The part of an alignment block that a range touches is changed (to_device) or taken out. A block is read, changed and
  * written back, and nothing here keeps two threads from doing that to one block, where the later would undo the
- * earlier: pieces of one copy must not share a block (staged.c). */
+ * earlier: pieces of one copy must not share a block (staged.c). The whole block may be touched: memory is always made,
+ * imported or wrapped in whole blocks (gpuhal_buffer_plan(), gpuhal_import_unit(), gpuhal_buffer_wrap()). */
 static gpuhal_status edge(gpuhal_device *device, const gpuhal_memory *memory, uint64_t offset, void *host, uint64_t bytes, bool to_device)
 {
     uint64_t lead = offset & device->copy_mask;

@@ -1,5 +1,5 @@
-/* transfer/verify.c: the self-test of a device: patterns to it, within it and back, compared byte by byte. It uses the functions behind
- * the application's own calls, so what it proves is what an application gets. */
+/* transfer/verify.c: the self-test of a device: patterns to it, within it and back, compared byte by byte. It uses the
+ * functions behind the application's own calls, so what it proves is what an application gets. */
 #include "core/error.h"
 #include "transfer/copy.h"
 
@@ -53,7 +53,8 @@ static gpuhal_status expect(const verification *v, gpuhal_buffer *buffer, const 
     return status ? status : compare(v, action, offset, expected, bytes);
 }
 
-/* Odd ranges beside each other: a driver that rounds offsets or sizes spoils a neighbour, which the last comparison sees. */
+/* Odd ranges beside each other: a driver that rounds offsets or sizes spoils a neighbour, which the last comparison
+ * sees. */
 static gpuhal_status write_and_read(const verification *v)
 {
     static const struct {

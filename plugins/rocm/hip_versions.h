@@ -4,15 +4,15 @@
  *   kinds of memory  hipMemoryTypeHost and hipMemoryTypeDevice are 0 and 1 before HIP 6, and 1 and 2 from then on
  *   attributes       hipDeviceAttributeVirtualMemoryManagementSupported (89) came with HIP 5.3
  *   more of them     hipDeviceAttributeHostRegisterSupported (90) came with HIP 6.0; those of hip_api.h are older than
- * HIP 5 mappings         before HIP 7 hipMemMap returns success in any case, and hipMemUnmap of nothing may end the
- * process kinds of memory  before HIP 6.2 a question for the kind of memory that HIP does not know follows it as a
- * pointer several pieces   copies before 6.2, between devices too, and fills before 6.3 end with the piece of physical
+ *                    HIP 5
+ *   mappings         before HIP 7 hipMemMap returns success in any case, and hipMemUnmap of nothing may end the process
+ *   kinds of memory  before HIP 6.2 a question for the kind of memory that HIP does not know follows it as a pointer
+ *   several pieces   copies before 6.2, between devices too, and fills before 6.3 end with the piece of physical
  *                    memory in which they begin; rectangles always do
  *   last errors      before HIP 7 every call takes the place of the last error of its thread; then those alone that
- * failed do descriptors      hipMemImportFromShareableHandle reads one where the pointer leads, and HIP 7.1 the
- * pointer itself
- *
- * Before HIP 7.1 a descriptor in the place of the pointer ends the process.
+ *                    failed do
+ *   descriptors      hipMemImportFromShareableHandle reads one where the pointer leads, and HIP 7.1 the pointer itself;
+ *                    before HIP 7.1 a descriptor in the place of the pointer ends the process
  *
  * Asked of the library, by whether it has the function:
  *   hipDeviceGetUuid            came with HIP 5.2
@@ -21,13 +21,16 @@
  *
  * Avoided:
  *   hipDeviceProp_t      has another layout since HIP 6, under the same name of the function: attributes are asked one
- * by one hipPointerAttribute_t, hip_Memcpy2D  name kinds of memory, whose numbers moved: hipPointerGetAttribute and
- * hipMemcpy2DAsync hipMemcpyHtoDAsync   takes void * or const void *, by version: hipMemcpyAsync names the direction
+ *                        by one
+ *   hipPointerAttribute_t, hip_Memcpy2D  name kinds of memory, whose numbers moved: hipPointerGetAttribute and
+ *                        hipMemcpy2DAsync
+ *   hipMemcpyHtoDAsync   takes void * or const void *, by version: hipMemcpyAsync names the direction
  *   hipCtx_t             deprecated since HIP 2; each thread has a current device
  *   hipLaunchHostFunc    missing before HIP 5.3, and stalls its stream: events are waited for on a thread
  *   hipMemAllocationProp has had this layout since HIP 5.3, with the attribute; before, its functions are not called
  *   hipExternalMemoryHandleDesc, hipExternalMemoryBufferDesc  end with reserved words since HIP 6: ours have them
- * always hipFuncSetAttribute  takes functions of the compiler's making only; HIP needs no permission for shared memory
+ *                        always
+ *   hipFuncSetAttribute  takes functions of the compiler's making only; HIP needs no permission for shared memory
  */
 #ifndef GPUHAL_ROCM_HIP_VERSIONS_H
 #define GPUHAL_ROCM_HIP_VERSIONS_H

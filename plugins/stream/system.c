@@ -17,7 +17,7 @@ static char root[256]; /* written by the first start(), before anything is looke
 
 gpuhal_status GPUHAL_OWN(use_system)(const gpuhal_host *host, bool first)
 {
-    char value[sizeof root];
+    char value[sizeof root] = ""; /* where the option is not set, what is written there is not promised */
     gpuhal_status status = host->option(host, GPUHAL_VENDOR_PLUGIN ".system_root", value, sizeof value);
     if (status != GPUHAL_ERROR_NOT_FOUND && (status || value[0] != '/')) {
         char text[400];
@@ -32,7 +32,10 @@ gpuhal_status GPUHAL_OWN(use_system)(const gpuhal_host *host, bool first)
                             "the option " GPUHAL_VENDOR_PLUGIN
                             ".system_root was another one when this process first used the plugin");
     }
-    memcpy(root, value, sizeof root);
+    if (first) {
+        /* No later call writes it, not even the same again: threads of the first one read it without a lock by then. */
+        memcpy(root, value, sizeof root);
+    }
     return GPUHAL_OK;
 }
 

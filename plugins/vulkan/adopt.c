@@ -141,6 +141,7 @@ static void take_queues(gpuhal_plugin_device *device, const gpuhal_vulkan_device
     take_useful(device, given, 1, true);
     take_useful(device, given, 2, false);
     take_useful(device, given, 1, false);
+    /* Backwards, so that the first one that only copies stays; without any it is wrapper 0. */
     for (uint32_t i = device->wrapper_count; i-- > 0;) {
         if (!(device->hardware.families[device->wrappers[i].family].queueFlags & other)) {
             device->copy_wrapper = i;
@@ -190,6 +191,7 @@ static gpuhal_status survey(gpuhal_plugin_device *device, const gpuhal_vulkan_en
 gpuhal_status gpuhal_vulkan_adopt(gpuhal_plugin_device *device, const gpuhal_vulkan_entry *entry,
                                   const gpuhal_native *native)
 {
+    /* Before anything can fail: free_opening() never destroys the caller's VkDevice. */
     device->adopted = true;
     const char *fault = description_fault(native);
     if (fault) {

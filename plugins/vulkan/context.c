@@ -94,6 +94,7 @@ static gpuhal_status create_device(gpuhal_plugin_device *device, const gpuhal_vu
     };
     code = device->instance_api.vkCreateDevice(hardware->handle, &info, NULL, &device->handle);
     if (code != VK_SUCCESS) {
+        /* What a call that failed wrote there is not defined; free_opening() takes any handle for a VkDevice. */
         device->handle = VK_NULL_HANDLE;
         return not_made(device, code);
     }
@@ -126,6 +127,8 @@ static gpuhal_status open_own(gpuhal_plugin_device *device)
     if (status != GPUHAL_OK) {
         return status;
     }
+    /* A feature counts where the VkDevice was made with it; what has none needs its extension alone, which is enabled
+     * where it is offered. */
     device->enabled = gpuhal_vulkan_features_bits(device->features) |
                       (device->hardware.offered & ~(uint32_t)GPUHAL_VULKAN_FEATURE_BITS);
     for (uint32_t i = 0; i < plan.count; i++) {
@@ -197,7 +200,7 @@ static void clear_slots(const gpuhal_plugin_device *device, gpuhal_ops *ops)
     }
 }
 
-/* The families of the wrappers, each once. */
+/* The families of the wrappers, each once. Vulkan takes none twice where buffers are shared over several. */
 static void list_families(gpuhal_plugin_device *device)
 {
     for (uint32_t i = 0; i < device->wrapper_count; i++) {
@@ -270,6 +273,7 @@ gpuhal_status gpuhal_vulkan_open(const gpuhal_host *host, gpuhal_plugin_instance
     list_families(device);
     describe(device);
     for (uint32_t i = 0; i < device->wrapper_count; i++) {
+        /* The first internal stream, made next, submits to one of these. */
         gpuhal_vulkan_wrapper_init(&device->wrappers[i]);
     }
     status = gpuhal_vulkan_streams_start(device);

@@ -145,7 +145,7 @@ struct gpuhal_plugin_device {
     uint32_t extension_count;
     gpuhal_vulkan_features *features; /* what the VkDevice was made with; described.features points to it */
 
-    /* Lanes: made in gpuhal_vulkan_streams_start() with their mutex and condition, all freed in
+    /* Internal streams: made in gpuhal_vulkan_streams_start() with their mutex and condition, all freed in
      * gpuhal_vulkan_streams_stop(). */
     pthread_mutex_t growing;     /* protects stream_count and the streams above it, extra_wrappers, idle_timelines */
     pthread_cond_t stream_freed; /* with `growing`: a stream became idle, or there is none to wait for */

@@ -165,6 +165,8 @@ static gpuhal_status make_instance(const gpuhal_host *host, PFN_vkGetInstancePro
                             "the installed Vulkan loader supports Vulkan 1.0; 1.1 or later is needed");
     }
     made->get_proc = get_proc;
+    /* The highest version whose rules this plugin knows: a driver may rely on an application keeping those of the one
+     * it names. */
     made->api_version = version < VK_API_VERSION_1_3 ? version : VK_API_VERSION_1_3;
     gpuhal_status status = create_instance(host, &api, is_loader, made);
     if (status != GPUHAL_OK) {

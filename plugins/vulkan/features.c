@@ -190,6 +190,8 @@ static void prune(gpuhal_vulkan_features *features)
     }
 }
 
+/* Bytes may be compared: behind the base all members are VkBool32, and calloc() has zeroed what lies behind the
+ * last. */
 static bool has_any(const gpuhal_vulkan_features *features, size_t row)
 {
     static const unsigned char nothing[512];
@@ -240,6 +242,8 @@ gpuhal_vulkan_features *gpuhal_vulkan_features_ask(const gpuhal_vulkan_instance_
     return features;
 }
 
+/* Structures that the table lacks are left out. Every pNext that is copied leads into the caller's chain, which need
+ * not outlive the call: link_all() replaces them all. */
 gpuhal_vulkan_features *gpuhal_vulkan_features_copy(const void *chain)
 {
     gpuhal_vulkan_features *features = calloc(1, sizeof *features);

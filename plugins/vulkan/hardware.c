@@ -25,6 +25,7 @@ VkResult gpuhal_vulkan_list_extensions(const gpuhal_vulkan_instance_functions *a
         return VK_ERROR_OUT_OF_HOST_MEMORY;
     }
     code = api->vkEnumerateDeviceExtensionProperties(physical, NULL, &count, list);
+    /* INCOMPLETE: there are more by now. What is not in the list is not used, so it need not be complete. */
     if (code != VK_SUCCESS && code != VK_INCOMPLETE) {
         free(list);
         return code;
@@ -68,6 +69,8 @@ static void chain(VkPhysicalDeviceProperties2 *head, void *structure, VkStructur
     }
 }
 
+/* Structures that were not asked for are 0, and so is what a driver leaves out: each value then has another source, or
+ * means "unknown" where it is 0. */
 static void keep_properties(const property_set *set, gpuhal_vulkan_hardware *hardware)
 {
     const uint64_t largest = set->maintenance3.maxMemoryAllocationSize, buffer = set->maintenance4.maxBufferSize;

@@ -383,7 +383,8 @@ static void vulkan_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
     }
 }
 
-/* The whole atoms around these bytes of the memory object. */
+/* The whole atoms around these bytes of the memory object. Vulkan wants whole ones, but for the last, which may end
+ * with the memory: VK_WHOLE_SIZE stands for that. */
 static gpuhal_status move_atoms(gpuhal_plugin_device *device, const gpuhal_vulkan_buffer *buffer, uint64_t begin,
                                 uint64_t end, bool invalidate)
 {
