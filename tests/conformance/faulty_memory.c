@@ -138,8 +138,8 @@ static bool take_bytes(gpuhal_faulty_memory *memory, const gpuhal_alloc *alloc)
         return false;
     }
     memset(memory->to_free, 0, rounded);
-    const bool skewed = is(alignment_ignored) || (is(host_skewed) && alloc->kind == GPUHAL_MEMORY_READBACK);
-    memory->bytes = (unsigned char *)memory->to_free + (skewed ? 8 : 0);
+    const bool skewed = is(host_skewed) && alloc->kind == GPUHAL_MEMORY_READBACK && alloc->alignment > 64;
+    memory->bytes = (unsigned char *)memory->to_free + (skewed || is(alignment_ignored) ? 8 : 0);
     return true;
 }
 

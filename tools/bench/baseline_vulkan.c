@@ -1,5 +1,5 @@
 /* baseline_vulkan.c: Vulkan on the VkDevice and VkQueue that the library uses, where everything that can be is used again: one
- * command buffer, one fence, one timeline semaphore.
+ * command buffer, one fence.
  *
  * Nothing is linked: every function comes from the get_instance_proc_addr of the described device. */
 #include "baseline_vulkan.h"
@@ -24,23 +24,20 @@ static bool failed(const char *call, VkResult code)
     return gpuhal_bench_failed("%s returned %d", call, (int)code);
 }
 
-/* What the VkDevice was made with, by the chain of its features. */
-static void read_features(const gpuhal_vulkan_device *device, bool *out_timeline, bool *out_address)
+/* Whether the VkDevice was made with addresses of buffers, by the chain of its features. */
+static bool has_addresses(const gpuhal_vulkan_device *device)
 {
     const VkPhysicalDeviceFeatures2 *features = device->features;
-    *out_timeline = *out_address = false;
+    bool has = false;
     for (const VkBaseInStructure *link = features != NULL ? features->pNext : NULL; link != NULL; link = link->pNext) {
         const void *found = link;
         if (link->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES) {
-            const VkPhysicalDeviceVulkan12Features *all = found;
-            *out_timeline = all->timelineSemaphore;
-            *out_address = all->bufferDeviceAddress;
-        } else if (link->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES) {
-            *out_timeline = ((const VkPhysicalDeviceTimelineSemaphoreFeatures *)found)->timelineSemaphore;
+            has = ((const VkPhysicalDeviceVulkan12Features *)found)->bufferDeviceAddress;
         } else if (link->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES) {
-            *out_address = ((const VkPhysicalDeviceBufferDeviceAddressFeatures *)found)->bufferDeviceAddress;
+            has = ((const VkPhysicalDeviceBufferDeviceAddressFeatures *)found)->bufferDeviceAddress;
         }
     }
+    return has;
 }
 
 /* After the last command of a submission: what was written is there for the host too, as it is when a call of the library has
@@ -55,8 +52,10 @@ static void make_visible(const vulkan_baseline *v)
     v->vk.vkCmdPipelineBarrier(v->commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0, NULL, 0, NULL);
 }
 
-static bool enqueue(vulkan_baseline *v, const gpuhal_native *to, const gpuhal_native *from, uint64_t bytes, uint64_t pieces)
+static bool vulkan_enqueue(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const gpuhal_native *from,
+                           uint64_t bytes, uint64_t pieces)
 {
+    vulkan_baseline *v = vulkan_of(baseline);
     const VkCommandBufferBeginInfo begin = {
         .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
         .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
@@ -81,84 +80,46 @@ static bool end_recording(vulkan_baseline *v)
     return code == VK_SUCCESS || failed("vkEndCommandBuffer", code);
 }
 
-static bool vulkan_copy(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const gpuhal_native *from, uint64_t bytes,
-                        uint64_t count)
-{
-    vulkan_baseline *v = vulkan_of(baseline);
-    const VkSubmitInfo submit = {
-        .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
-        .commandBufferCount = 1,
-        .pCommandBuffers = &v->commands,
-    };
-    for (uint64_t i = 0; i < count; i++) {
-        if (!enqueue(v, to, from, bytes, 1) || !end_recording(v)) {
-            return false;
-        }
-        VkResult code = v->vk.vkQueueSubmit(v->queue, 1, &submit, v->fence);
-        if (code != VK_SUCCESS) {
-            return failed("vkQueueSubmit", code);
-        }
-        code = v->vk.vkWaitForFences(v->device, 1, &v->fence, VK_TRUE, UINT64_MAX);
-        if (code != VK_SUCCESS) {
-            return failed("vkWaitForFences", code);
-        }
-        v->vk.vkResetFences(v->device, 1, &v->fence);
-    }
-    return true;
-}
-
-static bool vulkan_enqueue(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const gpuhal_native *from, uint64_t bytes,
-                           uint64_t pieces)
-{
-    vulkan_baseline *v = vulkan_of(baseline);
-    if (v->timeline == VK_NULL_HANDLE) {
-        return gpuhal_bench_failed("the Vulkan device was made without timeline semaphores");
-    }
-    return enqueue(v, to, from, bytes, pieces);
-}
-
 static bool vulkan_submit(gpuhal_bench_baseline *baseline)
 {
     vulkan_baseline *v = vulkan_of(baseline);
-    const uint64_t value = v->reached + 1;
-    const VkTimelineSemaphoreSubmitInfo values = {
-        .sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
-        .signalSemaphoreValueCount = 1,
-        .pSignalSemaphoreValues = &value,
-    };
     const VkSubmitInfo submit = {
         .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
-        .pNext = &values,
         .commandBufferCount = 1,
         .pCommandBuffers = &v->commands,
-        .signalSemaphoreCount = 1,
-        .pSignalSemaphores = &v->timeline,
     };
     if (!end_recording(v)) {
         return false;
     }
-    const VkResult code = v->vk.vkQueueSubmit(v->queue, 1, &submit, VK_NULL_HANDLE);
-    v->reached = code == VK_SUCCESS ? value : v->reached;
+    const VkResult code = v->vk.vkQueueSubmit(v->queue, 1, &submit, v->fence);
     return code == VK_SUCCESS || failed("vkQueueSubmit", code);
 }
 
 static bool vulkan_await(gpuhal_bench_baseline *baseline)
 {
     const vulkan_baseline *v = vulkan_of(baseline);
-    const VkSemaphoreWaitInfo wait = {
-        .sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
-        .semaphoreCount = 1,
-        .pSemaphores = &v->timeline,
-        .pValues = &v->reached,
-    };
-    const VkResult code = v->vk.vkWaitSemaphores(v->device, &wait, UINT64_MAX);
-    return code == VK_SUCCESS || failed("vkWaitSemaphores", code);
+    VkResult code = v->vk.vkWaitForFences(v->device, 1, &v->fence, VK_TRUE, UINT64_MAX);
+    if (code != VK_SUCCESS) {
+        return failed("vkWaitForFences", code);
+    }
+    code = v->vk.vkResetFences(v->device, 1, &v->fence);
+    return code == VK_SUCCESS || failed("vkResetFences", code);
+}
+
+static bool vulkan_copy(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const gpuhal_native *from, uint64_t bytes,
+                        uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        if (!vulkan_enqueue(baseline, to, from, bytes, 1) || !vulkan_submit(baseline) || !vulkan_await(baseline)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static void vulkan_destroy(gpuhal_bench_baseline *baseline)
 {
     vulkan_baseline *v = vulkan_of(baseline);
-    v->vk.vkDestroySemaphore(v->device, v->timeline, NULL);
     v->vk.vkDestroyFence(v->device, v->fence, NULL);
     v->vk.vkDestroyCommandPool(v->device, v->pool, NULL);
     free(v);
@@ -194,23 +155,11 @@ static bool start_commands(vulkan_baseline *v, uint32_t family)
     return code == VK_SUCCESS || failed("vkAllocateCommandBuffers", code);
 }
 
-static bool start_waiting(vulkan_baseline *v, bool timeline)
+static bool make_fence(vulkan_baseline *v)
 {
     const VkFenceCreateInfo fence = {.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
-    VkResult code = v->vk.vkCreateFence(v->device, &fence, NULL, &v->fence);
-    if (code != VK_SUCCESS) {
-        return failed("vkCreateFence", code);
-    }
-    if (!timeline) {
-        return true;
-    }
-    const VkSemaphoreTypeCreateInfo type = {
-        .sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
-        .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE,
-    };
-    const VkSemaphoreCreateInfo semaphore = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, .pNext = &type};
-    code = v->vk.vkCreateSemaphore(v->device, &semaphore, NULL, &v->timeline);
-    return code == VK_SUCCESS || failed("vkCreateSemaphore", code);
+    const VkResult code = v->vk.vkCreateFence(v->device, &fence, NULL, &v->fence);
+    return code == VK_SUCCESS || failed("vkCreateFence", code);
 }
 
 /* Asked of the device itself, functions skip the loader's dispatch, as those of any program that looks for speed. What was promoted
@@ -265,10 +214,8 @@ gpuhal_bench_baseline *gpuhal_bench_vulkan_create(void *library, const gpuhal_na
         free(v);
         return NULL;
     }
-    bool timeline;
-    read_features(described, &timeline, &v->has_addresses);
-    v->has_addresses = v->has_addresses && v->vk.vkGetBufferDeviceAddress != NULL;
-    if (!start_commands(v, described->queues[0].family) || !start_waiting(v, timeline && v->vk.vkWaitSemaphores != NULL)) {
+    v->has_addresses = has_addresses(described) && v->vk.vkGetBufferDeviceAddress != NULL;
+    if (!start_commands(v, described->queues[0].family) || !make_fence(v)) {
         vulkan_destroy(&v->base);
         return NULL;
     }

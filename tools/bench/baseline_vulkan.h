@@ -4,7 +4,7 @@
 
 #include "baseline.h"
 
-/* Command buffer, fence and semaphore of our own on the first queue of the VkDevice. NULL with gpuhal_bench_failure(). */
+/* Command buffer and fence of our own on the first queue of the VkDevice. NULL with gpuhal_bench_failure(). */
 gpuhal_bench_baseline *gpuhal_bench_vulkan_create(void *library, const gpuhal_native *device);
 
 /* Lists the devices, as baseline.h says. */

@@ -11,10 +11,9 @@
 #define GPUHAL_BENCH_VULKAN_REQUIRED(X)                                                                              \
     X(vkCreateCommandPool) X(vkDestroyCommandPool) X(vkAllocateCommandBuffers) X(vkBeginCommandBuffer)               \
     X(vkEndCommandBuffer) X(vkCmdCopyBuffer) X(vkCmdPipelineBarrier) X(vkQueueSubmit) X(vkCreateFence)               \
-    X(vkDestroyFence) X(vkResetFences) X(vkWaitForFences) X(vkCreateSemaphore) X(vkDestroySemaphore)                 \
-    X(vkCreateBuffer) X(vkDestroyBuffer) X(vkGetBufferMemoryRequirements2) X(vkAllocateMemory) X(vkFreeMemory)       \
-    X(vkBindBufferMemory) X(vkMapMemory)
-#define GPUHAL_BENCH_VULKAN_OPTIONAL(X) X(vkWaitSemaphores) X(vkGetBufferDeviceAddress)
+    X(vkDestroyFence) X(vkResetFences) X(vkWaitForFences) X(vkCreateBuffer) X(vkDestroyBuffer)                       \
+    X(vkGetBufferMemoryRequirements2) X(vkAllocateMemory) X(vkFreeMemory) X(vkBindBufferMemory) X(vkMapMemory)
+#define GPUHAL_BENCH_VULKAN_OPTIONAL(X) X(vkGetBufferDeviceAddress)
 
 #define GPUHAL_BENCH_VULKAN_MEMBER(name) PFN_##name name;
 typedef struct gpuhal_bench_vulkan_functions {
@@ -30,11 +29,9 @@ typedef struct gpuhal_bench_vulkan {
     VkCommandPool pool;
     VkCommandBuffer commands;
     VkFence fence;
-    VkSemaphore timeline; /* VK_NULL_HANDLE: the device was made without. */
-    uint64_t reached;     /* Its last value. */
-    bool recording;       /* Commands were enqueued that are not submitted. */
-    bool has_addresses;   /* Buffers can be given addresses of the device. */
-    bool is_software;     /* Its memory is host memory. */
+    bool recording;     /* Commands were enqueued that are not submitted. */
+    bool has_addresses; /* Buffers can be given addresses of the device. */
+    bool is_software;   /* Its memory is host memory. */
     VkPhysicalDeviceMemoryProperties memory;
 } gpuhal_bench_vulkan;
 

@@ -29,11 +29,30 @@ static void expect_visible(const gpuhal_context *context, const gpuhal_memory *m
     }
 }
 
+/* Host addresses are passed to other drivers, which rely on their alignment. */
+static void expect_aligned(const gpuhal_context *context, gpuhal_memory_kind kind)
+{
+    for (uint64_t alignment = 64; alignment <= 65536; alignment *= 4) {
+        gpuhal_memory memory;
+        gpuhal_status status = gpuhal_plain_allocate(&context->opened, kind, 65536, alignment, &memory);
+        if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
+            continue;
+        }
+        gpuhal_expect_ok(status, "allocate");
+        if ((uintptr_t)memory.host % alignment != 0) {
+            gpuhal_fail("allocate ignored an alignment of %" PRIu64 ": the host address of memory of kind %s is %p", alignment,
+                        gpuhal_kind_name(kind), memory.host);
+        }
+        gpuhal_plain_release(&context->opened, &memory);
+    }
+}
+
 /* The core writes into upload memory without asking; a missing host address would be a NULL pointer there. */
 void gpuhal_check_allocate_kinds(gpuhal_context *context)
 {
-    const uint64_t bytes = gpuhal_area_usual(context);
+    const uint64_t bytes = gpuhal_area_usual(context), exports = gpuhal_device_fact(context, GPUHAL_FACT_EXPORT_KINDS, 0);
     for (gpuhal_memory_kind kind = GPUHAL_MEMORY_DEVICE; kind <= GPUHAL_MEMORY_DEVICE_MAPPED; kind++) {
+        const bool has_address = kind != GPUHAL_MEMORY_DEVICE || (exports >> GPUHAL_HANDLE_HOST_POINTER & 1) != 0;
         if (!gpuhal_states_kind(context, kind)) {
             continue;
         }
@@ -43,7 +62,7 @@ void gpuhal_check_allocate_kinds(gpuhal_context *context)
             gpuhal_fail_by(16, "memory_kinds states kind %s, and allocate returned %s", gpuhal_kind_name(kind),
                         gpuhal_status_text(status));
         }
-        if (kind != GPUHAL_MEMORY_DEVICE && memory.host == NULL) {
+        if (has_address && memory.host == NULL) {
             gpuhal_fail("memory of kind %s has no host address", gpuhal_kind_name(kind));
         }
         if ((uintptr_t)memory.host % 64 != 0) {
@@ -56,6 +75,9 @@ void gpuhal_check_allocate_kinds(gpuhal_context *context)
         expect_visible(context, &memory, kind);
         if (memory.size != sizeof memory) {
             gpuhal_fail("allocate changed the size member of gpuhal_memory to %u", memory.size);
+        }
+        if (has_address) {
+            expect_aligned(context, kind);
         }
         gpuhal_plain_release(&context->opened, &memory);
     }

@@ -3,13 +3,9 @@
  */
 #include "library.h"
 #include "manifest.h"
-#include "work.h"
 
 #include <ctype.h>
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* ---- the manifest */
@@ -155,105 +151,28 @@ void gpuhal_check_manifest(gpuhal_context *context)
 
 /* ---- each device in an application */
 
-/* Two buffers, a queue and an event of the library. */
-typedef struct program {
-    gpuhal_device *device;
-    gpuhal_buffer *from, *to;
-    gpuhal_queue *queue;
-    gpuhal_event *event;
-    unsigned char *host;
-    uint64_t bytes;
-} program;
-
-static void expect_call(const program *own, gpuhal_status status, const char *call)
+static void expect_call(gpuhal_device *device, gpuhal_status status, const char *call)
 {
     if (status != GPUHAL_OK) {
-        gpuhal_fail_status(status, "%s on %s: %s", call, gpuhal_device_id(own->device), gpuhal_last_error()->sentence);
+        gpuhal_fail_status(status, "%s on %s: %s", call, gpuhal_device_id(device), gpuhal_last_error()->sentence);
     }
 }
 
-/* Read without a queue, so at once. */
-static bool holds(program *own, unsigned char byte)
+static void check_device(gpuhal_device *device)
 {
-    memset(own->host, 0, (size_t)own->bytes);
-    expect_call(own, gpuhal_read(NULL, own->host, own->to, 0, own->bytes), "gpuhal_read()");
-    for (uint64_t b = 0; b < own->bytes; b++) {
-        if (own->host[b] != byte) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Copies, and behind them a fill of the same bytes, which is what counts. @return whether there was something to wait for */
-static bool wait_for(program *own, unsigned copies, unsigned char byte)
-{
-    for (unsigned c = 0; c < copies; c++) {
-        expect_call(own, gpuhal_copy(own->queue, own->to, 0, own->from, 0, own->bytes), "gpuhal_copy()");
-    }
-    expect_call(own, gpuhal_fill(own->queue, own->to, 0, own->bytes, byte, 1), "gpuhal_fill()");
-    expect_call(own, gpuhal_event_record(own->event, own->queue), "gpuhal_event_record()");
-    gpuhal_step("gpuhal_event_wait() with 2 ms");
-    gpuhal_status status = gpuhal_event_wait(own->event, 2000000);
-    expect_call(own, status == GPUHAL_ERROR_TIMEOUT ? GPUHAL_OK : status, "gpuhal_event_wait()");
-    const bool early = status == GPUHAL_OK && !holds(own, byte);
-    gpuhal_step("gpuhal_queue_synchronize()");
-    expect_call(own, gpuhal_queue_synchronize(own->queue, UINT64_MAX), "gpuhal_queue_synchronize()");
-    nanosleep(&(const struct timespec){.tv_nsec = early ? 300000000 : 0}, NULL); /* the later wait relies on the same event */
-    if (!holds(own, byte)) {
-        gpuhal_fail_by(35, "a fill behind %u copies in a queue of %s was not done after them", copies, gpuhal_device_id(own->device));
-    }
-    if (early) {
-        gpuhal_fail_by(36, "gpuhal_event_wait() on %s returned OK, and the work before the event has not ended", gpuhal_device_id(own->device));
-    }
-    return status == GPUHAL_ERROR_TIMEOUT;
-}
-
-static void check_waits(gpuhal *gpu, gpuhal_device *device)
-{
-    enum { COPIES_MAX = 2048 };
-    uint64_t total = UINT64_MAX;
-    (void)gpuhal_device_u64(device, GPUHAL_FACT_MEMORY_TOTAL_BYTES, &total);
-    program own = {.device = device, .bytes = total / 32 < UINT64_C(1) << 20 ? total / 32 : UINT64_C(1) << 20};
-    own.host = gpuhal_own(malloc((size_t)own.bytes));
-    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = own.bytes};
-    expect_call(&own, gpuhal_buffer_create(device, &desc, &own.from), "gpuhal_buffer_create()");
-    expect_call(&own, gpuhal_buffer_create(device, &desc, &own.to), "gpuhal_buffer_create()");
-    expect_call(&own, gpuhal_queue_create(device, NULL, &own.queue), "gpuhal_queue_create()");
-    expect_call(&own, gpuhal_event_create(gpu, 0, &own.event), "gpuhal_event_create()");
-    gpuhal_pattern(own.host, own.bytes, 7);
-    expect_call(&own, gpuhal_write(NULL, own.from, 0, own.host, own.bytes), "gpuhal_write()");
-    const uint64_t begin = gpuhal_tool_now_ns();
-    unsigned char byte = 1;
-    for (unsigned copies = 16; copies <= COPIES_MAX && gpuhal_tool_now_ns() - begin < UINT64_C(300000000); copies *= 2) {
-        if (wait_for(&own, copies, byte++)) {
-            break;
-        }
-    }
-    gpuhal_event_destroy(own.event);
-    gpuhal_queue_destroy(own.queue);
-    gpuhal_buffer_release(own.to);
-    gpuhal_buffer_release(own.from);
-    free(own.host);
-}
-
-static void check_device(gpuhal *gpu, gpuhal_device *device)
-{
-    const program own = {.device = device};
     gpuhal_step("gpuhal_device_open()");
     gpuhal_status status = gpuhal_device_open(device);
     if (status == GPUHAL_ERROR_NO_DEVICE) {
         gpuhal_fail("%s is listed in one process and not in another, or with another identity there: gpuhal_device_open() says %s",
                     gpuhal_device_id(device), gpuhal_last_error()->sentence);
     }
-    expect_call(&own, status, "gpuhal_device_open()");
+    expect_call(device, status, "gpuhal_device_open()");
     gpuhal_step("gpuhal_device_verify()");
     status = gpuhal_device_verify(device);
     if (status == GPUHAL_ERROR_DEVICE_LOST) {
         gpuhal_fail_by(23, "gpuhal_device_verify() on %s: %s", gpuhal_device_id(device), gpuhal_last_error()->sentence);
     }
-    expect_call(&own, status, "gpuhal_device_verify()");
-    check_waits(gpu, device);
+    expect_call(device, status, "gpuhal_device_verify()");
 }
 
 /* What all the other checks cannot see: that a helper process and the application find the same, and that the parts work together. */
@@ -280,7 +199,7 @@ void gpuhal_check_end_to_end(gpuhal_context *context)
         gpuhal_device *device = gpuhal_device_at(library.gpu, d);
         const bool wanted = !context->options->one_device || gpuhal_device_index(device) == context->options->device;
         if (wanted && strcmp(gpuhal_device_backend(device), library.name) == 0) {
-            check_device(library.gpu, device);
+            check_device(device);
             checked++;
         }
     }

@@ -237,38 +237,6 @@ void gpuhal_check_wrap_memory(gpuhal_context *context)
     gpuhal_area_finish(&area);
 }
 
-/* Stated host addresses are passed to other drivers, which rely on them, and on their alignment. */
-void gpuhal_check_host_pages(gpuhal_context *context)
-{
-    bool any = false;
-    const bool device_too = in_kinds(context, GPUHAL_FACT_EXPORT_KINDS, GPUHAL_HANDLE_HOST_POINTER);
-    for (gpuhal_memory_kind kind = GPUHAL_MEMORY_DEVICE; kind <= GPUHAL_MEMORY_DEVICE_MAPPED; kind++) {
-        if (!gpuhal_states_kind(context, kind) || (kind == GPUHAL_MEMORY_DEVICE && !device_too)) {
-            continue;
-        }
-        for (uint64_t alignment = 64; alignment <= 65536; alignment *= 4) {
-            gpuhal_memory memory;
-            gpuhal_status status = gpuhal_plain_allocate(&context->opened, kind, 65536, alignment, &memory);
-            if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
-                continue;
-            }
-            gpuhal_expect_ok(status, "allocate");
-            if (memory.host == NULL) {
-                gpuhal_fail("memory of kind %s has no host address", gpuhal_kind_name(kind));
-            }
-            if ((uintptr_t)memory.host % alignment != 0) {
-                gpuhal_fail("allocate ignored an alignment of %" PRIu64 ": the host address of memory of kind %s is %p",
-                            alignment, gpuhal_kind_name(kind), memory.host);
-            }
-            gpuhal_plain_release(&context->opened, &memory);
-            any = true;
-        }
-    }
-    if (!any) {
-        gpuhal_skip("no kind of memory has a host address");
-    }
-}
-
 /* Device and host write to two halves of the memory, each makes its own known, and both halves have to be there afterwards: a
  * memory_invalidate() that moves more than its range brings old bytes of the one over new ones of the other. */
 static void expect_narrow_invalidate(const gpuhal_opened *opened, const gpuhal_memory *memory, gpuhal_area *other,
@@ -411,7 +379,7 @@ static void export_and_import(const gpuhal_context *context, gpuhal_handle_kind 
     free(area.expected);
 }
 
-/* A host pointer needs no slot: host_pages looks at those. */
+/* A host pointer needs no slot: allocate_kinds looks at those. */
 void gpuhal_check_export_import(gpuhal_context *context)
 {
     if (!gpuhal_offered(context->opened.slots.ops.export_memory != NULL, "export_memory")) {
