@@ -93,7 +93,8 @@ def a_run_with_a_gpu_proves_that_contexts_stay_and_listing_takes_no_memory(here)
     fakes = here.build / "tests/fakes/cuda"
     reports = fresh(here.work / "fake-reports")
     code, text, report = run_script(
-        here, here.work / "report-fake", "--quick", "--use", here.build, GPUHAL_BACKENDS="cuda", FAKE_CUDA="devices 2; strict 1",
+        here, here.work / "report-fake", "--quick", "--use", here.build, GPUHAL_BACKENDS="cuda",
+        FAKE_CUDA="devices 2; memory * 96M; rate 2G; strict 1",  # small, and slow by waiting: what gpuhal-check needs in copies costs no time
         FAKE_CUDA_REPORT=str(reports / "fake"), GPUHAL_CUDA_LIBRARY=str(fakes / "libcuda.so.1"),
         GPUHAL_NVML_LIBRARY=str(fakes / "libnvidia-ml.so.1"))
     expect(code == 0, f"exit code {code}", text)
