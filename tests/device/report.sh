@@ -6,9 +6,12 @@
 
 # ---- pieces
 
-# Quotes a text; all but printable ASCII is dropped, so that it is JSON whatever a driver calls itself.
+# Quotes a text; all but printable ASCII is dropped, so that it is JSON whatever a driver calls itself. Most texts need no program for that.
 json_text() {
-    printf '"%s"' "$(printf '%s' "$1" | tr '\n\t' '  ' | tr -cd '\040-\176' | sed 's/\\/\\\\/g; s/"/\\"/g')"
+    case $1 in
+    *[!\ -~]* | *[\\\"]*) printf '"%s"' "$(printf '%s' "$1" | tr '\n\t' '  ' | tr -cd '\040-\176' | sed 's/\\/\\\\/g; s/"/\\"/g')" ;;
+    *) printf '"%s"' "$1" ;;
+    esac
 }
 
 # The lines of a file as an array of texts.

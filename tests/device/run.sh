@@ -121,7 +121,11 @@ stop() {
 
 # record NAME RESULT REASON, of the step that was run last unless it was not run at all.
 record() {
-    reason=$(printf '%s' "$3" | tr '\n\t' '  ' | tr -d '\000-\037\177' | head -c 2000)
+    reason=$3
+    case $reason in
+    *[!\ -~]*) reason=$(printf '%s' "$reason" | tr '\n\t' '  ' | tr -d '\000-\037\177') ;;
+    esac
+    reason=$(printf '%.2000s' "$reason")
     printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$1" "$2" "$took" "$limit" "$code" "${reason:--}" >>"$work/steps"
     [ "$2" = passed ] || say "$1 $2: $reason"
 }

@@ -93,7 +93,8 @@ def a_run_with_a_gpu_proves_that_contexts_stay_and_listing_takes_no_memory(here)
     fakes = here.build / "tests/fakes/cuda"
     reports = fresh(here.work / "fake-reports")
     code, text, report = run_script(
-        here, here.work / "report-fake", "--quick", "--use", here.build, GPUHAL_BACKENDS="cuda", FAKE_CUDA="devices 2; strict 1",
+        here, here.work / "report-fake", "--quick", "--use", here.build, GPUHAL_BACKENDS="cuda",
+        FAKE_CUDA="devices 2; memory * 96M; rate 2G; strict 1",  # small, and slow by waiting: what gpuhal-check needs in copies costs no time
         FAKE_CUDA_REPORT=str(reports / "fake"), GPUHAL_CUDA_LIBRARY=str(fakes / "libcuda.so.1"),
         GPUHAL_NVML_LIBRARY=str(fakes / "libnvidia-ml.so.1"))
     expect(code == 0, f"exit code {code}", text)
@@ -305,24 +306,12 @@ def configure(here, build, *settings):
     return done.returncode, " ".join(done.stdout.split())
 
 
-def a_compiler_alone_builds_the_library_three_plugins_and_the_check(here):
-    build = fresh(here.work / "bare")
-    code, text = configure(here, build)
+def a_build_names_all_that_is_left_out_and_one_that_must_have_everything_fails(here):
+    code, text = configure(here, fresh(here.work / "bare"))
     expect(code == 0, "it cannot be configured", text)
     for what, missing in LEFT_OUT:
         expect(any(line.startswith(f"{what} left out: ") and missing in line for line in text.split("gpuhal: ")),
                f"it does not say that {what} left out for want of {missing}", text)
-    done = subprocess.run([here.cmake, "--build", str(build), "--parallel", "2"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    expect(done.returncode == 0, "it cannot be built", done.stdout)
-    plugins = sorted(path.name for path in (build / "lib/gpuhal").glob("*.gpuhal"))
-    expect(plugins == ["cpu.gpuhal", "cuda.gpuhal", "rocm.gpuhal"], f"it has the plugins {plugins}")
-    expect(sorted(os.listdir(build / "bin")) == ["gpuhal-check"], f"it has the programs {os.listdir(build / 'bin')}")
-    done = subprocess.run([build / "bin/gpuhal-check", build / "lib/gpuhal/gpuhal-cpu.so"], stdout=subprocess.PIPE, text=True)
-    expect(done.returncode == 0, "the cpu plugin does not pass", done.stdout)
-    shutil.rmtree(build)
-
-
-def a_build_that_must_have_everything_names_all_that_is_missing(here):
     build = fresh(here.work / "strict")
     code, text = configure(here, build, "-DGPUHAL_REQUIRE_ALL=ON")
     expect(code != 0, "it goes on without", text)
@@ -336,7 +325,7 @@ TESTS = (a_run_without_a_gpu_says_so_and_passes, a_run_with_a_gpu_proves_that_co
          the_copy_matrix_sees_wrong_bytes_and_outlives_crashes_and_hangs, steps_that_fail_hang_or_crash_leave_the_others_running,
          no_promise_is_held_by_a_bench_that_was_stopped_or_could_not_measure, what_drivers_print_among_the_results_spoils_no_report,
          a_build_that_fails_says_why, who_stops_listening_gets_the_report_too, an_ended_script_leaves_the_report_of_what_has_been, a_thin_machine_has_its_report_too,
-         a_compiler_alone_builds_the_library_three_plugins_and_the_check, a_build_that_must_have_everything_names_all_that_is_missing)
+         a_build_names_all_that_is_left_out_and_one_that_must_have_everything_fails)
 
 if __name__ == "__main__":
     {test.__name__: test for test in TESTS}[sys.argv[1]](Here(*sys.argv[2:]))

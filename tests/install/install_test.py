@@ -54,10 +54,11 @@ def fresh(path):
     return path
 
 
-def check_consumer(program, expected_files, mapped, env=None):
-    """Runs consumer.c: cpu, opencl and vulkan must have come from the expected files, and only files matching `mapped` may be loaded."""
+def check_consumer(program, expected_files, mapped, env=None, plugins=("cpu", "opencl", "vulkan")):
+    """Runs consumer.c: the plugins must have come from the expected files, and only files matching `mapped` may be loaded."""
     output = run(program, env=env or clean_environment())
-    for name, states in (("cpu", "ok"), ("opencl", "ok|no_driver|no_device"), ("vulkan", "ok|no_driver|no_device")):
+    for name in plugins:
+        states = "ok" if name == "cpu" else "ok|no_driver|no_device"
         expect(re.search(rf"^plugin {name} ({states}) {re.escape(expected_files.format(name=name))}$", output, re.M),
                f"{program} did not get {name} from {expected_files.format(name=name)}", output)
     expect("device cpu:0 right\n" in output, f"{program} moved no bytes on cpu:0", output)
@@ -256,34 +257,45 @@ def every_installed_file_is_in_one_debian_package_and_they_work_together(o):
     check_consumer(work / "consumer", f"{libdir}/gpuhal/gpuhal-{{name}}.so", f"{libdir}/.*")
 
 
-def parent(o, build, *definitions):
-    """Configures and builds the parent project, and runs its programs."""
+# Whatever is installed, nothing is found: headers and libraries are looked for below a folder that is not there.
+BARE = ("-DCMAKE_FIND_ROOT_PATH=/nonexistent", "-DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY", "-DCMAKE_FIND_ROOT_PATH_MODE_LIBRARY=ONLY")
+WHOLE = ("-DCMAKE_FIND_ROOT_PATH=", "-DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=BOTH", "-DCMAKE_FIND_ROOT_PATH_MODE_LIBRARY=BOTH")
+
+
+def parent(o, build, definitions, *targets):
+    """Configures the parent project, and builds those targets."""
     run(o.cmake, "-S", o.source / "tests/install/parent", "-B", build, "-G", "Ninja", f"-DGPUHAL_SOURCE={o.source}",
         f"-DCMAKE_C_COMPILER={o.cc}", f"-DCMAKE_CXX_COMPILER={o.cxx}", *definitions)
-    run(o.cmake, "--build", build, "--target", "dynamic", "static", "cpp")
+    run(o.cmake, "--build", build, "--target", *targets)
 
 
 def check_parent(build):
     plugins = f"{build}/gpuhal/lib/gpuhal"
-    check_consumer(build / "dynamic", f"{plugins}/gpuhal-{{name}}.so", f"{build}/gpuhal/lib/.*")
-    check_consumer(build / "static", f"{plugins}/gpuhal-{{name}}.so", f"{plugins}/gpuhal-.*", clean_environment(GPUHAL_PLUGIN_PATH=plugins))
+    check_consumer(build / "dynamic", f"{plugins}/gpuhal-{{name}}.so", f"{build}/gpuhal/lib/.*", plugins=["cpu"])
+    check_consumer(build / "static", f"{plugins}/gpuhal-{{name}}.so", f"{plugins}/gpuhal-.*", clean_environment(GPUHAL_PLUGIN_PATH=plugins),
+                   ["cpu"])
     output = run(build / "cpp", env=clean_environment())
     expect("device cpu:0 right\n" in output, "the C++ program moved no bytes on cpu:0", output)
 
 
-def a_parent_project_uses_the_sources_in_every_form(o):
+def a_parent_project_uses_the_sources_in_every_form_and_with_a_compiler_alone(o):
     """One build directory for all forms: the library is built once, and once more only what GPUHAL_BUILTIN changes."""
     if not o.cxx:
         raise Skipped("no C++ compiler here")
     build, alone, prefix = fresh(o.work / "parent"), fresh(o.work / "alone"), fresh(o.work / "parent-installed")
-    parent(o, build, "-DFORM=fetched")
+    parent(o, build, [*BARE, "-DFORM=fetched"], "dynamic", "static", "cpp")
     check_parent(build)
-    parent(o, build, "-DFORM=subdirectory")
+    parent(o, build, ["-DFORM=subdirectory", "-DGPUHAL_TOOLS=ON"], "dynamic", "static", "cpp", "gpuhal/all")
     check_parent(build)
+    plugins = sorted(path.name for path in (build / "gpuhal/lib/gpuhal").glob("*.gpuhal"))
+    expect(plugins == ["cpu.gpuhal", "cuda.gpuhal", "rocm.gpuhal"], f"a compiler alone builds the plugins {plugins}")
+    programs = os.listdir(build / "gpuhal/bin")
+    expect(programs == ["gpuhal-check"], f"a compiler alone builds the programs {programs}")
+    run(build / "gpuhal/bin/gpuhal-check", build / "gpuhal/lib/gpuhal/gpuhal-cpu.so", env=clean_environment())
     run(o.cmake, "--install", build, "--prefix", prefix)
     installed = sorted(path.relative_to(prefix).as_posix() for path in prefix.rglob("*") if path.is_file())
     expect(installed == ["bin/dynamic"], f"the parent's installation has more than the parent's program: {installed}")
-    parent(o, build, "-DGPUHAL_BUILTIN=cpu;opencl;vulkan")
+    parent(o, build, [*WHOLE, "-DGPUHAL_TOOLS=OFF", "-DGPUHAL_BUILTIN=cpu;opencl;vulkan"], "static")
     shutil.copy(build / "static", alone / "static")
     shutil.rmtree(build)
     check_consumer(alone / "static", "built in", "nothing")
@@ -305,7 +317,7 @@ TESTS = (a_build_tree_installs_into_an_empty_prefix, installed_documents_link_on
          one_binary_serves_two_versions_of_the_abi, a_package_can_ask_where_plugins_and_manifests_go,
          a_cpp17_program_uses_the_handles_of_gpuhal_hpp, pythons_cffi_takes_the_installed_declarations_as_they_are,
          every_installed_file_is_in_one_debian_package_and_they_work_together,
-         a_parent_project_uses_the_sources_in_every_form, tests_without_the_programs_run_none_of_them)
+         a_parent_project_uses_the_sources_in_every_form_and_with_a_compiler_alone, tests_without_the_programs_run_none_of_them)
 
 
 def main():

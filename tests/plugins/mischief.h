@@ -87,10 +87,15 @@ MAYBE void overflow_all_stacks(void)
 
 MAYBE void ignore_number(__attribute__((unused)) int number) {}
 
-/* The fault comes again as soon as the handler returns. */
+MAYBE void nap(__attribute__((unused)) int number)
+{
+    usleep(1000);
+}
+
+/* The fault comes again as soon as the handler returns, which leaves the processor to others. */
 MAYBE void swallow_crashes(void)
 {
-    signal(SIGSEGV, ignore_number);
+    signal(SIGSEGV, nap);
     write_to_nowhere();
 }
 

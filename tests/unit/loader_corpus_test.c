@@ -186,12 +186,12 @@ TEST(plugins_that_only_break_a_rule_are_named_the_same_way_without_a_helper)
 
 /* ---- together */
 
-/* All items, or those that are wanted, the good plugin and a real one. `made`: which of them could be. */
+/* The items that are wanted, the good plugin and a real one. `made`: which of them could be. */
 static void lay_all(bool made[ITEMS], bool (*wanted)(const item *it))
 {
     new_folder();
     for (size_t i = 0; i < ITEMS; i++) {
-        const bool asked = !wanted || wanted(&corpus[i]);
+        const bool asked = wanted(&corpus[i]);
         made[i] = asked && lay(own_folder(), &corpus[i]);
         if (asked && !made[i]) {
             printf("# %s cannot be made on this machine\n", corpus[i].name);
@@ -222,10 +222,16 @@ static uint32_t count_devices(const gpuhal *gpu, const char *backend)
     return count;
 }
 
+/* Seconds of work for nothing: beside the others it would show what constructor_sleeps does. */
+static bool leaves_the_processor(const item *it)
+{
+    return strcmp(it->name, "constructor_spins") != 0;
+}
+
 TEST(all_bad_plugins_together_cost_themselves_and_each_has_its_report)
 {
     bool made[ITEMS];
-    lay_all(made, NULL);
+    lay_all(made, leaves_the_processor);
     size_t descriptors = count_descriptors();
     const gpuhal_config config = {
         .size = sizeof config,

@@ -5,7 +5,7 @@
 
 #include <fcntl.h>
 
-enum { COUNT = 2 * 1024 * 1024 + 77 };
+enum { COUNT = 640 * 1024 + 77 };
 
 static unsigned char in[COUNT], out[COUNT];
 static bool vendor_queues;
