@@ -13,7 +13,6 @@ struct gpuhal_thread_pool {
     gpuhal_thread_pool_job *jobs;      /* those that want more helpers */
     uint32_t wanted;            /* by all of them */
     bool closing;
-    uint32_t generation;        /* fork generation of the threads */
     uint32_t count, busy;       /* threads, and how many of them help right now */
     gpuhal_thread threads[THREADS_MAX];
 };
@@ -22,17 +21,6 @@ uint32_t gpuhal_thread_pool_most(void)
 {
     uint32_t processors = gpuhal_os_processors();
     return processors < 2 ? 2 : processors < THREADS_MAX ? processors : THREADS_MAX;
-}
-
-/* Threads and jobs of the parent are not in the child. Called with the mutex held. */
-static void forget_parents_threads(struct gpuhal_thread_pool *pool)
-{
-    uint32_t now = gpuhal_os_fork_generation();
-    if (pool->generation != now) {
-        pool->generation = now;
-        pool->jobs = NULL;
-        pool->wanted = pool->busy = pool->count = 0;
-    }
 }
 
 static void unlist(struct gpuhal_thread_pool *pool, gpuhal_thread_pool_job *job)
@@ -85,7 +73,6 @@ static struct gpuhal_thread_pool *pool_of(gpuhal *gpu)
     gpuhal_mutex_init(&pool->mutex);
     gpuhal_condition_init(&pool->wake);
     gpuhal_condition_init(&pool->ended);
-    pool->generation = gpuhal_os_fork_generation();
     struct gpuhal_thread_pool *other = NULL;
     if (!atomic_compare_exchange_strong(&gpu->layers.thread_pool, &other, pool)) {
         gpuhal_condition_finish(&pool->ended);
@@ -105,7 +92,6 @@ void gpuhal_thread_pool_submit(gpuhal *gpu, gpuhal_thread_pool_job *job, uint32_
     }
     uint32_t most = gpuhal_thread_pool_most() - 1;
     gpuhal_mutex_lock(&pool->mutex);
-    forget_parents_threads(pool);
     if (job->withdrawn) {
         gpuhal_mutex_unlock(&pool->mutex);
         return;
@@ -152,7 +138,6 @@ void gpuhal_thread_pool_destroy(gpuhal *gpu)
         return;
     }
     gpuhal_mutex_lock(&pool->mutex);
-    forget_parents_threads(pool);
     pool->closing = true;
     bool stuck = pool->busy > 0;
     gpuhal_condition_signal_all(&pool->wake);

@@ -88,7 +88,14 @@ TEST(the_cpu_works_in_the_child_of_a_fork)
     assert_ok(gpuhal_device_verify(cpu));
     pid_t child = fork();
     if (child == 0) {
-        _exit(gpuhal_device_verify(cpu) == GPUHAL_OK ? 0 : 1);
+        gpuhal *own = NULL;
+        bool refused = gpuhal_device_verify(cpu) == GPUHAL_ERROR_FORKED;
+        gpuhal_close(gpu);
+        gpuhal_status status = gpuhal_open(&(gpuhal_config){.size = sizeof(gpuhal_config), .backends = "cpu"}, &own);
+        status = status ? status : gpuhal_select(own, "cpu", 0, &cpu, NULL);
+        status = status ? status : gpuhal_device_verify(cpu);
+        gpuhal_close(own);
+        _exit(refused && status == GPUHAL_OK ? 0 : 1);
     }
     int status = 1;
     assert_int_equal(waitpid(child, &status, 0), child);
