@@ -92,9 +92,14 @@ static void try_link(const gpuhal_probe_machine *machine, gpuhal_probe_link *lin
 static gpuhal_status open_devices(gpuhal_probe_machine *machine)
 {
     char backends[512] = "";
+    const char *last = "";
     gpuhal *gpu = NULL;
-    for (uint32_t i = 0; i < machine->count; i++) {
-        gpuhal_tool_append(backends, sizeof backends, ",", "%s", gpuhal_device_backend(machine->devices[i].device));
+    for (uint32_t i = 0; i < machine->count; i++) { /* devices of one backend are listed together */
+        const char *backend = gpuhal_device_backend(machine->devices[i].device);
+        if (strcmp(backend, last) != 0) {
+            gpuhal_tool_append(backends, sizeof backends, ",", "%s", backend);
+        }
+        last = backend;
     }
     gpuhal_status status = gpuhal_probe_open_in_child(backends, &gpu);
     for (uint32_t i = 0; i < machine->count && !status; i++) {
