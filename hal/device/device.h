@@ -180,10 +180,9 @@ static inline bool gpuhal_is_inherited(const gpuhal *gpu)
 {
     return __builtin_expect(gpu->generation != gpuhal_os_fork_generation(), 0);
 }
-gpuhal_status gpuhal_refuse_inherited(void);
 static inline gpuhal_status gpuhal_check(const gpuhal *gpu)
 {
-    return gpuhal_is_inherited(gpu) ? gpuhal_refuse_inherited() : GPUHAL_OK;
+    return gpuhal_is_inherited(gpu) ? gpuhal_error_forked() : GPUHAL_OK;
 }
 /* Returns whether calls may go to the plugin now: OK, FORKED or DEVICE_LOST with its detail. */
 gpuhal_status gpuhal_device_unusable(const gpuhal_device *device);
@@ -199,7 +198,8 @@ static inline gpuhal_status gpuhal_device_check(const gpuhal_device *device)
  * in a call of the plugin, in the child. */
 static inline bool gpuhal_device_is_reachable(const gpuhal_device *device)
 {
-    return !gpuhal_is_inherited(device->gpu) && atomic_load_explicit(&device->lost, memory_order_relaxed) != GPUHAL_LOST_HUNG;
+    return !gpuhal_is_inherited(device->gpu) &&
+           atomic_load_explicit(&device->lost, memory_order_relaxed) != GPUHAL_LOST_HUNG;
 }
 /* Marks the device as lost (hung) for every caller, because a call exceeded its deadline. Returns true the first time:
  * then the caller must report it. Two stores, no lock. */

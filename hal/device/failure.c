@@ -17,18 +17,12 @@ static void set_gone(const gpuhal_device *device)
     gpuhal_error_set(GPUHAL_ERROR_DEVICE_LOST, "%s is not listed any more%s", device->id, since);
 }
 
-gpuhal_status gpuhal_refuse_inherited(void)
-{
-    return gpuhal_error_set(GPUHAL_ERROR_FORKED, "the gpuhal object was opened before this process was forked: open another one in this "
-                                                 "process, or fork before opening, or exec");
-}
-
 gpuhal_status gpuhal_device_unusable(const gpuhal_device *device)
 {
     uint32_t lost = atomic_load(&device->lost);
     gpuhal_status status = gpuhal_is_inherited(device->gpu) ? GPUHAL_ERROR_FORKED : GPUHAL_ERROR_DEVICE_LOST;
     if (status == GPUHAL_ERROR_FORKED) {
-        (void)gpuhal_refuse_inherited();
+        (void)gpuhal_error_forked();
     } else if (lost == GPUHAL_LOST_HUNG) {
         gpuhal_error_set(status, "%s: a call of the driver hangs: the device is lost (hung)", device->id);
     } else if (lost == GPUHAL_LOST_VANISHED) {

@@ -293,7 +293,8 @@ static void claim_opening(gpuhal_device *device, int *out_state, bool *out_by_it
     uint64_t waited = 0, deadline_ns = sum(sum(settings->helper_deadline_ns, settings->helper_deadline_ns), settings->hang_ns);
     gpuhal_mutex_lock(&device->mutex);
     bool by_itself = atomic_load(&device->state) == GPUHAL_DEVICE_OPENING && device->opener == gpuhal_job_caller();
-    while (atomic_load(&device->state) == GPUHAL_DEVICE_OPENING && !by_itself && waited < deadline_ns && atomic_load(&device->lost) != GPUHAL_LOST_HUNG) {
+    while (atomic_load(&device->state) == GPUHAL_DEVICE_OPENING && !by_itself && waited < deadline_ns &&
+           atomic_load(&device->lost) != GPUHAL_LOST_HUNG) {
         waited += gpuhal_job_wait(&device->condition, &device->mutex, deadline_ns - waited);
     }
     *out_state = atomic_load(&device->state);

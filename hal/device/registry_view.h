@@ -21,9 +21,7 @@ struct gpuhal_registry_view {
 /* The rule for forks, as in device/device.h. */
 static inline gpuhal_status gpuhal_view_check(const gpuhal_registry_view *view)
 {
-    return view->generation == gpuhal_os_fork_generation()
-               ? GPUHAL_OK
-               : gpuhal_error_set(GPUHAL_ERROR_FORKED, "the view was made before this process was forked: make another one in this process");
+    return view->generation == gpuhal_os_fork_generation() ? GPUHAL_OK : gpuhal_error_forked();
 }
 
 /* Texts for callers are never NULL. */

@@ -84,8 +84,8 @@ static gpuhal_backend *find(const gpuhal_candidate *candidate, uint64_t device, 
 {
     for (gpuhal_backend *backend = first; backend; backend = backend->next) {
         bool abandoned = backend->calls_no_driver && is_starting(backend) && is_inherited(backend);
-        if (!abandoned && backend->builtin == candidate->builtin && backend->device == device && backend->inode == inode &&
-            same_text(backend->options, candidate->options)) {
+        if (!abandoned && backend->builtin == candidate->builtin && backend->device == device &&
+            backend->inode == inode && same_text(backend->options, candidate->options)) {
             return backend;
         }
     }

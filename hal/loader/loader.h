@@ -65,8 +65,8 @@ typedef struct gpuhal_backend gpuhal_backend;
 
 /* Loads, negotiates the ABI, starts and enumerates, once per process and set of options, on a thread of its own; a
  * second caller waits for the first and gets the same result, a failed start may be tried again. FORKED when a
- * parent of this process started it and it is not fork-safe. TIMEOUT when the plugin exceeds the deadline, and from then
- * on at once, until it returns. */
+ * parent of this process started it and it is not fork-safe. TIMEOUT when the plugin exceeds the deadline, and from
+ * then on at once, until it returns. */
 gpuhal_status gpuhal_backend_start(const gpuhal_candidate *candidate, uint64_t deadline_ns, gpuhal_backend **out_backend);
 const gpuhal_plugin *gpuhal_backend_plugin(const gpuhal_backend *backend);
 /* Returns the path of the vendor's library that the plugin opened first; NULL for none. */

@@ -227,7 +227,7 @@ static void *call_back(void *user)
     gpuhal *const gpu = user;
     gpuhal_service *service = gpu->layers.service;
     lock(service);
-    for (;;) {
+    while (!gpuhal_is_inherited(gpu)) { /* a callback may fork and return in the child, too */
         if (call_next(gpu, service)) {
             continue;
         }

@@ -57,7 +57,8 @@ gpuhal_status gpuhal_pair_usage(const gpuhal_device *from, const gpuhal_device *
     if (!out_traffic || out_traffic->size == 0) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_pair_usage: out_traffic is NULL, or its size is 0");
     }
-    gpuhal_status status = from && from == to ? gpuhal_check(from->gpu) : gpuhal_link_check("gpuhal_pair_usage", from, to);
+    gpuhal_status status =
+        from && from == to ? gpuhal_check(from->gpu) : gpuhal_link_check("gpuhal_pair_usage", from, to);
     if (status) {
         return status;
     }

@@ -1,4 +1,4 @@
-/* Devices: facts, opening once, sampling, and adopting. Choosing one is in selector_test.c, forks are in fork_test.c. */
+/* Devices: facts, opening once, sampling, and adopting. Choosing one is in selector_test.c, forks in fork_test.c. */
 #include "support/lab.h"
 #include "test.h"
 

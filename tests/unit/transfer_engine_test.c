@@ -306,9 +306,11 @@ TEST(a_child_that_is_forked_in_the_middle_of_staged_copies_makes_its_own_and_clo
             gpuhal *own = open_engine();
             gpuhal_buffer *first = gpuhal_lab_buffer(own, 0, BYTES), *second = gpuhal_lab_buffer(own, 1, BYTES);
             unsigned char *got = malloc(BYTES);
-            bool good = gpuhal_staging_process_bytes() == 0 && gpuhal_write(NULL, first, 0, model, BYTES) == GPUHAL_OK &&
+            bool good = gpuhal_staging_process_bytes() == 0 &&
+                        gpuhal_write(NULL, first, 0, model, BYTES) == GPUHAL_OK &&
                         gpuhal_copy(NULL, second, 3, first, 1, BYTES - 9) == GPUHAL_OK &&
-                        gpuhal_read(NULL, got, second, 3, BYTES - 9) == GPUHAL_OK && memcmp(got, model + 1, BYTES - 9) == 0;
+                        gpuhal_read(NULL, got, second, 3, BYTES - 9) == GPUHAL_OK &&
+                        memcmp(got, model + 1, BYTES - 9) == 0;
             gpuhal_buffer_release(first);
             gpuhal_buffer_release(second);
             gpuhal_close(own);

@@ -104,7 +104,8 @@ static gpuhal_status open_devices(gpuhal_probe_machine *machine)
     gpuhal_status status = gpuhal_probe_open_in_child(backends, &gpu);
     for (uint32_t i = 0; i < machine->count && !status; i++) {
         gpuhal_probe_device *entry = &machine->devices[i];
-        status = entry->in_child ? gpuhal_select(gpu, gpuhal_device_id(entry->device), 0, &entry->device, NULL) : GPUHAL_OK;
+        const char *id = gpuhal_device_id(entry->device);
+        status = entry->in_child ? gpuhal_select(gpu, id, 0, &entry->device, NULL) : GPUHAL_OK;
     }
     return status;
 }
