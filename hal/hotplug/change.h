@@ -1,8 +1,7 @@
 /* hotplug/change.h: events of devices, on their way to listeners, and the thread that waits for them.
  *
  * Every event gets a number. Where the application wants events, they go into the list behind gpuhal_next_change() and to the thread that
- * calls back. From the first listener on, a thread waits for news from the kernel, from plugins and of the files that
- * manifests name. */
+ * calls back. From the first listener on, a thread waits for news from the kernel, from plugins and of the files that manifests name. */
 #ifndef GPUHAL_HOTPLUG_CHANGE_H
 #define GPUHAL_HOTPLUG_CHANGE_H
 
