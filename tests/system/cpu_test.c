@@ -83,6 +83,9 @@ TEST(test_devices_of_different_sizes_run_out_of_memory_each_for_itself)
 
 TEST(the_cpu_works_in_the_child_of_a_fork)
 {
+#ifdef __SANITIZE_THREAD__
+    SKIP_TEST("ThreadSanitizer bears no threads in the child of a process that had several");
+#endif
     gpuhal *gpu = open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .backends = "cpu"});
     gpuhal_device *cpu = select_or_fail(gpu, "cpu");
     assert_ok(gpuhal_device_verify(cpu));

@@ -415,7 +415,7 @@ TEST(a_fork_in_the_middle_of_the_parents_work_lets_the_child_open_and_close)
     SKIP_TEST("the sanitizers' own allocators may be locked for ever in the child of a threaded process");
 #endif
     void *(*const runs[])(void *) = {transfer_and_wait, rescan_and_sample, open_and_close};
-    enum { CHILDREN = 60, THREADS = sizeof runs / sizeof *runs };
+    enum { CHILDREN = 20, THREADS = sizeof runs / sizeof *runs };
     objects own;
     pthread_t threads[THREADS];
     make_objects(&own);
