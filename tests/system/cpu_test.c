@@ -1,6 +1,7 @@
 /* The cpu plugin through the library, loaded from the build tree. */
 #include "system.h"
 
+#include "support/idle.h"
 #include "support/stack.h"
 
 #include <sys/wait.h>
@@ -89,6 +90,7 @@ TEST(the_cpu_works_in_the_child_of_a_fork)
     gpuhal *gpu = open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .backends = "cpu"});
     gpuhal_device *cpu = select_or_fail(gpu, "cpu");
     assert_ok(gpuhal_device_verify(cpu));
+    wait_until_other_threads_sleep();
     pid_t child = fork();
     if (child == 0) {
         gpuhal *own = NULL;

@@ -1,6 +1,7 @@
 /* A vendor's plugin over its fake, through the public API: what works, and what it leaves alone. What is a vendor's
  * own is in cuda_fake_test.c and rocm_fake_test.c. */
 #include "exercise.h"
+#include "support/idle.h"
 #include "vendor.h"
 
 #include <pthread.h>
@@ -257,6 +258,7 @@ TEST(a_child_of_a_fork_is_refused_without_a_call_to_the_driver)
     use_machine("devices 1");
     gpuhal *gpu = open_backend(0);
     gpuhal_buffer *buffer = buffer_or_fail(select_or_fail(gpu, BACKEND ":0"), GPUHAL_MEMORY_DEVICE, 64);
+    wait_until_other_threads_sleep();
     assert_true(passes_in_child(expect_forked, &buffer));
     gpuhal_buffer_release(buffer);
     gpuhal_close(gpu);

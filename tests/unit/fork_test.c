@@ -1,5 +1,6 @@
 /* The rule for forks: objects of the parent are refused in the child, whatever the parent's threads were doing, and the
  * child opens its own. */
+#include "support/idle.h"
 #include "support/lab.h"
 #include "test.h"
 
@@ -315,6 +316,7 @@ TEST(a_fork_leaves_every_object_of_the_parent_to_it_and_the_child_opens_its_own)
 #endif
     objects own;
     make_objects(&own);
+    wait_until_other_threads_sleep();
     pid_t child = begin_child();
     if (child == 0) {
         expect_all_refused(&own);
@@ -335,6 +337,7 @@ TEST(after_a_second_fork_the_grandchild_opens_an_object_of_its_own)
 #endif
     objects own;
     make_objects(&own);
+    wait_until_other_threads_sleep();
     pid_t child = begin_child();
     if (child == 0) {
         gpuhal *between = gpuhal_lab_open(NULL, 1);
@@ -342,6 +345,7 @@ TEST(after_a_second_fork_the_grandchild_opens_an_object_of_its_own)
         if (gpuhal_device_verify(cpu)) {
             _exit(4);
         }
+        wait_until_other_threads_sleep();
         pid_t grandchild = begin_child();
         if (grandchild == 0) {
             REFUSED(gpuhal_device_verify(cpu));
@@ -514,6 +518,7 @@ TEST(after_a_fork_the_log_of_the_parents_object_gets_no_line)
     assert_int_equal(gpuhal_device_open(gpuhal_device_at(gpu, 0)), GPUHAL_OK);
     const uint64_t before = lines;
     assert_true(before > 0);
+    wait_until_other_threads_sleep();
     pid_t child = begin_child();
     if (child == 0) {
         _Atomic uint64_t own = 0;
