@@ -135,6 +135,7 @@ gpuhal_status gpuhal_open(const gpuhal_config *config, gpuhal **out_gpuhal)
         return gpuhal_error_host_memory();
     }
     atomic_init(&gpu->references, 1);
+    gpu->generation = gpuhal_os_fork_generation();
     gpuhal_status status = fill_in(gpu, config);
     if (status) {
         destroy(gpu);
@@ -146,7 +147,7 @@ gpuhal_status gpuhal_open(const gpuhal_config *config, gpuhal **out_gpuhal)
 
 void gpuhal_close(gpuhal *gpu)
 {
-    if (gpu) {
+    if (gpu && !gpuhal_is_inherited(gpu)) {
         gpuhal_notifier_end(gpu);
         gpuhal_service_settle(gpu, true);
         (void)gpuhal_fault_log_write(gpu); /* the object itself may stay as long as a driver hangs */

@@ -90,6 +90,12 @@ gpuhal_status gpuhal_error_host_memory(void)
     return gpuhal_error_set(GPUHAL_ERROR_HOST_MEMORY, "out of host memory for the library's own records");
 }
 
+gpuhal_status gpuhal_error_forked(void)
+{
+    return gpuhal_error_set(GPUHAL_ERROR_FORKED, "the object was made before this process was forked: open a gpuhal "
+                                                 "object in this process, or fork before opening, or exec");
+}
+
 /* pthread_create() returns EAGAIN for each of its limits, and for a stack that does not fit into the address space. */
 gpuhal_status gpuhal_error_no_thread(int error)
 {

@@ -14,6 +14,8 @@
 gpuhal_status gpuhal_error_set(gpuhal_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Reports that malloc failed. */
 gpuhal_status gpuhal_error_host_memory(void);
+/* Reports that an object is of the parent of this process. */
+gpuhal_status gpuhal_error_forked(void);
 /* Returns HOST_MEMORY: gpuhal_thread_start() returned @p error. */
 gpuhal_status gpuhal_error_no_thread(int error);
 

@@ -17,20 +17,30 @@ struct gpuhal_log {
     gpuhal_log_fn *listener;
     void *user;
     uint32_t level;
-    uint32_t running;            /* listeners running now */
-    uint32_t running_generation; /* fork generation that `running` counts in: a child does not have its parent's threads */
+    uint32_t running; /* listeners running now */
 };
 
-static gpuhal_mutex list_mutex = GPUHAL_MUTEX_INITIALIZER; /* protects the list, `last_number` and `running` */
+static gpuhal_mutex list_mutex = GPUHAL_MUTEX_INITIALIZER; /* protects the list, what follows, and `running` */
 static gpuhal_condition list_condition = GPUHAL_CONDITION_INITIALIZER;
 static gpuhal_log *first; /* newest first: numbers fall along the list */
 static uint64_t last_number;
+static uint32_t list_generation; /* fork generation of the list */
 static _Thread_local int depth; /* listeners that run on this thread */
 
 static void write_to_stderr(__attribute__((unused)) void *user, int32_t level, const char *line)
 {
     static const char *const words[] = {"", "error", "warning", "info", "debug", "trace"};
     fprintf(stderr, "gpuhal: %s: %s\n", words[level > 0 && level < 6 ? level : 0], line);
+}
+
+/* In the child of a fork the parent's logs get no line: their listeners may wait for the parent's threads. */
+static void lock_list(void)
+{
+    gpuhal_mutex_lock(&list_mutex);
+    if (list_generation != gpuhal_os_fork_generation()) {
+        list_generation = gpuhal_os_fork_generation();
+        first = NULL;
+    }
 }
 
 gpuhal_log *gpuhal_log_create(gpuhal_log_fn *listener, void *user, uint32_t level, bool to_stderr)
@@ -42,7 +52,7 @@ gpuhal_log *gpuhal_log_create(gpuhal_log_fn *listener, void *user, uint32_t leve
     log->listener = listener ? listener : to_stderr ? write_to_stderr : NULL;
     log->user = user;
     log->level = level;
-    gpuhal_mutex_lock(&list_mutex);
+    lock_list();
     log->number = ++last_number;
     log->next = first;
     first = log;
@@ -55,7 +65,7 @@ void gpuhal_log_destroy(gpuhal_log *log)
     if (!log) {
         return;
     }
-    gpuhal_mutex_lock(&list_mutex);
+    lock_list();
     gpuhal_log **link = &first;
     while (*link && *link != log) {
         link = &(*link)->next;
@@ -63,7 +73,7 @@ void gpuhal_log_destroy(gpuhal_log *log)
     if (*link) {
         *link = log->next;
     }
-    while (log->running > 0 && depth == 0 && log->running_generation == gpuhal_os_fork_generation()) {
+    while (log->running > 0 && depth == 0) {
         gpuhal_condition_wait(&list_condition, &list_mutex);
     }
     gpuhal_mutex_unlock(&list_mutex);
@@ -78,9 +88,7 @@ bool gpuhal_log_wants(const gpuhal_log *log, int32_t level)
 /* Called with list_mutex held, which is given up while the listener runs. */
 static void pass_on(gpuhal_log *log, int32_t level, const char *line)
 {
-    uint32_t generation = gpuhal_os_fork_generation();
-    log->running = log->running_generation == generation ? log->running + 1 : 1;
-    log->running_generation = generation;
+    log->running++;
     gpuhal_mutex_unlock(&list_mutex);
     /* What the listener calls must not replace the detail of the failure that is just being logged. */
     gpuhal_error_detail detail;
@@ -92,10 +100,8 @@ static void pass_on(gpuhal_log *log, int32_t level, const char *line)
     depth--;
     gpuhal_os_cancel_restore(cancel);
     gpuhal_error_restore(&detail);
-    gpuhal_mutex_lock(&list_mutex);
-    if (log->running_generation == gpuhal_os_fork_generation()) {
-        log->running--;
-    }
+    lock_list();
+    log->running--;
     gpuhal_condition_signal_all(&list_condition);
 }
 
@@ -111,7 +117,7 @@ void gpuhal_log_line(gpuhal_log *log, int32_t level, const char *format, ...)
     va_end(arguments);
     /* File names and vendors' texts may hold anything: no line of the log breaks, colours or turns the terminal it ends on. */
     gpuhal_records_clean(line);
-    gpuhal_mutex_lock(&list_mutex);
+    lock_list();
     pass_on(log, level, line);
     gpuhal_mutex_unlock(&list_mutex);
 }
@@ -132,7 +138,7 @@ void gpuhal_log_to_all(int32_t level, const char *text)
     snprintf(line, sizeof line, "%s", text);
     gpuhal_records_clean(line);
     /* While a listener runs the list may change: the walk goes on by number, never by a pointer kept from before. */
-    gpuhal_mutex_lock(&list_mutex);
+    lock_list();
     gpuhal_log *log = next_below(UINT64_MAX);
     while (log) {
         uint64_t number = log->number;

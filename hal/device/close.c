@@ -28,8 +28,7 @@ static void free_closing(gpuhal_job *job)
 }
 
 /* Closes the device on another thread, which is abandoned if the driver hangs; without a thread or memory, on the
- * caller's. In the child of a fork nothing is closed: the device was opened by the parent, and the child has no driver
- * to call. */
+ * caller's. */
 static void begin_closing(gpuhal_device *device)
 {
     bool open = atomic_load(&device->state) == GPUHAL_DEVICE_IS_OPEN && gpuhal_device_is_reachable(device) &&

@@ -53,6 +53,7 @@ typedef struct gpuhal_layers {
 struct gpuhal {
     gpuhal_job ending;           /* comes first; gpuhal.c */
     _Atomic uint64_t references; /* the caller's, and one for each buffer */
+    uint32_t generation;         /* fork generation in which it was opened: see gpuhal_check() */
     gpuhal_settings settings;
     gpuhal_log *log;
     gpuhal_registry *registry;
@@ -128,7 +129,6 @@ struct gpuhal_device {
     gpuhal_mutex mutex;         /* protects opening; unlocked during calls of the plugin */
     gpuhal_condition condition; /* `state` changed */
     _Atomic int state;          /* gpuhal_device_state, written with `mutex` locked */
-    _Atomic uint32_t opening_generation; /* fork generation of the opening thread */
     const void *opener;          /* that thread, by gpuhal_job_caller() */
     gpuhal_job *closing;   /* while the object ends; NULL: none */
     gpuhal_job *abandoned; /* an opening that exceeded its deadline; NULL: none. Used by the opening thread */
@@ -137,7 +137,6 @@ struct gpuhal_device {
     gpuhal_backend *backend;
     const gpuhal_plugin *plugin;
     gpuhal_plugin_device *handle;
-    uint32_t generation; /* fork generation that may use it; 0: any */
     _Atomic uint32_t lost; /* GPUHAL_NOT_LOST … */
     char lacks[160];       /* the plugin's note about what the adopted device lacks; "": none */
     uint32_t memory_kinds;
@@ -175,22 +174,32 @@ gpuhal_status gpuhal_device_start_backend(gpuhal_device *device, gpuhal_backend 
 /* Returns the current facts of the device: as listed by the driver in this process, else by the newest snapshot. Lives
  * as long as the gpuhal object. */
 const gpuhal_listed_device *gpuhal_device_current(const gpuhal_device *device);
+/* The rule for forks: in the child no call touches an object of the parent's, nor one of its locks. Every public call
+ * that returns a status first returns FORKED; a call that gives something back does nothing. */
+static inline bool gpuhal_is_inherited(const gpuhal *gpu)
+{
+    return __builtin_expect(gpu->generation != gpuhal_os_fork_generation(), 0);
+}
+static inline gpuhal_status gpuhal_check(const gpuhal *gpu)
+{
+    return gpuhal_is_inherited(gpu) ? gpuhal_error_forked() : GPUHAL_OK;
+}
 /* Returns whether calls may go to the plugin now: OK, FORKED or DEVICE_LOST with its detail. */
 gpuhal_status gpuhal_device_unusable(const gpuhal_device *device);
 static inline gpuhal_status gpuhal_device_check(const gpuhal_device *device)
 {
     uint32_t lost = atomic_load_explicit(&device->lost, memory_order_relaxed);
-    if (__builtin_expect(lost != 0 || (device->generation != 0 && device->generation != gpuhal_os_fork_generation()), 0)) {
+    if (__builtin_expect(lost != 0, 0) || gpuhal_is_inherited(device->gpu)) {
         return gpuhal_device_unusable(device);
     }
     return GPUHAL_OK;
 }
-/* Returns whether objects of the device may be released by its plugin: not in the child of a fork, and not once it
- * hangs. */
+/* Returns whether objects of the device may be released by its plugin: not once it hangs, nor by a thread that forked
+ * in a call of the plugin, in the child. */
 static inline bool gpuhal_device_is_reachable(const gpuhal_device *device)
 {
-    bool ours = device->generation == 0 || device->generation == gpuhal_os_fork_generation();
-    return ours && atomic_load_explicit(&device->lost, memory_order_relaxed) != GPUHAL_LOST_HUNG;
+    return !gpuhal_is_inherited(device->gpu) &&
+           atomic_load_explicit(&device->lost, memory_order_relaxed) != GPUHAL_LOST_HUNG;
 }
 /* Marks the device as lost (hung) for every caller, because a call exceeded its deadline. Returns true the first time:
  * then the caller must report it. Two stores, no lock. */
@@ -225,10 +234,10 @@ gpuhal_status gpuhal_device_lacks(gpuhal_device *device, const char *what);
 gpuhal_status gpuhal_device_failed(gpuhal_device *device, gpuhal_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Releases one reference; the last one frees everything. */
+/* Releases one reference; the last one frees everything. In the child of a fork the parent's object stays. */
 static inline void gpuhal_unreference(gpuhal *gpu)
 {
-    if (atomic_fetch_sub_explicit(&gpu->references, 1, memory_order_acq_rel) == 1) {
+    if (atomic_fetch_sub_explicit(&gpu->references, 1, memory_order_acq_rel) == 1 && !gpuhal_is_inherited(gpu)) {
         gpu->layers.destroy(gpu);
     }
 }

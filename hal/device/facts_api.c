@@ -73,6 +73,10 @@ gpuhal_status gpuhal_device_u64(const gpuhal_device *device, gpuhal_key key, uin
     if (!device || !out_value) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_device_u64: device or out_value is NULL");
     }
+    gpuhal_status status = gpuhal_check(device->gpu);
+    if (status) {
+        return status;
+    }
     /* A plugin may have its own keys, whose kind is found only in the fact. */
     const gpuhal_fact *fact = gpuhal_facts_find(&gpuhal_device_current(device)->facts, key);
     if (gpuhal_key_is_text(key) || (fact && !fact->missing && fact->text)) {
@@ -92,6 +96,10 @@ gpuhal_status gpuhal_device_text(const gpuhal_device *device, gpuhal_key key, co
     }
     if (!device || !out_text) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_device_text: device or out_text is NULL");
+    }
+    gpuhal_status status = gpuhal_check(device->gpu);
+    if (status) {
+        return status;
     }
     const gpuhal_fact *fact = gpuhal_facts_find(&gpuhal_device_current(device)->facts, key);
     bool known_number = gpuhal_key_name(key) && !gpuhal_key_is_text(key);
@@ -119,6 +127,10 @@ gpuhal_status gpuhal_device_key_at(const gpuhal_device *device, uint32_t index, 
     if (!device || !out_key) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_device_key_at: device or out_key is NULL");
     }
+    gpuhal_status status = gpuhal_check(device->gpu);
+    if (status) {
+        return status;
+    }
     const gpuhal_facts *facts = &gpuhal_device_current(device)->facts;
     *out_key = index < facts->count ? facts->list[index].key : 0;
     return index < facts->count ? GPUHAL_OK
@@ -134,6 +146,10 @@ gpuhal_status gpuhal_device_physical(const gpuhal_device *device, uint32_t *out_
     if (!device) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_device_physical: device is NULL");
     }
+    gpuhal_status status = gpuhal_check(device->gpu);
+    if (status) {
+        return status;
+    }
     const gpuhal_entry *entry = gpuhal_device_snapshot_entry(gpuhal_device_snapshot_now(device->gpu), device);
     *out_number = device->physical_number;
     *out_preferred = entry && entry->preferred;
@@ -145,8 +161,11 @@ gpuhal_status gpuhal_device_limit_memory(gpuhal_device *device, uint64_t bytes)
     if (!device) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_device_limit_memory: device is NULL");
     }
-    atomic_store(&device->limit_bytes, bytes);
-    return GPUHAL_OK;
+    gpuhal_status status = gpuhal_check(device->gpu);
+    if (!status) {
+        atomic_store(&device->limit_bytes, bytes);
+    }
+    return status;
 }
 
 gpuhal_status gpuhal_device_by_native(gpuhal *gpu, const char *backend, uint64_t native_index, gpuhal_device **out_device)
@@ -156,6 +175,10 @@ gpuhal_status gpuhal_device_by_native(gpuhal *gpu, const char *backend, uint64_t
     }
     if (!gpu || !backend || !out_device) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_device_by_native: an argument is NULL");
+    }
+    gpuhal_status status = gpuhal_check(gpu);
+    if (status) {
+        return status;
     }
     const gpuhal_device_snapshot *snapshot = gpuhal_device_snapshot_now(gpu);
     for (uint32_t d = 0; d < snapshot->device_count; d++) {

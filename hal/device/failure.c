@@ -7,29 +7,28 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static gpuhal_status is_gone(const gpuhal_device *device)
+static void set_gone(const gpuhal_device *device)
 {
     char since[40] = "";
     struct tm parts;
     if (gpuhal_os_utc(device->vanished, &parts)) {
         strftime(since, sizeof since, " since %Y-%m-%d at %H:%M:%S UTC", &parts);
     }
-    return gpuhal_error_set(GPUHAL_ERROR_DEVICE_LOST, "%s is not listed any more%s", device->id, since);
+    gpuhal_error_set(GPUHAL_ERROR_DEVICE_LOST, "%s is not listed any more%s", device->id, since);
 }
 
 gpuhal_status gpuhal_device_unusable(const gpuhal_device *device)
 {
-    gpuhal_status status = GPUHAL_ERROR_FORKED;
     uint32_t lost = atomic_load(&device->lost);
-    if (lost == GPUHAL_LOST_HUNG) {
-        status = gpuhal_error_set(GPUHAL_ERROR_DEVICE_LOST, "%s: a call of the driver hangs: the device is lost (hung)",
-                                  device->id);
+    gpuhal_status status = gpuhal_is_inherited(device->gpu) ? GPUHAL_ERROR_FORKED : GPUHAL_ERROR_DEVICE_LOST;
+    if (status == GPUHAL_ERROR_FORKED) {
+        (void)gpuhal_error_forked();
+    } else if (lost == GPUHAL_LOST_HUNG) {
+        gpuhal_error_set(status, "%s: a call of the driver hangs: the device is lost (hung)", device->id);
     } else if (lost == GPUHAL_LOST_VANISHED) {
-        status = is_gone(device);
-    } else if (lost) {
-        status = gpuhal_error_set(GPUHAL_ERROR_DEVICE_LOST, "%s: the device was lost in an earlier call", device->id);
+        set_gone(device);
     } else {
-        status = gpuhal_error_set(status, "%s was started before this process was forked: fork before opening, or exec", device->id);
+        gpuhal_error_set(status, "%s: the device was lost in an earlier call", device->id);
     }
     gpuhal_error_add_device(device->candidate->name, device->id);
     return status;

@@ -12,7 +12,6 @@ struct gpuhal_fault_log {
     gpuhal_mutex writing;
     _Atomic(const void *) writer; /* the thread that holds it, by the address of its mark */
     gpuhal_mutex mutex;  /* protects what follows */
-    uint32_t generation; /* fork generation that the notes and the thread are of */
     gpuhal_thread thread;
     bool has_thread, running, again;
 };
@@ -40,7 +39,6 @@ gpuhal_fault_log *gpuhal_fault_log_create(void)
     if (log) {
         gpuhal_mutex_init(&log->writing);
         gpuhal_mutex_init(&log->mutex);
-        log->generation = gpuhal_os_fork_generation();
     }
     return log;
 }
@@ -49,36 +47,6 @@ static const char *driver_of(const gpuhal_device *device)
 {
     const char *version = gpuhal_facts_text(&gpuhal_device_current(device)->facts, GPUHAL_FACT_DRIVER_VERSION);
     return version ? version : "";
-}
-
-static void forget_notes(gpuhal *gpu)
-{
-    for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
-        gpuhal_device *device = gpuhal_device_at(gpu, d);
-        for (size_t i = 0; i < GPUHAL_FAULT_NOTES; i++) {
-            atomic_store(&device->faults[i].count, 0);
-            atomic_store(&device->faults[i].reported, false);
-            atomic_store(&device->faults[i].words, NO_WORDS);
-        }
-        atomic_store(&device->write_path.unwritten, 0);
-        gpuhal_link *link;
-        for (uint32_t other = 0; (link = gpuhal_link_to(device, other)) != NULL; other++) {
-            atomic_store(&link->unwritten, 0);
-        }
-    }
-}
-
-/* In the child of a fork the recorded faults belong to the parent, which writes them. */
-static void lock(gpuhal *gpu)
-{
-    gpuhal_fault_log *log = gpu->fault_log;
-    gpuhal_mutex_lock(&log->mutex);
-    if (log->generation != gpuhal_os_fork_generation()) {
-        log->generation = gpuhal_os_fork_generation();
-        log->has_thread = log->running = log->again = false;
-        atomic_store(&log->writer, NULL);
-        forget_notes(gpu);
-    }
 }
 
 /* ---- gathering */
@@ -255,12 +223,12 @@ static void *write_in_background(void *user)
 {
     gpuhal *gpu = user;
     gpuhal_fault_log *log = gpu->fault_log;
-    lock(gpu);
+    gpuhal_mutex_lock(&log->mutex);
     while (log->again) {
         log->again = false;
         gpuhal_mutex_unlock(&log->mutex);
         (void)write_notes(gpu); /* the registry has logged the reason of a failure */
-        lock(gpu);
+        gpuhal_mutex_lock(&log->mutex);
     }
     log->running = false;
     gpuhal_mutex_unlock(&log->mutex);
@@ -271,7 +239,7 @@ static void *write_in_background(void *user)
 static void wake(gpuhal *gpu)
 {
     gpuhal_fault_log *log = gpu->fault_log;
-    lock(gpu);
+    gpuhal_mutex_lock(&log->mutex);
     log->again = true;
     if (!log->running) {
         if (log->has_thread) {
@@ -286,7 +254,7 @@ static void wake(gpuhal *gpu)
 gpuhal_status gpuhal_fault_log_write(gpuhal *gpu)
 {
     gpuhal_fault_log *log = gpu->fault_log;
-    lock(gpu);
+    gpuhal_mutex_lock(&log->mutex);
     gpuhal_thread thread = log->thread;
     bool by_itself = atomic_load(&log->writer) == &thread_mark;
     bool join = log->has_thread && !by_itself;
@@ -324,8 +292,6 @@ void gpuhal_fault_log_fault(gpuhal_device *device, gpuhal_fault_kind kind)
     if (!gpuhal_fault_log_is_kept(device)) {
         return;
     }
-    lock(device->gpu);
-    gpuhal_mutex_unlock(&device->gpu->fault_log->mutex);
     if (take_words(note, NO_WORDS, WORDS_KEPT)) {
         snprintf(note->detail, sizeof note->detail, "%s", gpuhal_last_error()->sentence);
         atomic_store(&note->words, WORDS_NEW);
@@ -342,8 +308,6 @@ void gpuhal_fault_log_link(gpuhal_device *from, gpuhal_device *to, bool at_once)
     if (!gpuhal_fault_log_is_kept(from) || !gpuhal_fault_log_is_kept(to)) {
         return;
     }
-    lock(from->gpu);
-    gpuhal_mutex_unlock(&from->gpu->fault_log->mutex);
     atomic_store(&link->tried_seconds, gpuhal_os_wall_clock());
     atomic_store(&link->unwritten, 1);
     if (at_once) {
@@ -356,8 +320,6 @@ void gpuhal_fault_log_write_path(gpuhal_device *device)
     if (!gpuhal_fault_log_is_kept(device)) {
         return;
     }
-    lock(device->gpu);
-    gpuhal_mutex_unlock(&device->gpu->fault_log->mutex);
     device->write_path.measured_seconds = gpuhal_os_wall_clock();
     atomic_store(&device->write_path.unwritten, 1);
     wake(device->gpu);

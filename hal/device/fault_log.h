@@ -2,8 +2,7 @@
  *
  * Recording never blocks on I/O: it sets counts and flags, and a thread of the library writes the important ones at
  * once: the first fault of each kind of each device, and a link that failed. The rest waits for gpuhal_close(). A
- * process that is killed earlier loses what waits, never what was written. The child of a fork begins with an empty
- * log.
+ * process that is killed earlier loses what waits, never what was written.
  */
 #ifndef GPUHAL_DEVICE_FAULT_LOG_H
 #define GPUHAL_DEVICE_FAULT_LOG_H

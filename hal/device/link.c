@@ -159,7 +159,7 @@ gpuhal_status gpuhal_link_check(const char *call, const gpuhal_device *from, con
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: %s", call,
                                 from == to ? "a device has no link to itself" : "the devices belong to two gpuhal objects");
     }
-    return GPUHAL_OK;
+    return gpuhal_check(from->gpu);
 }
 
 /* Returns what moving bytes has shown in this gpuhal object, else the cached result; false when there is none. */

@@ -4,7 +4,6 @@
  * adopted device on the caller's thread, whose current context may matter. A second caller waits on the condition
  * until its own deadline. The device then counts as lost (hung), and must not be opened again before that thread has
  * returned; the thread closes what it opened itself.
- * In the child of a fork an opening of the parent never ends: the call returns FORKED.
  */
 #include "device/snapshot.h"
 
@@ -262,7 +261,6 @@ static gpuhal_status open_now(gpuhal_device *device, const gpuhal_native *adopt)
     }
     begin_anew(device);
     device->plugin = gpuhal_backend_plugin(device->backend);
-    device->generation = gpuhal_backend_generation(device->backend);
     device->gpu->layers.watch(device);
     gpuhal_job_init(&own->job, run_opening, close_opening, free_opening);
     own->job.calls_no_driver = own->job.at_once = gpuhal_candidate_is_own_cpu(device->candidate);
@@ -289,20 +287,19 @@ static uint64_t sum(uint64_t a, uint64_t b)
 
 /* Claims the right to open the device: *out_state is CLOSED for the one thread that must open it, OPENING for one
  * whose wait is over. A start, another list and an opening that keep their deadlines take no longer. */
-static void claim_opening(gpuhal_device *device, uint32_t generation, int *out_state, bool *out_by_itself)
+static void claim_opening(gpuhal_device *device, int *out_state, bool *out_by_itself)
 {
     const gpuhal_settings *settings = &device->gpu->settings;
     uint64_t waited = 0, deadline_ns = sum(sum(settings->helper_deadline_ns, settings->helper_deadline_ns), settings->hang_ns);
     gpuhal_mutex_lock(&device->mutex);
     bool by_itself = atomic_load(&device->state) == GPUHAL_DEVICE_OPENING && device->opener == gpuhal_job_caller();
-    while (atomic_load(&device->state) == GPUHAL_DEVICE_OPENING && device->opening_generation == generation && !by_itself &&
-           waited < deadline_ns && atomic_load(&device->lost) != GPUHAL_LOST_HUNG) {
+    while (atomic_load(&device->state) == GPUHAL_DEVICE_OPENING && !by_itself && waited < deadline_ns &&
+           atomic_load(&device->lost) != GPUHAL_LOST_HUNG) {
         waited += gpuhal_job_wait(&device->condition, &device->mutex, deadline_ns - waited);
     }
     *out_state = atomic_load(&device->state);
     if (*out_state == GPUHAL_DEVICE_CLOSED) {
         atomic_store(&device->state, GPUHAL_DEVICE_OPENING);
-        device->opening_generation = generation;
         device->opener = gpuhal_job_caller();
     }
     gpuhal_mutex_unlock(&device->mutex);
@@ -310,19 +307,13 @@ static void claim_opening(gpuhal_device *device, uint32_t generation, int *out_s
 }
 
 /* Another thread is opening the device and cannot be waited for. */
-static gpuhal_status stuck_opening(gpuhal_device *device, uint32_t generation, bool by_itself)
+static gpuhal_status stuck_opening(gpuhal_device *device, bool by_itself)
 {
     if (by_itself) {
         return gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s is being opened by this thread already", device->id);
     }
-    if (device->opening_generation == generation) {
-        gpuhal_device_hangs(device);
-        return gpuhal_device_unusable(device);
-    }
-    gpuhal_error_set(GPUHAL_ERROR_FORKED, "%s was being opened when this process was forked: fork before opening, or exec",
-                     device->id);
-    gpuhal_error_add_device(device->candidate->name, device->id);
-    return GPUHAL_ERROR_FORKED;
+    gpuhal_device_hangs(device);
+    return gpuhal_device_unusable(device);
 }
 
 /* *out_opened: this call opened it. */
@@ -330,11 +321,13 @@ static gpuhal_status open_once(gpuhal_device *device, const gpuhal_native *adopt
 {
     int state = GPUHAL_DEVICE_CLOSED;
     bool by_itself = false;
-    uint32_t generation = gpuhal_os_fork_generation();
-    claim_opening(device, generation, &state, &by_itself);
     *out_opened = false;
+    if (gpuhal_is_inherited(device->gpu)) {
+        return gpuhal_device_unusable(device);
+    }
+    claim_opening(device, &state, &by_itself);
     if (state == GPUHAL_DEVICE_OPENING) {
-        return stuck_opening(device, generation, by_itself);
+        return stuck_opening(device, by_itself);
     }
     if (state == GPUHAL_DEVICE_IS_OPEN) {
         return gpuhal_device_check(device);
@@ -396,7 +389,8 @@ gpuhal_status gpuhal_device_adopt(gpuhal_device *device, const gpuhal_native *gi
     gpuhal_native native = {0};
     memcpy(&native, given, given->size < sizeof native ? given->size : sizeof native);
     native.size = sizeof native;
-    gpuhal_status status = gpuhal_device_takes(device, &native);
+    gpuhal_status status = gpuhal_check(device->gpu);
+    status = status ? status : gpuhal_device_takes(device, &native);
     status = status ? status : open_once(device, &native, &opened);
     if (!status && !opened) {
         status = gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s is open already: adopt before anything opens it", device->id);

@@ -185,6 +185,10 @@ gpuhal_status gpuhal_physical_get(const gpuhal *gpu, uint32_t index, gpuhal_phys
     if (!gpu || !out_physical || out_physical->size == 0) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_physical_get: an argument is NULL, or the size is 0");
     }
+    gpuhal_status status = gpuhal_check(gpu);
+    if (status) {
+        return status;
+    }
     const gpuhal_device_snapshot *snapshot = gpuhal_device_snapshot_now(gpu);
     if (index >= snapshot->physical_count) {
         return past_the_last(snapshot, index);
@@ -216,6 +220,10 @@ gpuhal_status gpuhal_physical_evidence(const gpuhal *gpu, uint32_t index, uint32
 {
     if (!gpu || !out_evidence || out_evidence->size == 0) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_physical_evidence: an argument is NULL, or the size is 0");
+    }
+    gpuhal_status status = gpuhal_check(gpu);
+    if (status) {
+        return status;
     }
     const gpuhal_device_snapshot *snapshot = gpuhal_device_snapshot_now(gpu);
     if (index >= snapshot->physical_count) {

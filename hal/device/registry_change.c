@@ -82,6 +82,10 @@ gpuhal_status gpuhal_registry_export(const gpuhal_registry_view *view, const cha
     if (!view || !path || !*path) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_registry_export: view or path is NULL, or the path is empty");
     }
+    gpuhal_status status = gpuhal_view_check(view);
+    if (status) {
+        return status;
+    }
     gpuhal_text text = {0};
     char *directory = directory_of(path);
     gpuhal_serial_write(view->database, &text);
@@ -148,5 +152,7 @@ gpuhal_status gpuhal_registry_import(const gpuhal_config *config, const char *pa
 
 gpuhal_status gpuhal_registry_flush(gpuhal *gpu)
 {
-    return gpu ? gpuhal_fault_log_write(gpu) : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_registry_flush: gpu is NULL");
+    gpuhal_status status =
+        gpu ? gpuhal_check(gpu) : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_registry_flush: gpu is NULL");
+    return status ? status : gpuhal_fault_log_write(gpu);
 }

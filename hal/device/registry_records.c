@@ -12,6 +12,10 @@ static gpuhal_status find(const char *call, const gpuhal_registry_view *view, gp
     if (!view || !size || *size == 0) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: an argument is NULL, or the size is 0", call);
     }
+    gpuhal_status status = gpuhal_view_check(view);
+    if (status) {
+        return status;
+    }
     if (index >= view->database->records[kind].count) {
         return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s: %u is past the last of %zu", call, index,
                                 view->database->records[kind].count);
@@ -226,6 +230,10 @@ gpuhal_status gpuhal_registry_device(const gpuhal_device *device, uint32_t *out_
 {
     if (!device) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_registry_device: device is NULL");
+    }
+    gpuhal_status status = gpuhal_check(device->gpu);
+    if (status) {
+        return status;
     }
     if (out_interface) {
         *out_interface = device->interface_number;

@@ -99,6 +99,10 @@ gpuhal_status gpuhal_registry_plugin_stale(const gpuhal_registry_view *view, uin
     if (!view || !out_why || why_bytes == 0) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_registry_plugin_stale: an argument is NULL, or why_bytes is 0");
     }
+    gpuhal_status status = gpuhal_view_check(view);
+    if (status) {
+        return status;
+    }
     *out_why = 0;
     size_t count;
     const gpuhal_database_plugin *plugins = gpuhal_database_plugins(view->database, &count);
@@ -109,7 +113,7 @@ gpuhal_status gpuhal_registry_plugin_stale(const gpuhal_registry_view *view, uin
     char *line = NULL;
     gpuhal_key_machine("", &machine);
     bool holds = gpuhal_key_is_current(&plugins[index].key, &machine, &line);
-    gpuhal_status status = machine.failed || (!holds && !line) ? gpuhal_error_host_memory() : GPUHAL_OK;
+    status = machine.failed || (!holds && !line) ? gpuhal_error_host_memory() : GPUHAL_OK;
     if (!status && !holds) {
         describe(line, out_why, why_bytes);
     }

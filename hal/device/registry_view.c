@@ -11,7 +11,7 @@
 
 void gpuhal_registry_view_release(gpuhal_registry_view *view)
 {
-    if (!view) {
+    if (!view || view->generation != gpuhal_os_fork_generation()) {
         return;
     }
     for (size_t i = 0; view->outputs && i < view->output_count; i++) {
@@ -50,6 +50,7 @@ static gpuhal_registry_view *view_create(gpuhal_snapshot *snapshot, const char *
         gpuhal_snapshot_release(snapshot);
         return NULL;
     }
+    view->generation = gpuhal_os_fork_generation();
     view->own = GPUHAL_DATABASE_EMPTY;
     view->snapshot = snapshot;
     view->database = snapshot ? &snapshot->database : &view->own;
@@ -83,6 +84,10 @@ gpuhal_status gpuhal_registry_view_of(gpuhal *gpu, gpuhal_registry_view **out_vi
     }
     if (!gpu || !out_view) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_registry_view_of: gpu or out_view is NULL");
+    }
+    gpuhal_status status = gpuhal_check(gpu);
+    if (status) {
+        return status;
     }
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(gpu->registry);
     return finish(view_create(snapshot, gpuhal_registry_directory(gpu->registry)), GPUHAL_OK, out_view);

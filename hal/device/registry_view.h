@@ -2,11 +2,13 @@
 #ifndef GPUHAL_DEVICE_REGISTRY_VIEW_H
 #define GPUHAL_DEVICE_REGISTRY_VIEW_H
 
+#include "core/error.h"
 #include "device/device.h"
 
 #include <gpuhal/registry.h>
 
 struct gpuhal_registry_view {
+    uint32_t generation;           /* fork generation in which it was made */
     gpuhal_snapshot *snapshot;     /* NULL: `own` was read */
     gpuhal_database own;
     const gpuhal_database *database; /* of either */
@@ -15,6 +17,12 @@ struct gpuhal_registry_view {
     char **outputs; /* of the plugins, in their order */
     size_t output_count;
 };
+
+/* The rule for forks, as in device/device.h. */
+static inline gpuhal_status gpuhal_view_check(const gpuhal_registry_view *view)
+{
+    return view->generation == gpuhal_os_fork_generation() ? GPUHAL_OK : gpuhal_error_forked();
+}
 
 /* Texts for callers are never NULL. */
 static inline const char *gpuhal_view_text(const char *text)

@@ -28,6 +28,10 @@ gpuhal_status gpuhal_plugin_report_get(const gpuhal *gpu, uint32_t index, gpuhal
     if (!gpu || !out_report || out_report->size == 0) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_plugin_report_get: an argument is NULL, or the size is 0");
     }
+    gpuhal_status status = gpuhal_check(gpu);
+    if (status) {
+        return status;
+    }
     uint32_t size = out_report->size;
     const gpuhal_candidates *candidates = &gpuhal_device_snapshot_now(gpu)->candidates;
     if (index >= candidates->count) {
@@ -68,6 +72,10 @@ gpuhal_status gpuhal_environment_at(const gpuhal *gpu, uint32_t index, gpuhal_en
 {
     if (!out_entry || out_entry->size == 0) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_environment_at: out_entry is NULL, or its size is 0");
+    }
+    gpuhal_status status = gpu ? gpuhal_check(gpu) : GPUHAL_OK;
+    if (status) {
+        return status;
     }
     const char *name = gpuhal_variable_name(index);
     if (!name) {

@@ -113,6 +113,10 @@ gpuhal_status gpuhal_device_sample(gpuhal_device *device, uint32_t flags, gpuhal
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
                                 "gpuhal_device_sample: device or values is NULL, count is 0, or a flag is unknown");
     }
+    gpuhal_status status = gpuhal_check(device->gpu);
+    if (status) {
+        return status;
+    }
     uint32_t asked = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (is_ours(values[i].key)) {
@@ -121,7 +125,7 @@ gpuhal_status gpuhal_device_sample(gpuhal_device *device, uint32_t flags, gpuhal
             asked++;
         }
     }
-    gpuhal_status status = asked ? sample_by_plugin(device, values, count) : GPUHAL_OK;
+    status = asked ? sample_by_plugin(device, values, count) : GPUHAL_OK;
     if (!status && out_time_ns) {
         *out_time_ns = gpuhal_os_monotonic_ns();
     }

@@ -368,7 +368,8 @@ gpuhal_status gpuhal_select(gpuhal *gpu, const char *text, uint32_t flags, gpuha
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_select: gpu or out_device is NULL, or a flag is unknown");
     }
     gpuhal_selector selector;
-    gpuhal_status status = gpuhal_selector_parse(text, "gpuhal_select", &selector);
+    gpuhal_status status = gpuhal_check(gpu);
+    status = status ? status : gpuhal_selector_parse(text, "gpuhal_select", &selector);
     if (status) {
         return status;
     }

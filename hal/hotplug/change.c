@@ -37,6 +37,10 @@ gpuhal_status gpuhal_on_change(gpuhal *gpu, gpuhal_change_fn *listener, void *us
     if (!gpu) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_on_change: gpu is NULL");
     }
+    gpuhal_status status = gpuhal_check(gpu);
+    if (status) {
+        return status;
+    }
     const int error = listener ? gpuhal_service_serve(gpu) : 0;
     if (error) {
         return gpuhal_error_no_thread(error);
@@ -62,6 +66,10 @@ gpuhal_status gpuhal_change_descriptor(gpuhal *gpu, gpuhal_os_handle *out_descri
     if (!gpu || !out_descriptor) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_change_descriptor: an argument is NULL");
     }
+    gpuhal_status status = gpuhal_check(gpu);
+    if (status) {
+        return status;
+    }
     gpuhal_notifier *notifier = gpu->layers.notifier;
     gpuhal_notifier_lock(notifier);
     notifier->kept = notifier->kept ? notifier->kept : calloc(GPUHAL_CHANGES_KEPT, sizeof *notifier->kept);
@@ -86,6 +94,10 @@ gpuhal_status gpuhal_next_change(gpuhal *gpu, gpuhal_change *out_change)
 {
     if (!gpu || !out_change || out_change->size == 0) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_next_change: an argument is NULL, or the size is 0");
+    }
+    gpuhal_status status = gpuhal_check(gpu);
+    if (status) {
+        return status;
     }
     gpuhal_notifier *notifier = gpu->layers.notifier;
     gpuhal_change change = {0};

@@ -1,8 +1,7 @@
 /* hotplug/change.h: events of devices, on their way to listeners, and the thread that waits for them.
  *
  * Every event gets a number. Where the application wants events, they go into the list behind gpuhal_next_change() and to the thread that
- * calls back. From the first listener on, a thread waits for news from the kernel, from plugins and of the files that manifests name. In the
- * child of a fork no listener is left. */
+ * calls back. From the first listener on, a thread waits for news from the kernel, from plugins and of the files that manifests name. */
 #ifndef GPUHAL_HOTPLUG_CHANGE_H
 #define GPUHAL_HOTPLUG_CHANGE_H
 
@@ -16,7 +15,6 @@ typedef struct gpuhal_notifier {
     _Atomic uint64_t generation; /* written with the mutex held */
     gpuhal_mutex mutex;          /* protects what follows */
     gpuhal_condition condition;
-    uint32_t fork_generation;
     bool closing; /* the object's user is gone */
 
     gpuhal_change_fn *listener; /* NULL: none */

@@ -17,7 +17,6 @@ gpuhal_notifier *gpuhal_notifier_create(void)
         atomic_init(&notifier->generation, 1);
         gpuhal_mutex_init(&notifier->mutex);
         gpuhal_condition_init(&notifier->condition);
-        notifier->fork_generation = gpuhal_os_fork_generation();
         notifier->descriptor = -1;
         notifier->sources = (gpuhal_hotplug_sources){.kernel = -1, .announced = -1, .wake = -1};
     }
@@ -58,19 +57,9 @@ void gpuhal_notifier_destroy(gpuhal_notifier *notifier)
     }
 }
 
-/* The child of a fork has none of its parent's threads, and must not take the parent's messages. */
 void gpuhal_notifier_lock(gpuhal_notifier *notifier)
 {
     gpuhal_mutex_lock(&notifier->mutex);
-    if (notifier->fork_generation == gpuhal_os_fork_generation()) {
-        return;
-    }
-    notifier->fork_generation = gpuhal_os_fork_generation();
-    notifier->listener = NULL;
-    notifier->calling = notifier->running = notifier->watches = notifier->asked = false;
-    notifier->first = notifier->count = 0;
-    close_descriptor(&notifier->descriptor);
-    gpuhal_watch_forget(notifier);
 }
 
 /* ---- passing on */

@@ -63,11 +63,15 @@ gpuhal_status gpuhal_rescan(gpuhal *gpu, uint64_t *out_generation)
     if (!gpu) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_rescan: gpu is NULL");
     }
+    gpuhal_status status = gpuhal_check(gpu);
+    if (status) {
+        return status;
+    }
     gpuhal_error_detail before;
     gpuhal_error_save(&before);
     /* A thread cancelled during a look would keep all others waiting for its end. */
     int cancel = gpuhal_os_cancel_defer();
-    gpuhal_status status = look_or_wait(gpu);
+    status = look_or_wait(gpu);
     gpuhal_os_cancel_restore(cancel);
     if (status) {
         return status;

@@ -45,7 +45,8 @@ struct gpuhal_backend {
     bool started;         /* its start() has returned OK */
     gpuhal_plugin_instance *instance; /* created by start() */
     _Atomic(backend_snapshot *) snapshot; /* the newest; older ones are kept, since devices point into them */
-    bool lists, hangs_enumerating; /* it is listing again; and a caller has abandoned that */
+    uint32_t lists;          /* fork generation in which it is listing again; 0: it is not */
+    bool hangs_enumerating;  /* a caller has abandoned that */
     gpuhal_load_context outcome; /* of the last start: texts and result */
 };
 
@@ -60,11 +61,31 @@ static bool same_text(const char *one, const char *other)
     return one && other ? strcmp(one, other) == 0 : one == other;
 }
 
+static bool is_starting(const gpuhal_backend *backend)
+{
+    return backend->progress == BACKEND_STARTING || backend->progress == BACKEND_STUCK;
+}
+
+static bool is_inherited(const gpuhal_backend *backend)
+{
+    return backend->generation != 0 && backend->generation != gpuhal_os_fork_generation();
+}
+
+/* Returns whether a parent of this process started its driver, which then does not work here, even if it listed
+ * nothing. Only the own cpu is known to be fork-safe while it starts. */
+static bool is_forked(const gpuhal_backend *backend)
+{
+    bool safe = backend->calls_no_driver || (!is_starting(backend) && backend->plugin.flags & GPUHAL_PLUGIN_FORK_SAFE);
+    return is_inherited(backend) && !safe && (backend->progress != BACKEND_FAILED || backend->started);
+}
+
+/* A start of the own cpu that was under way in the parent does not end here: the child begins another. */
 static gpuhal_backend *find(const gpuhal_candidate *candidate, uint64_t device, uint64_t inode)
 {
     for (gpuhal_backend *backend = first; backend; backend = backend->next) {
-        if (backend->builtin == candidate->builtin && backend->device == device && backend->inode == inode &&
-            same_text(backend->options, candidate->options)) {
+        bool abandoned = backend->calls_no_driver && is_starting(backend) && is_inherited(backend);
+        if (!abandoned && backend->builtin == candidate->builtin && backend->device == device &&
+            backend->inode == inode && same_text(backend->options, candidate->options)) {
             return backend;
         }
     }
@@ -165,10 +186,24 @@ static bool start(gpuhal_load_context *load, gpuhal_backend *backend, const char
     return list(load, backend);
 }
 
-static bool refuse_forked(gpuhal_load_context *load)
+/* The driver is one for all options of the plugin, and for every copy of its file. Called with list_mutex held. */
+static bool has_forked_driver(const gpuhal_candidate *candidate, uint64_t device, uint64_t inode)
 {
-    return gpuhal_load_fail(load, GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_ERROR_FORKED,
-                               "it was started before this process was forked: fork before opening, or exec");
+    bool forked = false;
+    for (const gpuhal_backend *backend = first; backend && !forked; backend = backend->next) {
+        bool same_file = backend->builtin == candidate->builtin && backend->device == device && backend->inode == inode;
+        bool same_name = backend->started && candidate->name && strcmp(backend->plugin.name, candidate->name) == 0;
+        forked = (same_file || same_name) && is_forked(backend);
+    }
+    return forked;
+}
+
+bool gpuhal_backend_is_forked(const gpuhal_candidate *candidate)
+{
+    gpuhal_mutex_lock(&list_mutex);
+    bool forked = has_forked_driver(candidate, candidate->device, candidate->inode);
+    gpuhal_mutex_unlock(&list_mutex);
+    return forked;
 }
 
 /* ---- starting */
@@ -249,9 +284,6 @@ static bool wait_for_start(gpuhal_load_context *load, gpuhal_backend *backend)
 {
     uint64_t waited = 0, deadline_ns = load->deadline_ns ? load->deadline_ns : UINT64_MAX;
     while (backend->progress == BACKEND_STARTING && waited < deadline_ns) {
-        if (backend->generation != gpuhal_os_fork_generation()) {
-            return refuse_forked(load);
-        }
         if (backend->starter == gpuhal_job_caller()) {
             return gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_BUSY,
                                        "the plugin opens itself while it starts");
@@ -334,11 +366,12 @@ static bool start_unlocked(gpuhal_load_context *load, gpuhal_backend *backend, c
 }
 
 /* A call that hangs inside dlopen holds a lock that every dlopen of this process needs: no further plugin is loaded
- * until it returns. Called with list_mutex held. */
+ * until it returns. In the child of a fork no call of the parent's threads returns. Called with list_mutex held. */
 static bool loader_is_free(gpuhal_load_context *load)
 {
     for (const gpuhal_backend *backend = first; backend; backend = backend->next) {
-        if (backend->progress == BACKEND_STUCK && backend->job && atomic_load(&backend->job->in_dynamic_loader)) {
+        bool hangs = backend->progress == BACKEND_STUCK || (is_starting(backend) && is_inherited(backend));
+        if (hangs && backend->job && atomic_load(&backend->job->in_dynamic_loader)) {
             const start_job *own = (const start_job *)backend->job;
             return gpuhal_load_fail(load, GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_ERROR_BUSY,
                                        "not loaded: %s hangs inside the dynamic loader, which loads nothing else meanwhile",
@@ -356,14 +389,8 @@ static bool use(gpuhal_load_context *load, gpuhal_backend *backend, const char *
     if (waited && !wait_for_start(load, backend)) {
         return false;
     }
-    bool is_of_parent = backend->generation != gpuhal_os_fork_generation();
     if (backend->progress == BACKEND_STUCK) {
-        return is_of_parent ? refuse_forked(load) : stuck(load, backend);
-    }
-    /* A driver that was started and then listed nothing does not work in a child, either. */
-    if ((backend->progress == BACKEND_READY || backend->started) && is_of_parent && gpuhal_backend_generation(backend) != 0) {
-        load->stage = GPUHAL_STAGE_START;
-        return refuse_forked(load);
+        return stuck(load, backend);
     }
     if (backend->progress == BACKEND_FAILED && !waited) {
         return (backend->builtin || loader_is_free(load)) && start_unlocked(load, backend, path);
@@ -385,8 +412,11 @@ bool gpuhal_backend_obtain(gpuhal_load_context *load, const gpuhal_candidate *ca
         }
         gpuhal_mutex_lock(&list_mutex);
     }
-    backend = find_or_add(candidate, file.device, file.inode);
-    bool good = backend ? use(load, backend, file.path) : gpuhal_load_no_memory(load);
+    bool forked = has_forked_driver(candidate, file.device, file.inode);
+    backend = forked ? NULL : find_or_add(candidate, file.device, file.inode);
+    bool good = forked    ? gpuhal_load_fail(load, GPUHAL_PLUGIN_FORKED, GPUHAL_ERROR_FORKED, GPUHAL_BACKEND_IS_FORKED)
+                : backend ? use(load, backend, file.path)
+                          : gpuhal_load_no_memory(load);
     gpuhal_mutex_unlock(&list_mutex);
     gpuhal_checked_file_finish(&file);
     *out_backend = good ? backend : NULL;
@@ -416,7 +446,8 @@ static void run_list(gpuhal_job *job)
     list_job *own = (list_job *)job;
     own->good = list(&own->load, own->backend);
     gpuhal_mutex_lock(&list_mutex);
-    own->backend->lists = own->backend->hangs_enumerating = false;
+    own->backend->lists = 0;
+    own->backend->hangs_enumerating = false;
     gpuhal_condition_signal_all(&list_changed);
     gpuhal_mutex_unlock(&list_mutex);
 }
@@ -434,13 +465,18 @@ static bool hangs_enumerating(gpuhal_load_context *load)
                                gpuhal_load_while(load->stage), (double)load->deadline_ns / 1e9);
 }
 
+static bool is_listing(const gpuhal_backend *backend)
+{
+    return backend->lists == gpuhal_os_fork_generation();
+}
+
 /* Returns whether this caller must list. Called with list_mutex held: `enumerate` runs alone. */
 static bool claim_enumeration(const gpuhal_load_context *load, const gpuhal_backend *backend, uint64_t since_ns)
 {
-    for (uint64_t waited = 0; backend->lists && !backend->hangs_enumerating && waited < load->deadline_ns;) {
+    for (uint64_t waited = 0; is_listing(backend) && !backend->hangs_enumerating && waited < load->deadline_ns;) {
         waited += gpuhal_job_wait(&list_changed, &list_mutex, load->deadline_ns - waited);
     }
-    return !backend->lists && atomic_load(&atomic_load(&backend->snapshot)->asked_ns) < since_ns;
+    return !is_listing(backend) && atomic_load(&atomic_load(&backend->snapshot)->asked_ns) < since_ns;
 }
 
 static void take_attempt(gpuhal_load_context *to, gpuhal_load_context *from)
@@ -459,8 +495,8 @@ static bool run_enumeration(gpuhal_load_context *load, list_job *own)
         return own->good;
     }
     gpuhal_mutex_lock(&list_mutex);
-    own->backend->hangs_enumerating = state == GPUHAL_JOB_ABANDONED && own->backend->lists;
-    own->backend->lists = own->backend->hangs_enumerating;
+    own->backend->hangs_enumerating = state == GPUHAL_JOB_ABANDONED && is_listing(own->backend);
+    own->backend->lists = own->backend->hangs_enumerating ? own->backend->lists : 0;
     gpuhal_condition_signal_all(&list_changed);
     gpuhal_mutex_unlock(&list_mutex);
     return state == GPUHAL_JOB_ABANDONED ? hangs_enumerating(load)
@@ -480,8 +516,9 @@ bool gpuhal_backend_list_again(gpuhal_load_context *load, gpuhal_backend *backen
     own->load = (gpuhal_load_context){
         .name = backend->plugin.name, .ignore_environment = backend->ignore_environment, .sample_ns = load->deadline_ns / 3};
     gpuhal_mutex_lock(&list_mutex);
-    bool ours = claim_enumeration(load, backend, since_ns), stuck = !ours && backend->lists;
-    backend->lists = backend->lists || ours;
+    bool ours = claim_enumeration(load, backend, since_ns), stuck = !ours && is_listing(backend);
+    backend->lists = ours ? gpuhal_os_fork_generation() : backend->lists;
+    backend->hangs_enumerating = backend->hangs_enumerating && !ours;
     gpuhal_mutex_unlock(&list_mutex);
     bool good = ours ? run_enumeration(load, own) : !stuck || hangs_enumerating(load);
     gpuhal_job_release(&own->job);
@@ -492,8 +529,7 @@ gpuhal_backend *gpuhal_backend_started(const gpuhal_candidate *candidate)
 {
     gpuhal_mutex_lock(&list_mutex);
     gpuhal_backend *backend = find(candidate, candidate->device, candidate->inode);
-    bool usable = backend && backend->progress == BACKEND_READY &&
-                  (gpuhal_backend_generation(backend) == 0 || backend->generation == gpuhal_os_fork_generation());
+    bool usable = backend && backend->progress == BACKEND_READY && !is_forked(backend);
     gpuhal_mutex_unlock(&list_mutex);
     return usable ? backend : NULL;
 }
@@ -530,9 +566,4 @@ uint64_t gpuhal_backend_begun_ns(const gpuhal_backend *backend)
 const char *gpuhal_backend_driver(const gpuhal_backend *backend)
 {
     return backend->outcome.driver;
-}
-
-uint32_t gpuhal_backend_generation(const gpuhal_backend *backend)
-{
-    return backend->plugin.flags & GPUHAL_PLUGIN_FORK_SAFE ? 0 : backend->generation;
 }

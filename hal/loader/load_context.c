@@ -190,7 +190,8 @@ void gpuhal_load_name_unknown_options(const gpuhal_load_context *load, const cha
 const char *gpuhal_plugin_state_name(gpuhal_plugin_state state)
 {
     static const char *const names[] = {"ok",           "no_driver", "no_device", "no_permission", "failed",     "timed_out",
-                                        "incompatible", "rejected",  "duplicate", "excluded",      "not_probed", "quarantined"};
+                                        "incompatible", "rejected",  "duplicate", "excluded",      "not_probed", "quarantined",
+                                        "forked"};
     return state < sizeof names / sizeof *names ? names[state] : "unknown";
 }
 

@@ -129,6 +129,17 @@ static void leave_drivers_to_clean_processes(const gpuhal_settings *settings, gp
     }
 }
 
+/* Their drivers would hang or fail here, and a helper would list devices that this process cannot open. */
+static void leave_forked(gpuhal_candidates *candidates)
+{
+    for (size_t i = 0; i < candidates->count; i++) {
+        gpuhal_candidate *candidate = &candidates->list[i];
+        if (gpuhal_candidate_is_open(candidate) && gpuhal_backend_is_forked(candidate)) {
+            gpuhal_candidate_decide(candidate, GPUHAL_PLUGIN_FORKED, GPUHAL_STAGE_SELECT, GPUHAL_BACKEND_IS_FORKED);
+        }
+    }
+}
+
 /* Probes a plugin in this process. A rescan has a started plugin list again. */
 static gpuhal_status probe_here(const gpuhal_probe_cache *cache, gpuhal_candidate *candidate)
 {
@@ -176,7 +187,7 @@ static gpuhal_status probe_all(gpuhal_probe_cache *cache)
 }
 
 /* Returns whether a duplicate must be tried: the earlier candidate failed, it is another plugin, and no candidate of
- * its name or its file works or is undecided. */
+ * its name or its file works, is undecided, or was left because of a fork: the duplicate may use the same driver. */
 static bool deserves_a_turn(const gpuhal_candidates *candidates, const gpuhal_candidate *duplicate)
 {
     bool first_failed = false;
@@ -185,7 +196,7 @@ static bool deserves_a_turn(const gpuhal_candidates *candidates, const gpuhal_ca
         if (other == duplicate || !other->name || other->state == GPUHAL_PLUGIN_DUPLICATE) {
             continue;
         }
-        bool failed = other->decided && other->state != GPUHAL_PLUGIN_OK;
+        bool failed = other->decided && other->state != GPUHAL_PLUGIN_OK && other->state != GPUHAL_PLUGIN_FORKED;
         bool same_name = strcmp(other->name, duplicate->name) == 0, is_same_file = same_file(other, duplicate);
         if ((same_name || is_same_file) && (!failed || (same_name && is_same_file))) {
             return false;
@@ -295,6 +306,7 @@ static gpuhal_status run(gpuhal_probe_cache *cache)
     if (!status) {
         check_files(log, candidates);
         leave_drivers_to_clean_processes(settings, candidates);
+        leave_forked(candidates);
         gpuhal_selection_sort(&selection, candidates);
         gpuhal_probe_cache_check_retry(cache);
         status = probe_all(cache);

@@ -64,9 +64,9 @@ void gpuhal_candidates_finish(gpuhal_candidates *candidates);
 typedef struct gpuhal_backend gpuhal_backend;
 
 /* Loads, negotiates the ABI, starts and enumerates, once per process and set of options, on a thread of its own; a
- * second caller waits for the first and gets the same result, a failed start may be tried again. FORKED when the
- * backend was started before a fork and is not fork-safe. TIMEOUT when the plugin exceeds the deadline, and from then
- * on at once, until it returns. */
+ * second caller waits for the first and gets the same result, a failed start may be tried again. FORKED when a
+ * parent of this process started it and it is not fork-safe. TIMEOUT when the plugin exceeds the deadline, and from
+ * then on at once, until it returns. */
 gpuhal_status gpuhal_backend_start(const gpuhal_candidate *candidate, uint64_t deadline_ns, gpuhal_backend **out_backend);
 const gpuhal_plugin *gpuhal_backend_plugin(const gpuhal_backend *backend);
 /* Returns the path of the vendor's library that the plugin opened first; NULL for none. */
@@ -83,9 +83,6 @@ uint64_t gpuhal_backend_begun_ns(const gpuhal_backend *backend);
 gpuhal_status gpuhal_backend_refresh(gpuhal_backend *backend, uint64_t since_ns, uint64_t deadline_ns);
 /* Returns the candidate's backend if it is ready in this process; NULL otherwise. */
 gpuhal_backend *gpuhal_backend_started(const gpuhal_candidate *candidate);
-/* Returns the fork generation in which it was started, or 0 when it works in every one: to be compared on the fast
- * path. */
-uint32_t gpuhal_backend_generation(const gpuhal_backend *backend);
 
 /* Sets `notifier` whenever a plugin announces that its devices changed, until unwatched. */
 typedef struct gpuhal_host_watcher {

@@ -201,7 +201,9 @@ static void unreference(gpuhal_buffer *buffer, bool by_caller)
 
 void gpuhal_buffer_release(gpuhal_buffer *buffer)
 {
-    unreference(buffer, true);
+    if (buffer && !gpuhal_is_inherited(buffer->device->gpu)) {
+        unreference(buffer, true);
+    }
 }
 
 void gpuhal_buffer_drop(gpuhal_buffer *buffer)
@@ -215,13 +217,12 @@ void gpuhal_buffer_drop(gpuhal_buffer *buffer)
 static __attribute__((noinline)) bool begin_writing(gpuhal_buffer *buffer)
 {
     gpuhal_device *device = buffer->device;
-    uint32_t generation = gpuhal_os_fork_generation();
     gpuhal_mutex_lock(&device->mutex);
-    while (buffer->writing == generation && gpuhal_device_is_reachable(device)) {
+    while (buffer->writing && gpuhal_device_is_reachable(device)) {
         gpuhal_condition_wait(&device->condition, &device->mutex);
     }
-    bool free_now = buffer->writing != generation;
-    buffer->writing = generation;
+    bool free_now = !buffer->writing;
+    buffer->writing = true;
     gpuhal_mutex_unlock(&device->mutex);
     return free_now;
 }
@@ -253,7 +254,7 @@ gpuhal_status gpuhal_buffer_enter_counted(gpuhal_buffer *buffer, bool writes)
 static __attribute__((noinline)) void end_writing(gpuhal_buffer *buffer)
 {
     gpuhal_mutex_lock(&buffer->device->mutex);
-    buffer->writing = 0;
+    buffer->writing = false;
     gpuhal_condition_signal_all(&buffer->device->condition);
     gpuhal_mutex_unlock(&buffer->device->mutex);
 }
@@ -310,6 +311,10 @@ gpuhal_status gpuhal_buffer_find(gpuhal *gpu, uint64_t address, gpuhal_buffer **
     }
     if (!gpu || !out_buffer || !out_offset) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_find: an argument is NULL");
+    }
+    gpuhal_status status = gpuhal_check(gpu);
+    if (status) {
+        return status;
     }
     gpuhal_buffer *buffer = NULL;
     for (gpuhal_address_kind kind = GPUHAL_ADDRESS_DEVICE; !buffer && kind < GPUHAL_ADDRESS_KINDS; kind++) {

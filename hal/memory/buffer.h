@@ -33,8 +33,7 @@ struct gpuhal_buffer {
      * once, exactly the bytes that it wrote. That cannot be deferred: an API with a shadow copy writes back whole ranges and would overwrite
      * newer bytes. For the same reason nothing may be made visible to the device between a write and that: `writing` is set meanwhile. */
     bool needs_clean;
-    uint32_t writing; /* fork generation of the thread that does; 0: none. Protected by the device's mutex; of two buffers only the one that is
-                       * written is held like that */
+    bool writing; /* protected by the device's mutex; of two buffers only the one that is written is held like that */
     _Atomic bool refuses_write, refuses_read; /* the plugin's slot answered NOT_SUPPORTED for this memory */
     gpuhal_address_range ranges[GPUHAL_ADDRESS_KINDS]; /* empty where there is no such address */
     /* The mapping, while `use` is MAPPED. */
@@ -77,7 +76,7 @@ gpuhal_status gpuhal_memory_allocate(gpuhal_device *device, const gpuhal_alloc *
 gpuhal_status gpuhal_memory_check_shareable(gpuhal_device *device, uint32_t export_kinds, gpuhal_memory *memory);
 /* Has the plugin make memory coherent whose device offers memory_flush and memory_invalidate; its status is not worded yet. */
 gpuhal_status gpuhal_memory_clean(gpuhal_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes, bool invalidate);
-/* Gives it back, unless it is that of a parent process. */
+/* Gives it back, unless the driver hangs. */
 void gpuhal_memory_release(gpuhal_device *device, gpuhal_memory *memory);
 /* An empty buffer of that size, not charged, that no search can find; NULL without memory. */
 gpuhal_buffer *gpuhal_buffer_blank(gpuhal_device *device, uint64_t bytes);

@@ -131,6 +131,7 @@ gpuhal_status gpuhal_buffer_import_host(gpuhal_device *device, const gpuhal_host
     *out_buffer = NULL;
     *out_offset = 0;
     gpuhal_status status = take_import(device, given, &import);
+    status = status ? status : gpuhal_check(device->gpu);
     if (status) {
         return status;
     }
@@ -257,6 +258,7 @@ gpuhal_status gpuhal_buffer_import(gpuhal_device *device, const gpuhal_buffer_de
                                 "gpuhal_buffer_import: an argument is NULL, or a size is too small");
     }
     gpuhal_status status = gpuhal_buffer_take_desc("gpuhal_buffer_import", given, &desc);
+    status = status ? status : gpuhal_check(device->gpu);
     status = status ? status : check_handle(device, &desc, handle);
     status = status ? status : gpuhal_device_open(device);
     status = status ? status : gpuhal_buffer_plan(device, &desc, &alloc);
@@ -283,7 +285,8 @@ gpuhal_status gpuhal_buffer_wrap(gpuhal_device *device, const gpuhal_native *giv
     gpuhal_native native = {0};
     memcpy(&native, given, given->size < sizeof native ? given->size : sizeof native);
     native.size = sizeof native;
-    gpuhal_status status = gpuhal_device_takes(device, &native);
+    gpuhal_status status = gpuhal_check(device->gpu);
+    status = status ? status : gpuhal_device_takes(device, &native);
     status = status ? status : gpuhal_device_open(device);
     status = !status && released ? serve_callbacks(device) : status;
     if (!status && !device->ops.wrap_memory) {

@@ -90,6 +90,10 @@ gpuhal_status gpuhal_buffer_map(gpuhal_buffer *buffer, uint64_t offset, uint64_t
 
 gpuhal_status gpuhal_buffer_unmap(gpuhal_buffer *buffer, void *pointer)
 {
+    gpuhal_status status = buffer ? gpuhal_check(buffer->device->gpu) : GPUHAL_OK;
+    if (status) {
+        return status;
+    }
     int32_t mapped = GPUHAL_BUFFER_MAPPED;
     bool claimed = buffer && pointer && atomic_compare_exchange_strong(&buffer->use, &mapped, GPUHAL_BUFFER_CHANGING);
     if (!claimed || buffer->mapped != pointer) {
@@ -99,7 +103,7 @@ gpuhal_status gpuhal_buffer_unmap(gpuhal_buffer *buffer, void *pointer)
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_unmap: the pointer is not a mapping of the buffer");
     }
     gpuhal_device *device = buffer->device;
-    gpuhal_status status = gpuhal_device_check(device);
+    status = gpuhal_device_check(device);
     if (status) {
         /* The plugin cannot be called any more; the mapping is over all the same. */
     } else if (buffer->memory.host) {

@@ -125,6 +125,10 @@ gpuhal_status gpuhal_share_query(gpuhal_device *owner, gpuhal_memory_kind kind, 
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
                                 "gpuhal_share_query: an argument is NULL, kind is not a memory kind, or it is one device twice");
     }
+    gpuhal_status status = gpuhal_check(owner->gpu);
+    if (status) {
+        return status;
+    }
     const gpuhal_facts *facts = &owner->listed->facts;
     if (!(gpuhal_facts_u64(facts, GPUHAL_FACT_MEMORY_KINDS, 1u << GPUHAL_MEMORY_DEVICE) >> kind & 1)) {
         refuse(&why, "%s has no memory of that kind%s", owner->id, "");

@@ -34,8 +34,8 @@ static gpuhal_status allocation_failed(gpuhal_device *device, gpuhal_status stat
     return status;
 }
 
-/* In the child of a fork the memory is the parent's, and a driver that hangs may still be working on it: the plugin is
- * not called. For a device that was lost otherwise it is. */
+/* A driver that hangs may still be working on it: the plugin is not called. For a device that was lost otherwise it
+ * is. */
 void gpuhal_memory_release(gpuhal_device *device, gpuhal_memory *memory)
 {
     if (gpuhal_device_is_reachable(device)) {

@@ -89,6 +89,10 @@ gpuhal_status gpuhal_queue_native_call(gpuhal_queue *queue, gpuhal_native_fn *fn
     if (!queue || !fn) {
         return null_error("gpuhal_queue_native_call");
     }
+    gpuhal_status status = gpuhal_queue_check(queue);
+    if (status) {
+        return status;
+    }
     if (!queue->vendor || !queue->device->ops.native_queue) {
         return gpuhal_device_failed(queue->device, GPUHAL_ERROR_NOT_SUPPORTED, "calling with the vendor's queue: the queue has no vendor's object");
     }

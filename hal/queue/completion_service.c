@@ -9,7 +9,6 @@
 
 struct gpuhal_service {
     gpuhal_mutex mutex; /* protects what follows */
-    uint32_t generation; /* fork generation that threads and workers are of */
     gpuhal_condition condition;
     gpuhal_queue *queues;
     uint64_t open_queues; /* that their users have not destroyed */
@@ -23,32 +22,15 @@ struct gpuhal_service {
     bool has_thread, stop, thread_destroys;
 };
 
-/* The child of a fork shares the parent's descriptor, has none of its threads, and makes none of its callbacks. */
 static void lock(gpuhal_service *service)
 {
     gpuhal_mutex_lock(&service->mutex);
-    if (service->generation == gpuhal_os_fork_generation()) {
-        return;
-    }
-    service->generation = gpuhal_os_fork_generation();
-    service->workers = 0;
-    service->has_thread = false;
-    service->callbacks = service->listed = NULL;
-    service->callbacks_end = &service->callbacks;
-    service->released = NULL;
-    service->released_end = &service->released;
-    service->listed_end = &service->listed;
-    if (service->notifier >= 0) {
-        gpuhal_os_descriptor_close(service->notifier);
-        service->notifier = -1;
-    }
 }
 
 gpuhal_service *gpuhal_service_create(void)
 {
     gpuhal_service *service = calloc(1, sizeof *service);
     if (service) {
-        service->generation = gpuhal_os_fork_generation();
         gpuhal_mutex_init(&service->mutex);
         gpuhal_condition_init(&service->condition);
         service->callbacks_end = &service->callbacks;
@@ -245,7 +227,7 @@ static void *call_back(void *user)
     gpuhal *const gpu = user;
     gpuhal_service *service = gpu->layers.service;
     lock(service);
-    for (;;) {
+    while (!gpuhal_is_inherited(gpu)) { /* a callback may fork and return in the child, too */
         if (call_next(gpu, service)) {
             continue;
         }
@@ -312,6 +294,10 @@ gpuhal_status gpuhal_completion_descriptor(gpuhal *gpu, gpuhal_os_handle *out_de
     if (!gpu || !out_descriptor) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_completion_descriptor: an argument is NULL");
     }
+    gpuhal_status status = gpuhal_check(gpu);
+    if (status) {
+        return status;
+    }
     gpuhal_service *service = gpu->layers.service;
     lock(service);
     int error = service->notifier < 0 ? gpuhal_os_notifier_create(&service->notifier) : 0;
@@ -328,6 +314,10 @@ gpuhal_status gpuhal_next_completion(gpuhal *gpu, void **out_user, gpuhal_status
 {
     if (!gpu || !out_user || !out_status) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_next_completion: an argument is NULL");
+    }
+    gpuhal_status status = gpuhal_check(gpu);
+    if (status) {
+        return status;
     }
     *out_user = NULL;
     *out_status = GPUHAL_OK;

@@ -1,5 +1,5 @@
 /* queue/completion_service.h: what all queues of one gpuhal object share: the list of them, the thread that calls back, and the list behind
- * gpuhal_next_completion(). In the child of a fork it has no threads, and the parent's callbacks stay the parent's. */
+ * gpuhal_next_completion(). */
 #ifndef GPUHAL_QUEUE_COMPLETION_SERVICE_H
 #define GPUHAL_QUEUE_COMPLETION_SERVICE_H
 

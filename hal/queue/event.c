@@ -26,6 +26,10 @@ gpuhal_status gpuhal_event_create(gpuhal *gpu, uint32_t flags, gpuhal_event **ou
     if (!gpu || !out_event) {
         return null_error("gpuhal_event_create");
     }
+    gpuhal_status status = gpuhal_check(gpu);
+    if (status) {
+        return status;
+    }
     if ((flags & ~(uint32_t)(GPUHAL_EVENT_TIMED | GPUHAL_EVENT_HOST)) || flags == (GPUHAL_EVENT_TIMED | GPUHAL_EVENT_HOST)) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_event_create: unknown flags 0x%x, or TIMED with HOST",
                                 (unsigned)flags);
@@ -48,7 +52,7 @@ gpuhal_status gpuhal_event_create(gpuhal *gpu, uint32_t flags, gpuhal_event **ou
 
 void gpuhal_event_destroy(gpuhal_event *event)
 {
-    if (event) {
+    if (event && !gpuhal_is_inherited(event->gpu)) {
         gpuhal *gpu = event->gpu;
         if ((event->flags & GPUHAL_EVENT_HOST) && gpuhal_timepoint_now(event->timepoint) != GPUHAL_TIMEPOINT_DONE) {
             (void)gpuhal_event_signal(event, GPUHAL_ERROR_CANCELLED);
@@ -66,6 +70,10 @@ gpuhal_status gpuhal_event_signal(gpuhal_event *event, gpuhal_status status)
     if (!event || !(event->flags & GPUHAL_EVENT_HOST)) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_event_signal: %s",
                                 event ? "the event was not created with GPUHAL_EVENT_HOST" : "event is NULL");
+    }
+    gpuhal_status usable = gpuhal_check(event->gpu);
+    if (usable) {
+        return usable;
     }
     if (status && !gpuhal_error_is_cause(status)) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
@@ -86,8 +94,9 @@ gpuhal_status gpuhal_event_signal(gpuhal_event *event, gpuhal_status status)
 /* Returns the recording, with a reference; NULL: there is none, and the event counts as done. */
 static gpuhal_status recording(gpuhal_event *event, const char *call, gpuhal_timepoint **out_point)
 {
-    if (!event) {
-        return null_error(call);
+    gpuhal_status status = event ? gpuhal_check(event->gpu) : null_error(call);
+    if (status) {
+        return status;
     }
     gpuhal_mutex_lock(&event->mutex);
     *out_point = event->timepoint ? gpuhal_timepoint_retain(event->timepoint) : NULL;
@@ -241,9 +250,13 @@ gpuhal_status gpuhal_event_descriptor(gpuhal_event *event, gpuhal_os_handle *out
     if (!event || !out_descriptor) {
         return null_error("gpuhal_event_descriptor");
     }
+    gpuhal_status status = gpuhal_check(event->gpu);
+    if (status) {
+        return status;
+    }
     gpuhal_completion *completion = NULL;
     gpuhal_mutex_lock(&event->mutex);
-    gpuhal_status status = event->waitable ? GPUHAL_OK : make_waitable(event, &completion);
+    status = event->waitable ? GPUHAL_OK : make_waitable(event, &completion);
     gpuhal_timepoint *timepoint = completion && event->timepoint ? gpuhal_timepoint_retain(event->timepoint) : NULL;
     intptr_t copy = status ? -1 : gpuhal_os_descriptor_copy(event->waitable->notifier);
     gpuhal_mutex_unlock(&event->mutex);

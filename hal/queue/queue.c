@@ -34,7 +34,6 @@ static gpuhal_queue *queue_blank(gpuhal_device *device, const gpuhal_queue_desc 
         queue->worker = GPUHAL_QUEUE_UNATTENDED;
         queue->adopted = desc->adopt != NULL;
         queue->adopt = desc->adopt ? *desc->adopt : (gpuhal_native){0};
-        queue->generation = gpuhal_os_fork_generation();
         queue->deferred_end = &queue->deferred;
         queue->timepoints_end = &queue->timepoints;
         atomic_init(&queue->fast_path, GPUHAL_FAST_PATH_CLOSED);
@@ -146,20 +145,15 @@ static bool has_native_access(gpuhal_queue *queue)
 
 void gpuhal_queue_destroy(gpuhal_queue *queue)
 {
-    if (!queue) {
+    if (!queue || gpuhal_is_inherited(queue->device->gpu)) {
         return;
     }
     gpuhal *gpu = queue->device->gpu;
-    bool stays = false;
-    if (queue->generation == gpuhal_os_fork_generation()) {
-        if (has_native_access(queue)) {
-            (void)gpuhal_queue_native_end(queue);
-        }
-        stays = is_stuck(queue);
-        end_queue(queue);
-    } else {
-        gpuhal_service_remove(queue);
+    if (has_native_access(queue)) {
+        (void)gpuhal_queue_native_end(queue);
     }
+    bool stays = is_stuck(queue);
+    end_queue(queue);
     if (!stays) {
         gpuhal_queue_release(queue);
     }
@@ -361,6 +355,9 @@ gpuhal_status gpuhal_queue_native_end(gpuhal_queue *queue)
         return null_error("gpuhal_queue_native_end");
     }
     gpuhal_status status = gpuhal_queue_check(queue);
+    if (status == GPUHAL_ERROR_FORKED) {
+        return status;
+    }
     gpuhal_queue_lock(queue);
     bool native = queue->right == GPUHAL_QUEUE_NATIVE;
     if (native) {
@@ -371,7 +368,7 @@ gpuhal_status gpuhal_queue_native_end(gpuhal_queue *queue)
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_queue_native_end: the queue is not in native access");
     }
     atomic_fetch_sub(&queue->device->native_accesses, 1);
-    if (status != GPUHAL_ERROR_FORKED && queue->device->ops.native_unlock) {
+    if (queue->device->ops.native_unlock) {
         const gpuhal_call call = gpuhal_call_prompt(queue->device);
         queue->device->ops.native_unlock(queue->vendor);
         gpuhal_call_end(call);

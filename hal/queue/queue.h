@@ -90,7 +90,6 @@ struct gpuhal_queue {
     /* What the fast path touches lies together. */
     gpuhal_device *device;
     gpuhal_plugin_queue *vendor; /* NULL: the plugin has no queues */
-    uint32_t generation;         /* fork generation of the process that made it; no other process may use it */
     _Atomic uint32_t fast_path;       /* GPUHAL_FAST_PATH_ bits: fast_path.c */
     gpuhal_buffer *fast_to, *fast_from; /* of the newest submission, while the fast path is open */
     _Atomic uint64_t submitted;  /* number of the newest submission; written by the thread that may call */
@@ -184,11 +183,9 @@ void gpuhal_queue_seal_submission(gpuhal_queue *queue);
 gpuhal_queue *gpuhal_queue_retain(gpuhal_queue *queue);
 void gpuhal_queue_release(gpuhal_queue *queue);
 /* OK, or why calls on it are refused: FORKED, DEVICE_LOST. */
-gpuhal_status gpuhal_queue_unusable(const gpuhal_queue *queue);
 static inline gpuhal_status gpuhal_queue_check(const gpuhal_queue *queue)
 {
-    bool lost = atomic_load_explicit(&queue->device->lost, memory_order_relaxed) != GPUHAL_NOT_LOST;
-    return __builtin_expect(lost || queue->generation != gpuhal_os_fork_generation(), 0) ? gpuhal_queue_unusable(queue) : GPUHAL_OK;
+    return gpuhal_device_check(queue->device);
 }
 /* Whether application threads may call the plugin to record, query and block: it promises to be back in time. */
 static inline bool gpuhal_device_honors_timeouts(const gpuhal_device *device)

@@ -26,16 +26,6 @@ void gpuhal_queue_release(gpuhal_queue *queue)
     free(queue);
 }
 
-gpuhal_status gpuhal_queue_unusable(const gpuhal_queue *queue)
-{
-    if (queue->generation != gpuhal_os_fork_generation()) {
-        gpuhal_error_set(GPUHAL_ERROR_FORKED, "%s: the queue was made before this process was forked", queue->device->id);
-        gpuhal_error_add_device(queue->device->candidate->name, queue->device->id);
-        return GPUHAL_ERROR_FORKED;
-    }
-    return gpuhal_device_check(queue->device);
-}
-
 void gpuhal_queue_wake(gpuhal_queue *queue)
 {
     gpuhal_queue_lock(queue);

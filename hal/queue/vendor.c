@@ -20,7 +20,7 @@ gpuhal_status gpuhal_queue_make_vendor(gpuhal_queue *queue, gpuhal_plugin_queue 
     return status ? gpuhal_device_failed(device, status, "%s", what) : GPUHAL_OK;
 }
 
-/* In the child of a fork, and on a device that hangs, the plugin is not called, and what its worker may use stays. */
+/* On a device that hangs the plugin is not called, and what its worker may use stays. */
 void gpuhal_queue_finish(gpuhal_queue *queue)
 {
     gpuhal_device *device = queue->device;

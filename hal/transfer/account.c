@@ -38,6 +38,10 @@ gpuhal_status gpuhal_device_usage(const gpuhal_device *device, gpuhal_usage *out
     if (!device || !out_usage || out_usage->size == 0) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_device_usage: an argument is NULL, or the size is 0");
     }
+    gpuhal_status status = gpuhal_check(device->gpu);
+    if (status) {
+        return status;
+    }
     const gpuhal_usage usage = {
         .size = out_usage->size,
         .written = traffic_of(&device->written),
@@ -54,7 +58,8 @@ gpuhal_status gpuhal_pair_usage(const gpuhal_device *from, const gpuhal_device *
     if (!out_traffic || out_traffic->size == 0) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_pair_usage: out_traffic is NULL, or its size is 0");
     }
-    gpuhal_status status = from && from == to ? GPUHAL_OK : gpuhal_link_check("gpuhal_pair_usage", from, to);
+    gpuhal_status status =
+        from && from == to ? gpuhal_check(from->gpu) : gpuhal_link_check("gpuhal_pair_usage", from, to);
     if (status) {
         return status;
     }

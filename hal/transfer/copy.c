@@ -229,6 +229,7 @@ gpuhal_status gpuhal_copy_path(const gpuhal_buffer *to, const gpuhal_buffer *fro
     if (to->device->gpu != from->device->gpu) {
         return two_objects("gpuhal_copy_path");
     }
-    *out_path = path_between(to, from);
-    return GPUHAL_OK;
+    gpuhal_status status = gpuhal_check(to->device->gpu);
+    *out_path = status ? 0 : path_between(to, from);
+    return status;
 }

@@ -187,7 +187,8 @@ gpuhal_status gpuhal_file_begin(const char *call, gpuhal_file_job *job, const gp
     job->file_offset = file->offset;
     job->progress = file->progress;
     job->user = file->user;
-    status = check_range(call, job);
+    status = gpuhal_check(job->buffer->device->gpu);
+    status = status ? status : check_range(call, job);
     status = status ? status : open_file(job, file);
     return status ? status : check_whole(job);
 }

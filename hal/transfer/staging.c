@@ -26,7 +26,6 @@ struct gpuhal_staging {
     gpuhal_chunk *free;
     uint64_t made, most; /* chunks in existence, and how many there may be */
     uint64_t chunk_bytes;
-    uint32_t generation;      /* fork generation that they belong to */
     _Atomic uint32_t threads; /* not protected; see gpuhal_staging_threads */
 };
 
@@ -45,7 +44,6 @@ static struct gpuhal_staging *pool_of(gpuhal_device *device, gpuhal_staging_dire
     if (!pool && (pool = calloc(1, sizeof *pool))) {
         gpuhal_mutex_init(&pool->mutex);
         gpuhal_condition_init(&pool->condition);
-        pool->generation = gpuhal_os_fork_generation();
         pool->chunk_bytes = chunk_bytes(device);
         pool->most = device->gpu->settings.staging_limit_bytes / pool->chunk_bytes;
         atomic_init(&pool->threads, 1);
@@ -53,17 +51,6 @@ static struct gpuhal_staging *pool_of(gpuhal_device *device, gpuhal_staging_dire
     }
     gpuhal_mutex_unlock(&device->mutex);
     return pool;
-}
-
-/* Chunks that threads of the parent held at a fork never come back in the child: it counts from none. Called with the mutex held. */
-static void forget_parents_chunks(struct gpuhal_staging *pool)
-{
-    uint32_t now = gpuhal_os_fork_generation();
-    if (pool->generation != now) {
-        pool->generation = now;
-        pool->free = NULL;
-        pool->made = 0;
-    }
 }
 
 /* ---- the bound of the process */
@@ -80,8 +67,7 @@ static gpuhal_chunk *take_anybodys(gpuhal *gpu, gpuhal_device **out_owner)
             continue;
         }
         gpuhal_mutex_lock(&pool->mutex);
-        forget_parents_chunks(pool);
-        gpuhal_chunk *chunk = pool->free;
+            gpuhal_chunk *chunk = pool->free;
         if (chunk) {
             pool->free = chunk->next;
             pool->made--;
@@ -144,7 +130,6 @@ static bool reserve(gpuhal *gpu, uint64_t bytes, bool is_first)
 /* A free chunk, or the right to make one (*out_make), or neither. Called with the pool's mutex held. */
 static gpuhal_chunk *take_free(struct gpuhal_staging *pool, bool *out_make)
 {
-    forget_parents_chunks(pool);
     gpuhal_chunk *chunk = pool->free;
     *out_make = false;
     if (chunk) {
@@ -281,7 +266,6 @@ static void pool_destroy(gpuhal_device *device, gpuhal_staging_direction directi
     if (!pool) {
         return;
     }
-    forget_parents_chunks(pool);
     while (pool->free) {
         gpuhal_chunk *chunk = pool->free;
         pool->free = chunk->next;

@@ -13,7 +13,6 @@ struct gpuhal_thread_pool {
     gpuhal_thread_pool_job *jobs;      /* those that want more helpers */
     uint32_t wanted;            /* by all of them */
     bool closing;
-    uint32_t generation;        /* fork generation of the threads */
     uint32_t count, busy;       /* threads, and how many of them help right now */
     gpuhal_thread threads[THREADS_MAX];
 };
@@ -22,17 +21,6 @@ uint32_t gpuhal_thread_pool_most(void)
 {
     uint32_t processors = gpuhal_os_processors();
     return processors < 2 ? 2 : processors < THREADS_MAX ? processors : THREADS_MAX;
-}
-
-/* Threads and jobs of the parent are not in the child. Called with the mutex held. */
-static void forget_parents_threads(struct gpuhal_thread_pool *pool)
-{
-    uint32_t now = gpuhal_os_fork_generation();
-    if (pool->generation != now) {
-        pool->generation = now;
-        pool->jobs = NULL;
-        pool->wanted = pool->busy = pool->count = 0;
-    }
 }
 
 static void unlist(struct gpuhal_thread_pool *pool, gpuhal_thread_pool_job *job)
@@ -87,7 +75,6 @@ static struct gpuhal_thread_pool *pool_of(gpuhal *gpu)
     gpuhal_mutex_init(&pool->mutex);
     gpuhal_condition_init(&pool->wake);
     gpuhal_condition_init(&pool->ended);
-    pool->generation = gpuhal_os_fork_generation();
     /* Two threads may both make one; the one that comes second gives its own up, which no thread has seen. */
     struct gpuhal_thread_pool *other = NULL;
     if (!atomic_compare_exchange_strong(&gpu->layers.thread_pool, &other, pool)) {
@@ -108,7 +95,6 @@ void gpuhal_thread_pool_submit(gpuhal *gpu, gpuhal_thread_pool_job *job, uint32_
     }
     uint32_t most = gpuhal_thread_pool_most() - 1;
     gpuhal_mutex_lock(&pool->mutex);
-    forget_parents_threads(pool);
     if (job->withdrawn) {
         gpuhal_mutex_unlock(&pool->mutex);
         return;
@@ -157,7 +143,6 @@ void gpuhal_thread_pool_destroy(gpuhal *gpu)
         return;
     }
     gpuhal_mutex_lock(&pool->mutex);
-    forget_parents_threads(pool);
     pool->closing = true;
     /* A helper that hangs in a driver cannot be joined: the pool is left to it. */
     bool stuck = pool->busy > 0;

@@ -1,8 +1,8 @@
 /* transfer/thread_pool.h: threads that help with transfers, shared by all transfers of a gpuhal object.
  *
  * A thread with work does it alone if need be and submits a part of it: helpers come if any are free. So no thread ever waits for
- * another to become free. Threads start when they are first needed, sleep while there is nothing to do, and end with the gpuhal object;
- * the child of a fork has none and starts its own. */
+ * another to become free. Threads start when they are first needed, sleep while there is nothing to do, and end with
+ * the gpuhal object. */
 #ifndef GPUHAL_TRANSFER_THREAD_POOL_H
 #define GPUHAL_TRANSFER_THREAD_POOL_H
 

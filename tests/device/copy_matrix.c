@@ -200,9 +200,14 @@ static bool try_pair(const matrix *m, gpuhal_device *from, gpuhal_device *to)
 
 __attribute__((noreturn)) static void copy_row(const matrix *m, uint32_t row, double end, progress *seen)
 {
+    gpuhal *gpu = NULL; /* the parent's is not the child's */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (gpuhal_open(NULL, &gpu) != GPUHAL_OK || gpuhal_device_count(gpu) != m->devices) {
+        fprintf(stderr, "the child lists other devices: %s\n", gpuhal_last_error()->sentence);
+        _exit(1);
+    }
     while (seen->reported < m->devices && now() < end) {
-        const bool good = try_pair(m, gpuhal_device_at(m->gpu, row), gpuhal_device_at(m->gpu, seen->reported));
+        const bool good = try_pair(m, gpuhal_device_at(gpu, row), gpuhal_device_at(gpu, seen->reported));
         seen->failed = seen->failed || !good;
         seen->reported++;
     }

@@ -1,6 +1,8 @@
 /* The OpenCL plugin over PoCL, whose two devices are `basic` (opencl:0) and `pthread` (opencl:1), or over another driver. */
 #include "system.h"
 
+#include "support/idle.h"
+
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -261,11 +263,13 @@ TEST(a_child_of_a_fork_is_refused_where_the_driver_would_hang)
 #endif
     gpuhal *gpu = open_or_fail(NULL);
     gpuhal_buffer *buffer = buffer_or_fail(select_or_fail(gpu, "opencl:1"), GPUHAL_MEMORY_DEVICE, 64);
+    wait_until_other_threads_sleep();
     pid_t child = fork();
     if (child == 0) {
         char byte = 0;
-        alarm(10);
+        alarm(50);
         bool refused = gpuhal_read(NULL, &byte, buffer, 0, 1) == GPUHAL_ERROR_FORKED;
+        gpu = open_or_fail(NULL);
         bool cpu_works = gpuhal_device_verify(select_or_fail(gpu, "cpu")) == GPUHAL_OK;
         _exit(refused && cpu_works ? 0 : 1);
     }

@@ -1,5 +1,5 @@
-/* The child of a fork inherits queues and events that are at work: it gives them up without calling the driver and without hanging, and the
- * CPU's queues work there. */
+/* The child of a fork inherits queues and events that are at work: it gives them up without calling the driver and
+ * without hanging, and queues of its own on the CPU work there. */
 #include "cuda_fake.h"
 #include "queues.h"
 
@@ -24,8 +24,14 @@ static int child(gpuhal *gpu, gpuhal_queue *queue, gpuhal_queue *on_cpu, gpuhal_
     bool fine = gpuhal_queue_flush(queue) == GPUHAL_ERROR_FORKED && gpuhal_queue_synchronize(queue, UINT64_MAX) == GPUHAL_ERROR_FORKED &&
                 gpuhal_event_wait(event, UINT64_MAX) == GPUHAL_ERROR_FORKED && gpuhal_queue_flush(on_cpu) == GPUHAL_ERROR_FORKED &&
                 gpuhal_queue_reset(queue, UINT64_MAX) == GPUHAL_ERROR_FORKED;
-    /* The object's own threads are not here: new ones do what is new. */
-    fine = fine && !gpuhal_queue_create(select_or_fail(gpu, "cpu:0"), NULL, &fresh) && !gpuhal_event_create(gpu, 0, &mine) &&
+    gpuhal_event_destroy(event);
+    gpuhal_queue_destroy(queue);
+    gpuhal_queue_destroy(on_cpu);
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+    gpu = open_backend(GPUHAL_ISOLATION_NEVER);
+    fine = fine && report_of_backend(gpu).state == GPUHAL_PLUGIN_FORKED &&
+           !gpuhal_queue_create(select_or_fail(gpu, "cpu:0"), NULL, &fresh) && !gpuhal_event_create(gpu, 0, &mine) &&
            !gpuhal_event_record(mine, fresh) && !gpuhal_event_on_completion(mine, never, &seen) && !gpuhal_event_watch(mine, &seen) &&
            !gpuhal_completion_descriptor(gpu, &descriptor) && is_readable(descriptor, 10000) && !gpuhal_next_completion(gpu, &user, &ended) &&
            user == &seen;
@@ -35,10 +41,6 @@ static int child(gpuhal *gpu, gpuhal_queue *queue, gpuhal_queue *on_cpu, gpuhal_
     fine = fine && atomic_load(&seen.count) == 1;
     gpuhal_event_destroy(mine);
     gpuhal_queue_destroy(fresh);
-    gpuhal_event_destroy(event);
-    gpuhal_queue_destroy(queue);
-    gpuhal_queue_destroy(on_cpu);
-    gpuhal_buffer_release(buffer);
     gpuhal_close(gpu);
     return fine ? 0 : 1;
 }

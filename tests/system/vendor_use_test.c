@@ -1,6 +1,7 @@
 /* A vendor's plugin over its fake, through the public API: what works, and what it leaves alone. What is a vendor's
  * own is in cuda_fake_test.c and rocm_fake_test.c. */
 #include "exercise.h"
+#include "support/idle.h"
 #include "vendor.h"
 
 #include <pthread.h>
@@ -229,18 +230,24 @@ TEST(two_gpuhal_objects_share_a_device_and_each_lets_go_for_itself)
     expect_clean();
 }
 
-typedef struct parents {
-    gpuhal *gpu;
-    gpuhal_buffer *buffer;
-} parents;
-
 /* In a child of a fork. */
 static void expect_forked(const void *what)
 {
-    const parents *own = what;
+    gpuhal_buffer *buffer = *(gpuhal_buffer *const *)what;
+    gpuhal_device *device = gpuhal_buffer_device(buffer);
+    gpuhal *of_parent = gpuhal_device_owner(device);
     char byte = 0;
-    assert_int_equal(gpuhal_read(NULL, &byte, own->buffer, 0, 1), GPUHAL_ERROR_FORKED);
-    assert_ok(gpuhal_device_verify(select_or_fail(own->gpu, "cpu")));
+    assert_int_equal(gpuhal_read(NULL, &byte, buffer, 0, 1), GPUHAL_ERROR_FORKED);
+    assert_int_equal(gpuhal_device_open(device), GPUHAL_ERROR_FORKED);
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(of_parent);
+    gpuhal *own = open_backend(0);
+    const gpuhal_plugin_report report = report_of_backend(own);
+    assert_int_equal(report.state, GPUHAL_PLUGIN_FORKED);
+    assert_non_null(strstr(report.reason, "fork before opening, or exec"));
+    assert_int_equal(report.device_count, 0);
+    assert_ok(gpuhal_device_verify(select_or_fail(own, "cpu")));
+    gpuhal_close(own);
 }
 
 TEST(a_child_of_a_fork_is_refused_without_a_call_to_the_driver)
@@ -249,11 +256,15 @@ TEST(a_child_of_a_fork_is_refused_without_a_call_to_the_driver)
     SKIP_TEST("ThreadSanitizer bears no threads in the child of a process that had several");
 #endif
     use_machine("devices 1");
-    parents own = {.gpu = open_backend(0)};
-    own.buffer = buffer_or_fail(select_or_fail(own.gpu, BACKEND ":0"), GPUHAL_MEMORY_DEVICE, 64);
-    assert_true(passes_in_child(expect_forked, &own));
-    gpuhal_buffer_release(own.buffer);
-    gpuhal_close(own.gpu);
+    gpuhal *gpu = open_backend(0);
+    gpuhal_buffer *buffer = buffer_or_fail(select_or_fail(gpu, BACKEND ":0"), GPUHAL_MEMORY_DEVICE, 64);
+    wait_until_other_threads_sleep();
+    assert_true(passes_in_child(expect_forked, &buffer));
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+    gpu = open_backend(0);
+    assert_int_equal(report_of_backend(gpu).state, GPUHAL_PLUGIN_OK); /* the child recorded nothing against it */
+    gpuhal_close(gpu);
     expect_clean(); /* the fake counts a call in the child as a violation */
 }
 

@@ -3,6 +3,7 @@
 #include "exercise.h"
 #include "fake.h"
 #include "vulkan_message.h"
+#include "support/idle.h"
 #include "support/import_host.h"
 
 #include <signal.h>
@@ -266,11 +267,13 @@ TEST(a_child_of_a_fork_is_refused)
 #endif
     gpuhal *gpu = open_lavapipe();
     gpuhal_buffer *buffer = buffer_or_fail(select_or_fail(gpu, "vulkan:0"), GPUHAL_MEMORY_DEVICE, 64);
+    wait_until_other_threads_sleep();
     pid_t child = fork();
     if (child == 0) {
         char byte = 0;
-        alarm(10);
+        alarm(50);
         bool refused = gpuhal_read(NULL, &byte, buffer, 0, 1) == GPUHAL_ERROR_FORKED;
+        gpu = open_or_fail(NULL);
         bool cpu_works = gpuhal_device_verify(select_or_fail(gpu, "cpu")) == GPUHAL_OK;
         _exit(refused && cpu_works ? 0 : 1);
     }

@@ -1,4 +1,4 @@
-/* Devices: facts, opening once, sampling, adopting, and forks. Choosing one is in selector_test.c. */
+/* Devices: facts, opening once, sampling, and adopting. Choosing one is in selector_test.c, forks in fork_test.c. */
 #include "support/mock.h"
 #include "test.h"
 
@@ -204,52 +204,6 @@ TEST(two_gpuhal_objects_share_a_backend_and_nothing_else)
     gpuhal_buffer_release(b);
     gpuhal_close(two);
     gpuhal_close(NULL);
-}
-
-/* What a child of a fork sees: 0 when all is as promised, else the number of the line that was not. */
-static int in_the_child(gpuhal *gpu, gpuhal_buffer *mock, gpuhal_buffer *cpu)
-{
-    unsigned char byte = 0;
-    int64_t reads = gpuhal_mock.devices[0].reads;
-    if (gpuhal_read(NULL, &byte, mock, 0, 1) != GPUHAL_ERROR_FORKED || gpuhal_mock.devices[0].reads != reads) {
-        return __LINE__ % 250;
-    }
-    if (!strstr(gpuhal_last_error()->sentence, "fork before opening, or exec")) {
-        return __LINE__ % 250;
-    }
-    if (gpuhal_device_open(gpuhal_device_at(gpu, 0)) != GPUHAL_ERROR_FORKED) {
-        return __LINE__ % 250;
-    }
-    if (gpuhal_read(NULL, &byte, cpu, 0, 1) || byte != 'c' || gpuhal_write(NULL, cpu, 1, "d", 1)) {
-        return __LINE__ % 250;
-    }
-    gpuhal_buffer_release(mock);
-    gpuhal_buffer_release(cpu);
-    gpuhal_close(gpu);
-    return 0;
-}
-
-TEST(in_the_child_of_a_fork_started_backends_refuse_and_the_cpu_works)
-{
-#ifdef __SANITIZE_THREAD__
-    SKIP_TEST("ThreadSanitizer bears no threads in the child of a process that had several");
-#endif
-    gpuhal_mock = (gpuhal_mock_state){.count = 2, .devices = {{.hidden = 1}}};
-    gpuhal *gpu = gpuhal_mock_open(NULL, 1);
-    gpuhal_buffer *mock = gpuhal_mock_buffer(gpu, 0, 16), *cpu = gpuhal_mock_buffer(gpu, 2, 16);
-    assert_int_equal(gpuhal_write(NULL, cpu, 0, "c", 1), GPUHAL_OK);
-    pid_t child = fork();
-    if (child == 0) {
-        _exit(in_the_child(gpu, mock, cpu));
-    }
-    int status = 0;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
-    assert_int_equal(gpuhal_write(NULL, mock, 0, "x", 1), GPUHAL_OK);
-    gpuhal_buffer_release(mock);
-    gpuhal_buffer_release(cpu);
-    gpuhal_close(gpu);
 }
 
 typedef struct nosy {

@@ -303,11 +303,18 @@ TEST(a_child_that_is_forked_in_the_middle_of_staged_copies_makes_its_own_and_clo
         pid_t child = fork();
         if (child == 0) {
             alarm(10);
-            bool good = gpuhal_staging_process_bytes() == 0 && gpuhal_copy(NULL, to, 3, from, 1, BYTES - 9) == GPUHAL_OK;
+            gpuhal *own = open_engine();
+            gpuhal_buffer *first = gpuhal_mock_buffer(own, 0, BYTES), *second = gpuhal_mock_buffer(own, 1, BYTES);
             unsigned char *got = malloc(BYTES);
-            good = good && gpuhal_read(NULL, got, to, 3, BYTES - 9) == GPUHAL_OK && memcmp(got, model + 1, BYTES - 9) == 0;
-            gpuhal_close(b.gpu);
-            _exit(good ? 0 : 1);
+            bool good = gpuhal_staging_process_bytes() == 0 &&
+                        gpuhal_write(NULL, first, 0, model, BYTES) == GPUHAL_OK &&
+                        gpuhal_copy(NULL, second, 3, first, 1, BYTES - 9) == GPUHAL_OK &&
+                        gpuhal_read(NULL, got, second, 3, BYTES - 9) == GPUHAL_OK &&
+                        memcmp(got, model + 1, BYTES - 9) == 0;
+            gpuhal_buffer_release(first);
+            gpuhal_buffer_release(second);
+            gpuhal_close(own);
+            _exit(good && gpuhal_copy(NULL, to, 3, from, 1, BYTES - 9) == GPUHAL_ERROR_FORKED ? 0 : 1);
         }
         int status = 1;
         assert_int_equal(waitpid(child, &status, 0), child);

@@ -253,6 +253,9 @@ TEST(a_staged_copy_works_in_a_child_whose_parent_was_copying)
         pid_t child = fork();
         if (child == 0) {
             alarm(10);
+            gpuhal *own = gpuhal_mock_open(&(gpuhal_config){.staging_limit_bytes = 64 << 10}, 0);
+            from = gpuhal_mock_buffer(own, 0, 1 << 20);
+            to = gpuhal_mock_buffer(own, 1, 1 << 20);
             _exit(gpuhal_copy(NULL, to, 0, from, 0, 1 << 20) == GPUHAL_OK ? 0 : 1);
         }
         int status = 1;

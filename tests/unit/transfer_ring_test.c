@@ -149,6 +149,7 @@ TEST(the_child_of_a_fork_has_a_thread_pool_of_its_own)
     if (child == 0) {
         alarm(10);
         gpuhal_thread_pool_job own = {.work = post, .user = &came};
+        gpu = gpuhal_mock_open(NULL, 0);
         gpuhal_thread_pool_submit(gpu, &own, 1);
         sem_wait(&came);
         gpuhal_thread_pool_cancel(gpu, &own);

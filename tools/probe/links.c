@@ -3,13 +3,15 @@
  * the rest is left out. */
 #include "links.h"
 
+#include "../common/text.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 enum { FAILURES_MOST = 3 };
 
 typedef struct job {
-    const gpuhal_probe_machine *machine;
+    gpuhal_probe_machine *machine;
     uint32_t first; /* link to begin with */
 } job;
 
@@ -33,6 +35,17 @@ static uint32_t next_link(const gpuhal_probe_machine *machine, uint32_t place, b
 }
 
 /* ---- reading */
+
+/* Nothing is known of a link, for this reason. */
+static void set_failed(gpuhal_probe_link *link, gpuhal_missing reason, const char *why)
+{
+    for (size_t i = 0; i < PROBE_LINK_VALUES; i++) {
+        link->values[i].missing = reason;
+        snprintf(link->values[i].why, sizeof link->values[i].why, "%.111s", why);
+    }
+    link->name_missing = reason;
+    snprintf(link->name, sizeof link->name, "%.111s", why);
+}
 
 static void read_value(gpuhal_device *from, gpuhal_device *to, gpuhal_value *value)
 {
@@ -75,34 +88,54 @@ static void try_link(const gpuhal_probe_machine *machine, gpuhal_probe_link *lin
     read_values(machine, link, false);
 }
 
+/* Puts devices of the child's own in the place of the parent's, in the child's copy of the machine. */
+static gpuhal_status open_devices(gpuhal_probe_machine *machine)
+{
+    char backends[512] = "";
+    const char *last = "";
+    gpuhal *gpu = NULL;
+    for (uint32_t i = 0; i < machine->count; i++) { /* devices of one backend are listed together */
+        const char *backend = gpuhal_device_backend(machine->devices[i].device);
+        if (strcmp(backend, last) != 0) {
+            gpuhal_tool_append(backends, sizeof backends, ",", "%s", backend);
+        }
+        last = backend;
+    }
+    gpuhal_status status = gpuhal_probe_open_in_child(backends, &gpu);
+    for (uint32_t i = 0; i < machine->count && !status; i++) {
+        gpuhal_probe_device *entry = &machine->devices[i];
+        const char *id = gpuhal_device_id(entry->device);
+        status = entry->in_child ? gpuhal_select(gpu, id, 0, &entry->device, NULL) : GPUHAL_OK;
+    }
+    return status;
+}
+
 /* What is known without trying the link is sent first: it is not lost when a driver crashes in the trial. */
 static void work(void *user, int to)
 {
     const job *own = user;
+    gpuhal_probe_result opened;
+    gpuhal_probe_judge(open_devices(own->machine), "", &opened);
     for (uint32_t i = next_link(own->machine, own->first, true); i < own->machine->link_count;
          i = next_link(own->machine, i + 1, true)) {
         gpuhal_probe_link link = own->machine->links[i];
-        read_values(own->machine, &link, link.tried);
+        link.result = opened;
+        if (opened.status) {
+            set_failed(&link, GPUHAL_MISSING_FAILED, opened.sentence);
+        } else {
+            read_values(own->machine, &link, link.tried);
+        }
         gpuhal_tool_send(to, &link, sizeof link);
-        if (link.tried) {
+        if (link.tried && !opened.status) {
             try_link(own->machine, &link);
+        }
+        if (link.tried) {
             gpuhal_tool_send(to, &link, sizeof link);
         }
     }
 }
 
 /* ---- children */
-
-/* Nothing is known of a link, for this reason. */
-static void set_failed(gpuhal_probe_link *link, gpuhal_missing reason, const char *why)
-{
-    for (size_t i = 0; i < PROBE_LINK_VALUES; i++) {
-        link->values[i].missing = reason;
-        snprintf(link->values[i].why, sizeof link->values[i].why, "%.111s", why);
-    }
-    link->name_missing = reason;
-    snprintf(link->name, sizeof link->name, "%.111s", why);
-}
 
 static void show_progress(const gpuhal_probe_machine *machine, uint32_t place)
 {

@@ -201,7 +201,7 @@ static void verify_devices(const gpuhal_probe_options *options, gpuhal_probe_mac
         char text[96];
         snprintf(text, sizeof text, "verifying %.40s, %u of %u ...", gpuhal_device_id(entry->device), ++done, shown);
         gpuhal_probe_progress(text);
-        gpuhal_probe_verify(machine->gpu, entry->device, entry->in_child, options->timeout_ns ? options->timeout_ns : VERIFY_NS,
+        gpuhal_probe_verify(entry->device, entry->in_child, options->timeout_ns ? options->timeout_ns : VERIFY_NS,
                             &entry->result);
         entry->verified = true;
     }

@@ -74,6 +74,7 @@ const char *gpuhal_probe_state_name(gpuhal_plugin_state state)
         [GPUHAL_PLUGIN_EXCLUDED] = "excluded",
         [GPUHAL_PLUGIN_NOT_PROBED] = "not probed",
         [GPUHAL_PLUGIN_QUARANTINED] = "quarantined",
+        [GPUHAL_PLUGIN_FORKED] = "forked",
     };
     return state < sizeof words / sizeof *words ? words[state] : gpuhal_plugin_state_name(state);
 }

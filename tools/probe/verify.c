@@ -4,6 +4,7 @@
 #include "verify.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -54,27 +55,37 @@ static void verify_here(gpuhal_device *device, gpuhal_probe_result *out_result)
     gpuhal_probe_judge(status, gpuhal_device_id(device), out_result);
 }
 
-typedef struct job {
-    gpuhal *gpu;
-    gpuhal_device *device;
-} job;
+gpuhal_status gpuhal_probe_open_in_child(const char *backends, gpuhal **out_gpu)
+{
+    const gpuhal_config config = {.size = sizeof config, .backends = backends};
+    unsetenv("GPUHAL_BACKENDS");
+    unsetenv("GPUHAL_DEVICES");
+    return gpuhal_open(&config, out_gpu);
+}
 
 /* The child ends once it has sent the result: faults of the device are recorded before. */
 static void work(void *user, int to)
 {
-    const job *own = user;
+    const gpuhal_device *of_parent = user;
     gpuhal_probe_result result;
-    verify_here(own->device, &result);
-    (void)gpuhal_registry_flush(own->gpu); /* the result is about the device, not about the disk */
+    gpuhal *gpu = NULL;
+    gpuhal_device *device = NULL;
+    gpuhal_status status = gpuhal_probe_open_in_child(gpuhal_device_backend(of_parent), &gpu);
+    status = status ? status : gpuhal_select(gpu, gpuhal_device_id(of_parent), 0, &device, NULL);
+    if (status) {
+        gpuhal_probe_judge(status, gpuhal_device_id(of_parent), &result);
+    } else {
+        verify_here(device, &result);
+        (void)gpuhal_registry_flush(gpu); /* the result is about the device, not about the disk */
+    }
     gpuhal_tool_send(to, &result, sizeof result);
 }
 
-void gpuhal_probe_verify(gpuhal *gpu, gpuhal_device *device, bool in_child, uint64_t timeout_ns,
+void gpuhal_probe_verify(gpuhal_device *device, bool in_child, uint64_t timeout_ns,
                          gpuhal_probe_result *out_result)
 {
     gpuhal_tool_child child;
-    job own = {.gpu = gpu, .device = device};
-    if (!in_child || !gpuhal_tool_fork(work, &own, &child)) {
+    if (!in_child || !gpuhal_tool_fork(work, device, &child)) {
         verify_here(device, out_result);
         return;
     }

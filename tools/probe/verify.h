@@ -17,12 +17,16 @@ typedef struct gpuhal_probe_result {
  * behind. */
 void gpuhal_probe_judge(gpuhal_status status, const char *subject, gpuhal_probe_result *out_result);
 
+/* In a child, which cannot use the parent's gpuhal object: opens one with these backends alone, so that no other driver
+ * takes of the child's time. */
+gpuhal_status gpuhal_probe_open_in_child(const char *backends, gpuhal **out_gpu);
+
 /* Ends the child. Unless its `last` record was received within `timeout_ns`, what went wrong is the result. */
 void gpuhal_probe_end(gpuhal_tool_child *child, gpuhal_tool_heard last, uint64_t timeout_ns,
                       gpuhal_probe_result *out_result);
 
 /* Verifies the device in a child process (`in_child`), or in this process. */
-void gpuhal_probe_verify(gpuhal *gpu, gpuhal_device *device, bool in_child, uint64_t timeout_ns,
+void gpuhal_probe_verify(gpuhal_device *device, bool in_child, uint64_t timeout_ns,
                          gpuhal_probe_result *out_result);
 
 #endif

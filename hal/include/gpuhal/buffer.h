@@ -79,7 +79,7 @@ GPUHAL_API gpuhal_device *gpuhal_buffer_device(const gpuhal_buffer *buffer);
 /** Finds the buffer that contains an address: an address of a device, else of the host. Where two buffers have the
  *  same addresses, because each device has its own address space or the memory is shared or imported twice, only the
  *  earlier buffer is ever found.
- *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_FOUND
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, NOT_FOUND
  *  Owner: caller gets a reference, gpuhal_buffer_release(). Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_buffer_find(gpuhal *gpu, uint64_t address, gpuhal_buffer **out_buffer, uint64_t *out_offset);
 
@@ -97,7 +97,7 @@ GPUHAL_API gpuhal_status gpuhal_buffer_map(gpuhal_buffer *buffer, uint64_t offse
 GPUHAL_API gpuhal_status gpuhal_buffer_unmap(gpuhal_buffer *buffer, void *pointer);
 
 /** Returns the vendor's object of the buffer; see native.h.
- *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_SUPPORTED
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, NOT_SUPPORTED
  *  Owner: the library keeps the object. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_buffer_native(const gpuhal_buffer *buffer, gpuhal_native *out_native);
 

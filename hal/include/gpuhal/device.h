@@ -53,13 +53,13 @@ enum { GPUHAL_SELECT_ALLOW_CPU = 1u /**< When nothing matches, use the CPU inste
  *  `uuid=…`, `name=glob` (`*`, `?`, case-insensitive), of at most 127 bytes; blanks around it are ignored. @p selector
  *  NULL or "": auto. `auto` and `gpu` ignore software devices; `auto` falls back to the CPU, `gpu` fails.
  *  @p out_reason may be NULL.
- *  @return GPUHAL_OK, INVALID_ARGUMENT for a malformed selector, NOT_FOUND when nothing matches
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT for a malformed selector, NOT_FOUND when nothing matches
  *  Owner: device of @p gpu; the reason is valid until this thread's next gpuhal_select(). Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_select(gpuhal *gpu, const char *selector, uint32_t flags, gpuhal_device **out_device,
                                        const char **out_reason);
 
 /** Finds the device that has number @p native_index in the vendor's API (CUDA ordinal, DLPack device_id).
- *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_FOUND
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, NOT_FOUND
  *  Owner: device of @p gpu. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_device_by_native(gpuhal *gpu, const char *backend, uint64_t native_index,
                                                  gpuhal_device **out_device);
@@ -85,14 +85,14 @@ GPUHAL_API uint32_t gpuhal_device_index(const gpuhal_device *device);
 GPUHAL_API gpuhal *gpuhal_device_owner(const gpuhal_device *device);
 
 /** Returns a fact that is a number.
- *  @return GPUHAL_OK, INVALID_ARGUMENT (also when the fact is a text, or for a key that neither the library nor the
- *  device knows), NOT_SUPPORTED when the value is missing
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also when the fact is a text, or for a key that neither the library nor
+ *  the device knows), NOT_SUPPORTED when the value is missing
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_device_u64(const gpuhal_device *device, gpuhal_key key, uint64_t *out_value);
 
 /** Returns a fact that is a text.
- *  @return GPUHAL_OK, INVALID_ARGUMENT (also when the fact is a number, or for a key that neither the library nor the
- *  device knows), NOT_SUPPORTED when the value is missing
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also when the fact is a number, or for a key that neither the library
+ *  nor the device knows), NOT_SUPPORTED when the value is missing
  *  Owner: device. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_device_text(const gpuhal_device *device, gpuhal_key key, const char **out_text);
 
@@ -103,7 +103,7 @@ GPUHAL_API gpuhal_missing gpuhal_device_missing(const gpuhal_device *device, gpu
 
 /** Lists the keys of the facts that the device's backend gave, with a value or with a reason, in ascending order. Keys
  *  from GPUHAL_VENDOR_FIRST on are the backend's own.
- *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_FOUND past the last
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, NOT_FOUND past the last
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_device_key_at(const gpuhal_device *device, uint32_t index, gpuhal_key *out_key);
 
@@ -115,7 +115,7 @@ GPUHAL_API uint32_t gpuhal_device_capabilities(const gpuhal_device *device);
 /** Returns the number of the physical device, and whether this device is its preferred interface. Numbers begin with 1
  *  and are stable while the registry is kept (docs/registry.md), whatever the order of enumeration; 0: the registry
  *  has no number left.
- *  @return GPUHAL_OK, INVALID_ARGUMENT
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_device_physical(const gpuhal_device *device, uint32_t *out_number, uint32_t *out_preferred);
 
@@ -137,7 +137,7 @@ GPUHAL_API gpuhal_status gpuhal_device_open(gpuhal_device *device);
 GPUHAL_API gpuhal_status gpuhal_device_adopt(gpuhal_device *device, const gpuhal_native *native);
 
 /** Limits the bytes that this gpuhal object may allocate on the device at once; 0: no limit. Existing buffers stay.
- *  @return GPUHAL_OK, INVALID_ARGUMENT
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_device_limit_memory(gpuhal_device *device, uint64_t bytes);
 

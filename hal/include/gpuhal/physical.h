@@ -44,7 +44,7 @@ typedef struct gpuhal_evidence {
 GPUHAL_API uint32_t gpuhal_physical_count(const gpuhal *gpu);
 
 /** Returns physical device number @p index of the list, counted from 0. Set @p out_physical->size first.
- *  @return GPUHAL_OK, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last
  *  Owner: texts are valid as long as @p gpu. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_physical_get(const gpuhal *gpu, uint32_t index, gpuhal_physical_info *out_physical);
 
@@ -55,7 +55,7 @@ GPUHAL_API gpuhal_status gpuhal_physical_get(const gpuhal *gpu, uint32_t index, 
 GPUHAL_API gpuhal_device *gpuhal_physical_device(const gpuhal *gpu, uint32_t index, uint32_t n);
 
 /** Returns evidence number @p evidence of it, counted from 0. Set @p out_evidence->size first.
- *  @return GPUHAL_OK, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last
  *  Owner: texts are valid as long as @p gpu. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_physical_evidence(const gpuhal *gpu, uint32_t index, uint32_t evidence, gpuhal_evidence *out_evidence);
 

@@ -358,7 +358,8 @@ typedef struct gpuhal_ops {
 
 /** Flags of gpuhal_plugin. */
 enum {
-    /** The plugin works in the child of a fork. Without it the core refuses calls there. */
+    /** A child of a fork may open devices with the plugin that its parent started. Without it the core leaves the
+     *  plugin out there. */
     GPUHAL_PLUGIN_FORK_SAFE = 1u,
     /** event_query, event_record and queue_flush return at once and event_block within its timeout, as far as the
      *  driver allows: waiting threads of the application may call them, which saves a thread switch. */

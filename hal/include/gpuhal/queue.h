@@ -165,7 +165,7 @@ GPUHAL_API gpuhal_status gpuhal_queue_native_call(gpuhal_queue *queue, gpuhal_na
 GPUHAL_API gpuhal_status gpuhal_device_synchronize(gpuhal_device *device, uint64_t timeout_ns);
 
 /** Creates an event, for queues of any device of the object. @p flags: GPUHAL_EVENT_ bits.
- *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY
  *  Owner: caller, gpuhal_event_destroy(). Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_event_create(gpuhal *gpu, uint32_t flags, gpuhal_event **out_event);
 
@@ -177,8 +177,8 @@ GPUHAL_API void gpuhal_event_destroy(gpuhal_event *event);
 /** Signals an event that was created with GPUHAL_EVENT_HOST, once: what waits for it continues, or fails with
  *  @p status. Destroying it before fails what waits for it with CANCELLED. No driver sees such an event, so a wait for
  *  it is never a hang.
- *  @return GPUHAL_OK; INVALID_ARGUMENT, also the second time, for another event, and for a status that is neither OK
- *  nor an error that a queue can fail with (gpuhal_queue_call())
+ *  @return GPUHAL_OK; FORKED; INVALID_ARGUMENT, also the second time, for another event, and for a status that is
+ *  neither OK nor an error that a queue can fail with (gpuhal_queue_call())
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_event_signal(gpuhal_event *event, gpuhal_status status);
 
@@ -191,12 +191,12 @@ GPUHAL_API gpuhal_status gpuhal_event_signal(gpuhal_event *event, gpuhal_status 
 GPUHAL_API gpuhal_status gpuhal_event_record(gpuhal_event *event, gpuhal_queue *queue);
 
 /** Returns whether the recording is done.
- *  @return GPUHAL_OK, NOT_READY, INVALID_ARGUMENT, or why the recording failed
+ *  @return GPUHAL_OK, FORKED, NOT_READY, INVALID_ARGUMENT, or why the recording failed
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_event_poll(gpuhal_event *event);
 
 /** Waits until the recording is done.
- *  @return GPUHAL_OK, TIMEOUT, INVALID_ARGUMENT, BUSY in a function called by the recording's queue, or why the
+ *  @return GPUHAL_OK, FORKED, TIMEOUT, INVALID_ARGUMENT, BUSY in a function called by the recording's queue, or why the
  *  recording failed
  *  Owner: nothing. Threads: any. Blocks: yes, up to @p timeout_ns. */
 GPUHAL_API gpuhal_status gpuhal_event_wait(gpuhal_event *event, uint64_t timeout_ns);
@@ -204,7 +204,7 @@ GPUHAL_API gpuhal_status gpuhal_event_wait(gpuhal_event *event, uint64_t timeout
 /** Returns a descriptor for poll(), epoll and event loops, on Windows an event for WaitForMultipleObjects(): readable
  *  as soon as the recording is done or has failed, and until the event is recorded again. It must not be read;
  *  gpuhal_event_poll() returns the result.
- *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY or DRIVER when the system gives no descriptor
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY or DRIVER when the system gives no descriptor
  *  Owner: caller closes @p out_descriptor with gpuhal_os_handle_close(), at any time. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_event_descriptor(gpuhal_event *event, gpuhal_os_handle *out_descriptor);
 
@@ -219,30 +219,30 @@ typedef void gpuhal_completion_fn(void *user, gpuhal_status status);
 
 /** Has @p done called once, when the recording is done or has failed: on the library's thread for all callbacks of the
  *  gpuhal object. The callback may call the library and may destroy the event; while it runs, no other callback does.
- *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY; on failure it is never called
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY; on failure it is never called
  *  Owner: caller must keep @p user until the callback. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_event_on_completion(gpuhal_event *event, gpuhal_completion_fn *done, void *user);
 
 /** Has gpuhal_next_completion() return @p user once, when the recording is done or has failed. For event loops with
  *  one descriptor.
- *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY
  *  Owner: caller keeps @p user. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_event_watch(gpuhal_event *event, void *user);
 
 /** Returns a descriptor that is readable while gpuhal_next_completion() has a result. It must not be read.
- *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY or DRIVER when the system gives no descriptor
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY or DRIVER when the system gives no descriptor
  *  Owner: caller closes @p out_descriptor with gpuhal_os_handle_close(), at any time. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_completion_descriptor(gpuhal *gpu, gpuhal_os_handle *out_descriptor);
 
 /** Returns the next watched recording that has ended, in the order of their ends; @p out_status: GPUHAL_OK, or why it
  *  failed.
- *  @return GPUHAL_OK, NOT_READY when there is none, INVALID_ARGUMENT
+ *  @return GPUHAL_OK, FORKED, NOT_READY when there is none, INVALID_ARGUMENT
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_next_completion(gpuhal *gpu, void **out_user, gpuhal_status *out_status);
 
 /** Returns the device's time from one recording to another of the same device.
- *  @return GPUHAL_OK, NOT_READY, INVALID_ARGUMENT (an event not timed, never recorded, or of another device; the
- *  second recorded before the first), NOT_SUPPORTED where the API has no time stamps, or why a recording failed
+ *  @return GPUHAL_OK, FORKED, NOT_READY, INVALID_ARGUMENT (an event not timed, never recorded, or of another device;
+ *  the second recorded before the first), NOT_SUPPORTED where the API has no time stamps, or why a recording failed
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_event_elapsed(gpuhal_event *from, gpuhal_event *to, uint64_t *out_ns);
 

@@ -23,7 +23,7 @@ extern "C" {
 typedef struct gpuhal_registry_view gpuhal_registry_view;
 
 /** Returns the newest state in @p gpu. Results of a transfer are added within moments, or by gpuhal_registry_flush().
- *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY
  *  Owner: caller, gpuhal_registry_view_release(); may outlive @p gpu. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_registry_view_of(gpuhal *gpu, gpuhal_registry_view **out_view);
 
@@ -136,57 +136,57 @@ typedef struct gpuhal_fault_record {
 } gpuhal_fault_record;
 
 /** Returns plugin number @p index, counted from 0; one file has one record for each cache key.
- *  @return GPUHAL_OK, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last
  *  Owner: texts are valid as long as @p view. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_registry_plugin(const gpuhal_registry_view *view, uint32_t index, gpuhal_plugin_record *out_plugin);
 
 /** Checks whether the cached result of plugin number @p index is valid: whether its cache key is current. @p out_why
  *  gets "" then, else a sentence that names the difference, cut to @p why_bytes.
- *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_FOUND past the last, HOST_MEMORY
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, NOT_FOUND past the last, HOST_MEMORY
  *  Owner: nothing. Threads: any. Blocks: yes, reading files; opens no device. */
 GPUHAL_API gpuhal_status gpuhal_registry_plugin_stale(const gpuhal_registry_view *view, uint32_t index, char *out_why, uint32_t why_bytes);
 
 /** Returns physical device number @p index, counted from 0.
- *  @return GPUHAL_OK, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last
  *  Owner: texts are valid as long as @p view. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_registry_physical(const gpuhal_registry_view *view, uint32_t index, gpuhal_physical_record *out_physical);
 
 /** Returns interface number @p index, counted from 0.
- *  @return GPUHAL_OK, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last
  *  Owner: texts are valid as long as @p view. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_registry_interface(const gpuhal_registry_view *view, uint32_t index, gpuhal_interface_record *out_interface);
 
 /** Returns link number @p index, counted from 0.
- *  @return GPUHAL_OK, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last
  *  Owner: texts are valid as long as @p view. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_registry_link(const gpuhal_registry_view *view, uint32_t index, gpuhal_link_record *out_link);
 
 /** Returns write path number @p index, counted from 0.
- *  @return GPUHAL_OK, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last
  *  Owner: texts are valid as long as @p view. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_registry_write_path(const gpuhal_registry_view *view, uint32_t index,
                                                     gpuhal_write_path_record *out_write_path);
 
 /** Returns fault number @p index, counted from 0.
- *  @return GPUHAL_OK, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last
  *  Owner: texts are valid as long as @p view. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_registry_fault(const gpuhal_registry_view *view, uint32_t index, gpuhal_fault_record *out_fault);
 
 /** Returns driver version number @p n, the newest last, of interface number @p index; @p out_since may be NULL.
- *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_FOUND past the last
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, NOT_FOUND past the last
  *  Owner: view. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_registry_driver(const gpuhal_registry_view *view, uint32_t index, uint32_t n, const char **out_version,
                                                 uint64_t *out_since);
 
 /** Returns the stable numbers of a device: of its interface, and of its physical device. Either may be NULL.
- *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_FOUND for a device without them
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, NOT_FOUND for a device without them
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_registry_device(const gpuhal_device *device, uint32_t *out_interface, uint32_t *out_physical);
 
 /** Writes results of @p gpu that are not on the disk yet, such as faults. gpuhal_close() does so, too: this is for
  *  programs that end without it.
- *  @return GPUHAL_OK, also when there is nothing to write, or no registry; INVALID_ARGUMENT; FILE when it cannot be
- *  written; HOST_MEMORY
+ *  @return GPUHAL_OK, also when there is nothing to write, or no registry; INVALID_ARGUMENT; FORKED; FILE when it
+ *  cannot be written; HOST_MEMORY
  *  Owner: nothing. Threads: any. Blocks: yes, for other writers and the disk. */
 GPUHAL_API gpuhal_status gpuhal_registry_flush(gpuhal *gpu);
 
@@ -198,7 +198,7 @@ GPUHAL_API gpuhal_status gpuhal_registry_flush(gpuhal *gpu);
 GPUHAL_API gpuhal_status gpuhal_registry_forget(const gpuhal_config *config, const char *plugin);
 
 /** Writes the view to a new file, accessible to its owner only, in the format of docs/registry.md.
- *  @return GPUHAL_OK once the disk has it; INVALID_ARGUMENT; FILE; HOST_MEMORY
+ *  @return GPUHAL_OK once the disk has it; INVALID_ARGUMENT; FORKED; FILE; HOST_MEMORY
  *  Owner: nothing. Threads: any. Blocks: yes, for the disk. */
 GPUHAL_API gpuhal_status gpuhal_registry_export(const gpuhal_registry_view *view, const char *path);
 

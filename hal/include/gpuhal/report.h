@@ -27,7 +27,8 @@ enum {
     GPUHAL_PLUGIN_DUPLICATE = 8,     /**< A plugin of this name or file came earlier. */
     GPUHAL_PLUGIN_EXCLUDED = 9,      /**< Excluded by configuration or GPUHAL_BACKENDS. */
     GPUHAL_PLUGIN_NOT_PROBED = 10,   /**< It was not probed. */
-    GPUHAL_PLUGIN_QUARANTINED = 11   /**< It failed before and has not changed since. */
+    GPUHAL_PLUGIN_QUARANTINED = 11,  /**< It failed before and has not changed since. */
+    GPUHAL_PLUGIN_FORKED = 12        /**< A parent of this process started its driver before the fork. */
 };
 
 /** The last step of probing a plugin. */
@@ -73,7 +74,7 @@ typedef struct gpuhal_plugin_report {
 GPUHAL_API uint32_t gpuhal_plugin_count(const gpuhal *gpu);
 
 /** Returns report number @p index, counted from 0. Set @p out_report->size first.
- *  @return GPUHAL_OK, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND
  *  Owner: texts are valid as long as @p gpu. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_plugin_report_get(const gpuhal *gpu, uint32_t index, gpuhal_plugin_report *out_report);
 
@@ -104,7 +105,7 @@ typedef struct gpuhal_environment_entry {
 
 /** Returns variable number @p index that the library reads, in alphabetical order. Set @p out_entry->size first.
  *  @p gpu may be NULL.
- *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_FOUND past the last
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, NOT_FOUND past the last
  *  Owner: value is valid until the environment changes, other texts are static. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_environment_at(const gpuhal *gpu, uint32_t index, gpuhal_environment_entry *out_entry);
 

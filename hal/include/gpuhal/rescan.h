@@ -48,8 +48,8 @@ GPUHAL_API uint64_t gpuhal_generation(const gpuhal *gpu);
 
 /** Searches for plugins and devices again, in helpers and without cached results; only plugins in quarantine are not
  *  run. Concurrent calls become one. @p out_generation, the new one, may be NULL.
- *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY, BUSY in a log function during a rescan, and while the object is
- *  being closed
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY, BUSY in a log function during a rescan, and while the
+ *  object is being closed
  *  Owner: nothing. Threads: any; other calls go on meanwhile. Blocks: yes, as gpuhal_open(). */
 GPUHAL_API gpuhal_status gpuhal_rescan(gpuhal *gpu, uint64_t *out_generation);
 
@@ -66,18 +66,18 @@ typedef void gpuhal_change_fn(void *user, const gpuhal_change *change);
  *  returns, except where it makes this call itself. From now on the library rescans by itself on the kernel's events
  *  of added and removed devices, where the system has them, on announcements of plugins and on changes of the files
  *  that manifests name under `watch`; the same once gpuhal_change_descriptor() was called.
- *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY
  *  Owner: caller must keep @p user. Threads: any. Blocks: with NULL, until a running call has ended. */
 GPUHAL_API gpuhal_status gpuhal_on_change(gpuhal *gpu, gpuhal_change_fn *listener, void *user);
 
 /** Returns a descriptor that is readable while gpuhal_next_change() has a change. It must not be read. Changes are
  *  kept from the first call on, at most 256; the oldest are dropped.
- *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY or DRIVER when the system gives no descriptor
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY or DRIVER when the system gives no descriptor
  *  Owner: caller closes @p out_descriptor with gpuhal_os_handle_close(), at any time. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_change_descriptor(gpuhal *gpu, gpuhal_os_handle *out_descriptor);
 
 /** Returns the next change. Set @p out_change->size first.
- *  @return GPUHAL_OK, NOT_READY when there is none, INVALID_ARGUMENT
+ *  @return GPUHAL_OK, FORKED, NOT_READY when there is none, INVALID_ARGUMENT
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_next_change(gpuhal *gpu, gpuhal_change *out_change);
 

@@ -28,16 +28,16 @@ extern "C" {
 
 /** Called once, when the library does not use the caller's memory any more; may call the library except to open or
  *  close a gpuhal object. Runs inside the gpuhal_buffer_release() that dropped the last reference, including that of a
- *  buffer that shares the memory; also in the child of a fork, where the vendor's library is not called. Where queued
- *  work had the last reference, it runs soon after that has ended, on the thread of the events' callbacks: never on a
- *  queue's thread or inside a wait, so it may wait. */
+ *  buffer that shares the memory. Where queued work had the last reference, it runs soon after that has ended, on the
+ *  thread of the events' callbacks: never on a queue's thread or inside a wait, so it may wait. Never in the child of a
+ *  fork. */
 typedef void gpuhal_released_fn(void *user, void *memory);
 
 /** Returns whether device @p user can access memory of device @p owner without copying, and in which form. Uses the
  *  facts of both and opens nothing. @p kind: the memory kind of the buffer that would be shared. @p out_why, a
  *  sentence when they cannot, else "", may be NULL.
- *  @return GPUHAL_OK; INVALID_ARGUMENT, also for one device twice; NOT_SUPPORTED when they cannot, with the reason in
- *  the detail too
+ *  @return GPUHAL_OK; FORKED; INVALID_ARGUMENT, also for one device twice; NOT_SUPPORTED when they cannot, with the
+ *  reason in the detail too
  *  Owner: @p out_why is valid until this thread's next call of this function. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_share_query(gpuhal_device *owner, gpuhal_memory_kind kind, gpuhal_device *user,
                                             gpuhal_handle_kind *out_kind, const char **out_why);

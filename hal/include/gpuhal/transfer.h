@@ -87,7 +87,7 @@ enum {
  *  to a buffer it is unknown whether the driver refuses direct access or sharing, and a link between two devices
  *  counts only after a copy, or gpuhal_link_verify(), has verified it. Ranges that break the copy alignment of a
  *  device may be staged where others are shared.
- *  @return GPUHAL_OK, INVALID_ARGUMENT
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_copy_path(const gpuhal_buffer *to, const gpuhal_buffer *from, gpuhal_path *out_path);
 
@@ -98,7 +98,8 @@ GPUHAL_API const char *gpuhal_path_name(gpuhal_path path);
 
 /** Moves patterns to the device, within it and back, at even and odd offsets, and compares. Opens the device if
  *  needed. Uses about 2 MiB of device memory.
- *  @return GPUHAL_OK when every byte was right; DEVICE_LOST with the place of the first wrong byte; or what failed
+ *  @return GPUHAL_OK when every byte was right; DEVICE_LOST with the place of the first wrong byte; FORKED, or what
+ *  failed
  *  Owner: nothing stays. Threads: any. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_device_verify(gpuhal_device *device);
 

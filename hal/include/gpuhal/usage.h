@@ -45,12 +45,12 @@ typedef struct gpuhal_pair_traffic {
 } gpuhal_pair_traffic;
 
 /** Returns the counters of a device alone.
- *  @return GPUHAL_OK, INVALID_ARGUMENT
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_device_usage(const gpuhal_device *device, gpuhal_usage *out_usage);
 
 /** Returns the counters of copies from one device to another, or within one.
- *  @return GPUHAL_OK, INVALID_ARGUMENT
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_pair_usage(const gpuhal_device *from, const gpuhal_device *to, gpuhal_pair_traffic *out_traffic);
 

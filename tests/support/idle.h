@@ -1,0 +1,52 @@
+/* tests/support/idle.h: waits until a process may be forked under a sanitizer.
+ *
+ * The address sanitizer's allocator has locks of its own, which a thread takes while it begins; a lock that is held at a
+ * fork stays locked in the child for ever, and the next allocation there hangs (GCC 12). */
+#ifndef GPUHAL_TEST_IDLE_H
+#define GPUHAL_TEST_IDLE_H
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Whether the thread sleeps. One that has ended meanwhile is no thread. */
+static inline bool thread_sleeps(const char *thread)
+{
+    char path[64], line[256] = "";
+    snprintf(path, sizeof path, "/proc/self/task/%.20s/stat", thread);
+    FILE *file = fopen(path, "r");
+    const bool read = file && fgets(line, sizeof line, file);
+    if (file) {
+        fclose(file);
+    }
+    const char *state = strrchr(line, ')');
+    return !read || !state || state[2] == 'S';
+}
+
+/* All sleep at once: none holds a lock that another waits for. */
+static inline bool other_threads_sleep(void)
+{
+    bool sleep = true;
+    DIR *tasks = opendir("/proc/self/task");
+    for (const struct dirent *entry = tasks ? readdir(tasks) : NULL; entry; entry = readdir(tasks)) {
+        const bool other = entry->d_name[0] != '.' && atoi(entry->d_name) != getpid();
+        sleep = sleep && (!other || thread_sleeps(entry->d_name));
+    }
+    if (tasks) {
+        closedir(tasks);
+    }
+    return sleep;
+}
+
+/* For the main thread, before it forks. */
+static inline void wait_until_other_threads_sleep(void)
+{
+    for (int i = 0; i < 10000 && !other_threads_sleep(); i++) {
+        usleep(1000);
+    }
+}
+
+#endif
