@@ -24,7 +24,7 @@ void gpuhal_notifier_end(gpuhal *gpu)
     notifier->closing = true;
     silence(notifier);
     gpuhal_mutex_unlock(&notifier->mutex);
-    gpuhal_watch_end(notifier);
+    gpuhal_watch_end(gpu);
     gpuhal_notifier_lock(notifier);
     while (notifier->running) {
         gpuhal_condition_wait(&notifier->condition, &notifier->mutex);

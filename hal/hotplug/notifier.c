@@ -18,7 +18,7 @@ gpuhal_notifier *gpuhal_notifier_create(void)
         gpuhal_mutex_init(&notifier->mutex);
         gpuhal_condition_init(&notifier->condition);
         notifier->descriptor = -1;
-        notifier->sources = (gpuhal_hotplug_sources){.kernel = -1, .announced = -1, .wake = -1};
+        notifier->heard.sources = (gpuhal_hotplug_sources){.kernel = -1, .announced = -1};
     }
     return notifier;
 }
@@ -33,16 +33,12 @@ static void close_descriptor(intptr_t *descriptor)
 
 void gpuhal_watch_forget(gpuhal_notifier *notifier)
 {
-    gpuhal_hotplug_sources *sources = &notifier->sources;
-    intptr_t descriptors[] = {sources->kernel, sources->announced, sources->wake};
+    gpuhal_hotplug_sources *sources = &notifier->heard.sources;
     gpuhal_host_unwatch(&notifier->announcements);
     gpuhal_os_file_watch_destroy(sources->files);
-    for (size_t i = 0; i < sizeof descriptors / sizeof *descriptors; i++) {
-        if (descriptors[i] >= 0) {
-            gpuhal_os_descriptor_close(descriptors[i]);
-        }
-    }
-    *sources = (gpuhal_hotplug_sources){.kernel = -1, .announced = -1, .wake = -1};
+    sources->files = NULL;
+    close_descriptor(&sources->kernel);
+    close_descriptor(&sources->announced);
 }
 
 void gpuhal_notifier_destroy(gpuhal_notifier *notifier)

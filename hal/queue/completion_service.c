@@ -11,9 +11,6 @@ struct gpuhal_service {
     gpuhal_mutex mutex; /* protects what follows */
     gpuhal_condition condition;
     gpuhal_queue *queues;
-    uint64_t open_queues; /* that their users have not destroyed */
-    uint64_t workers;
-    bool closing;         /* the object's user is gone */
     gpuhal_completion *callbacks, **callbacks_end;
     gpuhal_buffer *released, **released_end; /* their owners are to be called back */
     gpuhal_completion *listed, **listed_end;
@@ -133,71 +130,6 @@ bool gpuhal_service_has_unfinished(const gpuhal_device *device)
     return any;
 }
 
-/* One reference to the object stands for all workers. */
-void gpuhal_service_worker_begins(gpuhal *gpu)
-{
-    gpuhal_service *service = gpu->layers.service;
-    lock(service);
-    if (service->workers++ == 0) {
-        atomic_fetch_add(&gpu->references, 1);
-    }
-    gpuhal_mutex_unlock(&service->mutex);
-}
-
-/* Releases a reference that is not the last one. */
-static bool release_early(gpuhal *gpu)
-{
-    uint64_t references = atomic_load(&gpu->references);
-    while (references > 1) {
-        if (atomic_compare_exchange_weak(&gpu->references, &references, references - 1)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static _Thread_local const gpuhal *works_for;
-
-void gpuhal_service_worker_is_this(const gpuhal *gpu)
-{
-    works_for = gpu;
-}
-
-/* Releases the reference with the mutex held: a thread in gpuhal_service_settle() then finds no worker and has the last reference. */
-void gpuhal_service_worker_ends(gpuhal *gpu)
-{
-    gpuhal_service *service = gpu->layers.service;
-    lock(service);
-    bool last = --service->workers == 0 && !release_early(gpu);
-    gpuhal_condition_signal_all(&service->condition);
-    gpuhal_mutex_unlock(&service->mutex);
-    if (last) {
-        gpuhal_unreference(gpu);
-    }
-}
-
-void gpuhal_service_settle(gpuhal *gpu, bool closing)
-{
-    gpuhal_service *service = gpu->layers.service;
-    uint64_t deadline = gpuhal_deadline(gpu->settings.hang_ns);
-    lock(service);
-    service->closing = service->closing || closing;
-    uint64_t own = works_for == gpu ? 1 : 0; /* a function that a queue calls */
-    while (service->closing && service->open_queues == 0 && service->workers > own &&
-           gpuhal_os_monotonic_ns() < deadline) {
-        gpuhal_condition_wait_until(&service->condition, &service->mutex, deadline);
-    }
-    gpuhal_mutex_unlock(&service->mutex);
-}
-
-void gpuhal_service_user(gpuhal *gpu, int change)
-{
-    gpuhal_service *service = gpu->layers.service;
-    lock(service);
-    service->open_queues += (uint64_t)(int64_t)change;
-    gpuhal_mutex_unlock(&service->mutex);
-}
-
 /* Makes the next callback, with no lock held. With the mutex held, which is released meanwhile; false when there is none. */
 static bool call_next(gpuhal *gpu, gpuhal_service *service)
 {
@@ -221,11 +153,11 @@ static bool call_next(gpuhal *gpu, gpuhal_service *service)
     return completion || released;
 }
 
-/* The thread that calls back. */
-static void *call_back(void *user)
+static void *serve(void *user)
 {
     gpuhal *const gpu = user;
     gpuhal_service *service = gpu->layers.service;
+    gpuhal_os_thread_name("gpuhal-serve");
     lock(service);
     for (;;) {
         if (call_next(gpu, service)) {
@@ -250,7 +182,7 @@ int gpuhal_service_serve(gpuhal *gpu)
 {
     gpuhal_service *service = gpu->layers.service;
     lock(service);
-    const int error = service->has_thread ? 0 : gpuhal_thread_start(&service->thread, call_back, gpu);
+    const int error = service->has_thread ? 0 : gpuhal_thread_start(&service->thread, serve, gpu);
     service->has_thread = error == 0;
     gpuhal_mutex_unlock(&service->mutex);
     return error;
