@@ -44,7 +44,6 @@ gpuhal_notifier *gpuhal_notifier_create(void);
 void gpuhal_notifier_destroy(gpuhal_notifier *notifier);
 /* For gpuhal_close(): no listener is called any more, no look begins, and the one in progress is waited for. */
 void gpuhal_notifier_end(gpuhal *gpu);
-void gpuhal_notifier_lock(gpuhal_notifier *notifier);
 
 /* Numbers an event and passes it on. Calls no plugin, and leaves the last error as it is. */
 void gpuhal_change_tell(gpuhal_device *device, gpuhal_change_kind kind, const char *sentence);

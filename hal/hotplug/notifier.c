@@ -53,11 +53,6 @@ void gpuhal_notifier_destroy(gpuhal_notifier *notifier)
     }
 }
 
-void gpuhal_notifier_lock(gpuhal_notifier *notifier)
-{
-    gpuhal_mutex_lock(&notifier->mutex);
-}
-
 /* ---- passing on */
 
 /* A call of the listener that is still to be made. */
@@ -72,7 +67,7 @@ static void deliver(void *user, gpuhal_status status)
     (void)status;
     delivery *due = user;
     gpuhal_notifier *notifier = due->gpu->layers.notifier;
-    gpuhal_notifier_lock(notifier);
+    gpuhal_mutex_lock(&notifier->mutex);
     gpuhal_change_fn *listener = notifier->listener;
     void *of_listener = notifier->user;
     bool notify_requested = listener && due->change.generation > notifier->from;
@@ -81,7 +76,7 @@ static void deliver(void *user, gpuhal_status status)
     gpuhal_mutex_unlock(&notifier->mutex);
     if (notify_requested) {
         listener(of_listener, &due->change);
-        gpuhal_notifier_lock(notifier);
+        gpuhal_mutex_lock(&notifier->mutex);
         notifier->calling = false;
         gpuhal_condition_signal_all(&notifier->condition);
         gpuhal_mutex_unlock(&notifier->mutex);
@@ -123,7 +118,7 @@ void gpuhal_change_tell(gpuhal_device *device, gpuhal_change_kind kind, const ch
     gpuhal_notifier *notifier = device->gpu->layers.notifier;
     gpuhal_change change = {.size = sizeof change, .kind = kind, .device = device};
     snprintf(change.sentence, sizeof change.sentence, "%s", sentence);
-    gpuhal_notifier_lock(notifier);
+    gpuhal_mutex_lock(&notifier->mutex);
     change.generation = atomic_fetch_add(&notifier->generation, 1) + 1;
     if (notifier->kept) {
         keep(notifier, &change);

@@ -74,7 +74,7 @@ gpuhal_status gpuhal_watch_source(gpuhal *gpu, intptr_t source)
 {
     gpuhal_notifier *notifier = gpu->layers.notifier;
     int error = 0;
-    gpuhal_notifier_lock(notifier);
+    gpuhal_mutex_lock(&notifier->mutex);
     if (!notifier->watches && !notifier->closing) {
         open_sources(gpu, source);
         error = gpuhal_watchdog_listen(&notifier->heard);
@@ -94,7 +94,7 @@ void gpuhal_watch_kernel(gpuhal *gpu)
 {
     gpuhal_notifier *notifier = gpu->layers.notifier;
     gpuhal_error_detail before;
-    gpuhal_notifier_lock(notifier);
+    gpuhal_mutex_lock(&notifier->mutex);
     bool asked = notifier->asked;
     notifier->asked = true;
     gpuhal_mutex_unlock(&notifier->mutex);
@@ -116,7 +116,7 @@ void gpuhal_watch_kernel(gpuhal *gpu)
 void gpuhal_watch_end(gpuhal *gpu)
 {
     gpuhal_notifier *notifier = gpu->layers.notifier;
-    gpuhal_notifier_lock(notifier);
+    gpuhal_mutex_lock(&notifier->mutex);
     bool watches = notifier->watches;
     notifier->watches = false;
     gpuhal_mutex_unlock(&notifier->mutex);

@@ -96,10 +96,11 @@ void gpuhal_os_notifier_set(intptr_t notifier);
 /* Whether it was set. */
 bool gpuhal_os_notifier_clear(intptr_t notifier);
 
-/* Waits for any of several descriptors, which may be added and removed meanwhile; one is removed before it is closed. 0 or errno. */
+/* Waits for any of several descriptors, which may be added and removed meanwhile. Returns 0 or errno. */
 int gpuhal_os_poller_create(intptr_t *out_poller);
+/* Adds nothing where the descriptor is -1. */
 int gpuhal_os_poller_add(intptr_t poller, intptr_t descriptor);
-/* Does nothing to one that was not added. */
+/* Before a descriptor is closed; does nothing to one that was not added. */
 void gpuhal_os_poller_remove(intptr_t poller, intptr_t descriptor);
 /* Whether one is readable, after at most so long (UINT64_MAX: for ever). */
 bool gpuhal_os_poller_wait(intptr_t poller, uint64_t timeout_ns);
@@ -132,7 +133,7 @@ void gpuhal_os_file_watch_destroy(gpuhal_file_watch *watch);
 int gpuhal_os_file_watch_add(gpuhal_file_watch *watch, const char *path);
 /* How many names it waits for, in folders that are there: more after something new was added. */
 size_t gpuhal_os_file_watch_count(const gpuhal_file_watch *watch);
-/* Readable while there is something to take. */
+/* Readable while there is something to take; -1 for NULL. */
 intptr_t gpuhal_os_file_watch_descriptor(const gpuhal_file_watch *watch);
 /* Takes what happened, without waiting; whether any of it was about a path that is watched. What is left stays readable. */
 bool gpuhal_os_file_watch_take(gpuhal_file_watch *watch);

@@ -19,11 +19,6 @@ struct gpuhal_service {
     bool has_thread, stop, thread_destroys;
 };
 
-static void lock(gpuhal_service *service)
-{
-    gpuhal_mutex_lock(&service->mutex);
-}
-
 gpuhal_service *gpuhal_service_create(void)
 {
     gpuhal_service *service = calloc(1, sizeof *service);
@@ -60,7 +55,7 @@ void gpuhal_service_destroy(gpuhal_service *service)
     if (!service) {
         return;
     }
-    lock(service);
+    gpuhal_mutex_lock(&service->mutex);
     bool has_thread = service->has_thread;
     bool itself = has_thread && gpuhal_thread_is_this(&service->thread);
     service->stop = true;
@@ -79,7 +74,7 @@ void gpuhal_service_destroy(gpuhal_service *service)
 void gpuhal_service_add(gpuhal_queue *queue)
 {
     gpuhal_service *service = queue->device->gpu->layers.service;
-    lock(service);
+    gpuhal_mutex_lock(&service->mutex);
     queue->next = service->queues;
     service->queues = queue;
     gpuhal_mutex_unlock(&service->mutex);
@@ -88,7 +83,7 @@ void gpuhal_service_add(gpuhal_queue *queue)
 void gpuhal_service_remove(gpuhal_queue *queue)
 {
     gpuhal_service *service = queue->device->gpu->layers.service;
-    lock(service);
+    gpuhal_mutex_lock(&service->mutex);
     gpuhal_queue **link = &service->queues;
     while (*link && *link != queue) {
         link = &(*link)->next;
@@ -104,7 +99,7 @@ gpuhal_queue **gpuhal_service_queues(gpuhal *gpu, const gpuhal_device *device, s
     gpuhal_service *service = gpu->layers.service;
     size_t count = 0;
     *out_count = 0;
-    lock(service);
+    gpuhal_mutex_lock(&service->mutex);
     for (gpuhal_queue *queue = service->queues; queue; queue = queue->next) {
         count++;
     }
@@ -122,7 +117,7 @@ bool gpuhal_service_has_unfinished(const gpuhal_device *device)
 {
     gpuhal_service *service = device->gpu->layers.service;
     bool any = false;
-    lock(service);
+    gpuhal_mutex_lock(&service->mutex);
     for (gpuhal_queue *queue = service->queues; queue && !any; queue = queue->next) {
         any = queue->device == device && atomic_load(&queue->submitted) != atomic_load(&queue->done);
     }
@@ -142,13 +137,13 @@ static bool call_next(gpuhal *gpu, gpuhal_service *service)
         completion->done(completion->user, completion->status);
         free(completion);
         gpuhal_unreference(gpu);
-        lock(service);
+        gpuhal_mutex_lock(&service->mutex);
     } else if (released) {
         service->released = released->next_released;
         service->released_end = service->released ? service->released_end : &service->released;
         gpuhal_mutex_unlock(&service->mutex);
         gpuhal_buffer_end(released);
-        lock(service);
+        gpuhal_mutex_lock(&service->mutex);
     }
     return completion || released;
 }
@@ -158,7 +153,7 @@ static void *serve(void *user)
     gpuhal *const gpu = user;
     gpuhal_service *service = gpu->layers.service;
     gpuhal_os_thread_name("gpuhal-serve");
-    lock(service);
+    gpuhal_mutex_lock(&service->mutex);
     for (;;) {
         if (call_next(gpu, service)) {
             continue;
@@ -181,7 +176,7 @@ static void *serve(void *user)
 int gpuhal_service_serve(gpuhal *gpu)
 {
     gpuhal_service *service = gpu->layers.service;
-    lock(service);
+    gpuhal_mutex_lock(&service->mutex);
     const int error = service->has_thread ? 0 : gpuhal_thread_start(&service->thread, serve, gpu);
     service->has_thread = error == 0;
     gpuhal_mutex_unlock(&service->mutex);
@@ -192,7 +187,7 @@ void gpuhal_service_released(gpuhal_buffer *buffer)
 {
     gpuhal_service *service = buffer->device->gpu->layers.service;
     buffer->next_released = NULL;
-    lock(service);
+    gpuhal_mutex_lock(&service->mutex);
     *service->released_end = buffer;
     service->released_end = &buffer->next_released;
     gpuhal_condition_signal_all(&service->condition);
@@ -203,7 +198,7 @@ void gpuhal_service_ended(gpuhal_completion *completion)
 {
     gpuhal_service *service = completion->gpu->layers.service;
     completion->next = NULL;
-    lock(service);
+    gpuhal_mutex_lock(&service->mutex);
     if (completion->done) {
         *service->callbacks_end = completion;
         service->callbacks_end = &completion->next;
@@ -231,7 +226,7 @@ gpuhal_status gpuhal_completion_descriptor(gpuhal *gpu, gpuhal_os_handle *out_de
         return status;
     }
     gpuhal_service *service = gpu->layers.service;
-    lock(service);
+    gpuhal_mutex_lock(&service->mutex);
     int error = service->notifier < 0 ? gpuhal_os_notifier_create(&service->notifier) : 0;
     if (!error && service->listed) {
         gpuhal_os_notifier_set(service->notifier);
@@ -254,7 +249,7 @@ gpuhal_status gpuhal_next_completion(gpuhal *gpu, void **out_user, gpuhal_status
     *out_user = NULL;
     *out_status = GPUHAL_OK;
     gpuhal_service *service = gpu->layers.service;
-    lock(service);
+    gpuhal_mutex_lock(&service->mutex);
     gpuhal_completion *completion = service->listed;
     if (completion) {
         service->listed = completion->next;

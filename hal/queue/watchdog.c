@@ -230,23 +230,18 @@ static uint64_t due_ns(const gpuhal_heard *heard)
     return heard->first_ns == 0 ? UINT64_MAX : quiet < settled ? quiet : settled;
 }
 
-static void stop_polling(const gpuhal_hotplug_sources *sources)
+static int begin_polling(const gpuhal_hotplug_sources *sources)
+{
+    int error = gpuhal_os_poller_add(dog.poller, sources->kernel);
+    error = error ? error : gpuhal_os_poller_add(dog.poller, sources->announced);
+    return error ? error : gpuhal_os_poller_add(dog.poller, gpuhal_os_file_watch_descriptor(sources->files));
+}
+
+static void end_polling(const gpuhal_hotplug_sources *sources)
 {
     gpuhal_os_poller_remove(dog.poller, sources->kernel);
     gpuhal_os_poller_remove(dog.poller, sources->announced);
-    gpuhal_os_poller_remove(dog.poller, sources->files ? gpuhal_os_file_watch_descriptor(sources->files) : -1);
-}
-
-static int add_if_any(intptr_t descriptor)
-{
-    return descriptor >= 0 ? gpuhal_os_poller_add(dog.poller, descriptor) : 0;
-}
-
-static int poll_for(const gpuhal_hotplug_sources *sources)
-{
-    int error = add_if_any(sources->kernel);
-    error = error ? error : add_if_any(sources->announced);
-    return error ? error : add_if_any(sources->files ? gpuhal_os_file_watch_descriptor(sources->files) : -1);
+    gpuhal_os_poller_remove(dog.poller, gpuhal_os_file_watch_descriptor(sources->files));
 }
 
 static void take_all(void)
@@ -413,7 +408,7 @@ static void forget(gpuhal_heard *heard)
         link = &(*link)->next;
     }
     *link = heard->next;
-    stop_polling(&heard->sources);
+    end_polling(&heard->sources);
     wake();
     while (!dog.heard && dog.polls) {
         gpuhal_condition_wait(&dog.condition, &dog.mutex);
@@ -429,7 +424,7 @@ int gpuhal_watchdog_listen(gpuhal_heard *heard)
     int error = need_poller();
     heard->next = dog.heard;
     dog.heard = heard;
-    error = error ? error : poll_for(&heard->sources);
+    error = error ? error : begin_polling(&heard->sources);
     error = error ? error : need_thread();
     if (error) {
         forget(heard);

@@ -68,7 +68,7 @@ size_t gpuhal_os_file_watch_count(const gpuhal_file_watch *watch)
 
 intptr_t gpuhal_os_file_watch_descriptor(const gpuhal_file_watch *watch)
 {
-    return watch->descriptor;
+    return watch ? watch->descriptor : -1;
 }
 
 /* `name` NULL: all entries. */

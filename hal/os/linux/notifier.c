@@ -43,7 +43,7 @@ int gpuhal_os_poller_create(intptr_t *out_poller)
 int gpuhal_os_poller_add(intptr_t poller, intptr_t descriptor)
 {
     struct epoll_event event = {.events = EPOLLIN};
-    return epoll_ctl((int)poller, EPOLL_CTL_ADD, (int)descriptor, &event) ? errno : 0;
+    return descriptor >= 0 && epoll_ctl((int)poller, EPOLL_CTL_ADD, (int)descriptor, &event) ? errno : 0;
 }
 
 void gpuhal_os_poller_remove(intptr_t poller, intptr_t descriptor)
