@@ -40,6 +40,7 @@ static void destroy_rest(gpuhal_job *job)
     gpuhal_registry_destroy(gpu->registry);
     gpuhal_log_destroy(gpu->log);
     gpuhal_settings_finish(&gpu->settings);
+    gpuhal_workers_finish(&gpu->workers);
     free(gpu);
     gpuhal_jobs_end();
 }
@@ -136,6 +137,7 @@ gpuhal_status gpuhal_open(const gpuhal_config *config, gpuhal **out_gpuhal)
     }
     atomic_init(&gpu->references, 1);
     gpu->generation = gpuhal_os_fork_generation();
+    gpuhal_workers_init(&gpu->workers);
     gpuhal_status status = fill_in(gpu, config);
     if (status) {
         destroy(gpu);
@@ -149,7 +151,7 @@ void gpuhal_close(gpuhal *gpu)
 {
     if (gpu && !gpuhal_is_inherited(gpu)) {
         gpuhal_notifier_end(gpu);
-        gpuhal_service_settle(gpu, true);
+        gpuhal_workers_settle(gpu, true);
         (void)gpuhal_fault_log_write(gpu); /* the object itself may stay as long as a driver hangs */
         gpuhal_unreference(gpu);
     }

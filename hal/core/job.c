@@ -156,6 +156,12 @@ uint64_t gpuhal_job_wait(gpuhal_condition *condition, gpuhal_mutex *mutex, uint6
     return passed < SLICE_NS ? passed : SLICE_NS;
 }
 
+uint64_t gpuhal_deadline(uint64_t timeout_ns)
+{
+    uint64_t now = timeout_ns == UINT64_MAX ? 0 : gpuhal_os_monotonic_ns();
+    return timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + timeout_ns;
+}
+
 /* Returns for how long it waited since the last step. With the mutex held. */
 static uint64_t wait_for(gpuhal_job_worker *own, const gpuhal_job *job, uint64_t deadline_ns)
 {

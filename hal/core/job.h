@@ -58,6 +58,8 @@ gpuhal_job_state gpuhal_job_await(gpuhal_job *job, uint64_t *left_ns);
 /* Waits for the condition for at most `ns`, less than a second. Returns how long this process was running meanwhile:
  * the sum gives a deadline in which the time of a stopped process does not count. Called with the mutex held. */
 uint64_t gpuhal_job_wait(gpuhal_condition *condition, gpuhal_mutex *mutex, uint64_t most_ns);
+/* A time on the monotonic clock; UINT64_MAX stays no limit. */
+uint64_t gpuhal_deadline(uint64_t timeout_ns);
 /* Reports progress: the deadline begins anew. */
 void gpuhal_job_step(gpuhal_job *job);
 void gpuhal_job_retain(gpuhal_job *job);

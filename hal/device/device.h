@@ -9,6 +9,7 @@
 
 #include "core/call.h"
 #include "core/job.h"
+#include "device/worker.h"
 #include "loader/loader.h"
 #include "os/os.h"
 #include "registry/registry.h"
@@ -52,8 +53,9 @@ typedef struct gpuhal_layers {
 
 struct gpuhal {
     gpuhal_job ending;           /* comes first; gpuhal.c */
-    _Atomic uint64_t references; /* the caller's, and one for each buffer */
+    _Atomic uint64_t references; /* the caller's, one for each buffer, and one for all workers */
     uint32_t generation;         /* fork generation in which it was opened: see gpuhal_check() */
+    gpuhal_workers workers;
     gpuhal_settings settings;
     gpuhal_log *log;
     gpuhal_registry *registry;
@@ -107,7 +109,7 @@ typedef struct gpuhal_watched {
     bool answered;    /* before that look it had */
     bool kept;        /* one more reference to the object, while a thread is stuck in the driver */
     bool probe;       /* the driver must be asked for progress */
-    bool asking;      /* a thread is asking */
+    gpuhal_worker ask, report;
 } gpuhal_watched;
 
 struct gpuhal_device {

@@ -1,5 +1,5 @@
 /* device/fault_log.c: see fault_log.h. Faults are recorded at the devices and links without a lock; `writing` is
- * locked while they are gathered and written, `mutex` only while the thread's state is read. */
+ * locked while they are gathered and written. */
 #include "device/fault_log.h"
 
 #include "core/error.h"
@@ -11,9 +11,7 @@
 struct gpuhal_fault_log {
     gpuhal_mutex writing;
     _Atomic(const void *) writer; /* the thread that holds it, by the address of its mark */
-    gpuhal_mutex mutex;  /* protects what follows */
-    gpuhal_thread thread;
-    bool has_thread, running, again;
+    gpuhal_worker worker;
 };
 
 static _Thread_local char thread_mark;
@@ -38,7 +36,6 @@ gpuhal_fault_log *gpuhal_fault_log_create(void)
     gpuhal_fault_log *log = calloc(1, sizeof *log);
     if (log) {
         gpuhal_mutex_init(&log->writing);
-        gpuhal_mutex_init(&log->mutex);
     }
     return log;
 }
@@ -217,53 +214,24 @@ static gpuhal_status write_notes(gpuhal *gpu)
     return status;
 }
 
-/* ---- the thread */
+/* ---- the worker */
 
-static void *write_in_background(void *user)
+static void write_in_background(void *gpu)
 {
-    gpuhal *gpu = user;
-    gpuhal_fault_log *log = gpu->fault_log;
-    gpuhal_mutex_lock(&log->mutex);
-    while (log->again) {
-        log->again = false;
-        gpuhal_mutex_unlock(&log->mutex);
-        (void)write_notes(gpu); /* the registry has logged the reason of a failure */
-        gpuhal_mutex_lock(&log->mutex);
-    }
-    log->running = false;
-    gpuhal_mutex_unlock(&log->mutex);
-    return NULL;
+    gpuhal_os_thread_name("gpuhal-faults");
+    (void)write_notes(gpu); /* the registry has logged the reason of a failure */
 }
 
 /* Without a thread the recorded faults wait. */
 static void wake(gpuhal *gpu)
 {
-    gpuhal_fault_log *log = gpu->fault_log;
-    gpuhal_mutex_lock(&log->mutex);
-    log->again = true;
-    if (!log->running) {
-        if (log->has_thread) {
-            gpuhal_thread_join(&log->thread); /* it has done its work */
-        }
-        log->running = log->has_thread = gpuhal_thread_start(&log->thread, write_in_background, gpu) == 0;
-    }
-    gpuhal_mutex_unlock(&log->mutex);
+    (void)gpuhal_worker_request(&gpu->fault_log->worker, gpu, write_in_background, gpu);
 }
 
-/* The log's listener may call this during a write. While one thread is waited for another may be started. */
+/* The log's listener may call this during a write. */
 gpuhal_status gpuhal_fault_log_write(gpuhal *gpu)
 {
-    gpuhal_fault_log *log = gpu->fault_log;
-    gpuhal_mutex_lock(&log->mutex);
-    gpuhal_thread thread = log->thread;
-    bool by_itself = atomic_load(&log->writer) == &thread_mark;
-    bool join = log->has_thread && !by_itself;
-    log->has_thread = log->has_thread && !join;
-    gpuhal_mutex_unlock(&log->mutex);
-    if (join) {
-        gpuhal_thread_join(&thread);
-    }
-    return by_itself ? GPUHAL_OK : write_notes(gpu);
+    return atomic_load(&gpu->fault_log->writer) == &thread_mark ? GPUHAL_OK : write_notes(gpu);
 }
 
 void gpuhal_fault_log_destroy(gpuhal *gpu)
@@ -273,7 +241,6 @@ void gpuhal_fault_log_destroy(gpuhal *gpu)
         return;
     }
     (void)gpuhal_fault_log_write(gpu);
-    gpuhal_mutex_finish(&log->mutex);
     gpuhal_mutex_finish(&log->writing);
     free(log);
     gpu->fault_log = NULL;

@@ -1,6 +1,6 @@
 /* device/fault_log.h: records faults of devices and links, and what was measured, for the registry.
  *
- * Recording never blocks on I/O: it sets counts and flags, and a thread of the library writes the important ones at
+ * Recording never blocks on I/O: it sets counts and flags, and a worker (device/worker.h) writes the important ones at
  * once: the first fault of each kind of each device, and a link that failed. The rest waits for gpuhal_close(). A
  * process that is killed earlier loses what waits, never what was written.
  */
@@ -18,13 +18,13 @@ void gpuhal_fault_log_destroy(gpuhal *gpu);
 
 /* Counts one more fault, described by this thread's last error. Calls no plugin. */
 void gpuhal_fault_log_fault(gpuhal_device *device, gpuhal_fault_kind kind);
-/* Records the state of the link between the two. `at_once`: by the thread, else with the next write. */
+/* Records the state of the link between the two. `at_once`: by the worker, else with the next write. */
 void gpuhal_fault_log_link(gpuhal_device *from, gpuhal_device *to, bool at_once);
 /* Records device->write_path after it was measured. */
 void gpuhal_fault_log_write_path(gpuhal_device *device);
 /* Returns whether what is recorded about the device outlives this object. */
 bool gpuhal_fault_log_is_kept(const gpuhal_device *device);
-/* Writes all that is recorded, and waits for the thread. Returns OK also when nothing is recorded, or no registry is
+/* Writes all that is recorded, after what another thread is writing. Returns OK also when nothing is recorded, or no registry is
  * kept. BLOCKS. */
 gpuhal_status gpuhal_fault_log_write(gpuhal *gpu);
 

@@ -20,12 +20,12 @@ static void silence(gpuhal_notifier *notifier)
 void gpuhal_notifier_end(gpuhal *gpu)
 {
     gpuhal_notifier *notifier = gpu->layers.notifier;
-    gpuhal_notifier_lock(notifier);
+    gpuhal_mutex_lock(&notifier->mutex);
     notifier->closing = true;
     silence(notifier);
     gpuhal_mutex_unlock(&notifier->mutex);
-    gpuhal_watch_end(notifier);
-    gpuhal_notifier_lock(notifier);
+    gpuhal_watch_end(gpu);
+    gpuhal_mutex_lock(&notifier->mutex);
     while (notifier->running) {
         gpuhal_condition_wait(&notifier->condition, &notifier->mutex);
     }
@@ -46,7 +46,7 @@ gpuhal_status gpuhal_on_change(gpuhal *gpu, gpuhal_change_fn *listener, void *us
         return gpuhal_error_no_thread(error);
     }
     gpuhal_notifier *notifier = gpu->layers.notifier;
-    gpuhal_notifier_lock(notifier);
+    gpuhal_mutex_lock(&notifier->mutex);
     silence(notifier);
     notifier->listener = listener;
     notifier->user = user;
@@ -71,7 +71,7 @@ gpuhal_status gpuhal_change_descriptor(gpuhal *gpu, gpuhal_os_handle *out_descri
         return status;
     }
     gpuhal_notifier *notifier = gpu->layers.notifier;
-    gpuhal_notifier_lock(notifier);
+    gpuhal_mutex_lock(&notifier->mutex);
     notifier->kept = notifier->kept ? notifier->kept : calloc(GPUHAL_CHANGES_KEPT, sizeof *notifier->kept);
     bool no_memory = !notifier->kept;
     int error = notifier->descriptor < 0 ? gpuhal_os_notifier_create(&notifier->descriptor) : 0;
@@ -101,7 +101,7 @@ gpuhal_status gpuhal_next_change(gpuhal *gpu, gpuhal_change *out_change)
     }
     gpuhal_notifier *notifier = gpu->layers.notifier;
     gpuhal_change change = {0};
-    gpuhal_notifier_lock(notifier);
+    gpuhal_mutex_lock(&notifier->mutex);
     bool has = notifier->count > 0;
     if (has) {
         change = notifier->kept[notifier->first];

@@ -1,11 +1,13 @@
-/* hotplug/change.h: events of devices, on their way to listeners, and the thread that waits for them.
+/* hotplug/change.h: events of devices, on their way to listeners.
  *
  * Every event gets a number. Where the application wants events, they go into the list behind gpuhal_next_change() and to the thread that
- * calls back. From the first listener on, a thread waits for news from the kernel, from plugins and of the files that manifests name. */
+ * calls back. From the first listener on, gpuhal-watch (queue/watchdog.h) waits for news from the kernel, from plugins and of the files that
+ * manifests name. */
 #ifndef GPUHAL_HOTPLUG_CHANGE_H
 #define GPUHAL_HOTPLUG_CHANGE_H
 
 #include "device/snapshot.h"
+#include "queue/watchdog.h"
 
 #include <gpuhal/rescan.h>
 
@@ -32,9 +34,8 @@ typedef struct gpuhal_notifier {
     const void *looker;    /* the thread that looks, by gpuhal_job_caller() */
 
     bool asked;   /* a listener came: events are waited for, or cannot be */
-    bool watches; /* the thread is there */
-    gpuhal_thread watch;
-    gpuhal_hotplug_sources sources;
+    bool watches; /* gpuhal-watch has `heard` */
+    gpuhal_heard heard;
     gpuhal_host_watcher announcements;
 } gpuhal_notifier;
 
@@ -43,7 +44,6 @@ gpuhal_notifier *gpuhal_notifier_create(void);
 void gpuhal_notifier_destroy(gpuhal_notifier *notifier);
 /* For gpuhal_close(): no listener is called any more, no look begins, and the one in progress is waited for. */
 void gpuhal_notifier_end(gpuhal *gpu);
-void gpuhal_notifier_lock(gpuhal_notifier *notifier);
 
 /* Numbers an event and passes it on. Calls no plugin, and leaves the last error as it is. */
 void gpuhal_change_notify(gpuhal_device *device, gpuhal_change_kind kind, const char *sentence);
@@ -57,9 +57,9 @@ void gpuhal_change_facts(gpuhal_device *device, const char *sentence);
 void gpuhal_watch_kernel(gpuhal *gpu);
 /* The same with this source in place of the kernel's, -1 for none, unless something is watched already. Owns the source. */
 gpuhal_status gpuhal_watch_source(gpuhal *gpu, intptr_t source);
-/* Closes the sources, once no thread waits for them. */
+/* Closes the sources, once no thread uses them. */
 void gpuhal_watch_forget(gpuhal_notifier *notifier);
-/* Ends the thread, and waits for it. */
-void gpuhal_watch_end(gpuhal_notifier *notifier);
+/* Ends that, and waits for a rescan in progress. */
+void gpuhal_watch_end(gpuhal *gpu);
 
 #endif

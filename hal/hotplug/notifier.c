@@ -18,7 +18,7 @@ gpuhal_notifier *gpuhal_notifier_create(void)
         gpuhal_mutex_init(&notifier->mutex);
         gpuhal_condition_init(&notifier->condition);
         notifier->descriptor = -1;
-        notifier->sources = (gpuhal_hotplug_sources){.kernel = -1, .announced = -1, .wake = -1};
+        notifier->heard.sources = (gpuhal_hotplug_sources){.kernel = -1, .announced = -1};
     }
     return notifier;
 }
@@ -33,16 +33,12 @@ static void close_descriptor(intptr_t *descriptor)
 
 void gpuhal_watch_forget(gpuhal_notifier *notifier)
 {
-    gpuhal_hotplug_sources *sources = &notifier->sources;
-    intptr_t descriptors[] = {sources->kernel, sources->announced, sources->wake};
+    gpuhal_hotplug_sources *sources = &notifier->heard.sources;
     gpuhal_host_unwatch(&notifier->announcements);
     gpuhal_os_file_watch_destroy(sources->files);
-    for (size_t i = 0; i < sizeof descriptors / sizeof *descriptors; i++) {
-        if (descriptors[i] >= 0) {
-            gpuhal_os_descriptor_close(descriptors[i]);
-        }
-    }
-    *sources = (gpuhal_hotplug_sources){.kernel = -1, .announced = -1, .wake = -1};
+    sources->files = NULL;
+    close_descriptor(&sources->kernel);
+    close_descriptor(&sources->announced);
 }
 
 void gpuhal_notifier_destroy(gpuhal_notifier *notifier)
@@ -55,11 +51,6 @@ void gpuhal_notifier_destroy(gpuhal_notifier *notifier)
         gpuhal_mutex_finish(&notifier->mutex);
         free(notifier);
     }
-}
-
-void gpuhal_notifier_lock(gpuhal_notifier *notifier)
-{
-    gpuhal_mutex_lock(&notifier->mutex);
 }
 
 /* ---- passing on */
@@ -76,7 +67,7 @@ static void deliver(void *user, gpuhal_status status)
     (void)status;
     delivery *due = user;
     gpuhal_notifier *notifier = due->gpu->layers.notifier;
-    gpuhal_notifier_lock(notifier);
+    gpuhal_mutex_lock(&notifier->mutex);
     gpuhal_change_fn *listener = notifier->listener;
     void *of_listener = notifier->user;
     bool notify_requested = listener && due->change.generation > notifier->from;
@@ -85,7 +76,7 @@ static void deliver(void *user, gpuhal_status status)
     gpuhal_mutex_unlock(&notifier->mutex);
     if (notify_requested) {
         listener(of_listener, &due->change);
-        gpuhal_notifier_lock(notifier);
+        gpuhal_mutex_lock(&notifier->mutex);
         notifier->calling = false;
         gpuhal_condition_signal_all(&notifier->condition);
         gpuhal_mutex_unlock(&notifier->mutex);
@@ -127,7 +118,7 @@ void gpuhal_change_notify(gpuhal_device *device, gpuhal_change_kind kind, const 
     gpuhal_notifier *notifier = device->gpu->layers.notifier;
     gpuhal_change change = {.size = sizeof change, .kind = kind, .device = device};
     snprintf(change.sentence, sizeof change.sentence, "%s", sentence);
-    gpuhal_notifier_lock(notifier);
+    gpuhal_mutex_lock(&notifier->mutex);
     change.generation = atomic_fetch_add(&notifier->generation, 1) + 1;
     if (notifier->kept) {
         keep(notifier, &change);

@@ -30,7 +30,7 @@ static gpuhal_status look_or_wait(gpuhal *gpu)
 {
     gpuhal_notifier *notifier = gpu->layers.notifier;
     gpuhal_status status = GPUHAL_OK;
-    gpuhal_notifier_lock(notifier);
+    gpuhal_mutex_lock(&notifier->mutex);
     uint64_t notify_requested = notifier->begun + 1;
     bool by_itself = notifier->running && notifier->looker == gpuhal_job_caller();
     while (!status && notifier->ended < notify_requested && !notifier->closing && !by_itself) {
@@ -43,7 +43,7 @@ static gpuhal_status look_or_wait(gpuhal *gpu)
         notifier->looker = gpuhal_job_caller();
         gpuhal_mutex_unlock(&notifier->mutex);
         status = look(gpu);
-        gpuhal_notifier_lock(notifier);
+        gpuhal_mutex_lock(&notifier->mutex);
         notifier->running = false;
         notifier->ended = status ? notifier->ended : mine;
         gpuhal_condition_signal_all(&notifier->condition);

@@ -93,7 +93,17 @@ void gpuhal_os_sleep(uint64_t ns);
 /* A descriptor that is readable between set and clear; others wait for copies of it. Returns 0 or errno. */
 int gpuhal_os_notifier_create(intptr_t *out_notifier);
 void gpuhal_os_notifier_set(intptr_t notifier);
-void gpuhal_os_notifier_clear(intptr_t notifier);
+/* Whether it was set. */
+bool gpuhal_os_notifier_clear(intptr_t notifier);
+
+/* Waits for any of several descriptors, which may be added and removed meanwhile. Returns 0 or errno. */
+int gpuhal_os_poller_create(intptr_t *out_poller);
+/* Adds nothing where the descriptor is -1. */
+int gpuhal_os_poller_add(intptr_t poller, intptr_t descriptor);
+/* Before a descriptor is closed; does nothing to one that was not added. */
+void gpuhal_os_poller_remove(intptr_t poller, intptr_t descriptor);
+/* Whether one is readable, after at most so long (UINT64_MAX: for ever). */
+bool gpuhal_os_poller_wait(intptr_t poller, uint64_t timeout_ns);
 
 /* ---- uevent.c */
 
@@ -106,12 +116,10 @@ typedef struct gpuhal_hotplug_sources {
     intptr_t kernel;                /* of gpuhal_os_hotplug_open(), or any socket of packets; -1: none */
     intptr_t announced;             /* a notifier that plugins set; -1: none */
     struct gpuhal_file_watch *files; /* NULL: none */
-    intptr_t wake;                  /* a notifier that ends the waiting */
 } gpuhal_hotplug_sources;
-/* Waits for news, at most so long (UINT64_MAX: for ever), and takes all that are there; WOKEN when `wake` is set. GONE: the kernel's source
- * will report nothing more. */
-typedef enum { GPUHAL_HOTPLUG_QUIET = 0, GPUHAL_HOTPLUG_NEWS, GPUHAL_HOTPLUG_WOKEN, GPUHAL_HOTPLUG_GONE } gpuhal_hotplug;
-gpuhal_hotplug gpuhal_os_hotplug_wait(const gpuhal_hotplug_sources *sources, uint64_t timeout_ns);
+/* Takes what is there, without waiting or allocating. Returns bits; GONE: the kernel's source will report nothing more. */
+enum { GPUHAL_HOTPLUG_QUIET = 0, GPUHAL_HOTPLUG_NEWS = 1, GPUHAL_HOTPLUG_GONE = 2 };
+unsigned gpuhal_os_hotplug_take(const gpuhal_hotplug_sources *sources);
 
 /* ---- file_watch.c */
 
@@ -120,13 +128,14 @@ typedef struct gpuhal_file_watch gpuhal_file_watch;
 int gpuhal_os_file_watch_create(gpuhal_file_watch **out_watch);
 /* NULL does nothing. */
 void gpuhal_os_file_watch_destroy(gpuhal_file_watch *watch);
-/* Of a folder what lies in it counts, too. To be done again when something has changed: a folder that was missing may be there. 0 or errno. */
+/* Of a folder what lies in it counts, too. To be done again when something has changed: a folder that was missing may be there. One thread at
+ * a time adds; another one may take meanwhile. 0 or errno. */
 int gpuhal_os_file_watch_add(gpuhal_file_watch *watch, const char *path);
 /* How many names it waits for, in folders that are there: more after something new was added. */
 size_t gpuhal_os_file_watch_count(const gpuhal_file_watch *watch);
-/* Readable while there is something to take. */
+/* Readable while there is something to take; -1 for NULL. */
 intptr_t gpuhal_os_file_watch_descriptor(const gpuhal_file_watch *watch);
-/* Takes all that happened; whether any of it was about a path that is watched. */
+/* Takes what happened, without waiting; whether any of it was about a path that is watched. What is left stays readable. */
 bool gpuhal_os_file_watch_take(gpuhal_file_watch *watch);
 
 /* ---- memory.c */

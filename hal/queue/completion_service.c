@@ -11,9 +11,6 @@ struct gpuhal_service {
     gpuhal_mutex mutex; /* protects what follows */
     gpuhal_condition condition;
     gpuhal_queue *queues;
-    uint64_t open_queues; /* that their users have not destroyed */
-    uint64_t workers;
-    bool closing;         /* the object's user is gone */
     gpuhal_completion *callbacks, **callbacks_end;
     gpuhal_buffer *released, **released_end; /* their owners are to be called back */
     gpuhal_completion *listed, **listed_end;
@@ -21,11 +18,6 @@ struct gpuhal_service {
     gpuhal_thread thread;
     bool has_thread, stop, thread_destroys;
 };
-
-static void lock(gpuhal_service *service)
-{
-    gpuhal_mutex_lock(&service->mutex);
-}
 
 gpuhal_service *gpuhal_service_create(void)
 {
@@ -63,7 +55,7 @@ void gpuhal_service_destroy(gpuhal_service *service)
     if (!service) {
         return;
     }
-    lock(service);
+    gpuhal_mutex_lock(&service->mutex);
     bool has_thread = service->has_thread;
     bool itself = has_thread && gpuhal_thread_is_this(&service->thread);
     service->stop = true;
@@ -82,7 +74,7 @@ void gpuhal_service_destroy(gpuhal_service *service)
 void gpuhal_service_add(gpuhal_queue *queue)
 {
     gpuhal_service *service = queue->device->gpu->layers.service;
-    lock(service);
+    gpuhal_mutex_lock(&service->mutex);
     queue->next = service->queues;
     service->queues = queue;
     gpuhal_mutex_unlock(&service->mutex);
@@ -91,7 +83,7 @@ void gpuhal_service_add(gpuhal_queue *queue)
 void gpuhal_service_remove(gpuhal_queue *queue)
 {
     gpuhal_service *service = queue->device->gpu->layers.service;
-    lock(service);
+    gpuhal_mutex_lock(&service->mutex);
     gpuhal_queue **link = &service->queues;
     while (*link && *link != queue) {
         link = &(*link)->next;
@@ -107,7 +99,7 @@ gpuhal_queue **gpuhal_service_queues(gpuhal *gpu, const gpuhal_device *device, s
     gpuhal_service *service = gpu->layers.service;
     size_t count = 0;
     *out_count = 0;
-    lock(service);
+    gpuhal_mutex_lock(&service->mutex);
     for (gpuhal_queue *queue = service->queues; queue; queue = queue->next) {
         count++;
     }
@@ -125,77 +117,12 @@ bool gpuhal_service_has_unfinished(const gpuhal_device *device)
 {
     gpuhal_service *service = device->gpu->layers.service;
     bool any = false;
-    lock(service);
+    gpuhal_mutex_lock(&service->mutex);
     for (gpuhal_queue *queue = service->queues; queue && !any; queue = queue->next) {
         any = queue->device == device && atomic_load(&queue->submitted) != atomic_load(&queue->done);
     }
     gpuhal_mutex_unlock(&service->mutex);
     return any;
-}
-
-/* One reference to the object stands for all workers. */
-void gpuhal_service_worker_begins(gpuhal *gpu)
-{
-    gpuhal_service *service = gpu->layers.service;
-    lock(service);
-    if (service->workers++ == 0) {
-        atomic_fetch_add(&gpu->references, 1);
-    }
-    gpuhal_mutex_unlock(&service->mutex);
-}
-
-/* Releases a reference that is not the last one. */
-static bool release_early(gpuhal *gpu)
-{
-    uint64_t references = atomic_load(&gpu->references);
-    while (references > 1) {
-        if (atomic_compare_exchange_weak(&gpu->references, &references, references - 1)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static _Thread_local const gpuhal *works_for;
-
-void gpuhal_service_worker_is_this(const gpuhal *gpu)
-{
-    works_for = gpu;
-}
-
-/* Releases the reference with the mutex held: a thread in gpuhal_service_settle() then finds no worker and has the last reference. */
-void gpuhal_service_worker_ends(gpuhal *gpu)
-{
-    gpuhal_service *service = gpu->layers.service;
-    lock(service);
-    bool last = --service->workers == 0 && !release_early(gpu);
-    gpuhal_condition_signal_all(&service->condition);
-    gpuhal_mutex_unlock(&service->mutex);
-    if (last) {
-        gpuhal_unreference(gpu);
-    }
-}
-
-void gpuhal_service_settle(gpuhal *gpu, bool closing)
-{
-    gpuhal_service *service = gpu->layers.service;
-    uint64_t deadline = gpuhal_deadline(gpu->settings.hang_ns);
-    lock(service);
-    service->closing = service->closing || closing;
-    uint64_t own = works_for == gpu ? 1 : 0; /* a function that a queue calls */
-    while (service->closing && service->open_queues == 0 && service->workers > own &&
-           gpuhal_os_monotonic_ns() < deadline) {
-        gpuhal_condition_wait_until(&service->condition, &service->mutex, deadline);
-    }
-    gpuhal_mutex_unlock(&service->mutex);
-}
-
-void gpuhal_service_user(gpuhal *gpu, int change)
-{
-    gpuhal_service *service = gpu->layers.service;
-    lock(service);
-    service->open_queues += (uint64_t)(int64_t)change;
-    gpuhal_mutex_unlock(&service->mutex);
 }
 
 /* Makes the next callback, with no lock held. With the mutex held, which is released meanwhile; false when there is none. */
@@ -210,23 +137,23 @@ static bool call_next(gpuhal *gpu, gpuhal_service *service)
         completion->done(completion->user, completion->status);
         free(completion);
         gpuhal_unreference(gpu);
-        lock(service);
+        gpuhal_mutex_lock(&service->mutex);
     } else if (released) {
         service->released = released->next_released;
         service->released_end = service->released ? service->released_end : &service->released;
         gpuhal_mutex_unlock(&service->mutex);
         gpuhal_buffer_end(released);
-        lock(service);
+        gpuhal_mutex_lock(&service->mutex);
     }
     return completion || released;
 }
 
-/* The thread that calls back. */
-static void *call_back(void *user)
+static void *serve(void *user)
 {
     gpuhal *const gpu = user;
     gpuhal_service *service = gpu->layers.service;
-    lock(service);
+    gpuhal_os_thread_name("gpuhal-serve");
+    gpuhal_mutex_lock(&service->mutex);
     while (!gpuhal_is_inherited(gpu)) { /* a callback may fork and return in the child, too */
         if (call_next(gpu, service)) {
             continue;
@@ -249,8 +176,8 @@ static void *call_back(void *user)
 int gpuhal_service_serve(gpuhal *gpu)
 {
     gpuhal_service *service = gpu->layers.service;
-    lock(service);
-    const int error = service->has_thread ? 0 : gpuhal_thread_start(&service->thread, call_back, gpu);
+    gpuhal_mutex_lock(&service->mutex);
+    const int error = service->has_thread ? 0 : gpuhal_thread_start(&service->thread, serve, gpu);
     service->has_thread = error == 0;
     gpuhal_mutex_unlock(&service->mutex);
     return error;
@@ -260,7 +187,7 @@ void gpuhal_service_released(gpuhal_buffer *buffer)
 {
     gpuhal_service *service = buffer->device->gpu->layers.service;
     buffer->next_released = NULL;
-    lock(service);
+    gpuhal_mutex_lock(&service->mutex);
     *service->released_end = buffer;
     service->released_end = &buffer->next_released;
     gpuhal_condition_signal_all(&service->condition);
@@ -271,7 +198,7 @@ void gpuhal_service_ended(gpuhal_completion *completion)
 {
     gpuhal_service *service = completion->gpu->layers.service;
     completion->next = NULL;
-    lock(service);
+    gpuhal_mutex_lock(&service->mutex);
     if (completion->done) {
         *service->callbacks_end = completion;
         service->callbacks_end = &completion->next;
@@ -299,7 +226,7 @@ gpuhal_status gpuhal_completion_descriptor(gpuhal *gpu, gpuhal_os_handle *out_de
         return status;
     }
     gpuhal_service *service = gpu->layers.service;
-    lock(service);
+    gpuhal_mutex_lock(&service->mutex);
     int error = service->notifier < 0 ? gpuhal_os_notifier_create(&service->notifier) : 0;
     if (!error && service->listed) {
         gpuhal_os_notifier_set(service->notifier);
@@ -322,7 +249,7 @@ gpuhal_status gpuhal_next_completion(gpuhal *gpu, void **out_user, gpuhal_status
     *out_user = NULL;
     *out_status = GPUHAL_OK;
     gpuhal_service *service = gpu->layers.service;
-    lock(service);
+    gpuhal_mutex_lock(&service->mutex);
     gpuhal_completion *completion = service->listed;
     if (completion) {
         service->listed = completion->next;

@@ -1,5 +1,6 @@
 /* queue/completion_service.h: what all queues of one gpuhal object share: the list of them, the thread that calls back, and the list behind
- * gpuhal_next_completion(). */
+ * gpuhal_next_completion(). That thread, gpuhal-serve, makes all calls to the application that are not made inside a call of its own:
+ * completion callbacks, those of released buffers, and listeners (hotplug/notifier.c). */
 #ifndef GPUHAL_QUEUE_COMPLETION_SERVICE_H
 #define GPUHAL_QUEUE_COMPLETION_SERVICE_H
 
@@ -19,17 +20,6 @@ void gpuhal_service_remove(gpuhal_queue *queue);
 gpuhal_queue **gpuhal_service_queues(gpuhal *gpu, const gpuhal_device *device, size_t *out_count);
 /* Whether a queue of the device has work that is not known to have ended. Allocates nothing. */
 bool gpuhal_service_has_unfinished(const gpuhal_device *device);
-
-/* Counts workers: the object stays as long as there is one. */
-void gpuhal_service_worker_begins(gpuhal *gpu);
-void gpuhal_service_worker_ends(gpuhal *gpu);
-/* Marks this thread as a worker: a function that a queue calls does not wait for the end of its own worker. */
-void gpuhal_service_worker_is_this(const gpuhal *gpu);
-/* Counts the queues that the user has. */
-void gpuhal_service_user(gpuhal *gpu, int change);
-/* Called when the user closes the object (`closing`), or after that destroys a queue. With the last of them it waits until no worker is left,
- * for as long as a driver may take, so that no thread is in a driver when the program ends. */
-void gpuhal_service_settle(gpuhal *gpu, bool closing);
 
 /* Starts the thread that calls back, unless it is there: before a callback is promised. Returns 0 or errno. */
 int gpuhal_service_serve(gpuhal *gpu);

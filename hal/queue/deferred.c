@@ -26,12 +26,10 @@ int gpuhal_queue_need_thread(gpuhal_queue *queue)
         return 0;
     }
     gpuhal_queue_retain(queue);
-    gpuhal_service_worker_begins(queue->device->gpu);
-    const int error = gpuhal_thread_start_detached(queue->thread, queue);
+    const int error = gpuhal_worker_start(queue->device->gpu, queue->thread, queue);
     if (!error) {
         gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_ATTENDED);
     } else {
-        gpuhal_service_worker_ends(queue->device->gpu);
         atomic_fetch_sub(&queue->references, 1); /* never the last: the caller has one */
     }
     return error;

@@ -30,7 +30,7 @@ static void give_up(gpuhal_queue *queue, const gpuhal_device *device, gpuhal_fai
     gpuhal_completions_notify(completions);
     if (stuck) {
         atomic_fetch_add(&queue->device->gpu->references, 1);
-        gpuhal_service_worker_ends(queue->device->gpu);
+        gpuhal_worker_ends(queue->device->gpu);
     }
 }
 

@@ -94,7 +94,7 @@ gpuhal_status gpuhal_queue_create(gpuhal_device *device, const gpuhal_queue_desc
     }
     atomic_fetch_add(&device->gpu->references, 1);
     gpuhal_service_add(queue);
-    gpuhal_service_user(device->gpu, 1);
+    gpuhal_workers_queue(device->gpu, 1);
     *out_queue = queue;
     return GPUHAL_OK;
 }
@@ -157,8 +157,8 @@ void gpuhal_queue_destroy(gpuhal_queue *queue)
     if (!stays) {
         gpuhal_queue_release(queue);
     }
-    gpuhal_service_user(gpu, -1);
-    gpuhal_service_settle(gpu, false);
+    gpuhal_workers_queue(gpu, -1);
+    gpuhal_workers_settle(gpu, false);
     gpuhal_unreference(gpu);
 }
 

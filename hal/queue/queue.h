@@ -198,8 +198,6 @@ gpuhal_status gpuhal_queue_native_error(const gpuhal_queue *queue);
 gpuhal_status gpuhal_queue_refusal(const gpuhal_queue *queue);
 /* Sets BUSY on the thread in which the queue calls a function of the application, which would wait for itself; else OK. */
 gpuhal_status gpuhal_queue_own_call(const gpuhal_queue *queue);
-/* A time on the monotonic clock; UINT64_MAX stays no limit. */
-uint64_t gpuhal_deadline(uint64_t timeout_ns);
 /* Wakes all threads that wait for the queue. */
 void gpuhal_queue_wake(gpuhal_queue *queue);
 /* Waits, with the mutex held, until something changes. OK, or TIMEOUT once the deadline has passed. */

@@ -33,12 +33,6 @@ void gpuhal_queue_wake(gpuhal_queue *queue)
     gpuhal_mutex_unlock(&queue->mutex);
 }
 
-uint64_t gpuhal_deadline(uint64_t timeout_ns)
-{
-    uint64_t now = timeout_ns == UINT64_MAX ? 0 : gpuhal_os_monotonic_ns();
-    return timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + timeout_ns;
-}
-
 gpuhal_status gpuhal_queue_wait_until(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns)
 {
     uint64_t now = gpuhal_os_monotonic_ns();

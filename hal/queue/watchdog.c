@@ -1,8 +1,9 @@
 /* queue/watchdog.c: see watchdog.h.
  *
- * A call that may wait for the device's work (GPUHAL_CALL_BLOCKS) does not count as a hang while a queue of the device has unfinished work
- * and the driver answers that this goes on. A thread is started to ask, which the driver may keep as well. No call counts as a hang while the
- * application has native access to a queue of the device, since it may hold the vendor's lock. */
+ * A call that may wait for the device's work (GPUHAL_CALL_BLOCKS) does not count as a hang while a queue of the device
+ * has unfinished work and the driver answers that this goes on. A worker asks, which the driver may keep as well. No
+ * call counts as a hang while the application has native access to a queue of the device, since it may hold the
+ * vendor's lock. */
 #include "queue/watchdog.h"
 
 #include "core/error.h"
@@ -10,17 +11,22 @@
 #include "queue/queue.h"
 
 #define PERIOD_MOST_NS UINT64_C(500000000)
+#define QUIET_NS       UINT64_C(300000000)
+#define SETTLE_NS      UINT64_C(3000000000)
 
 static struct {
     gpuhal_mutex mutex;         /* protects what follows, and gpuhal_device.watched */
-    gpuhal_condition condition; /* the list of devices changed; a device is to be reported on, or was */
+    gpuhal_condition condition; /* a list changed, or the thread has left its poller */
     uint32_t generation;        /* fork generation of all that follows; 0: nothing was made yet */
     gpuhal_device *devices;
-    gpuhal_device *reports;     /* given up; not in `devices` any more */
-    const gpuhal_device *busy;  /* gpuhal-report works on it */
-    bool watches, reporting;    /* the threads exist */
-} dog = {.mutex = GPUHAL_MUTEX_INITIALIZER};
+    gpuhal_device *reports;     /* given up, without a worker yet that reports it; not in `devices` any more */
+    gpuhal_heard *heard;
+    intptr_t poller, wake;      /* for the descriptors in `heard`; -1: there are none */
+    bool watches, polls;        /* the thread exists; it waits in the poller */
+} dog = {.mutex = GPUHAL_MUTEX_INITIALIZER, .poller = -1, .wake = -1};
 
+/* A child's copies of its parent's descriptors stay open: the child may have closed them, and have others of those
+ * numbers. */
 static void lock(void)
 {
     gpuhal_mutex_lock(&dog.mutex);
@@ -33,8 +39,18 @@ static void lock(void)
     dog.generation = gpuhal_os_fork_generation();
     gpuhal_condition_init(&dog.condition);
     dog.devices = dog.reports = NULL;
-    dog.busy = NULL;
-    dog.watches = dog.reporting = false;
+    dog.heard = NULL;
+    dog.poller = dog.wake = -1;
+    dog.watches = dog.polls = false;
+}
+
+/* With the mutex held. */
+static void wake(void)
+{
+    gpuhal_condition_signal_all(&dog.condition);
+    if (dog.polls) {
+        gpuhal_os_notifier_set(dog.wake);
+    }
 }
 
 /* Takes the device out of a list. With the mutex held. */
@@ -50,7 +66,7 @@ static bool take_out(gpuhal_device **link, const gpuhal_device *device)
     return found;
 }
 
-/* ---- the thread that watches; everything with the mutex held */
+/* ---- calls; everything with the mutex held */
 
 static uint64_t hang_ns(const gpuhal_device *device)
 {
@@ -79,35 +95,23 @@ static gpuhal_device *find(const void *subject)
     return found;
 }
 
-/* False for an object whose last reference has gone: it is being destroyed. */
-static bool reference(gpuhal *gpu)
-{
-    uint64_t references = atomic_load(&gpu->references);
-    while (references > 0) {
-        if (atomic_compare_exchange_weak(&gpu->references, &references, references + 1)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void give_up(const void *subject)
 {
     for (gpuhal_device *device = dog.devices, *next; device; device = next) {
         next = device->watched.next;
         if ((device == subject || device->watched.plugin == subject) && take_out(&dog.devices, device)) {
-            if (gpuhal_device_give_up(device) && reference(device->gpu)) { /* for good: a stuck thread works on it */
+            /* The reference is for good: a stuck thread works on the object. */
+            if (gpuhal_device_give_up(device) && gpuhal_reference(device->gpu)) {
                 device->watched.kept = true;
                 device->watched.next = dog.reports;
                 dog.reports = device;
-                gpuhal_condition_signal_all(&dog.condition);
             }
         }
     }
 }
 
-/* The next opening of the same device that has unfinished work, from `other` on: gpuhal objects of one process share the
- * device. */
+/* The next opening of the same device that has unfinished work, from `other` on: gpuhal objects of one process share
+ * the device. */
 static gpuhal_device *next_at_work(gpuhal_device *other, const gpuhal_device *device)
 {
     while (other && (other->watched.plugin != device->watched.plugin || other->index != device->index ||
@@ -133,14 +137,13 @@ static bool is_behind_work(gpuhal_device *device, gpuhal_call_slot *slot, uint64
     for (gpuhal_device *other = slot->silent_ns > 0 ? first : NULL; other;
          other = next_at_work(other->watched.next, device)) {
         other->watched.probe = true;
-        gpuhal_condition_signal_all(&dog.condition);
     }
     slot->is_behind = true;
     return slot->silent_ns < hang_ns(device);
 }
 
-/* How long the call has been seen, after another `counted_ns`; what it spent behind other work is left out but for two looks, which it may
- * take to learn that the work has ended. */
+/* How long the call has been seen, after another `counted_ns`; what it spent behind other work is left out but for two
+ * looks, which it may take to learn that the work has ended. */
 static uint64_t waited_ns(gpuhal_device *device, gpuhal_call_slot *slot, uintptr_t call, uint64_t counted_ns)
 {
     slot->waited_ns += counted_ns;
@@ -189,6 +192,122 @@ static void look_at(gpuhal_call_slot *slot, uint64_t counted_ns)
     }
 }
 
+/* ---- workers */
+
+static void report(void *device)
+{
+    gpuhal_os_thread_name("gpuhal-report");
+    gpuhal_device_report_hang(device);
+}
+
+static void ask(void *user)
+{
+    gpuhal_device *device = user;
+    gpuhal_os_thread_name("gpuhal-ask");
+    bool goes_on = gpuhal_queues_go_on(device);
+    lock();
+    device->watched.goes_on = device->watched.goes_on || goes_on;
+    gpuhal_mutex_unlock(&dog.mutex);
+}
+
+/* Where the system gives no thread, the next look tries again. With the mutex held. */
+static void start_workers(void)
+{
+    while (dog.reports && !gpuhal_worker_request(&dog.reports->watched.report, dog.reports->gpu, report, dog.reports)) {
+        dog.reports = dog.reports->watched.next;
+    }
+    for (gpuhal_device *device = dog.devices; device; device = device->watched.next) {
+        gpuhal_watched *watched = &device->watched;
+        watched->probe = watched->probe && gpuhal_worker_request(&watched->ask, device->gpu, ask, device);
+    }
+}
+
+/* ---- descriptors; everything with the mutex held */
+
+static uint64_t due_ns(const gpuhal_heard *heard)
+{
+    uint64_t quiet = heard->last_ns + QUIET_NS, settled = heard->first_ns + SETTLE_NS;
+    return heard->first_ns == 0 ? UINT64_MAX : quiet < settled ? quiet : settled;
+}
+
+static int begin_polling(const gpuhal_hotplug_sources *sources)
+{
+    int error = gpuhal_os_poller_add(dog.poller, sources->kernel);
+    error = error ? error : gpuhal_os_poller_add(dog.poller, sources->announced);
+    return error ? error : gpuhal_os_poller_add(dog.poller, gpuhal_os_file_watch_descriptor(sources->files));
+}
+
+static void end_polling(const gpuhal_hotplug_sources *sources)
+{
+    gpuhal_os_poller_remove(dog.poller, sources->kernel);
+    gpuhal_os_poller_remove(dog.poller, sources->announced);
+    gpuhal_os_poller_remove(dog.poller, gpuhal_os_file_watch_descriptor(sources->files));
+}
+
+static void take_all(void)
+{
+    uint64_t now = gpuhal_os_monotonic_ns();
+    (void)gpuhal_os_notifier_clear(dog.wake);
+    for (gpuhal_heard *heard = dog.heard; heard; heard = heard->next) {
+        unsigned found = gpuhal_os_hotplug_take(&heard->sources);
+        if (found & GPUHAL_HOTPLUG_GONE) {
+            gpuhal_os_poller_remove(dog.poller, heard->sources.kernel);
+            gpuhal_os_descriptor_close(heard->sources.kernel);
+            heard->sources.kernel = -1;
+        }
+        if (found) {
+            heard->pending |= found;
+            heard->last_ns = now;
+            heard->first_ns = heard->first_ns ? heard->first_ns : now;
+        }
+    }
+}
+
+/* Without a thread this is tried again later, as after further news. */
+static void start_rescans(uint64_t now)
+{
+    for (gpuhal_heard *heard = dog.heard; heard; heard = heard->next) {
+        if (now >= due_ns(heard)) {
+            atomic_fetch_or(&heard->found, heard->pending);
+            bool started = gpuhal_worker_request(&heard->worker, heard->gpu, heard->run, heard->gpu) == 0;
+            heard->pending = 0;
+            heard->first_ns = heard->last_ns = started ? 0 : now;
+        }
+    }
+}
+
+/* ---- the thread */
+
+/* Until it is time to look at the calls, or to start a rescan. With the mutex held. */
+static uint64_t deadline_ns(uint64_t look_ns)
+{
+    uint64_t deadline = dog.devices || dog.reports ? look_ns : UINT64_MAX;
+    for (const gpuhal_heard *heard = dog.heard; heard; heard = heard->next) {
+        deadline = due_ns(heard) < deadline ? due_ns(heard) : deadline;
+    }
+    return deadline;
+}
+
+/* With the mutex held, which is released meanwhile. A program that listens to no devices needs no descriptor. */
+static void wait_until(uint64_t deadline)
+{
+    if (!dog.heard) {
+        gpuhal_condition_wait_until(&dog.condition, &dog.mutex, deadline);
+        return;
+    }
+    uint64_t now = gpuhal_os_monotonic_ns();
+    const intptr_t poller = dog.poller;
+    dog.polls = true;
+    gpuhal_mutex_unlock(&dog.mutex);
+    bool readable = gpuhal_os_poller_wait(poller, deadline > now ? deadline - now : 0);
+    lock();
+    dog.polls = false;
+    gpuhal_condition_signal_all(&dog.condition);
+    if (readable) {
+        take_all();
+    }
+}
+
 /* Time counts only while this thread runs: a process that was stopped for a minute has not waited for a minute. */
 static void *watch(void *unused)
 {
@@ -196,10 +315,11 @@ static void *watch(void *unused)
     gpuhal_os_thread_name("gpuhal-watch");
     lock();
     uint64_t last = gpuhal_os_monotonic_ns();
-    while (dog.devices) {
+    while (dog.devices || dog.reports || dog.heard) {
         uint64_t period = period_ns();
-        gpuhal_condition_wait_until(&dog.condition, &dog.mutex, last + period);
+        wait_until(deadline_ns(last + period));
         uint64_t now = gpuhal_os_monotonic_ns(), passed = now - last;
+        start_rescans(now);
         if (passed < period) {
             continue;
         }
@@ -208,115 +328,41 @@ static void *watch(void *unused)
         for (gpuhal_call_slot *slot = gpuhal_call_slots(); slot; slot = slot->next) {
             look_at(slot, passed < 2 * period ? passed : period);
         }
+        start_workers();
     }
     dog.watches = false;
     gpuhal_mutex_unlock(&dog.mutex);
     return NULL;
 }
 
-/* ---- the thread that reports */
-
-static void *ask(void *user)
+/* With the mutex held. Returns 0 or errno. */
+static int need_thread(void)
 {
-    gpuhal_device *device = user;
-    gpuhal *gpu = device->gpu;
-    gpuhal_os_thread_name("gpuhal-ask");
-    bool goes_on = gpuhal_queues_go_on(device);
-    lock();
-    device->watched.goes_on = device->watched.goes_on || goes_on;
-    device->watched.asking = false;
-    gpuhal_mutex_unlock(&dog.mutex);
-    gpuhal_service_worker_ends(gpu);
-    return NULL;
+    const int error = dog.watches ? 0 : gpuhal_thread_start_detached(watch, NULL);
+    dog.watches = error == 0;
+    wake();
+    return error;
 }
 
-/* With the mutex held, which is let go meanwhile; the device is the one that this thread works on until then. */
-static void begin_to_ask(gpuhal_device *device)
-{
-    gpuhal *gpu = device->gpu;
-    bool alive = !device->watched.asking && reference(gpu);
-    device->watched.asking = device->watched.asking || alive;
-    gpuhal_mutex_unlock(&dog.mutex);
-    if (alive) {
-        gpuhal_service_worker_begins(gpu);
-        gpuhal_unreference(gpu); /* not the last: workers have one */
-    }
-    bool fails = alive && gpuhal_thread_start_detached(ask, device) != 0;
-    lock();
-    device->watched.asking = device->watched.asking && !fails;
-    dog.busy = NULL;
-    gpuhal_condition_signal_all(&dog.condition);
-    gpuhal_mutex_unlock(&dog.mutex);
-    if (fails) {
-        gpuhal_service_worker_ends(gpu);
-    }
-    lock();
-}
-
-/* With the mutex held. *out_probe: only its queues are to be asked. */
-static gpuhal_device *take_report(bool *out_probe)
-{
-    gpuhal_device *device = dog.reports;
-    *out_probe = !device;
-    if (device) {
-        dog.reports = device->watched.next;
-        return device;
-    }
-    for (device = dog.devices; device && !device->watched.probe; device = device->watched.next) {
-    }
-    if (device) {
-        device->watched.probe = false;
-    }
-    return device;
-}
-
-static void *report(void *unused)
-{
-    (void)unused;
-    gpuhal_os_thread_name("gpuhal-report");
-    lock();
-    while (dog.devices || dog.reports) {
-        bool probe = false;
-        gpuhal_device *device = take_report(&probe);
-        if (!device) {
-            gpuhal_condition_wait(&dog.condition, &dog.mutex);
-            continue;
-        }
-        dog.busy = device;
-        if (probe) {
-            begin_to_ask(device);
-            continue;
-        }
-        gpuhal_mutex_unlock(&dog.mutex);
-        gpuhal_device_report_hang(device);
-        lock();
-        dog.busy = NULL;
-        gpuhal_condition_signal_all(&dog.condition);
-    }
-    dog.reporting = false;
-    gpuhal_mutex_unlock(&dog.mutex);
-    return NULL;
-}
-
-/* ---- which devices */
+/* ---- what is watched */
 
 void gpuhal_watchdog_add(gpuhal_device *device)
 {
     lock();
     (void)take_out(&dog.devices, device);
     (void)take_out(&dog.reports, device);
-    bool kept = device->watched.kept; /* an opening that was given up has come back */
-    device->watched = (gpuhal_watched){.next = dog.devices, .plugin = device->plugin};
+    gpuhal_watched *watched = &device->watched;
+    bool kept = watched->kept; /* an opening that was given up has come back */
+    watched->next = dog.devices;
+    watched->plugin = device->plugin;
+    watched->goes_on = watched->answered = watched->kept = watched->probe = false;
     dog.devices = device;
-    dog.watches = dog.watches || gpuhal_thread_start_detached(watch, NULL) == 0;
-    dog.reporting = dog.reporting || gpuhal_thread_start_detached(report, NULL) == 0;
-    bool watched = dog.watches && dog.reporting;
-    gpuhal_condition_signal_all(&dog.condition);
+    bool works = need_thread() == 0;
     gpuhal_mutex_unlock(&dog.mutex);
     if (kept) {
         gpuhal_unreference(device->gpu); /* not the last: the caller has one */
     }
-    if (!watched) {
+    if (!works) {
         gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_WARNING,
                         "%s: hangs of its driver are not detected: the system gives no further thread", device->id);
     }
@@ -327,9 +373,69 @@ void gpuhal_watchdog_remove(gpuhal_device *device)
     lock();
     (void)take_out(&dog.devices, device);
     (void)take_out(&dog.reports, device);
-    while (dog.busy == device) {
+    wake();
+    gpuhal_mutex_unlock(&dog.mutex);
+    gpuhal_worker_await(device->gpu, &device->watched.report);
+}
+
+/* With the mutex held, as the next two. */
+static void end_poller(void)
+{
+    intptr_t *const both[] = {&dog.poller, &dog.wake};
+    for (size_t i = 0; i < 2; i++) {
+        if (*both[i] >= 0) {
+            gpuhal_os_descriptor_close(*both[i]);
+            *both[i] = -1;
+        }
+    }
+}
+
+static int need_poller(void)
+{
+    if (dog.poller >= 0) {
+        return 0;
+    }
+    int error = gpuhal_os_notifier_create(&dog.wake);
+    error = error ? error : gpuhal_os_poller_create(&dog.poller);
+    return error ? error : gpuhal_os_poller_add(dog.poller, dog.wake);
+}
+
+/* Takes it off the list, and with the last one closes the poller, once the thread has left that. */
+static void forget(gpuhal_heard *heard)
+{
+    gpuhal_heard **link = &dog.heard;
+    while (*link && *link != heard) {
+        link = &(*link)->next;
+    }
+    *link = heard->next;
+    end_polling(&heard->sources);
+    wake();
+    while (!dog.heard && dog.polls) {
         gpuhal_condition_wait(&dog.condition, &dog.mutex);
     }
-    gpuhal_condition_signal_all(&dog.condition);
+    if (!dog.heard) {
+        end_poller();
+    }
+}
+
+int gpuhal_watchdog_listen(gpuhal_heard *heard)
+{
+    lock();
+    int error = need_poller();
+    heard->next = dog.heard;
+    dog.heard = heard;
+    error = error ? error : begin_polling(&heard->sources);
+    error = error ? error : need_thread();
+    if (error) {
+        forget(heard);
+    }
+    gpuhal_mutex_unlock(&dog.mutex);
+    return error;
+}
+
+void gpuhal_watchdog_unlisten(gpuhal_heard *heard)
+{
+    lock();
+    forget(heard);
     gpuhal_mutex_unlock(&dog.mutex);
 }

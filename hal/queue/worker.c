@@ -1,7 +1,7 @@
 /* queue/worker.c: the worker, a queue's thread. It exists only where something has to be waited for or done by blocking calls. It takes
  * deferred work from the front of the list, and waits for the timepoints whose end has to be noticed.
  *
- * No thread joins the worker: the queue outlives its user until the worker has ended, and gpuhal_service_settle() waits for that. */
+ * No thread joins the worker: the queue outlives its user until the worker has ended, and gpuhal_workers_settle() waits for that. */
 #include "core/error.h"
 #include "memory/buffer.h"
 #include "queue/completion_service.h"
@@ -346,7 +346,8 @@ void *gpuhal_queue_thread(void *user)
 {
     gpuhal_queue *queue = user;
     gpuhal *gpu = queue->device->gpu;
-    gpuhal_service_worker_is_this(gpu);
+    gpuhal_os_thread_name("gpuhal-queue");
+    gpuhal_worker_is_this(gpu);
     gpuhal_queue_work(queue);
     gpuhal_queue_lock(queue);
     bool counted = !queue->uncounted;
@@ -354,7 +355,7 @@ void *gpuhal_queue_thread(void *user)
     gpuhal_mutex_unlock(&queue->mutex);
     gpuhal_queue_release(queue);
     if (counted) {
-        gpuhal_service_worker_ends(gpu);
+        gpuhal_worker_ends(gpu);
     }
     return NULL;
 }

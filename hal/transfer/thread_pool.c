@@ -37,6 +37,7 @@ static void unlist(struct gpuhal_thread_pool *pool, gpuhal_thread_pool_job *job)
 static void *serve(void *user)
 {
     struct gpuhal_thread_pool *pool = user;
+    gpuhal_os_thread_name("gpuhal-copy");
     gpuhal_mutex_lock(&pool->mutex);
     for (;;) {
         while (!pool->jobs && !pool->closing) {

@@ -3,6 +3,9 @@
  * A path is watched through its folder, so that a file that is removed and created again is seen; where that folder is
  * missing, through its nearest existing ancestor, for the name that leads on. Other changes in such a folder are
  * ignored.
+ *
+ * Names are in a list that only grows, at its front, so that the thread that takes events never waits for the one that
+ * adds paths, which asks the file system.
  */
 #include "os/os.h"
 
@@ -18,14 +21,15 @@
 #define EVENTS (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_MODIFY | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF)
 
 typedef struct watched_name {
+    struct watched_name *next;
     int folder; /* inotify's number */
     char *name; /* in the folder; NULL: all entries */
 } watched_name;
 
 struct gpuhal_file_watch {
     int descriptor;
-    watched_name *names;
-    size_t count;
+    _Atomic(watched_name *) names;
+    size_t count; /* of the thread that adds */
 };
 
 int gpuhal_os_file_watch_create(gpuhal_file_watch **out_watch)
@@ -47,10 +51,11 @@ int gpuhal_os_file_watch_create(gpuhal_file_watch **out_watch)
 void gpuhal_os_file_watch_destroy(gpuhal_file_watch *watch)
 {
     if (watch) {
-        for (size_t i = 0; i < watch->count; i++) {
-            free(watch->names[i].name);
+        for (watched_name *one = atomic_load(&watch->names), *next; one; one = next) {
+            next = one->next;
+            free(one->name);
+            free(one);
         }
-        free(watch->names);
         close(watch->descriptor);
         free(watch);
     }
@@ -63,7 +68,7 @@ size_t gpuhal_os_file_watch_count(const gpuhal_file_watch *watch)
 
 intptr_t gpuhal_os_file_watch_descriptor(const gpuhal_file_watch *watch)
 {
-    return watch->descriptor;
+    return watch ? watch->descriptor : -1;
 }
 
 /* `name` NULL: all entries. */
@@ -73,19 +78,20 @@ static int add(gpuhal_file_watch *watch, const char *folder, const char *name)
     if (number < 0) {
         return errno;
     }
-    for (size_t i = 0; i < watch->count; i++) {
-        const watched_name *known = &watch->names[i];
+    for (const watched_name *known = atomic_load(&watch->names); known; known = known->next) {
         if (known->folder == number && (known->name && name ? strcmp(known->name, name) == 0 : known->name == name)) {
             return 0;
         }
     }
-    watched_name *names = realloc(watch->names, (watch->count + 1) * sizeof *names);
-    char *copy = names && name ? strdup(name) : NULL;
-    watch->names = names ? names : watch->names;
-    if (!names || (name && !copy)) {
+    watched_name *added = calloc(1, sizeof *added);
+    char *copy = added && name ? strdup(name) : NULL;
+    if (!added || (name && !copy)) {
+        free(added);
         return ENOMEM;
     }
-    names[watch->count++] = (watched_name){number, copy};
+    *added = (watched_name){atomic_load(&watch->names), number, copy};
+    atomic_store(&watch->names, added);
+    watch->count++;
     return 0;
 }
 
@@ -109,11 +115,10 @@ int gpuhal_os_file_watch_add(gpuhal_file_watch *watch, const char *path)
     return error;
 }
 
-static bool concerns(const gpuhal_file_watch *watch, const struct inotify_event *event)
+static bool concerns(gpuhal_file_watch *watch, const struct inotify_event *event)
 {
     bool found = event->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_Q_OVERFLOW);
-    for (size_t i = 0; !found && i < watch->count && event->len > 0; i++) {
-        const watched_name *one = &watch->names[i];
+    for (const watched_name *one = atomic_load(&watch->names); one && !found && event->len > 0; one = one->next) {
         found = one->folder == event->wd && (!one->name || strcmp(one->name, event->name) == 0);
     }
     return found;
@@ -123,18 +128,11 @@ bool gpuhal_os_file_watch_take(gpuhal_file_watch *watch)
 {
     _Alignas(struct inotify_event) char events[4096];
     bool found = false;
-    for (;;) {
-        ssize_t bytes = read(watch->descriptor, events, sizeof events);
-        if (bytes <= 0) {
-            if (bytes < 0 && errno == EINTR) {
-                continue;
-            }
-            return found;
-        }
-        for (ssize_t at = 0; at < bytes;) {
-            const struct inotify_event *event = (const struct inotify_event *)(const void *)(events + at);
-            found = found || concerns(watch, event);
-            at += (ssize_t)(sizeof *event + event->len);
-        }
+    ssize_t bytes = read(watch->descriptor, events, sizeof events);
+    for (ssize_t at = 0; at < bytes;) {
+        const struct inotify_event *event = (const struct inotify_event *)(const void *)(events + at);
+        found = found || concerns(watch, event);
+        at += (ssize_t)(sizeof *event + event->len);
     }
+    return found;
 }

@@ -1,8 +1,12 @@
-/* os/linux/notifier.c: a descriptor for poll(): an eventfd. */
+/* os/linux/notifier.c: a descriptor for poll(), an eventfd; and waiting for several, by epoll. */
 #include "os/os.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
+
+#define NS_PER_MS 1000000u
 
 int gpuhal_os_notifier_create(intptr_t *out_notifier)
 {
@@ -20,8 +24,42 @@ void gpuhal_os_notifier_set(intptr_t notifier)
     (void)!eventfd_write((int)notifier, 1);
 }
 
-void gpuhal_os_notifier_clear(intptr_t notifier)
+bool gpuhal_os_notifier_clear(intptr_t notifier)
 {
     eventfd_t count;
-    (void)!eventfd_read((int)notifier, &count);
+    return eventfd_read((int)notifier, &count) == 0;
+}
+
+int gpuhal_os_poller_create(intptr_t *out_poller)
+{
+    int poller = epoll_create1(EPOLL_CLOEXEC);
+    int error = poller < 0 ? errno : 0;
+    if (!error) {
+        *out_poller = poller;
+    }
+    return error;
+}
+
+int gpuhal_os_poller_add(intptr_t poller, intptr_t descriptor)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+    return descriptor >= 0 && epoll_ctl((int)poller, EPOLL_CTL_ADD, (int)descriptor, &event) ? errno : 0;
+}
+
+void gpuhal_os_poller_remove(intptr_t poller, intptr_t descriptor)
+{
+    struct epoll_event unused = {0};
+    (void)epoll_ctl((int)poller, EPOLL_CTL_DEL, (int)descriptor, &unused);
+}
+
+/* A program that closes all its descriptors closes this one too: then time passes all the same. */
+bool gpuhal_os_poller_wait(intptr_t poller, uint64_t timeout_ns)
+{
+    struct epoll_event event;
+    uint64_t ms = timeout_ns / NS_PER_MS + (timeout_ns % NS_PER_MS > 0);
+    int ready = epoll_wait((int)poller, &event, 1, ms < INT_MAX ? (int)ms : -1);
+    if (ready < 0 && errno != EINTR) {
+        gpuhal_os_sleep(timeout_ns < 500 * NS_PER_MS ? timeout_ns : 500 * NS_PER_MS);
+    }
+    return ready > 0;
 }

@@ -7,13 +7,13 @@
 
 #include <errno.h>
 #include <linux/netlink.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define KERNEL_GROUP  1u   /* the kernel's messages; udev's come in another group */
 #define MESSAGE_BYTES 8192 /* the kernel's are at most 2 KiB, with a little more in front */
+#define MESSAGES_AT_ONCE 64
 
 int gpuhal_os_hotplug_open(intptr_t *out_source)
 {
@@ -85,12 +85,12 @@ bool gpuhal_os_hotplug_concerns(const char *message, size_t bytes)
     return is_one_of(subsystem, subsystems) && !(type && strcmp(type, "drm_connector") == 0);
 }
 
-/* Reads all pending messages. All of them, since one change of a device sends several: it is enumerated once for
- * all. */
-static gpuhal_hotplug take_all(int source)
+/* Reads what is pending, of a storm a part. Several messages are one piece of news: one change of a device sends several,
+ * and it is enumerated once for all. */
+static unsigned take_messages(int source)
 {
-    gpuhal_hotplug found = GPUHAL_HOTPLUG_QUIET;
-    for (;;) {
+    unsigned found = GPUHAL_HOTPLUG_QUIET;
+    for (int i = 0; i < MESSAGES_AT_ONCE; i++) {
         char message[MESSAGE_BYTES];
         struct sockaddr_nl sender = {0};
         socklen_t sender_bytes = sizeof sender;
@@ -99,60 +99,31 @@ static gpuhal_hotplug take_all(int source)
             continue;
         }
         if (bytes < 0 && errno == ENOBUFS) {
-            found = GPUHAL_HOTPLUG_NEWS; /* some messages were lost, maybe relevant ones */
+            found |= GPUHAL_HOTPLUG_NEWS; /* some messages were lost, maybe relevant ones */
             continue;
         }
         if (bytes < 0) {
-            return errno == EAGAIN || errno == EWOULDBLOCK ? found : GPUHAL_HOTPLUG_GONE;
+            return errno == EAGAIN || errno == EWOULDBLOCK ? found : found | GPUHAL_HOTPLUG_GONE;
         }
         if (bytes == 0 && sender_bytes == 0) {
-            return GPUHAL_HOTPLUG_GONE; /* end of file: the other end is closed */
+            return found | GPUHAL_HOTPLUG_GONE; /* end of file: the other end is closed */
         }
         bool foreign = sender_bytes > 0 && sender.nl_family == AF_NETLINK && sender.nl_pid != 0;
         if (!foreign && gpuhal_os_hotplug_concerns(message, (size_t)bytes)) {
-            found = GPUHAL_HOTPLUG_NEWS;
+            found |= GPUHAL_HOTPLUG_NEWS;
         }
-    }
-}
-
-/* Evaluates the sources once poll() has returned. */
-static gpuhal_hotplug look_at(const gpuhal_hotplug_sources *sources, const struct pollfd watched[4])
-{
-    if (watched[0].revents) {
-        return GPUHAL_HOTPLUG_WOKEN;
-    }
-    gpuhal_hotplug found = watched[1].revents ? take_all((int)sources->kernel) : GPUHAL_HOTPLUG_QUIET;
-    if (watched[2].revents) {
-        gpuhal_os_notifier_clear(sources->announced);
-        found = found ? found : GPUHAL_HOTPLUG_NEWS;
-    }
-    if (watched[3].revents && gpuhal_os_file_watch_take(sources->files)) {
-        found = found ? found : GPUHAL_HOTPLUG_NEWS;
     }
     return found;
 }
 
-gpuhal_hotplug gpuhal_os_hotplug_wait(const gpuhal_hotplug_sources *sources, uint64_t timeout_ns)
+unsigned gpuhal_os_hotplug_take(const gpuhal_hotplug_sources *sources)
 {
-    uint64_t begun = gpuhal_os_monotonic_ns();
-    for (;;) {
-        uint64_t passed = gpuhal_os_monotonic_ns() - begun;
-        if (passed >= timeout_ns) {
-            return GPUHAL_HOTPLUG_QUIET;
-        }
-        uint64_t left_ms = (timeout_ns - passed) / 1000000u + 1;
-        int files = sources->files ? (int)gpuhal_os_file_watch_descriptor(sources->files) : -1;
-        struct pollfd watched[] = {{.fd = (int)sources->wake, .events = POLLIN},
-                                   {.fd = (int)sources->kernel, .events = POLLIN},
-                                   {.fd = (int)sources->announced, .events = POLLIN},
-                                   {.fd = files, .events = POLLIN}};
-        int ready = poll(watched, 4, timeout_ns == UINT64_MAX ? -1 : left_ms > 60000 ? 60000 : (int)left_ms);
-        gpuhal_hotplug found = ready > 0 ? look_at(sources, watched) : GPUHAL_HOTPLUG_QUIET;
-        if (found) {
-            return found;
-        }
-        if (ready < 0 && errno != EINTR) {
-            return GPUHAL_HOTPLUG_GONE;
-        }
+    unsigned found = sources->kernel >= 0 ? take_messages((int)sources->kernel) : GPUHAL_HOTPLUG_QUIET;
+    if (sources->announced >= 0 && gpuhal_os_notifier_clear(sources->announced)) {
+        found |= GPUHAL_HOTPLUG_NEWS;
     }
+    if (sources->files && gpuhal_os_file_watch_take(sources->files)) {
+        found |= GPUHAL_HOTPLUG_NEWS;
+    }
+    return found;
 }
