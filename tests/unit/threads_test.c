@@ -156,7 +156,7 @@ TEST(one_rescan_at_a_time_runs_on_a_thread_of_its_own_which_ends)
     expect_threads("");
 }
 
-static gpuhal_status do_close(scene *s)
+static gpuhal_status do_close(fixture *s)
 {
     gpuhal_close(s->gpu);
     return GPUHAL_OK;
@@ -168,7 +168,7 @@ TEST(closing_waits_for_a_rescan_and_what_came_during_it_causes_no_other)
     gpuhal_mock = (gpuhal_mock_state){.count = 2, .unplugged = 2};
     gpuhal *gpu = gpuhal_mock_open(&(gpuhal_config){.log = hold_up, .log_level = GPUHAL_LOG_INFO}, 0);
     gpuhal_os_handle descriptor = -1;
-    static scene s;
+    static fixture s;
     s.gpu = gpu;
     assert_ok(gpuhal_change_descriptor(gpu, &descriptor));
     held_up = true;
@@ -191,9 +191,9 @@ TEST(faults_are_written_by_a_thread_that_ends)
     count_others(0);
     use_registry();
     gpuhal_mock = (gpuhal_mock_state){.count = 1};
-    gpuhal *gpu = gpuhal_mock_open(&(gpuhal_config){.registry = remembered_folder}, 0);
+    gpuhal *gpu = gpuhal_mock_open(&(gpuhal_config){.registry = registry_folder}, 0);
     intptr_t lock = -1;
-    assert_int_equal(gpuhal_store_lock(remembered_folder, UINT64_MAX, &lock), 0);
+    assert_int_equal(gpuhal_store_lock(registry_folder, UINT64_MAX, &lock), 0);
     gpuhal_error_set(GPUHAL_ERROR_DEVICE_LOST, "the mock is lost");
     gpuhal_fault_log_fault(gpuhal_device_at(gpu, 0), GPUHAL_FAULT_LOST);
     gpuhal_fault_log_fault(gpuhal_device_at(gpu, 0), GPUHAL_FAULT_OUT_OF_MEMORY);
@@ -226,17 +226,17 @@ TEST(a_queue_has_a_thread_from_the_first_deferred_work_to_its_end)
 
 /* ---- a driver that hangs; in children, since threads stay in it */
 
-static void ask_a_silent_driver(scene *s)
+static void ask_a_silent_driver(fixture *s)
 {
     static const stop what = {"copy", prepare_unfinished, do_copy, 0};
     pthread_t thread;
     count_others(1);
     gpuhal_halting.also = "event_query";
-    begin_scene(s, &what, &thread);
+    begin_fixture(s, &what, &thread);
     expect_threads("gpuhal-ask gpuhal-serve gpuhal-watch");
 }
 
-static void hold_up_the_report(scene *s)
+static void hold_up_the_report(fixture *s)
 {
     static const stop what = {"copy", NULL, do_copy, 0};
     static gpuhal_builtin_fn *const builtins[] = {gpuhal_halting_query, NULL};
