@@ -75,8 +75,11 @@ static bool is_inherited(const gpuhal_backend *backend)
  * nothing. Only the own cpu is known to be fork-safe while it starts. */
 static bool is_forked(const gpuhal_backend *backend)
 {
+    if (!is_inherited(backend)) { /* another thread of this process may be writing what follows */
+        return false;
+    }
     bool safe = backend->calls_no_driver || (!is_starting(backend) && backend->plugin.flags & GPUHAL_PLUGIN_FORK_SAFE);
-    return is_inherited(backend) && !safe && (backend->progress != BACKEND_FAILED || backend->started);
+    return !safe && (backend->progress != BACKEND_FAILED || backend->started);
 }
 
 /* A start of the own cpu that was under way in the parent does not end here: the child begins another. */
@@ -186,14 +189,18 @@ static bool start(gpuhal_load_context *load, gpuhal_backend *backend, const char
     return list(load, backend);
 }
 
+static bool has_name(const gpuhal_backend *backend, const char *name)
+{
+    return backend->started && name && strcmp(backend->plugin.name, name) == 0;
+}
+
 /* The driver is one for all options of the plugin, and for every copy of its file. Called with list_mutex held. */
 static bool has_forked_driver(const gpuhal_candidate *candidate, uint64_t device, uint64_t inode)
 {
     bool forked = false;
     for (const gpuhal_backend *backend = first; backend && !forked; backend = backend->next) {
         bool same_file = backend->builtin == candidate->builtin && backend->device == device && backend->inode == inode;
-        bool same_name = backend->started && candidate->name && strcmp(backend->plugin.name, candidate->name) == 0;
-        forked = (same_file || same_name) && is_forked(backend);
+        forked = is_forked(backend) && (same_file || has_name(backend, candidate->name));
     }
     return forked;
 }
