@@ -4,7 +4,6 @@
 #define GPUHAL_CORE_CONFIG_H
 
 #include <gpuhal/instance.h>
-#include <gpuhal/report.h>
 
 #include <stdbool.h>
 

@@ -7,7 +7,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Values that several devices share identify none of them, and an emulating device states values of other hardware:
  * the identity leaves the latter out, and doubts the former. */

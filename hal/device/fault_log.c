@@ -3,6 +3,7 @@
 #include "device/fault_log.h"
 
 #include "core/error.h"
+#include "device/link.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #ifndef GPUHAL_DEVICE_FAULT_LOG_H
 #define GPUHAL_DEVICE_FAULT_LOG_H
 
-#include "device/link.h"
+#include "device/device.h"
 
 typedef struct gpuhal_fault_log gpuhal_fault_log;
 

@@ -6,6 +6,8 @@
 #include "device/fault_log.h"
 #include "loader/query.h"
 
+#include <gpuhal/link.h>
+
 #include <stdlib.h>
 #include <string.h>
 

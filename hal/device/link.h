@@ -10,7 +10,6 @@
 
 #include "device/device.h"
 
-#include <gpuhal/link.h>
 #include <gpuhal/transfer.h>
 
 typedef struct gpuhal_link {

@@ -10,7 +10,6 @@
 #include "core/call.h"
 #include "core/error.h"
 #include "core/job.h"
-#include "device/fault_log.h"
 #include "device/cached.h"
 #include "device/trace.h"
 #include "loader/candidates.h"

@@ -10,13 +10,11 @@
 #include "device/trace.h"
 
 #include "core/call.h"
-#include "core/error.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define FIRST_SLOT offsetof(gpuhal_ops, allocate)
 

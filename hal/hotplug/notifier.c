@@ -1,7 +1,6 @@
 /* hotplug/notifier.c: passing device events on to listeners; see change.h. */
 #include "hotplug/change.h"
 
-#include "core/error.h"
 #include "core/job.h"
 #include "queue/completion_service.h"
 #include "queue/queue.h"

@@ -3,7 +3,6 @@
 #include "core/error.h"
 #include "loader/load_context.h"
 #include "loader/file_check.h"
-#include "loader/host.h"
 #include "loader/load.h"
 #include "loader/loader.h"
 #include "os/os.h"

@@ -14,7 +14,6 @@
 #include "loader/file_check.h"
 #include "loader/isolation.h"
 #include "loader/load.h"
-#include "loader/probe.h"
 #include "loader/search.h"
 #include "loader/selection.h"
 #include "loader/probe_cache.h"

@@ -3,7 +3,6 @@
 
 #include "core/call.h"
 #include "loader/device_rules.h"
-#include "loader/host.h"
 #include "loader/query.h"
 
 #include <inttypes.h>

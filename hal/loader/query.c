@@ -4,7 +4,6 @@
 #include "core/call.h"
 #include "core/job.h"
 #include "loader/load_context.h"
-#include "loader/host.h"
 #include "loader/loader.h"
 
 #include <stdlib.h>

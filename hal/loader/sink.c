@@ -11,7 +11,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 static const gpuhal_direct_listener *listener_of(const gpuhal_sink *sink)
 {

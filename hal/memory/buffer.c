@@ -7,7 +7,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Takes `bytes` from the device's limit, before they are allocated: two threads can then not both pass the same check.
  * The limit may be set below what is held, so that is compared first and no difference is negative. */

@@ -7,7 +7,6 @@
  * the fast path. That call counts its submission; when it ends and finds the path closed, it locks the mutex, seals the
  * submission and wakes the waiting threads.
  */
-#include "core/error.h"
 #include "memory/buffer.h"
 #include "queue/queue.h"
 #include "transfer/account.h"

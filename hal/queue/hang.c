@@ -1,6 +1,5 @@
 /* queue/hang.c: what happens to the queues of a device that is lost, and of one whose driver hangs (queue/watchdog.c). Only
  * gpuhal_queues_go_on() calls a plugin. */
-#include "core/error.h"
 #include "memory/buffer.h"
 #include "queue/completion_service.h"
 #include "queue/queue.h"

@@ -2,7 +2,6 @@
 #include "queue/queue.h"
 
 #include "core/error.h"
-#include "memory/buffer.h"
 #include "queue/completion_service.h"
 #include "transfer/plugin_event.h"
 

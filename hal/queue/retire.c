@@ -3,7 +3,6 @@
  * One thread at a time retires a queue's work, in the order of submission: a thread that waited, else the one that noticed the end, else
  * the worker. A wait returns OK only after that, so that memory released before the wait can be allocated after it. Retiring calls the
  * plugin, but no function of the application (gpuhal_buffer_drop()), and waits for no queue. */
-#include "core/error.h"
 #include "memory/buffer.h"
 #include "queue/queue.h"
 

@@ -1,5 +1,4 @@
 /* queue/vendor.c: the plugin's queue behind a queue: asked for, taken over, given back. */
-#include "core/error.h"
 #include "queue/completion_service.h"
 #include "queue/queue.h"
 #include "transfer/plugin_event.h"

@@ -1,6 +1,5 @@
 /* queue/wait.c: noticing that timepoints are done, and waiting for that on the queue's condition. */
 #include "core/error.h"
-#include "memory/buffer.h"
 #include "queue/queue.h"
 #include "transfer/plugin_event.h"
 

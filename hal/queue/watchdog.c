@@ -6,7 +6,6 @@
  * vendor's lock. */
 #include "queue/watchdog.h"
 
-#include "core/error.h"
 #include "queue/completion_service.h"
 #include "queue/queue.h"
 

@@ -6,7 +6,6 @@
 #ifndef GPUHAL_TRANSFER_BYTES_H
 #define GPUHAL_TRANSFER_BYTES_H
 
-#include "core/error.h"
 #include "device/device.h"
 
 gpuhal_status gpuhal_bytes_write(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from, uint64_t bytes);

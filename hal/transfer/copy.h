@@ -10,8 +10,6 @@
 #include "transfer/bytes.h"
 #include "transfer/ranges.h"
 
-#include <gpuhal/transfer.h>
-
 /* A copy of `bytes` bytes between two buffers. */
 typedef struct gpuhal_buffer_copy {
     gpuhal_buffer *to, *from;

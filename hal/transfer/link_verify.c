@@ -7,6 +7,8 @@
 #include "device/fault_log.h"
 #include "transfer/copy.h"
 
+#include <gpuhal/link.h>
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 /* transfer/pageable.c: see pageable.h. */
 #include "transfer/pageable.h"
 
-#include "core/error.h"
 #include "memory/buffer.h"
 #include "transfer/ring.h"
 

@@ -2,7 +2,7 @@
 #ifndef GPUHAL_TRANSFER_RECT_H
 #define GPUHAL_TRANSFER_RECT_H
 
-#include "memory/buffer.h"
+#include <gpuhal/plugin.h>
 
 #include <gpuhal/transfer.h>
 

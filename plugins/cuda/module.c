@@ -2,6 +2,8 @@
 #include "../stream/image.h"
 #include "device.h"
 
+#include <string.h>
+
 #define LOG_BYTES 2048u
 
 /* ---- images */

@@ -7,7 +7,6 @@
 #include "device.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define ENTRIES_MAX   128u
 #define PLATFORMS_MAX 32u

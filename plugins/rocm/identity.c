@@ -10,7 +10,6 @@
 #include "../common/text.h"
 #include "device.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -8,7 +8,6 @@
  */
 #include "telemetry.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -5,6 +5,8 @@
 #include "../stream/image.h"
 #include "device.h"
 
+#include <string.h>
+
 /* ---- images */
 
 /* Neither unused nor memory that is only zeroed. */

@@ -2,7 +2,6 @@
 #include "smi.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #define HANDLES_MAX 128u

@@ -2,7 +2,6 @@
 #ifndef GPUHAL_INTERNAL_STREAM_H
 #define GPUHAL_INTERNAL_STREAM_H
 
-#include <stdatomic.h>
 #include <stdint.h>
 
 #define GPUHAL_INTERNAL_STREAMS 8u

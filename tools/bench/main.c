@@ -4,7 +4,6 @@
 #include "watch.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 static int stop(int exit_code)

@@ -6,7 +6,6 @@
 #include <link.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 /* The last entry of the dynamic section with this tag, or 0. */
 static uintptr_t dynamic_value(const struct link_map *map, int64_t tag)

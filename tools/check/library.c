@@ -2,7 +2,6 @@
 #include "library.h"
 
 #include "../common/text.h"
-#include "manifest.h"
 
 #include <limits.h>
 #include <stdio.h>

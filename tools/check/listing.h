@@ -2,7 +2,7 @@
 #ifndef GPUHAL_CHECK_LISTING_H
 #define GPUHAL_CHECK_LISTING_H
 
-#include <gpuhal/direct.h>
+#include <gpuhal/plugin.h>
 
 #include <stdbool.h>
 #include <stddef.h>

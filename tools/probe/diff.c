@@ -5,6 +5,7 @@
 #include "registry.h"
 #include "times.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,6 +3,7 @@
 
 #include <gpuhal/gpuhal.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

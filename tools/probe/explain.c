@@ -5,6 +5,7 @@
 #include "registry.h"
 #include "times.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define IDS_BYTES 16384u /* of more devices than a backend may list */

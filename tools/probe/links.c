@@ -5,6 +5,7 @@
 
 #include "../common/text.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

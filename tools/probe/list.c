@@ -4,6 +4,7 @@
 #include "print.h"
 #include "times.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

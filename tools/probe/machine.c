@@ -7,6 +7,7 @@
 #include "links.h"
 #include "screen.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -12,7 +12,7 @@
 #include <fcntl.h>
 #include <locale.h>
 #include <signal.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -3,6 +3,7 @@
 #include "links.h"
 #include "times.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* physical.c: physical devices for people: what each is, and why devices are its interfaces or are not. */
 #include "print.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define INDENT 4u

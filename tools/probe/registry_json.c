@@ -3,6 +3,7 @@
 #include "build.h"
 #include "registry.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static json_t *make_lines(gpuhal_probe_json *builder, const char *text)

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* NOW: a missing symbol must fail here and not in the middle of a copy. LOCAL: two vendors' copies of one library must
  * not mix. NODELETE: see above. No DEEPBIND: it breaks allocators and sanitizers of the host. */

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <linux/io_uring.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
