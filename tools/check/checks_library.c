@@ -119,7 +119,7 @@ void gpuhal_check_manifest(gpuhal_context *context)
     gpuhal_manifest manifest;
     char problem[512];
     if (context->options->manifest == NULL) {
-        gpuhal_skip("no manifest was given: gpuhal-check NAME.gpuhal judges it, and then the plugin that it names");
+        gpuhal_skip("no manifest was given; gpuhal-check NAME.gpuhal checks it and the plugin that it names");
         return;
     }
     if (!gpuhal_manifest_read(context->options->manifest, &manifest, problem, sizeof problem)) {
