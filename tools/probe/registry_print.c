@@ -15,7 +15,7 @@
 
 typedef void write_time(uint64_t seconds, char out_text[GPUHAL_PROBE_TIME_BYTES]);
 
-/* "first 2026-03-01, last today", or one time where they are the same. */
+/* "first 2026-03-01, last 2026-11-21", or one time where they are the same. */
 static void write_span(write_time *write, uint64_t first, uint64_t last, char *to, size_t bytes)
 {
     char begin[GPUHAL_PROBE_TIME_BYTES], end[GPUHAL_PROBE_TIME_BYTES];
