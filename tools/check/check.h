@@ -53,7 +53,6 @@ typedef struct gpuhal_check_options {
     bool one_device;
     uint32_t device; /* the one */
     uint32_t deadline_s;
-    uint64_t memory_cap; /* bytes that a check may take from a device to exhaust it */
     bool large;          /* allocations above 4 GiB are welcome */
     bool list;           /* print the checks and leave */
 } gpuhal_check_options;

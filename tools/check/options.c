@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { DEADLINE_S = 60, LARGE_DEADLINE_S = 600, MEMORY_CAP_MIB = 256 };
+enum { DEADLINE_S = 60, LARGE_DEADLINE_S = 600 };
 
 static const char doc[] =
     "Runs the conformance suite on a plugin, or on a manifest and the plugin that it names, and reports in TAP "
@@ -25,7 +25,6 @@ enum {
     OPTION_DEVICE,
     OPTION_DEADLINE,
     OPTION_EXPECT,
-    OPTION_MEMORY_CAP,
     OPTION_LARGE
 };
 
@@ -37,7 +36,6 @@ static const struct argp_option known[] = {
     {"deadline", OPTION_DEADLINE, "SECONDS", 0, "time for each check (60; with --large 600)", 0},
     {"expect", OPTION_EXPECT, "FILE", 0,
      "expected failures, in lines 'CHECK: REASON' (FILE.so.expect, if it exists)", 0},
-    {"memory-cap", OPTION_MEMORY_CAP, "MIB", 0, "exhaust the memory of devices with no more than this (256)", 0},
     {"large", OPTION_LARGE, NULL, 0, "run above_4gib, which takes 8 GiB of a device", 0},
     {0},
 };
@@ -90,10 +88,6 @@ static error_t parse(int key, char *value, struct argp_state *state)
         error = take_number(state, "deadline", value, 1, 86400, "seconds from 1 to 86400", &number);
         options->deadline_s = (uint32_t)number;
         return error;
-    case OPTION_MEMORY_CAP:
-        error = take_number(state, "memory-cap", value, 0, UINT64_C(1) << 40, "a number of MiB", &number);
-        options->memory_cap = number << 20;
-        return error;
     case OPTION_EXPECT:
         options->expect = value;
         return 0;
@@ -125,7 +119,7 @@ static void print_version(FILE *out)
 int gpuhal_options_read(int argc, char **argv, gpuhal_check_options *out_options)
 {
     static const struct argp argp = {known, parse, "FILE.so | NAME.gpuhal", doc, NULL, NULL, NULL};
-    *out_options = (gpuhal_check_options){.memory_cap = (uint64_t)MEMORY_CAP_MIB << 20};
+    *out_options = (gpuhal_check_options){0};
     const int exit_code =
         gpuhal_tool_command_line("gpuhal-check", &argp, out_options, stdout, print_version, argc, argv);
     if (out_options->deadline_s == 0) {
