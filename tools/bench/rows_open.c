@@ -83,7 +83,7 @@ void gpuhal_bench_rows_open(gpuhal_bench *bench, gpuhal_device *device)
         enumerate(bench, device);
         resident(bench, device);
     }
-    if (first && gpuhal_bench_baseline_is_known(device)) {
+    if (first && gpuhal_bench_baseline_is_known(gpuhal_device_backend(device))) {
         listing(bench, device);
     }
     if (gpuhal_bench_is_streamed(device)) {
