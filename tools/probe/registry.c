@@ -18,17 +18,6 @@ bool gpuhal_probe_find_interface(const gpuhal_registry_view *view, uint32_t numb
     return false;
 }
 
-bool gpuhal_probe_find_physical(const gpuhal_registry_view *view, uint32_t number, gpuhal_physical_record *out_physical)
-{
-    *out_physical = (gpuhal_physical_record){.size = sizeof *out_physical};
-    for (uint32_t i = 0; gpuhal_registry_physical(view, i, out_physical) == GPUHAL_OK; i++) {
-        if (out_physical->number == number) {
-            return true;
-        }
-    }
-    return false;
-}
-
 const char *gpuhal_probe_last_driver(const gpuhal_registry_view *view, uint32_t index)
 {
     const char *version = NULL, *last = "";
