@@ -128,7 +128,7 @@ def the_table_fits_into_80_columns_and_marks_software_devices(program):
         for line in text.splitlines():
             assert len(line) <= 80, f"{len(line)} columns: {line}"
         assert "cpu:0" in text and "256 B" in text, text
-        assert ("* a software device" in text) == bool(re.search(r"^\w+:\d+\*", text, re.M)), text
+        assert ("*: a software device" in text) == bool(re.search(r"^\w+:\d+\*", text, re.M)), text
 
 
 def the_table_has_a_block_for_each_device_and_each_pair(program):

@@ -41,9 +41,9 @@ static const api *api_of(const char *backend)
     return NULL;
 }
 
-bool gpuhal_bench_baseline_is_known(gpuhal_device *device)
+bool gpuhal_bench_baseline_is_known(const char *backend)
 {
-    return api_of(gpuhal_device_backend(device)) != NULL;
+    return api_of(backend) != NULL;
 }
 
 const char *gpuhal_bench_vendor_library(const gpuhal *gpu, const char *backend)
@@ -78,11 +78,6 @@ static void *load(const char *path)
         gpuhal_bench_failed("%s", dlerror());
     }
     return library;
-}
-
-bool gpuhal_bench_baseline_lists(const char *backend)
-{
-    return api_of(backend) != NULL;
 }
 
 bool gpuhal_bench_baseline_list(const char *backend, const char *library, uint32_t *out_count)

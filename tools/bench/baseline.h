@@ -53,8 +53,8 @@ typedef struct gpuhal_bench_symbol {
 /* Finds all of them. False with gpuhal_bench_failure(), which says the @name of the API. */
 bool gpuhal_bench_find_symbols(const char *name, void *library, const gpuhal_bench_symbol *symbols, size_t count);
 
-/* Whether the direct calls of the device's API are known here. */
-bool gpuhal_bench_baseline_is_known(gpuhal_device *device);
+/* Whether the direct calls of the backend's API are known here. */
+bool gpuhal_bench_baseline_is_known(const char *backend);
 
 /* The file of the vendor's library that the plugin has opened: handles mean the same there. NULL with gpuhal_bench_failure(). */
 const char *gpuhal_bench_vendor_library(const gpuhal *gpu, const char *backend);
@@ -62,9 +62,6 @@ const char *gpuhal_bench_vendor_library(const gpuhal *gpu, const char *backend);
 /* Loads the vendor's library and lists its devices as a program does that wants to know what there is: the name, memory, UUID,
  * PCI address and versions of each. No device is opened. False with gpuhal_bench_failure(). */
 bool gpuhal_bench_baseline_list(const char *backend, const char *library, uint32_t *out_count);
-
-/* Whether that is known of the backend here. */
-bool gpuhal_bench_baseline_lists(const char *backend);
 
 /* For a device of the library. NULL with gpuhal_bench_failure(). */
 gpuhal_bench_baseline *gpuhal_bench_baseline_create(const gpuhal *gpu, gpuhal_device *device);

@@ -7,8 +7,7 @@
 enum { GPUHAL_BENCH_CHILD_WORDS = 12 }; /* At most, without the NULL. */
 
 /* Runs the child with @words, ended by NULL, and returns its number. False with gpuhal_bench_failure().
- * "enumerate": nanoseconds of gpuhal_open() with the CPU plugin alone, in-process.
- * "list BACKEND": the same with that backend, in a helper process as by default.
+ * "list BACKEND here|apart": nanoseconds of gpuhal_open() with that backend, probed in-process or in a helper process.
  * "list_direct BACKEND LIBRARY ...": of the vendors' own calls, one vendor after the other.
  * "list_all REGISTRY": of gpuhal_open() with all plugins of the user's choice, in helper processes, with the record in
  * that directory or "none".
@@ -28,7 +27,6 @@ bool gpuhal_bench_child_time(const char *file, double *out_ns);
 int gpuhal_bench_child_main(const char *const *words);
 
 /* What child_open.c does of that. Each fills in the number; @words are those behind the first. */
-bool gpuhal_bench_child_enumerate(const char *const *words, double *out_ns);
 bool gpuhal_bench_child_list(const char *const *words, double *out_ns);
 bool gpuhal_bench_child_list_direct(const char *const *words, double *out_ns);
 bool gpuhal_bench_child_list_all(const char *const *words, double *out_ns);

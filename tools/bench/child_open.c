@@ -6,20 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool gpuhal_bench_child_enumerate(const char *const *words, double *out_ns)
-{
-    (void)words;
-    gpuhal *gpu;
-    const uint64_t start = gpuhal_bench_now_ns();
-    if (!gpuhal_bench_open_alone("cpu", GPUHAL_ISOLATION_NEVER, &gpu)) {
-        return false;
-    }
-    *out_ns = (double)(gpuhal_bench_now_ns() - start);
-    const uint32_t count = gpuhal_device_count(gpu);
-    gpuhal_close(gpu);
-    return count > 0 || gpuhal_bench_failed("the CPU plugin was not found");
-}
-
 static bool lists(const gpuhal *gpu, const char *backend)
 {
     for (uint32_t i = 0; i < gpuhal_device_count(gpu); i++) {
@@ -33,9 +19,10 @@ static bool lists(const gpuhal *gpu, const char *backend)
 bool gpuhal_bench_child_list(const char *const *words, double *out_ns)
 {
     const char *backend = words[0];
+    const uint32_t isolation = strcmp(words[1], "here") == 0 ? GPUHAL_ISOLATION_NEVER : GPUHAL_ISOLATION_ALWAYS;
     gpuhal *gpu;
     const uint64_t start = gpuhal_bench_now_ns();
-    if (!gpuhal_bench_open_alone(backend, GPUHAL_ISOLATION_ALWAYS, &gpu)) {
+    if (!gpuhal_bench_open_alone(backend, isolation, &gpu)) {
         return false;
     }
     *out_ns = (double)(gpuhal_bench_now_ns() - start);

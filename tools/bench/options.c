@@ -25,13 +25,12 @@ static const char *const groups[GPUHAL_BENCH_GROUPS] = {
 };
 
 static const char doc[] =
-    "Measures libgpuhal, quickly; with --baseline beside the vendor's own calls and memcpy, in one run, against its "
-    "budgets.\v"
+    "Measures what libgpuhal costs: opening, calls, queues, allocations, copies. With --baseline it measures the "
+    "vendor's own calls and memcpy in the same run, and compares the difference with a budget.\v"
     "A ratio is the baseline's time over gpuhal's: 1.0 is the same speed, more is faster. A row fails when its whole 95 "
-    "% interval lies on the wrong side of the budget. What each row measures stands in "
-    "docs/measurements/README.md.\n\n"
+    "% interval lies on the wrong side of the budget. docs/measurements/README.md describes each row.\n\n"
     "Exit status: 0 every budget held, 1 a budget or a call failed, or a driver hangs, 2 usage, 3 no device, 5 the device "
-    "was not found";
+    "was not found.";
 
 enum {
     OPTION_BASELINE = GPUHAL_TOOL_KEY,
@@ -44,28 +43,21 @@ enum {
     OPTION_HANG
 };
 
+#define GROUPS "call, queue, batch, allocate, open, share, file, copy, pairs"
+
 static const struct argp_option known[] = {
-    {"baseline", OPTION_BASELINE, NULL, 0,
-     "also measure the vendor's own calls in alternating rounds, print the ratio with its 95 % interval, and compare it with "
-     "the budget",
-     0},
-    {"device", OPTION_DEVICE, "SELECTOR", 0, "measure this device alone: opencl:1, cpu, name=glob ...", 0},
-    {"only", OPTION_ONLY, "GROUP,...", 0, "call, queue, batch, allocate, open, share, file, copy, pairs; default: all",
+    {"baseline", OPTION_BASELINE, NULL, 0, "also measure the vendor's own calls, in alternating rounds", 0},
+    {"device", OPTION_DEVICE, "SELECTOR", 0, "measure this device only: opencl:1, cpu, name=GLOB ...", 0},
+    {"only", OPTION_ONLY, "GROUP,...", 0, "groups of rows: " GROUPS " (all)",
      0},
     {"sizes", OPTION_SIZES, "SIZE,...", 0,
-     "of the copies: 256, 64KiB, 1MiB ... up to 1GiB; default: 256 to 256MiB, with --baseline to 1GiB", 0},
-    {"pairs", OPTION_PAIRS, "N", 0, "rounds of samples for a row, 15 to 999; default 31 with --baseline", 0},
+     "sizes of copies, 1 to 1GiB, as 256,64KiB,1MiB (256 to 256MiB, with --baseline to 1GiB)", 0},
+    {"pairs", OPTION_PAIRS, "N", 0, "rounds of samples for each row, 15 to 999 (31)", 0},
     {"quick", OPTION_QUICK, NULL, 0, "few rounds and small sizes: shows that everything runs; budgets do not count", 0},
-    {"json", OPTION_JSON, NULL, 0, "print JSON Lines (schema gpuhal.bench/2), not a table; gpuhal-plot draws them", 0},
-    {"hang", OPTION_HANG, "SECONDS", 0, "end the run when a driver stays in a call for so long; default 30", 0},
+    {"json", OPTION_JSON, NULL, 0, "print JSON Lines (gpuhal.bench/2), which gpuhal-plot draws, instead of a table", 0},
+    {"hang", OPTION_HANG, "SECONDS", 0, "end the run when a driver does not return from a call for so long (30)", 0},
     {0},
 };
-
-static error_t mistake(const struct argp_state *state, const char *what, const char *word)
-{
-    argp_error(state, "%s: %s", what, word);
-    return EINVAL;
-}
 
 static bool read_size(const char *word, uint64_t *out_bytes)
 {
@@ -153,15 +145,16 @@ static error_t parse(int key, char *value, struct argp_state *state)
         options->device = value;
         return 0;
     case OPTION_ONLY:
-        return each_word(value, take_group, options, &word) ? 0
-                                                            : mistake(state, "--only does not know the group", word);
+        return each_word(value, take_group, options, &word)
+                   ? 0
+                   : gpuhal_tool_mistake(state, "only", word, "groups of rows, with commas: " GROUPS);
     case OPTION_SIZES:
         return each_word(value, take_size, options, &word)
                    ? 0
-                   : mistake(state, "--sizes takes 1 to 1GiB, at most 64 sizes", word);
+                   : gpuhal_tool_mistake(state, "sizes", word, "at most 64 sizes from 1 to 1GiB");
     case OPTION_PAIRS:
         if (!gpuhal_tool_read_number(value, GPUHAL_BENCH_PAIRS_MIN, GPUHAL_BENCH_SAMPLES_MAX, &number, NULL)) {
-            return mistake(state, "--pairs takes 15 to 999", value);
+            return gpuhal_tool_mistake(state, "pairs", value, "a number from 15 to 999");
         }
         options->pairs = (size_t)number;
         return 0;
@@ -172,9 +165,12 @@ static error_t parse(int key, char *value, struct argp_state *state)
         options->json = true;
         return 0;
     case OPTION_HANG:
-        return gpuhal_tool_read_seconds(value, 0.1, 86400, &options->hang_ns) ? 0 : mistake(state, "--hang takes 0.1 to 86400 seconds", value);
+        return gpuhal_tool_read_seconds(value, 0.1, 86400, &options->hang_ns)
+                   ? 0
+                   : gpuhal_tool_mistake(state, "hang", value, "seconds from 0.1 to 86400");
     case ARGP_KEY_ARG:
-        return mistake(state, "unexpected argument", value);
+        argp_error(state, "unexpected argument \"%s\"", value);
+        return EINVAL;
     case ARGP_KEY_END:
         set_defaults(options);
         return 0;

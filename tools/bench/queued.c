@@ -29,7 +29,7 @@ bool gpuhal_bench_queued_open(gpuhal_bench *bench, gpuhal_device *device, uint64
     if (gpuhal_event_create(bench->gpu, 0, &q->event) != GPUHAL_OK) {
         return gpuhal_bench_failed_call("gpuhal_event_create");
     }
-    return !bench->options->baseline || !gpuhal_bench_baseline_is_known(device) || open_baseline(bench, device, q);
+    return !bench->options->baseline || !gpuhal_bench_baseline_is_known(gpuhal_device_backend(device)) || open_baseline(bench, device, q);
 }
 
 void gpuhal_bench_queued_close(gpuhal_bench_queued *queued)

@@ -107,7 +107,7 @@ void gpuhal_bench_rows_call(gpuhal_bench *bench, gpuhal_device *device)
     if (gpuhal_bench_is_cpu(device) || gpuhal_bench_is_streamed(device)) {
         run_row(bench, device, call_overhead);
     }
-    if (gpuhal_bench_baseline_is_known(device)) {
+    if (gpuhal_bench_baseline_is_known(gpuhal_device_backend(device))) {
         run_row(bench, device, awaited_copy);
     }
 }

@@ -204,7 +204,7 @@ void gpuhal_bench_rows_copy(gpuhal_bench *bench, gpuhal_device *device)
     gpuhal_bench_baseline *baseline = NULL;
     const gpuhal_bench_row row = gpuhal_bench_row_of(device, "copy", GPUHAL_BENCH_RATIO);
     gpuhal_bench_begin(bench->output, &row);
-    if (gpuhal_bench_baseline_is_known(device) && (baseline = gpuhal_bench_baseline_create(bench->gpu, device)) == NULL) {
+    if (gpuhal_bench_baseline_is_known(gpuhal_device_backend(device)) && (baseline = gpuhal_bench_baseline_create(bench->gpu, device)) == NULL) {
         gpuhal_bench_not_measured(bench);
         return;
     }

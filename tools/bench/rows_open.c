@@ -16,7 +16,7 @@ static void enumerate(gpuhal_bench *bench, const gpuhal_device *cpu)
 {
     gpuhal_bench_row row = gpuhal_bench_row_of(cpu, "enumerate", GPUHAL_BENCH_AMOUNT);
     row.budget = enumerate_budget_ns;
-    gpuhal_bench_children_row(bench, row, (const char *const[]){"enumerate", NULL}, NULL);
+    gpuhal_bench_children_row(bench, row, (const char *const[]){"list", "cpu", "here", NULL}, NULL);
 }
 
 static void resident(gpuhal_bench *bench, const gpuhal_device *cpu)
@@ -33,7 +33,7 @@ static void listing(gpuhal_bench *bench, const gpuhal_device *device)
     const char *backend = gpuhal_device_backend(device);
     const char *library = gpuhal_bench_vendor_library(bench->gpu, backend);
     const char *const direct[] = {"list_direct", backend, library, NULL};
-    const char *const words[] = {"list", backend, NULL};
+    const char *const words[] = {"list", backend, "apart", NULL};
     const bool compared = bench->options->baseline;
     gpuhal_bench_row row = gpuhal_bench_row_of(device, "open_backend", GPUHAL_BENCH_TIMES);
     row.budget = listing_budget;
@@ -83,7 +83,7 @@ void gpuhal_bench_rows_open(gpuhal_bench *bench, gpuhal_device *device)
         enumerate(bench, device);
         resident(bench, device);
     }
-    if (first && gpuhal_bench_baseline_is_known(device)) {
+    if (first && gpuhal_bench_baseline_is_known(gpuhal_device_backend(device))) {
         listing(bench, device);
     }
     if (gpuhal_bench_is_streamed(device)) {

@@ -114,7 +114,7 @@ static bool prepare(gpuhal_device *to, gpuhal_device *from, pair *p)
 /* Finds the vendor's own call for a copy over a link. Where its API has none, the baseline stays NULL. */
 static bool prepare_peer(gpuhal_bench *bench, gpuhal_device *to, gpuhal_device *from, pair *p)
 {
-    if (p->path != GPUHAL_PATH_PEER || !bench->options->baseline || !gpuhal_bench_baseline_is_known(to)) {
+    if (p->path != GPUHAL_PATH_PEER || !bench->options->baseline || !gpuhal_bench_baseline_is_known(gpuhal_device_backend(to))) {
         return true;
     }
     p->from_device = (gpuhal_native){.size = sizeof p->from_device};

@@ -135,7 +135,9 @@ void gpuhal_bench_table_row(gpuhal_bench_table *table, const gpuhal_bench_row *r
 void gpuhal_bench_table_finish(const gpuhal_bench_table *table, const gpuhal_bench_totals *totals)
 {
     const unsigned judged = totals->held + totals->missed;
-    putchar('\n');
+    if (table->rates || table->slower_side || table->software || judged > 0) {
+        putchar('\n');
+    }
     if (table->rates) {
         puts("G/s: GiB/s");
     }
@@ -143,7 +145,7 @@ void gpuhal_bench_table_finish(const gpuhal_bench_table *table, const gpuhal_ben
         puts("staged, shared, ceiling, file_to_device: baseline is the slower side alone");
     }
     if (table->software) {
-        puts("* a software device: the figure describes this machine's processor");
+        puts("*: a software device, so the figures describe the host's processor");
     }
     if (judged > 0) {
         printf("%u of %u budgets held\n", totals->held, judged);

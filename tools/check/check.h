@@ -41,17 +41,18 @@ extern const unsigned gpuhal_check_count;
 #include "checks.inc"
 #undef CHECK
 
+enum { CHECKS_NAMED_MAX = 32 };
+
 typedef struct gpuhal_check_options {
     const char *file;     /* the plugin, absolute */
     const char *manifest; /* that names it, absolute; NULL: the plugin itself was given */
     const char *folder;   /* of the tool's own, for a manifest; removed at the end */
     const char *expect; /* file of expected failures; NULL: beside the plugin, when there is one */
-    const char *only[32], *except[32];
+    const char *only[CHECKS_NAMED_MAX], *except[CHECKS_NAMED_MAX];
     unsigned only_count, except_count;
     bool one_device;
     uint32_t device; /* the one */
     uint32_t deadline_s;
-    uint64_t memory_cap; /* bytes that a check may take from a device to exhaust it */
     bool large;          /* allocations above 4 GiB are welcome */
     bool list;           /* print the checks and leave */
 } gpuhal_check_options;

@@ -1,4 +1,5 @@
 /* checks_facts.c: what the plugin says about its devices, and whether it says the same each time. */
+#include "../common/utf8.h"
 #include "check.h"
 
 #include <gpuhal/device.h>
@@ -118,22 +119,6 @@ static bool has_form(const char *text, const char *form)
     return *text == '\0';
 }
 
-/* Length of a valid UTF-8 character, or 0. Overlong forms and surrogates do not matter for a device's name. */
-static size_t utf8_length(const unsigned char *at)
-{
-    size_t length = at[0] < 0x80                    ? 1
-                    : at[0] >= 0xc2 && at[0] < 0xe0 ? 2
-                    : at[0] >= 0xe0 && at[0] < 0xf0 ? 3
-                    : at[0] >= 0xf0 && at[0] < 0xf5 ? 4
-                                                    : 0;
-    for (size_t i = 1; i < length; i++) {
-        if ((at[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-    }
-    return length;
-}
-
 /* Names end up in JSON, on terminals and in records. */
 static void expect_text(const char *key, const char *text)
 {
@@ -143,11 +128,11 @@ static void expect_text(const char *key, const char *text)
     if (isspace((unsigned char)text[0]) || isspace((unsigned char)text[strlen(text) - 1])) {
         gpuhal_fail("%s begins or ends with white space: '%s'", key, text);
     }
-    for (const unsigned char *at = (const unsigned char *)text; *at != '\0';) {
-        size_t length = utf8_length(at);
-        if (length == 0 || *at < 0x20 || *at == 0x7f) {
-            gpuhal_fail("%s %s at byte %td", key, length == 0 ? "is not UTF-8" : "has a control character",
-                        (const char *)at - text);
+    for (const char *at = text; *at != '\0';) {
+        uint32_t character;
+        const size_t length = gpuhal_tool_utf8_next(at, &character);
+        if (length == 0 || character < 0x20 || character == 0x7f) {
+            gpuhal_fail("%s %s at byte %td", key, length == 0 ? "is not UTF-8" : "has a control character", at - text);
         }
         at += length;
     }

@@ -80,7 +80,7 @@ static void refuse_device(gpuhal_result *result, uint32_t device)
 {
     result->status = CHECK_FAILED;
     snprintf(result->sentence, sizeof result->sentence, "the plugin lists no device %u", device);
-    snprintf(result->hint, sizeof result->hint, "Name a device that gpuhal-probe --all shows.");
+    snprintf(result->hint, sizeof result->hint, "Give the index of one of its devices, as gpuhal-probe --all lists them.");
 }
 
 static void expect_listed(const gpuhal_runner *runner, const char *const *names, unsigned count, gpuhal_result *result)

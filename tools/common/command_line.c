@@ -57,3 +57,9 @@ int gpuhal_tool_command_line(const char *name, const struct argp *argp, void *in
     const error_t error = argp_parse(&whole, count, arguments, ARGP_NO_EXIT | ARGP_NO_HELP, NULL, &line);
     return error == 0 ? GPUHAL_TOOL_GO_ON : error == ECANCELED ? GPUHAL_TOOL_DONE : GPUHAL_TOOL_USAGE;
 }
+
+error_t gpuhal_tool_mistake(const struct argp_state *state, const char *option, const char *value, const char *takes)
+{
+    argp_error(state, "--%s is \"%s\"; it takes %s", option, value, takes);
+    return EINVAL;
+}

@@ -2,7 +2,7 @@
 #include "build.h"
 
 #include "times.h"
-#include "utf8.h"
+#include "../common/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ json_t *gpuhal_probe_any_text(const char *text)
     size_t used = 0;
     while (*text) {
         uint32_t character;
-        size_t length = gpuhal_probe_utf8_next(text, &character);
+        size_t length = gpuhal_tool_utf8_next(text, &character);
         memcpy(clean + used, length ? text : "\xef\xbf\xbd", length ? length : 3);
         used += length ? length : 3;
         text += length ? length : 1;

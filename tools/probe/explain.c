@@ -162,7 +162,7 @@ static bool has_timing(const gpuhal_plugin_report *report)
 
 void gpuhal_probe_print_timings(const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen)
 {
-    const char *all = "in all";
+    const char *all = "total";
     size_t width = strlen(all);
     gpuhal_plugin_report report;
     for (uint32_t i = 0; gpuhal_probe_report(machine->gpu, i, &report); i++) {

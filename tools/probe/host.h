@@ -7,7 +7,6 @@ typedef struct gpuhal_probe_host {
     char name[256];
     char os[256];     /* "Debian GNU/Linux 12 (bookworm)" */
     char kernel[256]; /* "Linux 6.1.0-18-amd64" */
-    char cpu[256];    /* model of the processor */
 } gpuhal_probe_host;
 
 void gpuhal_probe_host_read(gpuhal_probe_host *out_host);

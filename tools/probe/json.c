@@ -25,12 +25,11 @@ static json_t *make_host(gpuhal_probe_json *builder, const gpuhal_probe_machine 
 {
     gpuhal_probe_host host;
     gpuhal_probe_host_read(&host);
-    const char *cpu = host.cpu;
-    for (uint32_t i = 0; i < machine->count && !*cpu; i++) {
+    const char *cpu = NULL; /* null where the processor is hidden */
+    for (uint32_t i = 0; i < machine->count && !cpu; i++) {
         if (strcmp(gpuhal_device_backend(machine->devices[i].device), "cpu") == 0) {
             gpuhal_device_text(machine->devices[i].device, GPUHAL_FACT_NAME, &cpu);
         }
-        cpu = cpu ? cpu : "";
     }
     json_t *object = json_object();
     gpuhal_probe_put(builder, object, "name", gpuhal_probe_text(host.name));

@@ -32,25 +32,9 @@ static gpuhal_status open_gpu(const gpuhal_probe_options *options, const char *d
     return gpuhal_open(&config, out_gpu);
 }
 
-/* Whether a comma list of selectors asks for devices of this backend: by its name, an id, or `gpu` for any but the CPU. */
-static bool asks_for(const char *selectors, const char *backend)
-{
-    size_t length = strlen(backend);
-    for (const char *item = selectors; *item; item += strcspn(item, ","), item += *item == ',') {
-        item += strspn(item, " ");
-        size_t word = strcspn(item, ":=, ");
-        bool named = word == length && strncmp(item, backend, length) == 0;
-        bool any_gpu = word == 3 && strncmp(item, "gpu", 3) == 0 && strcmp(backend, "cpu") != 0;
-        if (named || any_gpu) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* A selector matched nothing. Looks whether that is because its backend failed, and says so unless the library's
- * sentence, `said`, does. */
-static gpuhal_probe_exit explain_absence(const gpuhal_probe_options *options, const char *selectors, const char *said)
+/* A selector matched nothing. Whether that is because a plugin lacks permission: the library's sentence, `said`, has its
+ * reason then. */
+static gpuhal_probe_exit judge_absence(const gpuhal_probe_options *options, const char *said)
 {
     gpuhal_probe_exit code = PROBE_NOT_FOUND;
     gpuhal *gpu = NULL;
@@ -60,14 +44,8 @@ static gpuhal_probe_exit explain_absence(const gpuhal_probe_options *options, co
     }
     gpuhal_plugin_report report;
     for (uint32_t i = 0; gpuhal_probe_report(gpu, i, &report); i++) {
-        bool refused = report.state == GPUHAL_PLUGIN_NO_PERMISSION;
-        bool failed = refused || gpuhal_probe_report_is_problem(&report) || report.state == GPUHAL_PLUGIN_NO_DRIVER;
-        if (failed && asks_for(selectors, report.name)) {
-            if (!strstr(said, report.reason)) {
-                gpuhal_probe_say("%s: %s", report.name, report.reason);
-            }
-            code = refused ? PROBE_NO_PERMISSION : code;
-        }
+        const bool refused = report.state == GPUHAL_PLUGIN_NO_PERMISSION;
+        code = refused && strstr(said, report.reason) ? PROBE_NO_PERMISSION : code;
     }
     gpuhal_close(gpu);
     return code;
@@ -84,9 +62,7 @@ static gpuhal_probe_exit fail_open(const gpuhal_probe_options *options, gpuhal_s
     if (status != GPUHAL_ERROR_NOT_FOUND) {
         return PROBE_INTERNAL;
     }
-    const char *variable = getenv("GPUHAL_DEVICES");
-    const char *selectors = options->device ? options->device : variable;
-    return selectors ? explain_absence(options, selectors, said) : PROBE_NOT_FOUND;
+    return options->device || getenv("GPUHAL_DEVICES") ? judge_absence(options, said) : PROBE_NOT_FOUND;
 }
 
 /* Whether a comma list of selectors names interfaces: by backend, id or name. The others name physical devices. */

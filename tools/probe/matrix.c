@@ -262,7 +262,7 @@ bool gpuhal_probe_print_links(const gpuhal_probe_machine *machine, const gpuhal_
         }
     }
     if (own.count < 2) {
-        gpuhal_probe_screen_wrap(screen, "there are no two devices to have a link between them", 0, 0);
+        gpuhal_probe_screen_wrap(screen, "no two devices are listed, so there is no link; --all lists every interface", 0, 0);
     } else {
         print_table(&own, "from/to", write_kind);
         const cached_links found = find_cached(&own);

@@ -71,16 +71,16 @@ static const struct argp_option known[] = {
      0},
     {NULL, 0, NULL, 0, "The record that the library keeps of this machine:", 0},
     {"registry", OPTION_REGISTRY, NULL, 0,
-     "shows it, without running any plugin: physical devices with their numbers, drivers over time, plugins, links, paths "
+     "show it, without running any plugin: physical devices with their numbers, drivers over time, plugins, links, paths "
      "of large writes, faults; with --json as gpuhal.registry/2",
      0},
     {"diff", OPTION_DIFF, NULL, 0,
-     "runs all plugins but those in quarantine, and lists which devices are new, back, gone, or have another driver "
+     "run all plugins but those in quarantine, and list which devices are new, back or gone, or have another driver "
      "than was recorded before",
      0},
-    {"forget", OPTION_FORGET, "NAME", 0, "forgets what came of this plugin; all: everything", 0},
-    {"export", OPTION_EXPORT, "FILE", 0, "writes it to a file that must not be there yet", 0},
-    {"import", OPTION_IMPORT, "FILE", 0, "replaces the record by an exported one", 0},
+    {"forget", OPTION_FORGET, "NAME", 0, "delete the results of this plugin; all: the whole record", 0},
+    {"export", OPTION_EXPORT, "FILE", 0, "write it to a new file", 0},
+    {"import", OPTION_IMPORT, "FILE", 0, "replace it by an exported one", 0},
     {0},
 };
 
@@ -131,7 +131,7 @@ static bool keep_file(struct argp_state *state, const char **to, const char *opt
 static bool keep_seconds(struct argp_state *state, uint64_t *to, const char *value)
 {
     if (!gpuhal_tool_read_seconds(value, 0.01, 86400, to)) {
-        argp_error(state, "--timeout is \"%s\"; it takes seconds from 0.01 to 86400", value);
+        gpuhal_tool_mistake(state, "timeout", value, "seconds from 0.01 to 86400");
         return false;
     }
     return true;

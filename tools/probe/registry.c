@@ -1,6 +1,8 @@
 /* registry.c: see registry.h. */
 #include "registry.h"
 
+#include "../common/text.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,17 +12,6 @@ bool gpuhal_probe_find_interface(const gpuhal_registry_view *view, uint32_t numb
     for (uint32_t i = 0; gpuhal_registry_interface(view, i, out_entry) == GPUHAL_OK; i++) {
         if (out_entry->number == number) {
             *out_index = i;
-            return true;
-        }
-    }
-    return false;
-}
-
-bool gpuhal_probe_find_physical(const gpuhal_registry_view *view, uint32_t number, gpuhal_physical_record *out_physical)
-{
-    *out_physical = (gpuhal_physical_record){.size = sizeof *out_physical};
-    for (uint32_t i = 0; gpuhal_registry_physical(view, i, out_physical) == GPUHAL_OK; i++) {
-        if (out_physical->number == number) {
             return true;
         }
     }
@@ -129,7 +120,14 @@ static gpuhal_probe_exit show(bool json, FILE *out)
     return code;
 }
 
-/* "2 plugin results, 3 physical devices with 7 interfaces, 2 links, 1 write path, 1 fault". */
+static void append_count(char *to, size_t bytes, uint32_t count, const char *what)
+{
+    if (count) {
+        gpuhal_tool_append(to, bytes, ", ", "%u %s%s", count, what, count == 1 ? "" : "s");
+    }
+}
+
+/* "2 plugin results, 3 physical devices, 7 interfaces, 2 links, 1 write path, 1 fault". */
 static void format_counts(const gpuhal_registry_view *view, char *to, size_t bytes)
 {
     gpuhal_plugin_record plugin = {.size = sizeof plugin};
@@ -151,10 +149,14 @@ static void format_counts(const gpuhal_registry_view *view, char *to, size_t byt
     }
     for (; gpuhal_registry_fault(view, faults, &fault) == GPUHAL_OK; faults++) {
     }
-    snprintf(to, bytes,
-             "%u plugin result%s, %u physical device%s with %u interface%s, %u link%s, %u write path%s, %u fault%s",
-             plugins, plugins == 1 ? "" : "s", physicals, physicals == 1 ? "" : "s", interfaces, interfaces == 1 ? "" : "s", links,
-             links == 1 ? "" : "s", paths, paths == 1 ? "" : "s", faults, faults == 1 ? "" : "s");
+    *to = 0;
+    append_count(to, bytes, plugins, "plugin result");
+    append_count(to, bytes, physicals, "physical device");
+    append_count(to, bytes, interfaces, "interface");
+    append_count(to, bytes, links, "link");
+    append_count(to, bytes, paths, "write path");
+    append_count(to, bytes, faults, "fault");
+    gpuhal_tool_append(to, bytes, "", "%s", *to ? "" : "nothing");
 }
 
 /* What was done, on standard output. */
@@ -180,7 +182,7 @@ static gpuhal_probe_exit forget(const char *name, FILE *out)
     gpuhal_registry_view_release(view);
     gpuhal_status status = gpuhal_registry_forget(NULL, all ? NULL : name);
     if (status == GPUHAL_ERROR_NOT_FOUND) {
-        gpuhal_probe_say("%s; gpuhal-probe --registry shows what is", gpuhal_last_error()->sentence);
+        gpuhal_probe_say("%s; gpuhal-probe --registry shows the record", gpuhal_last_error()->sentence);
         return PROBE_NOT_FOUND;
     }
     if (status) {

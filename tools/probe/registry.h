@@ -18,9 +18,8 @@ bool gpuhal_probe_registry_json(const gpuhal_registry_view *view, FILE *out);
 /* Lists the machine, and prints what differs from the record. */
 gpuhal_probe_exit gpuhal_probe_diff(const gpuhal_probe_options *options, FILE *out);
 
-/* The interface or the physical device of this number; false when there is none. */
+/* The interface of this number; false when no interface has it. */
 bool gpuhal_probe_find_interface(const gpuhal_registry_view *view, uint32_t number, gpuhal_interface_record *out_entry, uint32_t *out_index);
-bool gpuhal_probe_find_physical(const gpuhal_registry_view *view, uint32_t number, gpuhal_physical_record *out_physical);
 /* The newest driver version of the interface at this place of the list; "" when none is known. */
 const char *gpuhal_probe_last_driver(const gpuhal_registry_view *view, uint32_t index);
 /* Whether the record does not have what this view has: it cannot be written. `newest` is the view of an opened library. */

@@ -16,7 +16,7 @@
 
 typedef void write_time(uint64_t seconds, char out_text[GPUHAL_PROBE_TIME_BYTES]);
 
-/* "first 2026-03-01, last today", or one time where they are the same. */
+/* "first 2026-03-01, last 2026-11-21", or one time where they are the same. */
 static void write_span(write_time *write, uint64_t first, uint64_t last, char *to, size_t bytes)
 {
     char begin[GPUHAL_PROBE_TIME_BYTES], end[GPUHAL_PROBE_TIME_BYTES];
@@ -175,27 +175,27 @@ static bool is_current(const gpuhal_registry_view *view, const gpuhal_link_recor
 
 static void print_good_link(const gpuhal_registry_view *view, const gpuhal_link_record *link, const gpuhal_probe_screen *screen)
 {
-    char title[160], text[WORDS], from[64], to[64], when[GPUHAL_PROBE_TIME_BYTES];
+    char text[WORDS], from[64], to[64], when[GPUHAL_PROBE_TIME_BYTES];
     name_interface(view, link->from, from, sizeof from);
     name_interface(view, link->to, to, sizeof to);
     gpuhal_probe_format_time(link->tried, when);
-    snprintf(title, sizeof title, "  from %s", from);
-    snprintf(text, sizeof text, "to %s: %s, %.2f GiB/s, %.2f %s, %s%s", to, gpuhal_path_name(link->path),
+    snprintf(text, sizeof text, "%s to %s: %s, %.2f GiB/s, %.2f %s, %s%s", from, to, gpuhal_path_name(link->path),
              (double)link->bytes_per_second / GIB, (double)link->latency_ns / 1000, screen->utf8 ? "µs" : "us", when,
              is_current(view, link) ? "" : ", with an earlier driver");
-    print_title(screen, title, text, PROBE_PLAIN);
+    fputs("  ", screen->out);
+    gpuhal_probe_screen_wrap(screen, text, 2, 4);
 }
 
 static void print_failed_link(const gpuhal_registry_view *view, const gpuhal_link_record *link, const gpuhal_probe_screen *screen)
 {
-    char title[160], text[WORDS], from[64], to[64], when[GPUHAL_PROBE_TIME_BYTES];
+    char text[WORDS], from[64], to[64], when[GPUHAL_PROBE_TIME_BYTES];
     bool counts = is_current(view, link), same = strcmp(link->from_driver, link->to_driver) == 0;
     name_interface(view, link->from, from, sizeof from);
     name_interface(view, link->to, to, sizeof to);
-    snprintf(title, sizeof title, "link from %s", from);
-    snprintf(text, sizeof text, "to %s: %s", to, counts ? "failed, and not used" : "failed with an earlier driver, and tried again");
+    snprintf(text, sizeof text, "%s to %s: %s", from, to,
+             counts ? "failed, and not used" : "failed with an earlier driver, and tried again");
     fputc('\n', screen->out);
-    print_title(screen, title, text, counts ? PROBE_BAD : PROBE_WARN);
+    print_title(screen, "link", text, counts ? PROBE_BAD : PROBE_WARN);
     gpuhal_probe_screen_field(screen, "reason", link->reason);
     gpuhal_probe_format_time(link->tried, when);
     gpuhal_probe_screen_field(screen, "found", when);
@@ -222,11 +222,11 @@ static bool print_write_paths(const gpuhal_registry_view *view, const gpuhal_pro
         const bool earlier = !is_newest_driver(view, path.interface_number, path.driver);
         if (i == 0) {
             fputc('\n', screen->out);
-            print_title(screen, "large writes", "of two paths that were measured; staged, where that was faster by a tenth", PROBE_GOOD);
+            print_title(screen, "large writes", "the path that was measured as faster; staged only where by a tenth", PROBE_GOOD);
         }
         name_interface(view, path.interface_number, title + 2, sizeof title - 2);
         gpuhal_probe_format_time(path.measured, when);
-        snprintf(text, sizeof text, "%s, as %.2f GiB/s staged and %.2f GiB/s by the plugin, %s%s",
+        snprintf(text, sizeof text, "%s; %.2f GiB/s staged, %.2f GiB/s by the plugin, %s%s",
                  path.is_staged ? "staged" : "by the plugin", (double)path.staged_bytes_per_second / GIB,
                  (double)path.plugin_bytes_per_second / GIB, when,
                  earlier                            ? ", with an earlier driver"

@@ -1,7 +1,7 @@
 /* screen.c: see screen.h. */
 #include "screen.h"
 
-#include "utf8.h"
+#include "../common/utf8.h"
 
 #include <errno.h>
 #include <langinfo.h>
@@ -68,7 +68,7 @@ static bool is_invisible(uint32_t character)
 static size_t next_glyph(const gpuhal_probe_screen *screen, const char **text, char glyph[5])
 {
     uint32_t character;
-    size_t length = gpuhal_probe_utf8_next(*text, &character);
+    size_t length = gpuhal_tool_utf8_next(*text, &character);
     bool can_show = length && (screen->utf8 || character < 0x80) && !is_invisible(character);
     int columns = can_show ? wcwidth((wchar_t)character) : -1;
     if (columns < 0) {

@@ -1,7 +1,7 @@
 /* utf8.c: see utf8.h. */
 #include "utf8.h"
 
-size_t gpuhal_probe_utf8_next(const char *text, uint32_t *out_character)
+size_t gpuhal_tool_utf8_next(const char *text, uint32_t *out_character)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000}; /* by length: anything smaller is overlong */
     const unsigned char *byte = (const unsigned char *)text;

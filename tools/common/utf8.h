@@ -1,12 +1,12 @@
 /* utf8.h: reading UTF-8 one character at a time. */
-#ifndef PROBE_UTF8_H
-#define PROBE_UTF8_H
+#ifndef GPUHAL_TOOL_UTF8_H
+#define GPUHAL_TOOL_UTF8_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 /* Bytes of the well-formed character at `text`, which ends with a 0, and the character; 0 when there is none there: at the end,
  * and where the bytes are not UTF-8 (overlong forms, surrogates and numbers above 10FFFF included). */
-size_t gpuhal_probe_utf8_next(const char *text, uint32_t *out_character);
+size_t gpuhal_tool_utf8_next(const char *text, uint32_t *out_character);
 
 #endif
