@@ -213,7 +213,7 @@ def make_packages(o, work):
     for program in ("dpkg-deb", "dpkg-shlibdeps", "file"):
         if not shutil.which(program):
             raise Skipped(f"no {program} here")
-    run(Path(o.cmake).with_name("cpack"), "--config", o.build / "CPackConfig.cmake", "-B", work, "-D", "CPACK_DEBIAN_COMPRESSION_TYPE=gzip",
+    run(Path(o.cmake).with_name("cpack"), "--config", o.build / "CPackConfig.cmake", "-B", work, "-D", "CPACK_DEBIAN_COMPRESSION_TYPE=none",
         cwd=work)
     packages = {path.name.partition("_")[0]: path for path in work.glob("*.deb")}
     library = next((name for name in packages if re.fullmatch(r"libgpuhal[\d.]+", name)), None)

@@ -250,6 +250,18 @@ const gpuhal_plugin *gpuhal_mock_cpu_query(uint32_t host_abi, const gpuhal_host 
     return host_abi == GPUHAL_ABI ? &plugin : NULL;
 }
 
+void gpuhal_mock_five_kinds(void)
+{
+    gpuhal_mock = (gpuhal_mock_state){.count = 5,
+                                    .devices = {
+                                        {.name = "Soft Pipe", .type = GPUHAL_DEVICE_CPU, .software = 1},
+                                        {.name = "Small iGPU", .type = GPUHAL_DEVICE_INTEGRATED_GPU, .pci = "0000:00:02.0"},
+                                        {.name = "Big GPU 9000", .pci = "0000:c1:00.0", .uuid = "01234567-89ab-cdef-0123-456789abcdef"},
+                                        {.name = "Big GPU 9001", .pci = "0000:c2:00.0"},
+                                        {.name = "NPU", .type = GPUHAL_DEVICE_ACCELERATOR},
+                                    }};
+}
+
 gpuhal *gpuhal_mock_open(const gpuhal_config *config, int with_cpu)
 {
     static gpuhal_builtin_fn *const both[] = {gpuhal_mock_query, gpuhal_mock_cpu_query, NULL};

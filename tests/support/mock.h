@@ -79,6 +79,8 @@ extern gpuhal_mock_state gpuhal_mock;
 const gpuhal_plugin *gpuhal_mock_query(uint32_t host_abi, const gpuhal_host *host);
 const gpuhal_plugin *gpuhal_mock_cpu_query(uint32_t host_abi, const gpuhal_host *host);
 
+/* The mock plugin lists five devices of different types: software, an integrated GPU, two GPUs of which the first has a UUID, an accelerator. */
+void gpuhal_mock_five_kinds(void);
 /* Opens a gpuhal object with the mock plugin alone (and the mock's cpu where `with_cpu`), in this process, no environment. `config` may be
  * NULL; its members for plugins are replaced. Fails the test when that fails. */
 gpuhal *gpuhal_mock_open(const gpuhal_config *config, int with_cpu);

@@ -9,16 +9,14 @@
 #define GPUHAL_TEST_TORTURE_H
 
 #include "support/faults.h"
-#include "test.h"
+#include "support/process.h"
 
 #include <gpuhal/gpuhal.h>
 
-#include <dirent.h>
 #include <limits.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { TORTURE_ROUNDS = 400, TORTURE_PATIENCE_S = 60 };
@@ -35,35 +33,12 @@ typedef struct torture_round {
 /* Does it, checks what there is to check where it succeeds, and gives all back in any case. */
 typedef gpuhal_status torture_work(void);
 
-static inline size_t torture_count(const char *path)
-{
-    size_t count = 0;
-    DIR *directory = opendir(path);
-    assert_non_null(directory);
-    while (readdir(directory)) {
-        count++;
-    }
-    closedir(directory);
-    return count;
-}
-
-/* Entries of /proc/self/task that are there in any case: two for the directory, this thread, and those of ThreadSanitizer, which starts another in
- * the child of a fork. */
+/* This one, and those of ThreadSanitizer, which starts another in the child of a fork. */
 #if defined __SANITIZE_THREAD__
-enum { TORTURE_THREADS = 5 };
-#else
 enum { TORTURE_THREADS = 3 };
+#else
+enum { TORTURE_THREADS = 1 };
 #endif
-
-/* Detached threads end a moment after their last visible action. False when one does not. */
-static inline bool torture_settle(void)
-{
-    const struct timespec pause = {.tv_nsec = 1000000};
-    for (int i = 0; i < 5000 && torture_count("/proc/self/task") > TORTURE_THREADS; i++) {
-        nanosleep(&pause, NULL);
-    }
-    return torture_count("/proc/self/task") <= TORTURE_THREADS;
-}
 
 static inline void torture_child(torture_work *task, gpuhal_fault kind, unsigned at, void (*before)(void), torture_round *round)
 {
@@ -83,17 +58,17 @@ static inline void torture_child(torture_work *task, gpuhal_fault kind, unsigned
         _exit(3);
     }
     if (at == UINT_MAX) {
-        (void)torture_settle();
+        (void)threads_come_down_to(TORTURE_THREADS);
         round->held_once = gpuhal_fault_held();
-        round->descriptors_once = torture_count("/proc/self/fd");
+        round->descriptors_once = count_descriptors();
     }
     round->clean_status = task();
     if (round->clean_status) {
         snprintf(round->sentence, sizeof round->sentence, "%s", gpuhal_last_error()->sentence);
     }
-    const bool settled = torture_settle();
+    const bool settled = threads_come_down_to(TORTURE_THREADS);
     round->held = gpuhal_fault_held();
-    round->descriptors = torture_count("/proc/self/fd");
+    round->descriptors = count_descriptors();
     _exit(waitpid(-1, NULL, WNOHANG) != -1 ? 4 : settled ? 0 : 5);
 }
 

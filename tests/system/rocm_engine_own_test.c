@@ -2,8 +2,8 @@
  * when events are asked for, devices are reset, and memory is handed over. What it shares with CUDA is in
  * vendor_engine_test.c. */
 #include "bench.h"
+#include "support/process.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 
@@ -196,18 +196,6 @@ TEST(an_error_that_the_engine_has_not_asked_for_yet_survives_a_question_for_an_e
 
 /* ---- what is handed over */
 
-static unsigned open_descriptors(void)
-{
-    DIR *listing = opendir("/proc/self/fd");
-    unsigned count = 0;
-    assert_non_null(listing);
-    while (readdir(listing)) {
-        count++;
-    }
-    closedir(listing);
-    return count;
-}
-
 /* Whatever the version takes: a descriptor in the place of a pointer ends the process where a pointer is expected. */
 static void expect_import(const char *machine, bool by_0)
 {
@@ -256,15 +244,15 @@ TEST(memory_of_another_api_leaves_no_descriptor_open)
     char name[] = "/tmp/gpuhal-external-XXXXXX";
     const int file = mkstemp(name);
     assert_true(file >= 0 && unlink(name) == 0 && ftruncate(file, 65536) == 0);
-    unsigned before = 0;
+    size_t before = 0;
     for (int i = 0; i < 3; i++) {
         const gpuhal_handle handle = {.kind = GPUHAL_HANDLE_OPAQUE_FD, .as.os = dup(file)};
         gpuhal_memory memory =
             allocate(&with, 0, (gpuhal_alloc){.bytes = 4096, .import = handle, .import_offset = 4096});
         with.ops.release(with.devices[0], &memory);
-        before = before ? before : open_descriptors();
+        before = before ? before : count_descriptors();
     }
-    assert_int_equal(open_descriptors(), before);
+    assert_int_equal(count_descriptors(), before);
     close(file);
     end_clean(&with);
 }

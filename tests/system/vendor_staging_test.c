@@ -2,6 +2,7 @@
  * what is page-locked already does not, and nothing is lost when something fails in the middle. */
 #include "queues.h"
 #include "support/import_host.h"
+#include "support/process.h"
 
 #include "vendor.h"
 
@@ -11,7 +12,6 @@
 #define READS_PAGES   OF("attribute 0 100 1", "attribute 0 65 1") /* through the page tables of the host */
 #define LOST          "700"
 
-#include <dirent.h>
 #include <pthread.h>
 
 enum { LIMIT = 256 << 10, BYTES = 3 * 1024 * 1024 + 77 };
@@ -33,42 +33,6 @@ static uint32_t next_random(uint32_t below)
 {
     state = state * 1664525u + 1013904223u;
     return (uint32_t)((uint64_t)state * below >> 32);
-}
-
-static int thread_count(void)
-{
-    int count = 0;
-    DIR *tasks = opendir("/proc/self/task");
-    assert_non_null(tasks);
-    for (const struct dirent *entry = readdir(tasks); entry; entry = readdir(tasks)) {
-        count += entry->d_name[0] != '.';
-    }
-    closedir(tasks);
-    return count;
-}
-
-static void *nothing(void *user)
-{
-    return user;
-}
-
-/* A sanitizer starts a thread of its own beside the first one. */
-static int count_threads_first(void)
-{
-    pthread_t first;
-    assert_int_equal(pthread_create(&first, NULL, nothing, NULL), 0);
-    pthread_join(first, NULL);
-    usleep(10000);
-    return thread_count();
-}
-
-/* The system lists a thread that was joined for a moment longer. */
-static bool threads_come_down_to(int most)
-{
-    for (int i = 0; i < 5000 && thread_count() > most; i++) {
-        usleep(1000);
-    }
-    return thread_count() <= most;
 }
 
 TEST(large_writes_and_reads_of_ordinary_memory_are_exact_at_any_offset_and_go_through_chunks)

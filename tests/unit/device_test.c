@@ -8,21 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void set_up_zoo(void)
-{
-    gpuhal_mock = (gpuhal_mock_state){.count = 5,
-                                    .devices = {
-                                        {.name = "Soft Pipe", .type = GPUHAL_DEVICE_CPU, .software = 1},
-                                        {.name = "Small iGPU", .type = GPUHAL_DEVICE_INTEGRATED_GPU, .pci = "0000:00:02.0"},
-                                        {.name = "Big GPU 9000", .pci = "0000:c1:00.0", .uuid = "01234567-89ab-cdef-0123-456789abcdef"},
-                                        {.name = "Big GPU 9001", .pci = "0000:c2:00.0"},
-                                        {.name = "NPU", .type = GPUHAL_DEVICE_ACCELERATOR},
-                                    }};
-}
-
 TEST(facts_have_a_value_or_a_reason_and_the_wrong_kind_is_refused)
 {
-    set_up_zoo();
+    gpuhal_mock_five_kinds();
     gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     gpuhal_device *device = gpuhal_device_at(gpu, 1);
     uint64_t number = 7;
@@ -51,7 +39,7 @@ TEST(facts_have_a_value_or_a_reason_and_the_wrong_kind_is_refused)
 
 TEST(a_key_that_nothing_knows_is_a_mistake_of_the_caller_and_a_text_is_named_by_its_name)
 {
-    set_up_zoo();
+    gpuhal_mock_five_kinds();
     gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     gpuhal_device *device = gpuhal_device_at(gpu, 1);
     uint64_t number = 7;
@@ -122,7 +110,7 @@ TEST(what_this_object_holds_on_a_device_is_known_before_its_plugin_is_asked)
 
 TEST(the_vendors_ordinal_finds_the_device)
 {
-    set_up_zoo();
+    gpuhal_mock_five_kinds();
     gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     gpuhal_device *device = NULL;
     assert_int_equal(gpuhal_device_by_native(gpu, "mock", 103, &device), GPUHAL_OK);

@@ -1,8 +1,8 @@
 /* Transfers between files and buffers that cannot be done, that fail in the middle, or that the application cancels: what is
  * reported, and that nothing is left behind. */
 #include "file_support.h"
+#include "support/process.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -109,18 +109,6 @@ TEST(a_file_that_becomes_shorter_in_the_middle_is_an_error_that_names_it)
     free(model);
 }
 
-static unsigned count_threads(void)
-{
-    unsigned count = 0;
-    DIR *tasks = opendir("/proc/self/task");
-    assert_non_null(tasks);
-    for (const struct dirent *entry; (entry = readdir(tasks));) {
-        count += entry->d_name[0] != '.';
-    }
-    closedir(tasks);
-    return count;
-}
-
 static void cancel_transfers(void)
 {
     gpuhal *gpu = open_two();
@@ -148,13 +136,9 @@ static void cancel_transfers(void)
 TEST(a_cancelled_transfer_says_so_and_leaves_neither_memory_nor_thread_behind)
 {
     cancel_transfers();
-    unsigned before = count_threads();
+    int before = count_threads();
     cancel_transfers();
-    /* A thread that closed a device ends a moment after the call that waited for it. */
-    for (int i = 0; i < 5000 && count_threads() > before; i++) {
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    }
-    assert_true(count_threads() <= before);
+    assert_true(threads_come_down_to(before));
 }
 
 TEST(what_is_no_file_is_refused_without_waiting_on_it)

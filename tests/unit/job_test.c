@@ -1,11 +1,11 @@
 /* Jobs under a deadline (core/job.h), and the threads that run them: the same ones again and again, none after the
  * object's end. */
 #include "support/mock.h"
+#include "support/process.h"
 #include "test.h"
 
 #include "core/job.h"
 
-#include <dirent.h>
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -36,45 +36,6 @@ static gpuhal_missing sample(gpuhal *gpu, gpuhal_key key)
 
 /* ---- threads */
 
-static int threads_now(void)
-{
-    DIR *folder = opendir("/proc/self/task");
-    int count = 0;
-    assert_non_null(folder);
-    for (const struct dirent *entry; (entry = readdir(folder));) {
-        count += entry->d_name[0] != '.';
-    }
-    closedir(folder);
-    return count;
-}
-
-static void *end_at_once(void *unused)
-{
-    return unused;
-}
-
-/* Before any of the library's. A sanitizer starts one of its own beside the program's first. */
-static int threads_before(void)
-{
-    pthread_t first;
-    assert_int_equal(pthread_create(&first, NULL, end_at_once, NULL), 0);
-    pthread_join(first, NULL);
-    for (int i = 0; i < 100 && threads_now() > 1; i++) {
-        pause_ms(1); /* until it is not listed any more */
-    }
-    return threads_now();
-}
-
-/* A thread that has been joined is still listed for a moment. */
-static void expect_threads(int most)
-{
-    double begun = seconds_now();
-    while (threads_now() > most && seconds_now() - begun < IN_TIME_S) {
-        pause_ms(1);
-    }
-    assert_in_range(threads_now(), 1, most);
-}
-
 static void expect_ended(long thread)
 {
     double begun = seconds_now();
@@ -87,7 +48,7 @@ static void expect_ended(long thread)
 TEST(consecutive_samples_are_served_by_one_thread_which_ends_with_the_object)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 1};
-    int before = threads_before();
+    int before = count_threads_first();
     gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     assert_int_equal(sample(gpu, GPUHAL_VALUE_MEMORY_FREE_BYTES), 0);
     long thread = gpuhal_mock.sample_thread;
@@ -98,15 +59,15 @@ TEST(consecutive_samples_are_served_by_one_thread_which_ends_with_the_object)
     }
     gpuhal_close(gpu);
     expect_ended(thread);
-    expect_threads(before);
+    assert_true(threads_come_down_to(before));
 }
 
 TEST(gpuhal_open_leaves_no_thread_so_that_the_program_may_fork)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 1};
-    int before = threads_before();
+    int before = count_threads_first();
     gpuhal *gpu = gpuhal_mock_open(NULL, 0);
-    expect_threads(before);
+    assert_true(threads_come_down_to(before));
     gpuhal_close(gpu);
 }
 
@@ -148,7 +109,7 @@ TEST(of_many_samples_at_once_few_threads_stay)
 {
     enum { AT_ONCE = 12, STAY = 4 };
     gpuhal_mock = (gpuhal_mock_state){.count = 1};
-    int before = threads_before();
+    int before = count_threads_first();
     gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     pthread_t threads[AT_ONCE];
     gpuhal_mock.stops = GPUHAL_MOCK_SAMPLE;
@@ -163,9 +124,9 @@ TEST(of_many_samples_at_once_few_threads_stay)
     for (int i = 0; i < AT_ONCE; i++) {
         pthread_join(threads[i], NULL);
     }
-    expect_threads(before + STAY);
+    assert_true(threads_come_down_to(before + STAY));
     gpuhal_close(gpu);
-    expect_threads(before);
+    assert_true(threads_come_down_to(before));
 }
 
 /* The child does not have the thread that its parent's samples were read on. */

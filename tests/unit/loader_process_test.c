@@ -233,20 +233,6 @@ TEST(several_threads_may_look_for_plugins_at_once)
     }
 }
 
-/* Whether a plugin of the tests is mapped into this process. */
-static bool is_loaded_here(const char *name)
-{
-    char line[512];
-    bool found = false;
-    FILE *maps = fopen("/proc/self/maps", "r");
-    assert_non_null(maps);
-    while (fgets(line, sizeof line, maps)) {
-        found = found || strstr(line, name);
-    }
-    fclose(maps);
-    return found;
-}
-
 /* Nothing is loaded here for that; report and note say why. */
 static void check_without_helper(const char *helper, const char *words)
 {
@@ -257,7 +243,7 @@ static void check_without_helper(const char *helper, const char *words)
     assert_result(&candidates, find_candidate(&candidates, "constructor_abort"), GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_STAGE_SPAWN, words);
     assert_int_equal(candidates.note_count, 1);
     assert_non_null(strstr(candidates.notes[0], words));
-    assert_false(is_loaded_here("gpuhal-good"));
+    assert_false(is_mapped("gpuhal-good"));
     gpuhal_candidates_finish(&candidates);
 }
 
@@ -310,7 +296,7 @@ TEST(a_host_at_its_limit_of_descriptors_loads_no_plugin_itself)
                        "cannot be started: Too many open files");
     }
     assert_int_equal(candidates.note_count, 1);
-    assert_false(is_loaded_here("gpuhal-good"));
+    assert_false(is_mapped("gpuhal-good"));
     gpuhal_candidates_finish(&candidates);
 }
 
@@ -352,7 +338,7 @@ TEST(a_helper_that_never_speaks_costs_the_deadline_and_nothing_is_loaded_here)
     assert_result(&candidates, find_candidate(&candidates, "good"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_SPAWN,
                    "its helper process sent nothing within 500 ms");
     gpuhal_candidates_finish(&candidates);
-    assert_false(is_loaded_here("gpuhal-good"));
+    assert_false(is_mapped("gpuhal-good"));
 }
 
 TEST(a_tiny_deadline_is_worded_as_it_is)

@@ -8,9 +8,9 @@
 #include "core/text.h"
 #include "loader/loader.h"
 #include "os/os.h"
+#include "support/process.h"
 #include "test.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -196,18 +196,6 @@ UNUSED_HELPER gpuhal_candidates run_loader(const gpuhal_settings *settings)
     }
     assert_int_equal(status, GPUHAL_OK);
     return candidates;
-}
-
-UNUSED_HELPER size_t count_descriptors(void)
-{
-    DIR *directory = opendir("/proc/self/fd");
-    assert_non_null(directory);
-    size_t count = 0;
-    while (readdir(directory)) {
-        count++;
-    }
-    closedir(directory);
-    return count;
 }
 
 #endif

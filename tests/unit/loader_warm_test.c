@@ -69,19 +69,6 @@ int __wrap_rename(const char *from, const char *to)
     return __real_rename(from, to);
 }
 
-static bool is_mapped(const char *name)
-{
-    char line[1024];
-    bool found = false;
-    FILE *maps = fopen("/proc/self/maps", "r");
-    assert_non_null(maps);
-    while (fgets(line, sizeof line, maps)) {
-        found = found || strstr(line, name);
-    }
-    fclose(maps);
-    return found;
-}
-
 static char logged[8192];
 static char changed[1024];
 

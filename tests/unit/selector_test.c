@@ -17,21 +17,9 @@ static const char *chosen(gpuhal *gpu, const char *selector, uint32_t flags)
     return gpuhal_device_id(device);
 }
 
-static void set_up_zoo(void)
-{
-    gpuhal_mock = (gpuhal_mock_state){.count = 5,
-                                    .devices = {
-                                        {.name = "Soft Pipe", .type = GPUHAL_DEVICE_CPU, .software = 1},
-                                        {.name = "Small iGPU", .type = GPUHAL_DEVICE_INTEGRATED_GPU, .pci = "0000:00:02.0"},
-                                        {.name = "Big GPU 9000", .pci = "0000:c1:00.0", .uuid = "01234567-89ab-cdef-0123-456789abcdef"},
-                                        {.name = "Big GPU 9001", .pci = "0000:c2:00.0"},
-                                        {.name = "NPU", .type = GPUHAL_DEVICE_ACCELERATOR},
-                                    }};
-}
-
 TEST(selectors_choose_what_they_name)
 {
-    set_up_zoo();
+    gpuhal_mock_five_kinds();
     gpuhal *gpu = gpuhal_mock_open(NULL, 1);
     assert_string_equal(chosen(gpu, NULL, 0), "mock:2");
     assert_string_equal(chosen(gpu, "auto", 0), "mock:2");
@@ -51,7 +39,7 @@ TEST(selectors_choose_what_they_name)
 
 TEST(a_selector_that_matches_nothing_is_an_error_that_names_it_unless_the_cpu_is_allowed)
 {
-    set_up_zoo();
+    gpuhal_mock_five_kinds();
     gpuhal *gpu = gpuhal_mock_open(NULL, 1);
     gpuhal_device *device = NULL;
     const char *const nothing[] = {"mock:9", "cuda", "cuda:0", "pci=0000:ff:00.0", "name=nothing",
@@ -103,7 +91,7 @@ static void expect_named(const char *selector, const char *problem)
 
 TEST(a_malformed_selector_is_an_invalid_argument_that_names_the_part_and_the_grammar)
 {
-    set_up_zoo();
+    gpuhal_mock_five_kinds();
     gpuhal *gpu = gpuhal_mock_open(NULL, 1);
     gpuhal_device *device = NULL;
     char long_name[400] = "name=";
@@ -123,7 +111,7 @@ TEST(a_malformed_selector_is_an_invalid_argument_that_names_the_part_and_the_gra
 
 TEST(a_malformed_selector_in_a_list_is_named_before_one_that_matches_nothing)
 {
-    set_up_zoo();
+    gpuhal_mock_five_kinds();
     gpuhal_builtin_fn *const builtins[] = {gpuhal_mock_query, gpuhal_mock_cpu_query, NULL};
     gpuhal_config config = {
         .size = sizeof config, .registry = "none", .isolation = GPUHAL_ISOLATION_NEVER, .builtins = builtins};
@@ -154,7 +142,7 @@ static const gpuhal_plugin *no_driver(uint32_t host_abi, const gpuhal_host *host
 
 TEST(a_selector_that_matches_nothing_says_why_the_backend_has_no_device_and_what_there_is)
 {
-    set_up_zoo();
+    gpuhal_mock_five_kinds();
     gpuhal *gpu = gpuhal_mock_open(NULL, 1);
     gpuhal_device *device = NULL;
     assert_int_equal(gpuhal_select(gpu, "mockk", 0, &device, NULL), GPUHAL_ERROR_NOT_FOUND);
@@ -233,7 +221,7 @@ TEST(software_devices_never_outrank_the_cpu_and_the_reason_says_so)
 
 TEST(hidden_devices_are_gone_and_the_others_keep_their_ids)
 {
-    set_up_zoo();
+    gpuhal_mock_five_kinds();
     gpuhal *gpu = gpuhal_mock_open(&(gpuhal_config){.devices = "mock:3, cpu"}, 1);
     assert_int_equal(gpuhal_device_count(gpu), 2);
     assert_string_equal(gpuhal_device_id(gpuhal_device_at(gpu, 0)), "mock:3");

@@ -1,24 +1,12 @@
 /* Who can share with whom, in which form and why not; handles that are given out and taken in. */
 #include "share_support.h"
+#include "support/process.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #define DRIVER "11111111-2222-3333-4444-555555555555"
 #define OTHER  "99999999-2222-3333-4444-555555555555"
-
-static size_t count_descriptors(void)
-{
-    DIR *directory = opendir("/proc/self/fd");
-    assert_non_null(directory);
-    size_t count = 0;
-    while (readdir(directory)) {
-        count++;
-    }
-    closedir(directory);
-    return count;
-}
 
 static void expect_reason(gpuhal *gpu, uint32_t owner, gpuhal_memory_kind kind, uint32_t user, const char *reason)
 {

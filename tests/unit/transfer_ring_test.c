@@ -1,5 +1,6 @@
 /* The ring of staging memory, its bounds, and the threads that help with it. */
 #include "transfer_support.h"
+#include "support/process.h"
 
 #include "core/config.h"
 #include "core/error.h"
@@ -7,7 +8,6 @@
 #include "transfer/thread_pool.h"
 #include "transfer/ring.h"
 
-#include <dirent.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -23,42 +23,6 @@ static gpuhal *open_hidden(uint32_t count, const gpuhal_config *config)
         gpuhal_mock.devices[i].hidden = 1;
     }
     return gpuhal_mock_open(config, 0);
-}
-
-static int thread_count(void)
-{
-    int count = 0;
-    DIR *tasks = opendir("/proc/self/task");
-    assert_non_null(tasks);
-    for (const struct dirent *entry = readdir(tasks); entry; entry = readdir(tasks)) {
-        count += entry->d_name[0] != '.';
-    }
-    closedir(tasks);
-    return count;
-}
-
-static void *nothing(void *user)
-{
-    return user;
-}
-
-/* A sanitizer starts a thread of its own beside the first one. */
-static int count_threads_first(void)
-{
-    pthread_t first;
-    assert_int_equal(pthread_create(&first, NULL, nothing, NULL), 0);
-    pthread_join(first, NULL);
-    usleep(10000);
-    return thread_count();
-}
-
-/* The system lists a thread that was joined for a moment longer. */
-static bool threads_come_down_to(int most)
-{
-    for (int i = 0; i < 5000 && thread_count() > most; i++) {
-        usleep(1000);
-    }
-    return thread_count() <= most;
 }
 
 /* ---- the thread pool */

@@ -62,10 +62,12 @@ static void write_timestamp(fake_command *command, uint32_t family)
 
 static void run(fake_command *command, uint32_t family, VkDeviceSize bytes)
 {
+    VkDeviceSize slow_us;
     switch (command->what) {
     case COPY:
-        if (fake_get_script()->slow_us) {
-            usleep(fake_get_script()->slow_us);
+        slow_us = fake_get_script()->slow_us + (fake_get_script()->slow_us_per_mib * bytes >> 20);
+        if (slow_us) {
+            usleep((useconds_t)slow_us);
         }
         memcpy(bytes_of(command->to, command->to_offset), bytes_of(command->from, command->from_offset), (size_t)bytes);
         break;

@@ -254,6 +254,8 @@ static bool read_pair(const char *key, const char *value)
         script.atom = number;
     } else if (strcmp(key, "slow_us") == 0) {
         script.slow_us = (unsigned)number;
+    } else if (strcmp(key, "slow_us_per_mib") == 0) {
+        script.slow_us_per_mib = (unsigned)number;
     } else if (strcmp(key, "lost_at_submit") == 0) {
         script.lose = (unsigned)number;
     } else if (strcmp(key, "hang_at_submit") == 0) {

@@ -43,7 +43,7 @@ typedef struct fake_script {
     VkPhysicalDeviceMemoryProperties memory;
     uint32_t allocation_count;
     VkDeviceSize allocation_size, import_alignment, atom;
-    unsigned slow_us, lose, hang;
+    unsigned slow_us, slow_us_per_mib, lose, hang;
     unsigned fail_count;
     fake_fail fails[FAKE_FAILS];
     char fault[160]; /* what of the text is not understood, or "" */

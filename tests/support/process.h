@@ -1,0 +1,74 @@
+/* tests/support/process.h: what the system says of this process: its threads, its descriptors, what is mapped. */
+#ifndef GPUHAL_TEST_PROCESS_H
+#define GPUHAL_TEST_PROCESS_H
+
+#include "test.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <unistd.h>
+
+/* Entries of a folder but "." and "..". */
+static inline size_t count_entries(const char *folder)
+{
+    size_t count = 0;
+    DIR *directory = opendir(folder);
+    assert_non_null(directory);
+    for (const struct dirent *entry; (entry = readdir(directory));) {
+        count += entry->d_name[0] != '.';
+    }
+    closedir(directory);
+    return count;
+}
+
+static inline size_t count_descriptors(void)
+{
+    return count_entries("/proc/self/fd");
+}
+
+static inline int count_threads(void)
+{
+    return (int)count_entries("/proc/self/task");
+}
+
+static inline void *end_thread(void *user)
+{
+    return user;
+}
+
+/* Before the library has threads. A sanitizer starts one of its own beside the program's first. */
+static inline int count_threads_first(void)
+{
+    pthread_t first;
+    assert_int_equal(pthread_create(&first, NULL, end_thread, NULL), 0);
+    pthread_join(first, NULL);
+    for (int i = 0; i < 100 && count_threads() > 1; i++) {
+        usleep(1000);
+    }
+    return count_threads();
+}
+
+/* The system lists a thread that was joined, or ends by itself, for a moment longer. */
+static inline bool threads_come_down_to(int most)
+{
+    for (int i = 0; i < 5000 && count_threads() > most; i++) {
+        usleep(1000);
+    }
+    return count_threads() <= most;
+}
+
+/* Whether a file whose path contains `part` is mapped. */
+static inline bool is_mapped(const char *part)
+{
+    char line[1024];
+    bool found = false;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    assert_non_null(maps);
+    while (fgets(line, sizeof line, maps)) {
+        found = found || strstr(line, part);
+    }
+    fclose(maps);
+    return found;
+}
+
+#endif
