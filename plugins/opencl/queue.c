@@ -60,7 +60,8 @@ static bool grow(gpuhal_plugin_queue *queue)
 
 /* Events are held until their commands have ended, since PoCL 3.1 aborts where a command fails whose event has no
  * reference left. They are checked several at a time: the latest ones are what the driver's threads have in hand.
- * Without memory the one before is let go unseen. There is always one before: a queue is made with space. */
+ * Without memory the one before is let go unseen, recorded or not. There is always one before: a queue is made with
+ * space. */
 void gpuhal_opencl_queue_keep(gpuhal_plugin_queue *queue, cl_event event)
 {
     if (queue->pending_count % LOOK_EVERY == 0) {
@@ -68,6 +69,7 @@ void gpuhal_opencl_queue_keep(gpuhal_plugin_queue *queue, cl_event event)
     }
     if (queue->pending_count == queue->pending_space && !grow(queue)) {
         gpuhal_opencl_api.clReleaseEvent(queue->pending[--queue->pending_count]);
+        queue->recorded = queue->recorded < queue->pending_count ? queue->recorded : queue->pending_count;
     }
     queue->pending[queue->pending_count++] = event;
 }
