@@ -1,4 +1,5 @@
-/* tests/support/process.h: what the system says of this process: its threads, its descriptors, what is mapped. */
+/* tests/support/process.h: what the system says of this process: its threads, its descriptors, what is mapped;
+ * and a part of a test in a process of its own. */
 #ifndef GPUHAL_TEST_PROCESS_H
 #define GPUHAL_TEST_PROCESS_H
 
@@ -6,6 +7,7 @@
 
 #include <dirent.h>
 #include <pthread.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* Entries of a folder but "." and "..". */
@@ -69,6 +71,21 @@ static inline bool is_mapped(const char *part)
     }
     fclose(maps);
     return found;
+}
+
+/* Runs expect in a process of its own, for the fakes read their machine once. True when it came to its end. */
+static inline bool passes_in_child(void (*expect)(const void *what), const void *what)
+{
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        alarm(30);
+        expect(what);
+        _exit(0);
+    }
+    int ended = -1;
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    return ended == 0;
 }
 
 #endif

@@ -7,10 +7,8 @@
 #define GPUHAL_TEST_CUDA_FAKE_H
 
 #define BACKEND "cuda"
-#include "machine.h"
-
-#include <dlfcn.h>
 #include "../fakes/cuda/vendor_names.h"
+#include "machine.h"
 
 /* Both libraries from the folder, "" or "old/". */
 static inline void use_libraries(const char *folder)
@@ -50,21 +48,9 @@ static inline void close_clean(gpuhal *gpu)
     expect_clean();
 }
 
-/* The driver as the program itself uses it, beside the plugin. */
-typedef struct vendor_api {
-#define FAKE_FUNCTION(type, name, parameters) type(*name) parameters;
-    FAKE_FUNCTIONS
-#undef FAKE_FUNCTION
-} vendor_api;
-
 static inline vendor_api load_api(void)
 {
-    vendor_api api;
-    void *library = dlopen(getenv("GPUHAL_CUDA_LIBRARY"), RTLD_NOW | RTLD_LOCAL);
-    assert_non_null(library);
-#define FAKE_FUNCTION(type, name, parameters) load_function(library, #name, &api.name);
-    FAKE_FUNCTIONS
-#undef FAKE_FUNCTION
+    vendor_api api = load_functions("GPUHAL_CUDA_LIBRARY");
     assert_int_equal(api.cuInit(0), CUDA_SUCCESS);
     return api;
 }

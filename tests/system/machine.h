@@ -1,5 +1,5 @@
 /* tests/system/machine.h: what the tests of plugins over the fakes of a vendor share: the machine, and the report of
- * the fakes. The file that includes it defines BACKEND, the backend's name.
+ * the fakes. The file that includes it defines BACKEND, the name of the backend, and includes vendor_names.h of its fake.
  *
  * The fakes read their machine once per process, so every test runs in a process of its own, as CTest does it, and
  * says first which machine it wants.
@@ -8,6 +8,8 @@
 #define GPUHAL_TEST_MACHINE_H
 
 #include "system.h"
+
+#include "support/process.h"
 
 #include "../fakes/common/codes.h"
 #include "../fakes/common/report.h"
@@ -205,19 +207,22 @@ static inline void load_function(void *library, const char *name, void *out_func
     memcpy(out_function, &found, sizeof found);
 }
 
-/* Runs @p expect in a process of its own, for the fakes read their machine once. True when it came to its end. */
-static inline bool passes_in_child(void (*expect)(const void *what), const void *what)
+/* The vendor's library as the program itself uses it, beside the plugin; the variable names its file. */
+typedef struct vendor_api {
+#define FAKE_FUNCTION(type, name, parameters) type(*name) parameters;
+    FAKE_FUNCTIONS
+#undef FAKE_FUNCTION
+} vendor_api;
+
+static inline vendor_api load_functions(const char *variable)
 {
-    const pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        alarm(30);
-        expect(what);
-        _exit(0);
-    }
-    int ended = -1;
-    assert_int_equal(waitpid(child, &ended, 0), child);
-    return ended == 0;
+    vendor_api api;
+    void *library = dlopen(getenv(variable), RTLD_NOW | RTLD_LOCAL);
+    assert_non_null(library);
+#define FAKE_FUNCTION(type, name, parameters) load_function(library, #name, &api.name);
+    FAKE_FUNCTIONS
+#undef FAKE_FUNCTION
+    return api;
 }
 
 #endif

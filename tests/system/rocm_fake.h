@@ -3,11 +3,8 @@
 #define GPUHAL_TEST_ROCM_FAKE_H
 
 #define BACKEND "rocm"
-#include "machine.h"
-
-#include <dlfcn.h>
-
 #include "../fakes/rocm/vendor_names.h"
+#include "machine.h"
 
 /* The runtime of a major version, from the folder "" or "old/". */
 static inline void use_runtime(const char *folder, int major)
@@ -57,22 +54,9 @@ static inline void close_clean(gpuhal *gpu)
     expect_clean();
 }
 
-/* The runtime as the program itself uses it, beside the plugin. */
-typedef struct vendor_api {
-#define FAKE_FUNCTION(type, name, parameters) type(*name) parameters;
-    FAKE_FUNCTIONS
-#undef FAKE_FUNCTION
-} vendor_api;
-
 static inline vendor_api load_api(void)
 {
-    vendor_api api;
-    void *library = dlopen(getenv("GPUHAL_HIP_LIBRARY"), RTLD_NOW | RTLD_LOCAL);
-    assert_non_null(library);
-#define FAKE_FUNCTION(type, name, parameters) load_function(library, #name, &api.name);
-    FAKE_FUNCTIONS
-#undef FAKE_FUNCTION
-    return api;
+    return load_functions("GPUHAL_HIP_LIBRARY");
 }
 
 #endif

@@ -8,21 +8,39 @@ enum { BYTES = 70004, STEPS = 50 };
 
 static owner program;
 
-static void adopt_and_copy(const char *script, uint32_t api, bool timeline)
+static void make_program(uint32_t api, bool timeline)
 {
-    const fake_vulkan fake = fake_vulkan_script(script);
     const char *why = "";
-    static locks all;
     if (!make_owner(&program, api, timeline, &why)) {
         fail_msg("%s", why);
     }
+}
+
+static gpuhal_device *adopt_program(gpuhal *gpu)
+{
+    gpuhal_device *device = select_or_fail(gpu, "vulkan:0");
+    const gpuhal_native native = native_of(&program);
+    assert_ok(gpuhal_device_adopt(device, &native));
+    return device;
+}
+
+static void end_program(gpuhal *gpu, const fake_vulkan *fake)
+{
+    gpuhal_close(gpu);
+    unmake_owner(&program);
+    fake_vulkan_expect_clean(fake);
+}
+
+static void adopt_and_copy(const char *script, uint32_t api, bool timeline)
+{
+    const fake_vulkan fake = fake_vulkan_script(script);
+    static locks all;
+    make_program(api, timeline);
     program.described.lock = take_lock;
     program.described.unlock = give_lock;
     program.described.user = &all;
     gpuhal *gpu = open_fake();
-    gpuhal_device *device = select_or_fail(gpu, "vulkan:0");
-    const gpuhal_native native = native_of(&program);
-    assert_ok(gpuhal_device_adopt(device, &native));
+    gpuhal_device *device = adopt_program(gpu);
     assert_int_equal((gpuhal_device_capabilities(device) & GPUHAL_CAPABILITY_QUEUES) != 0, timeline);
     exercise_kinds(device, BYTES, STEPS, 61);
     VkDeviceMemory memory = VK_NULL_HANDLE;
@@ -65,14 +83,9 @@ TEST(a_device_on_one_memory_for_all_is_adopted)
 TEST(on_a_device_of_several_families_buffers_are_shared_over_all)
 {
     const fake_vulkan fake = fake_vulkan_script("discrete;families=gct1,c1,t1");
-    const char *why = "";
-    if (!make_owner(&program, VK_API_VERSION_1_2, true, &why)) {
-        fail_msg("%s", why);
-    }
+    make_program(VK_API_VERSION_1_2, true);
     gpuhal *gpu = open_fake();
-    gpuhal_device *device = select_or_fail(gpu, "vulkan:0");
-    const gpuhal_native native = native_of(&program);
-    assert_ok(gpuhal_device_adopt(device, &native));
+    gpuhal_device *device = adopt_program(gpu);
     gpuhal_buffer *ours = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
     gpuhal_native handle = {.size = sizeof handle};
     assert_ok(gpuhal_fill(NULL, ours, 0, BYTES - 1, 9, 1));
@@ -88,18 +101,13 @@ TEST(on_a_device_of_several_families_buffers_are_shared_over_all)
     assert_ok(gpuhal_read(NULL, got, ours, 0, sizeof got));
     assert_memory_equal(got, "0000" "1000" "2000" "\11\11\11\11", sizeof got);
     gpuhal_buffer_release(ours);
-    gpuhal_close(gpu);
-    unmake_owner(&program);
-    fake_vulkan_expect_clean(&fake);
+    end_program(gpu, &fake);
 }
 
 TEST(of_many_queues_every_family_is_used)
 {
     const fake_vulkan fake = fake_vulkan_script("discrete;families=gct4,c4,t1");
-    const char *why = "";
-    if (!make_owner(&program, VK_API_VERSION_1_2, true, &why)) {
-        fail_msg("%s", why);
-    }
+    make_program(VK_API_VERSION_1_2, true);
     gpuhal_vulkan_queue all[9];
     for (uint32_t q = 0; q < 9; q++) {
         VkQueue queue = VK_NULL_HANDLE;
@@ -109,28 +117,19 @@ TEST(of_many_queues_every_family_is_used)
     program.described.queues = all;
     program.described.queue_count = 9;
     gpuhal *gpu = open_fake();
-    gpuhal_device *device = select_or_fail(gpu, "vulkan:0");
-    const gpuhal_native native = native_of(&program);
-    assert_ok(gpuhal_device_adopt(device, &native));
+    gpuhal_device *device = adopt_program(gpu);
     exercise_kinds(device, BYTES, STEPS / 5, 62);
     assert_true(fake.submitted(2) > 0);
     assert_int_equal(fake.submitted(0) + fake.submitted(1), 0);
-    gpuhal_close(gpu);
-    unmake_owner(&program);
-    fake_vulkan_expect_clean(&fake);
+    end_program(gpu, &fake);
 }
 
 TEST(a_queue_of_the_programs_that_the_device_was_not_adopted_with_can_be_adopted_later)
 {
     const fake_vulkan fake = fake_vulkan_script("discrete;families=gct4");
-    const char *why = "";
-    if (!make_owner(&program, VK_API_VERSION_1_2, true, &why)) {
-        fail_msg("%s", why);
-    }
+    make_program(VK_API_VERSION_1_2, true);
     gpuhal *gpu = open_fake();
-    gpuhal_device *device = select_or_fail(gpu, "vulkan:0");
-    const gpuhal_native native = native_of(&program);
-    assert_ok(gpuhal_device_adopt(device, &native));
+    gpuhal_device *device = adopt_program(gpu);
     VkQueue later = VK_NULL_HANDLE;
     program.v.vkGetDeviceQueue(program.v.device, 0, 3, &later);
     gpuhal_native handle = {
@@ -148,47 +147,33 @@ TEST(a_queue_of_the_programs_that_the_device_was_not_adopted_with_can_be_adopted
     gpuhal_queue_destroy(queue);
     handle.values[1] = 1; /* a family that this device does not have */
     expect_error(gpuhal_queue_create(device, &desc, &queue), GPUHAL_ERROR_INVALID_ARGUMENT, "famil");
-    gpuhal_close(gpu);
-    unmake_owner(&program);
-    fake_vulkan_expect_clean(&fake);
+    end_program(gpu, &fake);
 }
 
 TEST(a_queue_of_a_family_that_the_driver_has_not_is_refused_also_where_the_driver_fills_in_more)
 {
     const fake_vulkan fake = fake_vulkan_script("discrete;families=gct1;fills_families");
-    const char *why = "";
-    if (!make_owner(&program, VK_API_VERSION_1_2, true, &why)) {
-        fail_msg("%s", why);
-    }
+    make_program(VK_API_VERSION_1_2, true);
     gpuhal_vulkan_queue wrong = {.queue = program.v.queues[0], .family = 1};
     program.described.queues = &wrong;
     program.described.queue_count = 1;
     gpuhal *gpu = open_fake();
     const gpuhal_native native = native_of(&program);
     expect_error(gpuhal_device_adopt(select_or_fail(gpu, "vulkan:0"), &native), GPUHAL_ERROR_INVALID_ARGUMENT, "family");
-    gpuhal_close(gpu);
-    unmake_owner(&program);
-    fake_vulkan_expect_clean(&fake);
+    end_program(gpu, &fake);
 }
 
 TEST(a_device_that_the_program_has_lost_is_lost_for_the_library)
 {
     fake_vulkan fake = fake_vulkan_script("discrete;families=gct1");
-    const char *why = "";
-    if (!make_owner(&program, VK_API_VERSION_1_2, true, &why)) {
-        fail_msg("%s", why);
-    }
+    make_program(VK_API_VERSION_1_2, true);
     gpuhal *gpu = open_fake();
-    gpuhal_device *device = select_or_fail(gpu, "vulkan:0");
-    const gpuhal_native native = native_of(&program);
-    assert_ok(gpuhal_device_adopt(device, &native));
+    gpuhal_device *device = adopt_program(gpu);
     gpuhal_buffer *ours = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
     fake.lose(1);
     expect_error(gpuhal_fill(NULL, ours, 0, BYTES - 1, 9, 1), GPUHAL_ERROR_DEVICE_LOST, "lost");
     gpuhal_buffer_release(ours);
-    gpuhal_close(gpu);
-    unmake_owner(&program);
-    fake_vulkan_expect_clean(&fake);
+    end_program(gpu, &fake);
 }
 
 #include "test_main.h"

@@ -12,23 +12,26 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-TEST(any_range_of_a_file_arrives_anywhere_in_a_buffer_and_nothing_around_it_changes)
+/* Ranges of one, a file or a buffer, arrive in the other. */
+static void move_ranges(bool to_file)
 {
     set_up_shapes();
     gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     unsigned char *contents = random_bytes(BYTES), *model = random_bytes(BYTES);
-    put_file(contents, BYTES);
+    put_file(to_file ? model : contents, BYTES);
     for (uint32_t shape = 0; shape < SHAPES; shape++) {
         gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, shape, BYTES);
-        assert_int_equal(gpuhal_write(NULL, buffer, 0, model, BYTES), GPUHAL_OK);
+        assert_int_equal(gpuhal_write(NULL, buffer, 0, to_file ? contents : model, BYTES), GPUHAL_OK);
         for (int round = 0; round < 12; round++) {
             uint64_t to = at_most(BYTES), from = at_most(BYTES), most = BYTES - (to > from ? to : from);
             uint64_t bytes = at_most(round % 3 ? most : most < 9 ? most : 9);
-            const gpuhal_file file = by_path(from);
-            assert_int_equal(gpuhal_read_file(NULL, buffer, to, &file, bytes), GPUHAL_OK);
+            const gpuhal_file file = by_path(to_file ? to : from);
+            assert_int_equal(to_file ? gpuhal_write_file(NULL, &file, buffer, from, bytes) : gpuhal_read_file(NULL, buffer, to, &file, bytes),
+                             GPUHAL_OK);
             memcpy(model + to, contents + from, bytes);
         }
-        expect_contents(buffer, model, BYTES);
+        expect_contents(buffer, to_file ? contents : model, BYTES);
+        expect_file(to_file ? model : contents, BYTES);
         gpuhal_buffer_release(buffer);
     }
     gpuhal_close(gpu);
@@ -36,28 +39,14 @@ TEST(any_range_of_a_file_arrives_anywhere_in_a_buffer_and_nothing_around_it_chan
     free(model);
 }
 
+TEST(any_range_of_a_file_arrives_anywhere_in_a_buffer_and_nothing_around_it_changes)
+{
+    move_ranges(false);
+}
+
 TEST(any_range_of_a_buffer_arrives_anywhere_in_a_file_and_the_rest_of_the_file_stays)
 {
-    set_up_shapes();
-    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
-    unsigned char *contents = random_bytes(BYTES), *model = random_bytes(BYTES);
-    put_file(model, BYTES);
-    for (uint32_t shape = 0; shape < SHAPES; shape++) {
-        gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, shape, BYTES);
-        assert_int_equal(gpuhal_write(NULL, buffer, 0, contents, BYTES), GPUHAL_OK);
-        for (int round = 0; round < 12; round++) {
-            uint64_t to = at_most(BYTES), from = at_most(BYTES), most = BYTES - (to > from ? to : from);
-            uint64_t bytes = at_most(round % 3 ? most : most < 9 ? most : 9);
-            const gpuhal_file file = by_path(to);
-            assert_int_equal(gpuhal_write_file(NULL, &file, buffer, from, bytes), GPUHAL_OK);
-            memcpy(model + to, contents + from, bytes);
-        }
-        expect_file(model, BYTES);
-        gpuhal_buffer_release(buffer);
-    }
-    gpuhal_close(gpu);
-    free(contents);
-    free(model);
+    move_ranges(true);
 }
 
 TEST(the_whole_size_ends_with_the_file_when_reading_and_with_the_buffer_when_writing)

@@ -104,19 +104,6 @@ TEST(the_address_that_a_software_device_draws_for_and_its_uuid_never_name_the_pr
     gpuhal_close(gpu);
 }
 
-TEST(a_doubted_match_states_in_words_what_speaks_against_it)
-{
-    read_machine("intel-uuid-of-the-model.records");
-    gpuhal *gpu = open_machine(NULL);
-    gpuhal_evidence evidence = {.size = sizeof evidence};
-    assert_int_equal(gpuhal_physical_evidence(gpu, 1, 0, &evidence), GPUHAL_OK);
-    assert_int_equal(evidence.same, 0);
-    assert_string_equal(evidence.sentence,
-                        "opencl:1 and opencl:0 state the same UUID, but that identifies neither: opencl:0 is at PCI address "
-                        "0000:03:00.0 and opencl:1 at 0000:04:00.0");
-    gpuhal_close(gpu);
-}
-
 TEST(questions_about_physical_devices_that_make_no_sense_are_answered)
 {
     read_machine("software-only.records");

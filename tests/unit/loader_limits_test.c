@@ -186,14 +186,7 @@ TEST(a_plugin_that_prints_without_end_is_ended_at_once_with_that_reason)
 TEST(helpers_that_print_without_end_stretch_no_deadline)
 {
     new_folder();
-    for (int i = 0; i < 3; i++) {
-        char manifest[48], name[32], file[48];
-        snprintf(name, sizeof name, "prints_%d", i);
-        snprintf(manifest, sizeof manifest, "%s.gpuhal", name);
-        snprintf(file, sizeof file, "%s.so", name);
-        copy_file(test_plugin("good"), in_folder(file));
-        write_manifest(manifest, name, file, "");
-    }
+    write_copies("good", 3);
     gpuhal_settings settings = own_settings();
     settings.helper_path = (char *)"/usr/bin/yes";
     settings.helper_deadline_ns = 1000000000u;
@@ -201,7 +194,7 @@ TEST(helpers_that_print_without_end_stretch_no_deadline)
     gpuhal_candidates candidates = run_loader(&settings);
     /* A busy machine may add one. */
     assert_true(gpuhal_os_monotonic_ns() - begun < 5 * settings.helper_deadline_ns);
-    assert_result(&candidates, find_candidate(&candidates, "prints_2"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_SPAWN, "within 1 s");
+    assert_result(&candidates, find_candidate(&candidates, "copy_2"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_SPAWN, "within 1 s");
     gpuhal_candidates_finish(&candidates);
 }
 

@@ -303,14 +303,7 @@ TEST(a_host_at_its_limit_of_descriptors_loads_no_plugin_itself)
 TEST(where_helpers_do_not_all_fit_the_rest_wait_for_their_turn)
 {
     new_folder();
-    for (int i = 0; i < 6; i++) {
-        char name[32], library[48], manifest[48];
-        snprintf(name, sizeof name, "silent_%d", i);
-        snprintf(library, sizeof library, "%s.so", name);
-        snprintf(manifest, sizeof manifest, "%s.gpuhal", name);
-        copy_file(test_plugin("constructor_segfault"), in_folder(library));
-        write_manifest(manifest, name, library, "");
-    }
+    write_copies("constructor_segfault", 6);
     write_manifest("z.gpuhal", "good", test_plugin("good"), "");
     struct rlimit before;
     getrlimit(RLIMIT_NOFILE, &before);
@@ -322,7 +315,7 @@ TEST(where_helpers_do_not_all_fit_the_rest_wait_for_their_turn)
     assert_int_equal(status, GPUHAL_OK);
     assert_listed(&candidates, "good");
     assert_true(find_candidate(&candidates, "good")->isolated);
-    assert_result(&candidates, find_candidate(&candidates, "silent_5"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD, "signal 11");
+    assert_result(&candidates, find_candidate(&candidates, "copy_5"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD, "signal 11");
     assert_int_equal(candidates.note_count, 0);
     gpuhal_candidates_finish(&candidates);
 }
@@ -357,19 +350,12 @@ TEST(a_tiny_deadline_is_worded_as_it_is)
 TEST(plugins_that_fall_silent_do_not_wait_for_each_other)
 {
     new_folder();
-    for (int i = 0; i < 24; i++) {
-        char name[32], library[48], manifest[48];
-        snprintf(name, sizeof name, "silent_%d", i);
-        snprintf(library, sizeof library, "%s.so", name);
-        snprintf(manifest, sizeof manifest, "%s.gpuhal", name);
-        copy_file(test_plugin("constructor_falls_silent"), in_folder(library));
-        write_manifest(manifest, name, library, "");
-    }
+    write_copies("constructor_falls_silent", 24);
     gpuhal_settings settings = own_settings();
     uint64_t begun = gpuhal_os_monotonic_ns();
     gpuhal_candidates candidates = run_loader(&settings);
     uint64_t used = gpuhal_os_monotonic_ns() - begun;
-    assert_result(&candidates, find_candidate(&candidates, "silent_23"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD,
+    assert_result(&candidates, find_candidate(&candidates, "copy_23"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD,
                    "sent no result: the stream ended while loading");
     assert_true(used < 12000000000u);
     gpuhal_candidates_finish(&candidates);

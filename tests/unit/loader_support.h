@@ -198,4 +198,17 @@ UNUSED_HELPER gpuhal_candidates run_loader(const gpuhal_settings *settings)
     return candidates;
 }
 
+/* copy_0 to copy_<count - 1>, each with a file and a manifest of its own. */
+UNUSED_HELPER void write_copies(const char *plugin, int count)
+{
+    for (int i = 0; i < count; i++) {
+        char name[32], library[48], manifest[48];
+        snprintf(name, sizeof name, "copy_%d", i);
+        snprintf(library, sizeof library, "%s.so", name);
+        snprintf(manifest, sizeof manifest, "%s.gpuhal", name);
+        copy_file(test_plugin(plugin), in_folder(library));
+        write_manifest(manifest, name, library, "");
+    }
+}
+
 #endif
