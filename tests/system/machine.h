@@ -1,5 +1,6 @@
 /* tests/system/machine.h: what the tests of plugins over the fakes of a vendor share: the machine, and the report of
- * the fakes. The file that includes it defines BACKEND, the name of the backend, and includes vendor_names.h of its fake.
+ * the fakes. The file that includes it defines BACKEND, the name of the backend, and includes vendor_names.h of its
+ * fake.
  *
  * The fakes read their machine once per process, so every test runs in a process of its own, as CTest does it, and
  * says first which machine it wants.
