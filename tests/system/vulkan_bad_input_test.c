@@ -12,7 +12,8 @@ enum { PAGE = 4096, BYTES = 1 << 20 };
 
 /* ---- drivers of no use */
 
-static void expect_no_device(const char *script, gpuhal_plugin_state state, const char *word)
+/* Returns the driver, so that it can be asked afterwards. */
+static fake_vulkan expect_no_device(const char *script, gpuhal_plugin_state state, const char *word)
 {
     fake_vulkan fake = fake_vulkan_script(script);
     gpuhal *gpu = open_fake();
@@ -27,6 +28,15 @@ static void expect_no_device(const char *script, gpuhal_plugin_state state, cons
     assert_string_equal(gpuhal_device_id(device), "cpu:0");
     gpuhal_close(gpu);
     fake_vulkan_expect_clean(&fake);
+    return fake;
+}
+
+TEST(an_instance_that_cannot_be_used_is_destroyed)
+{
+    setenv("GPUHAL_VULKAN_LIBRARY", getenv("GPUHAL_FAKE_VULKAN_LIBRARY"), 1);
+    fake_vulkan fake = expect_no_device("without=vkGetPhysicalDeviceFeatures2", GPUHAL_PLUGIN_NO_DRIVER, "vkGetPhysicalDeviceFeatures2");
+    assert_true(fake.calls("vkCreateInstance") > 0);
+    assert_int_equal(fake.calls("vkDestroyInstance"), fake.calls("vkCreateInstance"));
 }
 
 TEST(a_driver_without_queue_families_lists_no_device_and_says_so)
