@@ -320,6 +320,14 @@ static gpuhal_stream_state take_line(gpuhal_stream *stream, const char *line, si
     return state;
 }
 
+/* A crash report ends the line that another thread was writing. It is written at once, so it is read at once but for a
+ * rare block that ends within it: then the line counts as invalid. */
+static bool is_cut_by_crash(const gpuhal_stream *stream, const char *next, size_t count)
+{
+    static const char crash[] = "[crash]\n";
+    return stream->state == GPUHAL_STREAM_RUBBISH && count >= sizeof crash - 1 && memcmp(next, crash, sizeof crash - 1) == 0;
+}
+
 /* Bytes arrive in pieces of any size; only whole lines are parsed, which also bounds the buffer. What comes behind
  * [end] or [crash] is not read any more: a plugin may write there, too. */
 gpuhal_stream_state gpuhal_stream_feed(gpuhal_stream *stream, const char *bytes, size_t count)
@@ -342,6 +350,9 @@ gpuhal_stream_state gpuhal_stream_feed(gpuhal_stream *stream, const char *bytes,
         }
         bytes += taken + (end != NULL);
         count -= taken + (end != NULL);
+        if (end && is_cut_by_crash(stream, bytes, count)) {
+            stream->state = GPUHAL_STREAM_MORE;
+        }
     }
     return stream->state;
 }

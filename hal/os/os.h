@@ -250,7 +250,7 @@ typedef struct gpuhal_file_state {
     uint32_t mode, owner, group;
     bool directory;
 } gpuhal_file_state;
-/* Follows symbolic links. Returns 0 or errno. */
+/* Follows symbolic links. Returns 0, or errno with a state that is all zero. */
 int gpuhal_os_file_state(const char *path, gpuhal_file_state *out_state);
 /* Whether this process could open it for reading and writing, found out without opening. */
 bool gpuhal_os_may_use(const char *path);

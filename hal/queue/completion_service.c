@@ -152,9 +152,10 @@ static void *serve(void *user)
 {
     gpuhal *const gpu = user;
     gpuhal_service *service = gpu->layers.service;
+    const uint32_t generation = gpu->generation; /* a callback may release the last reference to the object */
     gpuhal_os_thread_name("gpuhal-serve");
     gpuhal_mutex_lock(&service->mutex);
-    while (!gpuhal_is_inherited(gpu)) { /* a callback may fork and return in the child, too */
+    while (generation == gpuhal_os_fork_generation()) { /* one may fork, and return in the child, too */
         if (call_next(gpu, service)) {
             continue;
         }

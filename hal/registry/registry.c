@@ -222,7 +222,7 @@ bool gpuhal_registry_refresh(gpuhal_registry *registry)
     gpuhal_file_state state;
     gpuhal_mutex_lock(&registry->updating);
     int error = path ? gpuhal_os_file_state(path, &state) : ENOMEM;
-    bool same = !error && same_state(&state, &registry->seen);
+    bool same = (!error || error == ENOENT) && same_state(&state, &registry->seen);
     if (error != ENOMEM && (!same || registry->memory_only)) {
         /* The reason may be gone (a full disk, a newer file that was removed): the next update tries the file
          * again. */
@@ -317,8 +317,9 @@ static gpuhal_status update_file(gpuhal_registry *registry, gpuhal_changes *chan
     }
     int error = gpuhal_store_replace(registry->directory, text.data, text.length, reading.damaged);
     *out_why = error ? strerror(error) : NULL;
-    /* The state of the new file is unknown here: the next refresh reads it once more. */
-    registry->seen = (gpuhal_file_state){0};
+    /* The state of the new file is unknown here, so this is none that a file has: the next refresh reads it once more.
+     */
+    registry->seen = (gpuhal_file_state){.bytes = UINT64_MAX};
     if (!error && !publish_text(registry, &text)) {
         status = gpuhal_error_host_memory();
     }

@@ -173,6 +173,9 @@ static gpuhal_status make_instance(const gpuhal_host *host, PFN_vkGetInstancePro
         return status;
     }
     if (!gpuhal_vulkan_load_instance(get_proc, made->handle, &made->api, &missing)) {
+        if (made->api.vkDestroyInstance) { /* the first of the table, so it was looked for */
+            made->api.vkDestroyInstance(made->handle, NULL);
+        }
         snprintf(text, sizeof text, "the Vulkan loader lacks %s", missing);
         return host->report(host, GPUHAL_ERROR_NO_DRIVER, "vkGetInstanceProcAddr", 0, text);
     }

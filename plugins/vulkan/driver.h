@@ -20,6 +20,7 @@
     REQUIRED(vkEnumerateInstanceVersion) /* absent from a loader of Vulkan 1.0, which is of no use here */
 
 #define GPUHAL_VULKAN_INSTANCE_FUNCTIONS(REQUIRED, OPTIONAL)                                                          \
+    REQUIRED(vkDestroyInstance)                                                                                       \
     REQUIRED(vkEnumeratePhysicalDevices)                                                                              \
     REQUIRED(vkGetPhysicalDeviceProperties) /* for the version, before anything newer may be asked */                 \
     REQUIRED(vkGetPhysicalDeviceProperties2)                                                                          \
@@ -83,7 +84,8 @@ typedef struct gpuhal_vulkan_device_functions {
 #undef GPUHAL_VULKAN_MEMBER
 
 /* Opens the library and makes the one instance of the process; a second copy of the core finds both there. The
- * instance is never destroyed: that would unload drivers whose threads and thread-locals are still about. */
+ * instance is never destroyed once it is in use: that would unload drivers whose threads and thread-locals are still
+ * about. */
 gpuhal_status gpuhal_vulkan_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance);
 
 /* The process's instance, after start. */

@@ -19,9 +19,9 @@ typedef struct useless {
     const char *word; /* of the reason */
 } useless;
 
-static void expect_no_device(const void *what)
+/* Returns the fake, so that it can be asked afterwards. */
+static fake_vulkan try_useless(const useless *driver)
 {
-    const useless *driver = what;
     fake_vulkan fake = fake_vulkan_script(driver->script);
     gpuhal *gpu = open_fake();
     gpuhal_plugin_report report = report_of(gpu, "vulkan");
@@ -35,6 +35,21 @@ static void expect_no_device(const void *what)
     assert_string_equal(gpuhal_device_id(device), "cpu:0");
     gpuhal_close(gpu);
     fake_vulkan_expect_clean(&fake);
+    return fake;
+}
+
+static void expect_no_device(const void *what)
+{
+    (void)try_useless(what);
+}
+
+TEST(an_instance_that_cannot_be_used_is_destroyed)
+{
+    setenv("GPUHAL_VULKAN_LIBRARY", getenv("GPUHAL_FAKE_VULKAN_LIBRARY"), 1);
+    fake_vulkan fake = try_useless(
+        &(useless){"without=vkGetPhysicalDeviceFeatures2", GPUHAL_PLUGIN_NO_DRIVER, "vkGetPhysicalDeviceFeatures2"});
+    assert_true(fake.calls("vkCreateInstance") > 0);
+    assert_int_equal(fake.calls("vkDestroyInstance"), fake.calls("vkCreateInstance"));
 }
 
 TEST(a_driver_of_no_use_lists_no_device_and_the_report_says_why)

@@ -173,12 +173,14 @@ TEST(a_failure_without_memory_for_its_reason_is_final_all_the_same)
     assert_false(gpuhal_candidate_is_open(&candidate));
 }
 
-TEST(a_crash_record_is_understood_behind_half_a_line)
+TEST(a_crash_record_is_understood_behind_half_a_line_and_half_a_record)
 {
     const char text[] = HELLO "[stage]\nnumber = 5\n[device]\nind\n[crash]\nsignal = 011\n";
     gpuhal_load_context load;
     gpuhal_stream stream;
-    assert_int_equal(feed(&stream, &load, text, sizeof text - 1, 1), GPUHAL_STREAM_RUBBISH);
+    assert_int_equal(feed(&stream, &load, text, sizeof text - 1, sizeof text), GPUHAL_STREAM_CRASHED);
+    assert_int_equal(stream.signal, 11);
+    assert_int_equal(load.stage, GPUHAL_STAGE_LOAD);
     finish(&stream, &load);
     const char whole[] = HELLO "[stage]\nnumber = 5\n[device]\nindex = 1\n\n[crash]\nsignal = 011\n";
     assert_int_equal(feed(&stream, &load, whole, sizeof whole - 1, 1), GPUHAL_STREAM_CRASHED);

@@ -113,6 +113,19 @@ TEST(what_another_process_adds_is_seen_after_a_refresh)
     gpuhal_registry_destroy(other);
 }
 
+TEST(a_file_that_is_not_there_is_no_change_and_one_that_was_deleted_is)
+{
+    const char *directory = fresh_directory();
+    gpuhal_registry *registry = open_registry(directory);
+    assert_false(gpuhal_registry_refresh(registry));
+    assert_int_equal(record_plugin(registry, 1), GPUHAL_OK);
+    assert_int_equal(unlink(below(directory, "registry")), 0);
+    assert_true(gpuhal_registry_refresh(registry));
+    assert_false(snapshot_knows(registry, 1));
+    assert_false(gpuhal_registry_refresh(registry));
+    gpuhal_registry_destroy(registry);
+}
+
 TEST(a_damaged_file_is_set_aside_and_three_of_them_are_kept)
 {
     const char *directory = fresh_directory();

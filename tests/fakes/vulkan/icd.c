@@ -27,6 +27,9 @@ static const entry entries[] = {
 
 PFN_vkVoidFunction fake_function_named(const char *name, fake_level most, uint32_t api, uint32_t extensions)
 {
+    if (strcmp(name, fake_get_script()->without_function) == 0) {
+        return NULL;
+    }
     for (unsigned e = 0; e < sizeof entries / sizeof *entries; e++) {
         const entry *found = &entries[e];
         if (strcmp(found->name, name) == 0) {

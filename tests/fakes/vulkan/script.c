@@ -151,8 +151,11 @@ static bool read_fail(const char *text)
     return fail->nth && fail->code && *end == '\0';
 }
 
-static bool read_extension(const char *text)
+static bool read_without(const char *text)
 {
+    if (strncmp(text, "vk", 2) == 0) {
+        return snprintf(script.without_function, sizeof script.without_function, "%s", text) < (int)sizeof script.without_function;
+    }
     for (unsigned e = 0; e < EXTENSION_COUNT; e++) {
         if (strcmp(text, fake_extension_names[e]) == 0) {
             script.without |= 1u << e;
@@ -226,7 +229,7 @@ static bool read_pair(const char *key, const char *value)
         return read_fail(value);
     }
     if (strcmp(key, "without") == 0) {
-        return read_extension(value);
+        return read_without(value);
     }
     if (strcmp(key, "name") == 0) {
         return snprintf(script.name, sizeof script.name, "%s", value) < (int)sizeof script.name;

@@ -38,6 +38,7 @@ typedef struct fake_script {
     char name[64];
     bool same_uuid, run_inline, reorder, no_timeline, dedicated, dedicated_fds, late_waits, maps_nowhere, fills_families;
     uint32_t without; /* bit 1 << fake_extension */
+    char without_function[64];
     unsigned family_count;
     VkQueueFamilyProperties families[FAKE_FAMILIES];
     VkPhysicalDeviceMemoryProperties memory;
