@@ -150,9 +150,12 @@ gpuhal_status gpuhal_open(const gpuhal_config *config, gpuhal **out_gpuhal)
 void gpuhal_close(gpuhal *gpu)
 {
     if (gpu && !gpuhal_is_inherited(gpu)) {
+        /* Cancelled halfway, a thread would leave locks behind that all objects share. */
+        const int cancel = gpuhal_os_cancel_defer();
         gpuhal_notifier_end(gpu);
         gpuhal_workers_settle(gpu, true);
         (void)gpuhal_fault_log_write(gpu); /* the object itself may stay as long as a driver hangs */
         gpuhal_unreference(gpu);
+        gpuhal_os_cancel_restore(cancel);
     }
 }

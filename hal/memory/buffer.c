@@ -211,8 +211,7 @@ void gpuhal_buffer_drop(gpuhal_buffer *buffer)
 }
 
 /* Waits for the thread that writes, unless that is stuck in the driver: false. Not inline, since it needs registers
- * that a small copy would save and restore for nothing. The mark is the fork generation, so that one which a fork
- * copied from a writing parent counts for nothing in the child. */
+ * that a small copy would save and restore for nothing. */
 static __attribute__((noinline)) bool begin_writing(gpuhal_buffer *buffer)
 {
     gpuhal_device *device = buffer->device;

@@ -152,10 +152,11 @@ static void *serve(void *user)
 {
     gpuhal *const gpu = user;
     gpuhal_service *service = gpu->layers.service;
-    const uint32_t generation = gpu->generation; /* a callback may release the last reference to the object */
+    const uint32_t generation = gpuhal_os_fork_generation();
     gpuhal_os_thread_name("gpuhal-serve");
     gpuhal_mutex_lock(&service->mutex);
-    while (generation == gpuhal_os_fork_generation()) { /* one may fork, and return in the child, too */
+    /* A callback may fork and return in the child, too. The object itself may have ended with its last callback. */
+    while (generation == gpuhal_os_fork_generation()) {
         if (call_next(gpu, service)) {
             continue;
         }

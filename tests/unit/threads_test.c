@@ -116,6 +116,64 @@ TEST(each_object_that_listens_has_a_thread_that_calls_back_and_all_share_the_one
     expect_threads("");
 }
 
+/* ---- closing */
+
+static _Atomic bool called_back, goes_back;
+
+static void stay_in_callback(__attribute__((unused)) void *user, __attribute__((unused)) gpuhal_status status)
+{
+    called_back = true;
+    while (!goes_back) {
+        pause_ms(1);
+    }
+}
+
+TEST(an_object_that_is_closed_during_a_callback_ends_with_it)
+{
+    count_others(0);
+    gpuhal_mock = (gpuhal_mock_state){.count = 1};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+    gpuhal_event *event = NULL;
+    assert_ok(gpuhal_event_create(gpu, GPUHAL_EVENT_HOST, &event));
+    assert_ok(gpuhal_event_on_completion(event, stay_in_callback, NULL));
+    assert_ok(gpuhal_event_signal(event, GPUHAL_OK));
+    while (!called_back) {
+        pause_ms(1);
+    }
+    gpuhal_event_destroy(event);
+    gpuhal_close(gpu);
+    expect_threads("gpuhal-serve");
+    goes_back = true;
+    expect_threads("");
+}
+
+static void *close_cancelled(void *gpu)
+{
+    pthread_cancel(pthread_self());
+    gpuhal_close(gpu);
+    pthread_testcancel();
+    return NULL;
+}
+
+TEST(a_cancelled_thread_closes_its_object_and_keeps_no_lock_of_others)
+{
+    count_others(0);
+    gpuhal_mock = (gpuhal_mock_state){.count = 1};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0), *other = gpuhal_mock_open(NULL, 0);
+    pthread_t thread;
+    void *result = NULL;
+    assert_ok(gpuhal_on_change(gpu, ignore_change, NULL));
+    assert_ok(gpuhal_on_change(other, ignore_change, NULL));
+    expect_threads("gpuhal-serve gpuhal-serve gpuhal-watch");
+    assert_int_equal(pthread_create(&thread, NULL, close_cancelled, gpu), 0);
+    assert_int_equal(pthread_join(thread, &result), 0);
+    assert_ptr_equal(result, PTHREAD_CANCELED);
+    expect_threads("gpuhal-serve gpuhal-watch");
+    gpuhal_buffer_release(gpuhal_mock_buffer(other, 0, 64));
+    gpuhal_close(other);
+    expect_threads("");
+}
+
 /* ---- workers */
 
 static _Atomic bool held_up;

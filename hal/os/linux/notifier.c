@@ -18,16 +18,22 @@ int gpuhal_os_notifier_create(intptr_t *out_notifier)
     return error;
 }
 
-/* Both fail only when the counter is full or empty, and then it has the wanted state already. */
+/* Both fail only when the counter is full or empty, and then it has the wanted state already. Their callers hold locks,
+ * which a thread cancelled here would keep for ever. */
 void gpuhal_os_notifier_set(intptr_t notifier)
 {
+    const int cancel = gpuhal_os_cancel_defer();
     (void)!eventfd_write((int)notifier, 1);
+    gpuhal_os_cancel_restore(cancel);
 }
 
 bool gpuhal_os_notifier_clear(intptr_t notifier)
 {
     eventfd_t count;
-    return eventfd_read((int)notifier, &count) == 0;
+    const int cancel = gpuhal_os_cancel_defer();
+    bool was_set = eventfd_read((int)notifier, &count) == 0;
+    gpuhal_os_cancel_restore(cancel);
+    return was_set;
 }
 
 int gpuhal_os_poller_create(intptr_t *out_poller)
