@@ -25,19 +25,19 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TESTS = [
     ("hal/core/", r"^(core|call_slots|device|selector|loader_(manifest|stream|selection|files)|registry_(form|open)|privileged|file|job|trace)\."),
     ("hal/os/", r"^(core|file|file_failure|loader_(process|stuck|files|backend)|registry_(place|store)|hotplug|transfer_ring|privileged)\."),
-    ("hal/registry/", r"^registry_|^loader_(cache|cache_key|warm)\.|^recorded"),
+    ("hal/registry/", r"^registry_|^loader_(cache|cache_key|warm)\."),
     ("hal/loader/", r"^loader_[^t]|^(hotplug|privileged|options|deadline|replug)\."),
-    ("hal/device/", r"^(device|selector|identity|link|hotplug|registry_(api|known|numbers)|loader_backend|relisted|rescan|replug|fault_log)"),
-    ("hal/memory/", r"^(buffer|share|given_back|device|transfer_(ranges|paths)|sharing|opencl(_share)?\.|vulkan_(memory|test))"),
+    ("hal/device/", r"^(device|selector|identity|link|hotplug|registry_(api|known|numbers)|loader_backend|relisted|rescan|replug|fault_log|fork|threads)"),
+    ("hal/memory/", r"^(buffer|share|given_back|device|transfer_(ranges|paths)|sharing|opencl(_share)?\.|vulkan_memory)"),
     ("hal/transfer/", r"^(transfer|queue|file|link|usage|hotplug|replug|opencl_queue|vulkan_queue)"),
-    ("hal/queue/", r"^(transfer|queue|watchdog|given_back|deadline|fault_log|hotplug|opencl_queue|vulkan_queue)"),
+    ("hal/queue/", r"^(transfer|queue|watchdog|threads|fork|given_back|deadline|fault_log|hotplug|opencl_queue|vulkan_queue)"),
     ("hal/", r"^(core|call_slots|device|selector|transfer|queue|job|options|deadline|hotplug)"),
     ("plugins/cpu/", r"^(cpu|conformance\.cpu|sharing|queue|file_devices)"),
     ("plugins/opencl/", r"^(opencl|conformance\.opencl|sharing|queue)"),
     ("plugins/vulkan/", r"^(vulkan(\.|_[^v])|conformance\.vulkan|sharing|queue)"),
-    ("plugins/stream/", r"^(cuda|rocm|vendor|link|conformance\.(cuda|rocm)|queue)"),
-    ("plugins/cuda/", r"^(cuda|vendor|link|conformance\.cuda|queue)"),
-    ("plugins/rocm/", r"^(rocm|vendor|link|conformance\.rocm)"),
+    ("plugins/stream/", r"^(cuda|rocm|link|conformance\.(cuda|rocm)|queue)"),
+    ("plugins/cuda/", r"^(cuda|link|conformance\.cuda|queue)"),
+    ("plugins/rocm/", r"^(rocm|link|conformance\.rocm)"),
 ]
 
 SWAPS = [
