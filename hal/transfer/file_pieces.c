@@ -256,9 +256,10 @@ static void end_piece(gpuhal_file_moving *moving, slot *piece)
     gpuhal_mutex_unlock(&moving->mutex);
 }
 
-/* The next one to end; NULL when none is left. An io_uring that cannot be waited for (its descriptor was closed) may
- * still write to the chunks of its reads, so those are never used again. Pieces that are not in the ring come first:
- * they are read by the thread itself, while the ring's go on. */
+/* The next one to end; NULL when none is left. An io_uring that cannot be waited for (the program closed its
+ * descriptor) may still write to the chunks of its reads, so those are never used again. What was to go straight into
+ * the buffer may arrive there after the transfer has failed: nothing then shows when the kernel is done. Pieces that
+ * are not in the ring come first: they are read by the thread itself, while the ring's go on. */
 static slot *next_piece(reader *self)
 {
     bool any = false;

@@ -421,6 +421,8 @@ static gpuhal_status refresh_edge(gpuhal_plugin_device *device, const gpuhal_mem
     return status;
 }
 
+/* Invalidating brings whole atoms from the device. The host's old bytes beside the range are not put back: they could
+ * reach the device at any time, over what it wrote there. */
 static gpuhal_status make_coherent(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset,
                                    uint64_t bytes, bool invalidate)
 {

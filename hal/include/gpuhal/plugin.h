@@ -251,7 +251,8 @@ typedef struct gpuhal_ops {
     /** BLOCKS. Makes host writes visible to the device (memory_flush), or device writes to the host
      *  (memory_invalidate), for memory with a host address that is not HOST_COHERENT; imported host memory is such
      *  memory where the API may have a copy of its own (CL_MEM_USE_HOST_PTR). Both or none. Must not change a byte
-     *  outside the range, on either side. */
+     *  outside the range on the device's side, nor on either side of imported memory. In memory of the plugin's own the
+     *  host may get the device's bytes around the range (Vulkan's atoms): there it writes only while it maps. */
     gpuhal_status (*memory_flush)(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes);
     gpuhal_status (*memory_invalidate)(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes);
     /** Returns OK or DEVICE_LOST, from what is already known. */
