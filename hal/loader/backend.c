@@ -320,7 +320,8 @@ static bool start_in_time(gpuhal_load_context *load, gpuhal_backend *backend, st
 static bool is_first_of_process(const gpuhal_backend *backend)
 {
     for (const gpuhal_backend *other = first; other; other = other->next) {
-        if (other != backend && (other->started || other->progress != BACKEND_FAILED)) {
+        /* While it is being started, the thread that starts it writes `started` without the lock. */
+        if (other != backend && (other->progress != BACKEND_FAILED || other->started)) {
             return false;
         }
     }
