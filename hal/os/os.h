@@ -102,7 +102,7 @@ int gpuhal_os_poller_create(intptr_t *out_poller);
 int gpuhal_os_poller_add(intptr_t poller, intptr_t descriptor);
 /* Before a descriptor is closed; does nothing to one that was not added. */
 void gpuhal_os_poller_remove(intptr_t poller, intptr_t descriptor);
-/* Whether one is readable, after at most so long (UINT64_MAX: for ever). */
+/* Whether one is readable, after at most so long; false may come earlier, too. */
 bool gpuhal_os_poller_wait(intptr_t poller, uint64_t timeout_ns);
 
 /* ---- uevent.c */
