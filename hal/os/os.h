@@ -52,8 +52,6 @@ void gpuhal_condition_finish(gpuhal_condition *condition);
 void gpuhal_condition_wait(gpuhal_condition *condition, gpuhal_mutex *mutex);
 /* The same until this time of gpuhal_os_monotonic_ns() at the latest. */
 void gpuhal_condition_wait_until(gpuhal_condition *condition, gpuhal_mutex *mutex, uint64_t deadline_ns);
-/* Whether a parent process made it, and this one has not used it: threads that it knows of are not here. */
-bool gpuhal_condition_is_inherited(const gpuhal_condition *condition);
 void gpuhal_condition_signal_all(gpuhal_condition *condition);
 
 /* Keeps others from cancelling the calling thread until the restore, which gets what this returns: a thread that ends in the midst of
@@ -102,7 +100,7 @@ int gpuhal_os_poller_create(intptr_t *out_poller);
 int gpuhal_os_poller_add(intptr_t poller, intptr_t descriptor);
 /* Before a descriptor is closed; does nothing to one that was not added. */
 void gpuhal_os_poller_remove(intptr_t poller, intptr_t descriptor);
-/* Whether one is readable, after at most so long (UINT64_MAX: for ever). */
+/* Whether one is readable, after at most so long; false may come earlier, too. */
 bool gpuhal_os_poller_wait(intptr_t poller, uint64_t timeout_ns);
 
 /* ---- uevent.c */

@@ -15,6 +15,7 @@
 #include <gpuhal/transfer.h>
 #include <gpuhal/usage.h>
 
+#include <link.h>
 #include <pthread.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -441,6 +442,50 @@ TEST(a_fork_in_the_middle_of_the_parents_work_lets_the_child_open_and_close)
     for (int i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
     }
+    gpuhal_buffer_unmap(own.on_cpu, own.mapped);
+    release_objects(&own);
+}
+
+/* 0: not there yet; 1: in the dynamic loader, with its lock; 2: is to leave it. */
+static int stay_in_loader(__attribute__((unused)) struct dl_phdr_info *object, __attribute__((unused)) size_t size,
+                          void *user)
+{
+    _Atomic int *stage = user;
+    *stage = *stage == 0 ? 1 : *stage;
+    while (*stage == 1) {
+        usleep(1000);
+    }
+    return 1;
+}
+
+static void *walk_libraries(void *user)
+{
+    dl_iterate_phdr(stay_in_loader, user);
+    return NULL;
+}
+
+TEST(a_fork_while_a_thread_is_in_the_dynamic_loader_lets_the_child_open_and_close)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    SKIP_TEST("the sanitizers' own allocators may be locked for ever in the child of a threaded process");
+#endif
+    _Atomic int stage = 0;
+    objects own;
+    pthread_t thread;
+    make_objects(&own);
+    assert_int_equal(pthread_create(&thread, NULL, walk_libraries, &stage), 0);
+    while (stage == 0) {
+        usleep(1000);
+    }
+    pid_t child = begin_child();
+    if (child == 0) {
+        expect_all_refused(&own);
+        expect_own_object_works();
+        _exit(0);
+    }
+    expect_ended_well(child);
+    stage = 2;
+    pthread_join(thread, NULL);
     gpuhal_buffer_unmap(own.on_cpu, own.mapped);
     release_objects(&own);
 }

@@ -174,6 +174,22 @@ TEST(a_cancelled_thread_closes_its_object_and_keeps_no_lock_of_others)
     expect_threads("");
 }
 
+/* The thread that watches is in a wait that the system does not end then. */
+TEST(a_program_that_closes_all_its_descriptors_still_closes_its_object)
+{
+    count_others(0);
+    gpuhal_mock = (gpuhal_mock_state){.count = 1};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+    assert_ok(gpuhal_on_change(gpu, ignore_change, NULL));
+    expect_threads("gpuhal-serve gpuhal-watch");
+    pause_ms(100);
+    for (int descriptor = 3; descriptor < 64; descriptor++) {
+        close(descriptor);
+    }
+    gpuhal_close(gpu);
+    expect_threads("");
+}
+
 /* ---- workers */
 
 static _Atomic bool held_up;

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <link.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,7 +106,7 @@ char *gpuhal_os_library_file(void *library)
 }
 
 /* Any address of this code is in the library, or in the program that links it statically. */
-char *gpuhal_os_own_directory(void)
+static char *find_own_directory(void)
 {
     static const char here = 0;
     char *path = gpuhal_os_library_path(&here);
@@ -116,4 +117,19 @@ char *gpuhal_os_own_directory(void)
     }
     slash[slash == path] = 0;
     return path;
+}
+
+/* Found once: in the child of a fork a thread of the parent may hold the dynamic loader's lock for ever. */
+char *gpuhal_os_own_directory(void)
+{
+    static _Atomic(char *) found;
+    char *own = atomic_load(&found), *other = NULL;
+    if (!own) {
+        own = find_own_directory();
+        if (own && !atomic_compare_exchange_strong(&found, &other, own)) {
+            free(own);
+            own = other;
+        }
+    }
+    return own ? strdup(own) : NULL;
 }

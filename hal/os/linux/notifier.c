@@ -2,11 +2,11 @@
 #include "os/os.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
-#define NS_PER_MS 1000000u
+#define NS_PER_MS    1000000u
+#define WAIT_MOST_MS 10000
 
 int gpuhal_os_notifier_create(intptr_t *out_notifier)
 {
@@ -58,12 +58,13 @@ void gpuhal_os_poller_remove(intptr_t poller, intptr_t descriptor)
     (void)epoll_ctl((int)poller, EPOLL_CTL_DEL, (int)descriptor, &unused);
 }
 
-/* A program that closes all its descriptors closes this one too: then time passes all the same. */
+/* A program that closes all its descriptors closes this one too: then time passes all the same. The system does not end
+ * a wait that has begun before that, hence the limit. */
 bool gpuhal_os_poller_wait(intptr_t poller, uint64_t timeout_ns)
 {
     struct epoll_event event;
     uint64_t ms = timeout_ns / NS_PER_MS + (timeout_ns % NS_PER_MS > 0);
-    int ready = epoll_wait((int)poller, &event, 1, ms < INT_MAX ? (int)ms : -1);
+    int ready = epoll_wait((int)poller, &event, 1, ms < WAIT_MOST_MS ? (int)ms : WAIT_MOST_MS);
     if (ready < 0 && errno != EINTR) {
         gpuhal_os_sleep(timeout_ns < 500 * NS_PER_MS ? timeout_ns : 500 * NS_PER_MS);
     }

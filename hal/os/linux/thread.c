@@ -129,11 +129,6 @@ void gpuhal_condition_wait_until(gpuhal_condition *condition, gpuhal_mutex *mute
     gpuhal_os_cancel_restore(cancel);
 }
 
-bool gpuhal_condition_is_inherited(const gpuhal_condition *condition)
-{
-    return condition->generation != gpuhal_os_fork_generation();
-}
-
 void gpuhal_condition_signal_all(gpuhal_condition *condition)
 {
     renew(condition);
