@@ -123,11 +123,6 @@ size_t gpuhal_record_size(gpuhal_record_kind kind)
     return kinds[kind].size;
 }
 
-const char *gpuhal_record_name(gpuhal_record_kind kind)
-{
-    return kinds[kind].name;
-}
-
 gpuhal_record_kind gpuhal_record_kind_of(const char *name)
 {
     gpuhal_record_kind kind = 0;

@@ -9,9 +9,7 @@
 typedef enum { GPUHAL_READ_OK, GPUHAL_READ_DAMAGED, GPUHAL_READ_NO_MEMORY } gpuhal_read_result;
 
 size_t gpuhal_record_size(gpuhal_record_kind kind);
-/* "plugin": the kind's name in text. */
-const char *gpuhal_record_name(gpuhal_record_kind kind);
-/* Returns RECORD_KINDS for an unknown name. */
+/* Of the name that a kind has in text; RECORD_KINDS for an unknown one. */
 gpuhal_record_kind gpuhal_record_kind_of(const char *name);
 
 /* Writes the kind and its pairs. */
