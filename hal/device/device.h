@@ -217,9 +217,6 @@ static inline gpuhal_status gpuhal_device_result(const gpuhal_device *device, gp
     bool late = atomic_load_explicit(&device->lost, memory_order_relaxed) == GPUHAL_LOST_HUNG;
     return __builtin_expect(late, 0) ? gpuhal_device_late() : status;
 }
-/* Marks the device as lost (hung) for every caller, and reports it once to listeners and the registry. Keeps the last
- * error. */
-void gpuhal_device_hangs(gpuhal_device *device);
 /* Returns the timeout of the driver for one value, or one link. */
 uint64_t gpuhal_device_query_ns(const gpuhal_device *device);
 /* Copies what a plugin returned, up to the size of the caller's structure, which must not be 0. */

@@ -29,19 +29,21 @@ static bool same_text(const gpuhal_interface *a, const gpuhal_interface *b, gpuh
     return a->values[level] && b->values[level] && strcmp(a->values[level], b->values[level]) == 0;
 }
 
-bool gpuhal_interface_same_value(const gpuhal_interface *a, const gpuhal_interface *b, gpuhal_identity_level level)
+/* UUIDs are compared within one maker. */
+static bool same_value(const gpuhal_interface *a, const gpuhal_interface *b, gpuhal_identity_level level)
 {
     return same_text(a, b, level) && (level != GPUHAL_IDENTITY_UUID || (a->maker && a->maker == b->maker));
 }
 
-gpuhal_identity_level gpuhal_identity_direct(const gpuhal_interface *a, const gpuhal_interface *b)
+/* Returns the level at which two interfaces match directly; LEVELS when they do not. */
+static gpuhal_identity_level match_directly(const gpuhal_interface *a, const gpuhal_interface *b)
 {
     if (a->host || b->host) {
         return a->host && b->host ? GPUHAL_IDENTITY_HOST : GPUHAL_IDENTITY_LEVELS;
     }
     for (gpuhal_identity_level level = GPUHAL_IDENTITY_PCI; level < GPUHAL_IDENTITY_HOST; level++) {
         bool doubted = (a->doubted | b->doubted) >> level & 1u;
-        if (gpuhal_interface_same_value(a, b, level) && !doubted) {
+        if (same_value(a, b, level) && !doubted) {
             return level;
         }
     }
@@ -147,7 +149,7 @@ static uint32_t best_parent(const gpuhal_identity *identity, const uint32_t *par
 {
     uint32_t best = NONE, best_cost = NONE;
     for (uint32_t i = 0; i < identity->count; i++) {
-        gpuhal_identity_level level = gpuhal_identity_direct(&identity->interfaces[iface], &identity->interfaces[i]);
+        gpuhal_identity_level level = match_directly(&identity->interfaces[iface], &identity->interfaces[i]);
         if (parents[i] == NONE || identity->interfaces[i].physical != identity->interfaces[iface].physical ||
             level == GPUHAL_IDENTITY_LEVELS) {
             continue;
@@ -232,7 +234,7 @@ static uint32_t find_rival(const gpuhal_identity *identity, const bool *visible,
             return NONE;
         }
         first = first == NONE ? i : first;
-        bool of_maker = first_of_maker == NONE && gpuhal_interface_same_value(&interfaces[i], &interfaces[iface], level);
+        bool of_maker = first_of_maker == NONE && same_value(&interfaces[i], &interfaces[iface], level);
         first_of_maker = of_maker ? i : first_of_maker;
     }
     return first_of_maker == NONE ? first : first_of_maker;
@@ -247,12 +249,12 @@ static gpuhal_status explain_difference(const gpuhal_identity *identity, const b
         return GPUHAL_OK;
     }
     const gpuhal_interface *iface = &identity->interfaces[index], *other = &identity->interfaces[rival];
-    if (!gpuhal_interface_same_value(iface, other, level)) {
+    if (!same_value(iface, other, level)) {
         return add(out_list, iface, other, level, false, describe_vendors(iface, other));
     }
     for (uint32_t i = 0; i < identity->refusal_count; i++) {
         const gpuhal_refusal *refusal = &identity->refusals[i];
-        if (refusal->level == level && gpuhal_interface_same_value(iface, &identity->interfaces[refusal->iface], level)) {
+        if (refusal->level == level && same_value(iface, &identity->interfaces[refusal->iface], level)) {
             return add(out_list, iface, other, level, false, describe_doubt(identity, refusal, iface, other));
         }
     }
@@ -271,7 +273,7 @@ gpuhal_status gpuhal_identity_explain(const gpuhal_identity *identity, const boo
     for (uint32_t i = 0; !status && i < identity->count; i++) {
         if (parents[i] != NONE && parents[i] != i) {
             const gpuhal_interface *other = &interfaces[parents[i]];
-            gpuhal_identity_level level = gpuhal_identity_direct(&interfaces[i], other);
+            gpuhal_identity_level level = match_directly(&interfaces[i], other);
             status = add(out_list, &interfaces[i], other, level, true, describe_match(&interfaces[i], other, level));
         }
     }

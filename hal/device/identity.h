@@ -77,10 +77,6 @@ void gpuhal_interfaces_read(gpuhal_identity *identity);
 bool gpuhal_interface_same_driver(const gpuhal_interface *a, const gpuhal_interface *b);
 /* Writes the canonical form of a PCI address; returns false for a text that is not one. */
 bool gpuhal_identity_pci(const char *text, char out[24]);
-/* Returns whether both state the same value; UUIDs are compared within one maker. */
-bool gpuhal_interface_same_value(const gpuhal_interface *a, const gpuhal_interface *b, gpuhal_identity_level level);
-/* Returns the level at which two interfaces match directly; LEVELS when they do not. */
-gpuhal_identity_level gpuhal_identity_direct(const gpuhal_interface *a, const gpuhal_interface *b);
 
 /* One item of evidence. The sentence is malloc'ed. */
 typedef struct gpuhal_identity_evidence {

@@ -57,7 +57,9 @@ static gpuhal_status not_in_this_process(const gpuhal_device *device, const gpuh
     return status;
 }
 
-void gpuhal_device_hangs(gpuhal_device *device)
+/* Marks the device as lost (hung) for every caller, and reports it once to listeners and the registry. Keeps the last
+ * error. */
+static void opening_hangs(gpuhal_device *device)
 {
     gpuhal_error_detail before;
     if (atomic_load(&device->lost) != GPUHAL_LOST_VANISHED && gpuhal_device_give_up(device)) {
@@ -73,7 +75,7 @@ static void backend_hangs(gpuhal_device *device)
     for (uint32_t d = 0; d < gpuhal_device_count(device->gpu); d++) {
         gpuhal_device *other = gpuhal_device_at(device->gpu, d);
         if (strcmp(other->candidate->name, device->candidate->name) == 0) {
-            gpuhal_device_hangs(other);
+            opening_hangs(other);
         }
     }
 }
@@ -226,7 +228,7 @@ static gpuhal_status run_in_time(gpuhal_device *device, opening *own)
     if (state == GPUHAL_JOB_ABANDONED) {
         gpuhal_job_retain(&own->job);
         device->abandoned = &own->job;
-        gpuhal_device_hangs(device);
+        opening_hangs(device);
         return gpuhal_device_unusable(device);
     }
     if (own->status) {
@@ -311,7 +313,7 @@ static gpuhal_status stuck_opening(gpuhal_device *device, bool by_itself)
     if (by_itself) {
         return gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s is being opened by this thread already", device->id);
     }
-    gpuhal_device_hangs(device);
+    opening_hangs(device);
     return gpuhal_device_unusable(device);
 }
 

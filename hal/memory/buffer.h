@@ -89,8 +89,6 @@ gpuhal_status gpuhal_buffer_of_import(gpuhal_device *device, const gpuhal_alloc 
                                       gpuhal_buffer **out_buffer);
 /* A new descriptor for the memory, and where it begins in what that stands for. */
 gpuhal_status gpuhal_buffer_give_out(gpuhal_buffer *buffer, gpuhal_handle_kind kind, gpuhal_handle *out_handle, uint64_t *out_offset);
-/* Multiple of which address and size of host memory must be so that every visible device can import it. */
-uint64_t gpuhal_share_unit(const gpuhal *gpu);
 /* The same for one device, its alignments for copies included. */
 uint64_t gpuhal_import_unit(const gpuhal_device *device);
 

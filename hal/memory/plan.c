@@ -34,9 +34,10 @@ gpuhal_status gpuhal_buffer_take_desc(const char *call, const gpuhal_buffer_desc
     return GPUHAL_OK;
 }
 
-/* Over all devices of the object, opened or not: the device that will import the memory is unknown when it is made.
- * Units are powers of two, so the largest is a multiple of all. */
-uint64_t gpuhal_share_unit(const gpuhal *gpu)
+/* Address and size of host memory must be multiples of this so that every visible device can import it. Over all
+ * devices of the object, opened or not: the device that will import the memory is unknown when it is made. Units are
+ * powers of two, so the largest is a multiple of all. */
+static uint64_t share_unit(const gpuhal *gpu)
 {
     uint64_t most = 4096;
     for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
@@ -91,7 +92,7 @@ gpuhal_status gpuhal_buffer_plan(gpuhal_device *device, const gpuhal_buffer_desc
                                 .export_kinds = desc->export_kinds & ~host_pointer};
     /* Begin and size then suit whichever device imports it, and no importer sees bytes of another allocation. */
     if (__builtin_expect((desc->export_kinds & host_pointer) != 0, 0)) {
-        uint64_t unit = gpuhal_share_unit(device->gpu);
+        uint64_t unit = share_unit(device->gpu);
         mask |= unit - 1;
         out_alloc->alignment = desc->alignment > unit ? desc->alignment : unit;
     }
