@@ -143,5 +143,5 @@ configure_and_build
 case $word in
 build) say 'built; the programs are in build/default/bin' ;;
 probe) probe ;;
-test) exec ctest --preset default -j "${CTEST_PARALLEL_LEVEL:-$(($(nproc) * 3))}" ;; # many tests wait as long as they work
+test) exec ctest --preset default -j "${CTEST_PARALLEL_LEVEL:-$(($(nproc) * 5))}" ;; # most tests wait longer than they work
 esac
