@@ -437,6 +437,11 @@ def links_of_a_single_device_are_none(probe):
     result = probe.run("--links", "--backends", "cpu")
     check(result.code == 0 and "no two devices" in result.out, result)
     check(probe.json("--links", "--backends", "cpu")[0]["links"] == [])
+    probe.use_drivers()
+    result = probe.run("--links", "--backends", "opencl")
+    check("one physical device is listed; --all shows the links between its interfaces" in result.out, result)
+    check("opencl:0 is another interface of a listed device; --all lists it" in result.err, result)
+    check(not probe.run("--all", "--backends", "opencl").err and not probe.run("--backends", "cpu,opencl").err)
 
 
 def drivers_that_die_or_hang_at_a_link_cost_that_link_and_the_rest_goes_on(probe):

@@ -51,7 +51,7 @@ static void note_backends_without_devices(const gpuhal_bench *bench)
         if (gpuhal_plugin_report_get(bench->gpu, i, &report) == GPUHAL_OK && report.device_count == 0 &&
             report.state != GPUHAL_PLUGIN_DUPLICATE) {
             const bool silent = *report.reason == '\0';
-            gpuhal_bench_note(bench->output, report.name, "all rows", silent ? "it lists no device" : report.reason);
+            gpuhal_bench_note(bench->output, report.name, NULL, silent ? "it lists no device" : report.reason);
         }
     }
 }

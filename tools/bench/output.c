@@ -35,6 +35,7 @@ gpuhal_bench_output *gpuhal_bench_output_create(const gpuhal_bench_options *opti
     output->quick = options->quick;
     output->terminal = isatty(STDERR_FILENO) == 1;
     output->table.baseline = options->baseline;
+    output->table.limits = !options->quick;
     output->at_work = (gpuhal_bench_row){.device = "all", .test = "start"};
     output->lost = output->json && !gpuhal_bench_json_header(stdout, options, cpu_name);
     return output;
@@ -109,7 +110,7 @@ void gpuhal_bench_row_add(gpuhal_bench_output *output, const gpuhal_bench_row *r
 void gpuhal_bench_note(gpuhal_bench_output *output, const char *device, const char *test, const char *why)
 {
     clear_line(output);
-    fprintf(stderr, "gpuhal-bench: %s %s: not measured: %s\n", device, test, why);
+    fprintf(stderr, "gpuhal-bench: %s%s%s: not measured: %s\n", device, test != NULL ? " " : "", test != NULL ? test : "", why);
 }
 
 void gpuhal_bench_note_row(gpuhal_bench_output *output, const char *why)

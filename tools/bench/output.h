@@ -55,7 +55,7 @@ void gpuhal_bench_begin(gpuhal_bench_output *output, const gpuhal_bench_row *row
 /* Shows and counts a result. */
 void gpuhal_bench_row_add(gpuhal_bench_output *output, const gpuhal_bench_row *row);
 
-/* Something was not measured, for a reason that is not a failure: a message, no row. */
+/* Something was not measured, for a reason that is not a failure: a message, no row. @p test may be NULL: no test of the device was. */
 void gpuhal_bench_note(gpuhal_bench_output *output, const char *device, const char *test, const char *why);
 /* The same of the row that was begun last. */
 void gpuhal_bench_note_row(gpuhal_bench_output *output, const char *why);

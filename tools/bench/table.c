@@ -91,10 +91,10 @@ static void begin_block(gpuhal_bench_table *table, const gpuhal_bench_row *row)
     printf("%s%s\n", *table->block != '\0' ? "\n" : "", block);
     snprintf(table->block, sizeof table->block, "%s", block);
     if (table->baseline) {
-        printf("%-18s %7s %7s %8s %7s %15s %s\n", "row", "size", "gpuhal", "baseline", "result", "95 % interval",
-               "limit");
+        printf("%-18s %7s %7s %8s %7s %15s%s\n", "row", "size", "gpuhal", "baseline", "result", "95 % interval",
+               table->limits ? " limit" : "");
     } else {
-        printf("%-18s %7s %7s %s\n", "row", "size", "gpuhal", "limit");
+        printf("%-18s %7s %7s%s\n", "row", "size", "gpuhal", table->limits ? " limit" : "");
     }
 }
 
@@ -139,7 +139,7 @@ void gpuhal_bench_table_finish(const gpuhal_bench_table *table, const gpuhal_ben
         putchar('\n');
     }
     if (table->rates) {
-        puts("G/s: GiB/s");
+        puts("K/s, M/s, G/s: KiB/s, MiB/s, GiB/s");
     }
     if (table->slower_side) {
         puts("staged, shared, ceiling, file_to_device: baseline is the slower side alone");

@@ -6,9 +6,10 @@
 
 enum { GPUHAL_BENCH_CELL = 32 };
 
-/* Zero but for @baseline at the beginning. */
+/* Zero but for @baseline and @limits at the beginning. */
 typedef struct gpuhal_bench_table {
     bool baseline;    /* The run compares: there are columns for it. */
+    bool limits;      /* Rows may have a limit: there is a column for it. */
     bool software;    /* A software device was marked. */
     bool slower_side; /* A row was compared with the slower side of a path. */
     bool rates;       /* A bandwidth was printed. */

@@ -164,6 +164,13 @@ static void check_device(gpuhal_device *device)
     expect_call(device, status, "gpuhal_device_verify()");
 }
 
+/* The rule that a plugin breaks which the library does not use. */
+static unsigned rule_of(const gpuhal_plugin_report *report)
+{
+    const bool form = strstr(report->reason, "; the form is ") != NULL; /* of an identity */
+    return report->stage == GPUHAL_STAGE_MANIFEST ? 30 : report->stage == GPUHAL_STAGE_FILE ? 4 : form ? 14 : 11;
+}
+
 /* What all the other checks cannot see: that a helper process and the application find the same, and that the parts work together. */
 void gpuhal_check_end_to_end(gpuhal_context *context)
 {
@@ -177,8 +184,7 @@ void gpuhal_check_end_to_end(gpuhal_context *context)
         gpuhal_fail_file(context, GPUHAL_ERROR_NOT_FOUND, report.reason);
     }
     if (report.state != GPUHAL_PLUGIN_OK) {
-        const unsigned rule = report.stage == GPUHAL_STAGE_MANIFEST ? 30 : report.stage == GPUHAL_STAGE_FILE ? 4 : 11;
-        gpuhal_fail_by(rule, "gpuhal_open() does not use the plugin (%s): %s", gpuhal_plugin_state_name(report.state),
+        gpuhal_fail_by(rule_of(&report), "gpuhal_open() does not use the plugin (%s): %s", gpuhal_plugin_state_name(report.state),
                        report.reason);
     }
     if (report.isolated == 0) {

@@ -28,7 +28,9 @@ static void use_device(const gpuhal_context *context, gpuhal_process_state *befo
     gpuhal_plain_copy(&opened, &to.memory, 0, &from.memory, 0, bytes);
     gpuhal_process_state_expect(before, "copy", file);
     memcpy(to.expected, from.expected, (size_t)bytes);
+    gpuhal_rule(23);
     gpuhal_area_verify(&to, (gpuhal_claim){.bytes = bytes}, ROUTE_ANY, "copy");
+    gpuhal_rule(27);
     gpuhal_process_state_expect(before, "read", file);
     if (opened.slots.ops.fill != NULL) {
         gpuhal_step("the slot fill");

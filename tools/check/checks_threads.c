@@ -6,28 +6,47 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { THREADS = 8, ROUNDS = 24 };
+enum { THREADS = 8, ROUNDS = 24, RULE_BYTES = 23, RULE_THREADS = 24 };
 
 typedef struct worker {
     const gpuhal_context *context;
     const gpuhal_opened *opened;
     const gpuhal_memory *shared[2]; /* threads_one_memory: source and target; each thread has a slice of its own */
     uint64_t slice_bytes;
-    unsigned number;
+    unsigned number, rounds;
     pthread_barrier_t *together;
     pthread_t thread;
 } worker;
+
+/* What goes wrong on one thread already is a fault of the transfers, and not of the locks. */
+static void work_alone(worker workers[THREADS], void *(*work)(void *))
+{
+    pthread_barrier_t alone;
+    pthread_barrier_init(&alone, NULL, 1);
+    gpuhal_rule(RULE_BYTES);
+    for (unsigned t = 0; t < THREADS; t++) {
+        workers[t].together = &alone;
+        workers[t].rounds = 1;
+        work(&workers[t]);
+    }
+    gpuhal_rule(RULE_THREADS);
+    pthread_barrier_destroy(&alone);
+}
 
 /* All start at a barrier, so that even short work overlaps. */
 static void start_threads(worker workers[THREADS], const worker *model, const gpuhal_opened *all_opened, void *(*work)(void *))
 {
     pthread_barrier_t together;
-    pthread_barrier_init(&together, NULL, THREADS);
     for (unsigned t = 0; t < THREADS; t++) {
         workers[t] = *model;
         workers[t].number = t;
-        workers[t].together = &together;
         workers[t].opened = all_opened != NULL ? &all_opened[t] : model->opened;
+    }
+    work_alone(workers, work);
+    pthread_barrier_init(&together, NULL, THREADS);
+    for (unsigned t = 0; t < THREADS; t++) {
+        workers[t].together = &together;
+        workers[t].rounds = ROUNDS;
         if (pthread_create(&workers[t].thread, NULL, work, &workers[t]) != 0) {
             gpuhal_fail("gpuhal-check cannot make a thread");
         }
@@ -38,6 +57,11 @@ static void start_threads(worker workers[THREADS], const worker *model, const gp
     pthread_barrier_destroy(&together);
 }
 
+static const char *how(const worker *self)
+{
+    return self->rounds == 1 ? "alone" : "at once";
+}
+
 /* Allocates, writes, copies, reads and releases; sizes differ between the threads. */
 static void *use_own_memory(void *user)
 {
@@ -45,7 +69,7 @@ static void *use_own_memory(void *user)
     const uint64_t unit = gpuhal_copy_unit(self->context);
     const uint64_t bytes = gpuhal_round_up(16384 + self->number * 3000, unit) + 8 * unit;
     pthread_barrier_wait(self->together);
-    for (unsigned round = 0; round < ROUNDS; round++) {
+    for (unsigned round = 0; round < self->rounds; round++) {
         gpuhal_area from, to;
         gpuhal_area_init(&from, self->context, self->opened, GPUHAL_MEMORY_DEVICE, bytes);
         gpuhal_area_init(&to, self->context, self->opened, GPUHAL_MEMORY_DEVICE, bytes);
@@ -55,7 +79,7 @@ static void *use_own_memory(void *user)
         gpuhal_plain_copy(self->opened, &to.memory, offset, &from.memory, 4 * unit, count);
         gpuhal_area_changed(&to, offset, from.expected + 4 * unit, count);
         gpuhal_area_verify(&to, (gpuhal_claim){.offset = offset, .bytes = count}, ROUTE_ANY,
-                           "thread %u of %d working at once, copy of %" PRIu64 " bytes", self->number, THREADS, count);
+                           "thread %u of %d working %s, copy of %" PRIu64 " bytes", self->number, THREADS, how(self), count);
         gpuhal_area_finish(&to);
         gpuhal_area_finish(&from);
     }
@@ -91,7 +115,7 @@ static void *use_slice(void *user)
     const uint64_t bytes = self->slice_bytes, offset = bytes * self->number;
     unsigned char *expected = gpuhal_own(malloc((size_t)bytes)), *actual = gpuhal_own(malloc((size_t)bytes));
     pthread_barrier_wait(self->together);
-    for (unsigned round = 0; round < ROUNDS; round++) {
+    for (unsigned round = 0; round < self->rounds; round++) {
         gpuhal_pattern(expected, bytes, 100 * (self->number + 1) + round);
         gpuhal_plain_put(self->opened, self->shared[0], offset, expected, bytes, ROUTE_ANY);
         gpuhal_plain_copy(self->opened, self->shared[1], offset, self->shared[0], offset, bytes);
@@ -100,7 +124,7 @@ static void *use_slice(void *user)
         char fault[400];
         const gpuhal_claim claim = {.expected = expected, .actual = actual, .total = bytes, .bytes = bytes};
         if (!gpuhal_claim_holds(&claim, fault, sizeof fault)) {
-            gpuhal_fail("thread %u of %d with its own part of one memory object: %s", self->number, THREADS, fault);
+            gpuhal_fail("thread %u of %d, working %s, with its own part of one memory object: %s", self->number, THREADS, how(self), fault);
         }
     }
     free(actual);

@@ -50,6 +50,11 @@ void gpuhal_fail(const char *format, ...)
     fail(child.rule, "", format, arguments);
 }
 
+void gpuhal_rule(unsigned rule)
+{
+    child.rule = rule;
+}
+
 void gpuhal_fail_by(unsigned rule, const char *format, ...)
 {
     va_list arguments;

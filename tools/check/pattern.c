@@ -64,6 +64,12 @@ static const unsigned char *find_source(const gpuhal_claim *claim, const wrong *
     return memmem(claim->source, (size_t)claim->source_total, wrong_bytes, 8);
 }
 
+/* "1 byte", "7 bytes". */
+static const char *plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 /* Where a byte of the range lies, as part of a rectangle or of a plain range. */
 static void format_place(const gpuhal_claim *claim, uint64_t at, char *out_text, size_t size)
 {
@@ -93,12 +99,13 @@ static void format_inside(const gpuhal_claim *claim, const wrong *found, char *o
         snprintf(out_fault, size, "%s came from offset %" PRIu64 " of the source instead of %" PRIu64, place,
                  (uint64_t)(source - claim->source), right);
     } else if (!all_old(claim, found)) {
-        snprintf(out_fault, size, "%" PRIu64 " bytes are wrong: %s is 0x%02x instead of 0x%02x", found->count, place, is, should);
+        snprintf(out_fault, size, "%" PRIu64 " byte%s %s wrong: %s is 0x%02x instead of 0x%02x", found->count, plural(found->count),
+                 found->count == 1 ? "is" : "are", place, is, should);
     } else if (claim->width == 0 && found->count < claim->bytes && found->first == end - found->count) {
         snprintf(out_fault, size, "the last %" PRIu64 " of %" PRIu64 " bytes did not arrive", found->count, claim->bytes);
     } else {
-        snprintf(out_fault, size, "%" PRIu64 " bytes did not arrive: %s still has its old value 0x%02x instead of 0x%02x",
-                 found->count, place, is, should);
+        snprintf(out_fault, size, "%" PRIu64 " byte%s did not arrive: %s still has its old value 0x%02x instead of 0x%02x",
+                 found->count, plural(found->count), place, is, should);
     }
 }
 
@@ -117,14 +124,16 @@ bool gpuhal_claim_holds(const gpuhal_claim *claim, char *out_fault, size_t size)
         format_inside(claim, &inside, out_fault, size);
     }
     if (behind.count > 0) {
-        gpuhal_tool_append(out_fault, size, "; ",
-                           "%" PRIu64 " bytes behind the range were overwritten, the first %" PRIu64 " bytes behind its end",
-                           behind.count, behind.first - end);
+        char first[64] = "right behind its end";
+        if (behind.first > end) {
+            snprintf(first, sizeof first, "the first %" PRIu64 " byte%s behind its end", behind.first - end, plural(behind.first - end));
+        }
+        gpuhal_tool_append(out_fault, size, "; ", "%" PRIu64 " byte%s behind the range %s overwritten, %s", behind.count,
+                           plural(behind.count), behind.count == 1 ? "was" : "were", first);
     }
     if (ahead.count > 0) {
-        gpuhal_tool_append(out_fault, size, "; ",
-                           "%" PRIu64 " bytes before the range were overwritten, the first at offset %" PRIu64, ahead.count,
-                           ahead.first);
+        gpuhal_tool_append(out_fault, size, "; ", "%" PRIu64 " byte%s before the range %s overwritten, the first at offset %" PRIu64,
+                           ahead.count, plural(ahead.count), ahead.count == 1 ? "was" : "were", ahead.first);
     }
     return false;
 }

@@ -48,12 +48,15 @@ static void take_printed(gpuhal_runner *runner, gpuhal_result *result)
     runner->output_seen = end;
 }
 
-/* The first one is enough for the last check, which every child inherits. */
+/* The first line is enough for the last check, which every child inherits. */
 static void keep_printed(gpuhal_runner *runner, const gpuhal_job *job, const gpuhal_result *result)
 {
+    const char *line = result->printed + strspn(result->printed, "\n");
+    const size_t length = strcspn(line, "\n"), most = 200;
+    const bool more = length > most || line[length + strspn(line + length, "\n")] != '\0';
     if (result->printed[0] != '\0' && runner->printed[0] == '\0') {
-        snprintf(runner->printed, sizeof runner->printed, "in the check %s: %.400s", job->check->name,
-                 result->printed);
+        snprintf(runner->printed, sizeof runner->printed, "in the check %s: %.*s%s", job->check->name, (int)(length < most ? length : most),
+                 line, more ? " ..." : "");
     }
 }
 

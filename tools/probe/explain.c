@@ -46,6 +46,15 @@ static void write_reached(const gpuhal_plugin_report *report, char *to, size_t b
     }
 }
 
+/* "starting: no driver: REASON" without the state, which the line above has. */
+static const char *reason_after_state(const gpuhal_plugin_report *report)
+{
+    char state[128];
+    const char *colon = strchr(report->reason, ':');
+    const int length = snprintf(state, sizeof state, ": %s: ", gpuhal_probe_state_name(report->state));
+    return colon && strncmp(colon, state, (size_t)length) == 0 ? colon + length : report->reason;
+}
+
 static void print_plugin(const gpuhal_probe_machine *machine, const gpuhal_plugin_report *report,
                          const gpuhal_probe_screen *screen)
 {
@@ -61,7 +70,7 @@ static void print_plugin(const gpuhal_probe_machine *machine, const gpuhal_plugi
     gpuhal_probe_screen_put(screen, style_of(report), text);
     fputc('\n', screen->out);
 
-    gpuhal_probe_screen_field(screen, "reason", gpuhal_probe_in_options(report->reason, words));
+    gpuhal_probe_screen_field(screen, "reason", gpuhal_probe_in_options(reason_after_state(report), words));
     /* The reason for a quarantine has the last line already. */
     bool known = used || (report->state == GPUHAL_PLUGIN_QUARANTINED && !strchr(report->output, '\n'));
     gpuhal_probe_screen_lines(screen, "printed", known ? "" : report->output);

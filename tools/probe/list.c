@@ -224,8 +224,8 @@ static void print_age(const gpuhal_probe_machine *machine, const gpuhal_probe_sc
         gpuhal_probe_format_time(first, begin);
         gpuhal_probe_format_time(last, end);
         bool same = strcmp(begin, end) == 0;
-        snprintf(text, sizeof text, "cached from %s%s%s%s; gpuhal-probe --retry all refreshes it", begin, same ? "" : " to ",
-                 same ? "" : end, lacks_free ? ", so without free memory" : "");
+        snprintf(text, sizeof text, "cached %s %s%s%s%s; gpuhal-probe --retry all refreshes it", same ? "from" : "between", begin,
+                 same ? "" : " and ", same ? "" : end, lacks_free ? ", so without free memory" : "");
         fprintf(screen->out, "%*s", (int)MARK_COLUMNS, "");
         gpuhal_probe_screen_wrap(screen, text, MARK_COLUMNS, MARK_COLUMNS);
     }

@@ -265,9 +265,41 @@ static bool report_plugins(const gpuhal_probe_machine *machine, const gpuhal_pro
     return problems != 0;
 }
 
+/* Whether a comma list names the backend; one that excludes names none. */
+static bool names_backend(const char *backends, const char *name)
+{
+    const size_t length = strlen(name);
+    for (const char *item = backends; *item; item += strspn(item, SEPARATORS)) {
+        const size_t word = strcspn(item, SEPARATORS);
+        if (word == length && strncmp(item, name, length) == 0) {
+            return true;
+        }
+        item += word;
+    }
+    return false;
+}
+
+/* Notes that --backends names only interfaces that the listing shows through others: elsewhere than on a terminal no line says so. */
+static void note_hidden(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options)
+{
+    const gpuhal_probe_device *hidden = NULL;
+    for (uint32_t i = 0; options->backends && !options->json && i < machine->count; i++) {
+        const gpuhal_probe_device *entry = &machine->devices[i];
+        const bool named = names_backend(options->backends, gpuhal_device_backend(entry->device));
+        if (named && entry->shown) {
+            return;
+        }
+        hidden = named && !hidden ? entry : hidden;
+    }
+    if (hidden) {
+        gpuhal_probe_say("%s is another interface of a listed device; --all lists it", gpuhal_device_id(hidden->device));
+    }
+}
+
 gpuhal_probe_exit gpuhal_probe_machine_judge(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options)
 {
     bool partial = report_plugins(machine, options);
+    note_hidden(machine, options);
     bool refused = false;
     for (uint32_t i = 0; i < machine->count; i++) {
         const gpuhal_probe_device *entry = &machine->devices[i];

@@ -219,13 +219,14 @@ static void print_cached(const table *own, const cached_links *found)
 /* Only what stands in the table. */
 static void print_legend(const table *own, bool verify, const cached_links *found)
 {
-    bool of_kind[KINDS] = {false}, good = false, bad = false, software = false;
+    bool of_kind[KINDS] = {false}, good = false, bad = false, software = false, path = false;
     for (uint32_t i = 0; i < own->machine->link_count; i++) {
         const gpuhal_probe_link *link = &own->machine->links[i];
         if (own->machine->devices[link->from].shown && own->machine->devices[link->to].shown) {
             of_kind[kind_of(link)] = true;
             good = good || mark_of(link) == '+';
             bad = bad || mark_of(link) == '!';
+            path = path || ((verify || found->any) && !link->values[PROBE_LINK_PATH].missing);
             software = software || (link->software && !link->values[PROBE_LINK_SPEED].missing);
         }
     }
@@ -233,6 +234,10 @@ static void print_legend(const table *own, bool verify, const cached_links *foun
         if (of_kind[kind]) {
             print_meaning(own, kinds[kind][0], kinds[kind][1]);
         }
+    }
+    if (path) {
+        print_meaning(own, "path", bad ? "how bytes were copied; they arrived unchanged, except over a link with !"
+                                       : "how bytes were copied; they arrived unchanged");
     }
     if (good) {
         print_meaning(own, "+", verify ? "one reaches the other's memory, as its driver says and bytes have proven"
@@ -262,7 +267,10 @@ bool gpuhal_probe_print_links(const gpuhal_probe_machine *machine, const gpuhal_
         }
     }
     if (own.count < 2) {
-        gpuhal_probe_screen_wrap(screen, "no two devices are listed, so there is no link; --all lists every interface", 0, 0);
+        gpuhal_probe_screen_wrap(screen, machine->count > own.count
+                                             ? "one physical device is listed; --all shows the links between its interfaces"
+                                             : "no two devices are listed, so there is no link",
+                                 0, 0);
     } else {
         print_table(&own, "from/to", write_kind);
         const cached_links found = find_cached(&own);

@@ -99,8 +99,10 @@ typedef struct gpuhal_config {
 GPUHAL_API gpuhal_status gpuhal_open(const gpuhal_config *config, gpuhal **out_gpuhal);
 
 /** Closes the object; a device is closed as soon as its last buffer is released. Vendor libraries stay loaded.
+ *  Callbacks of events and of released memory still come, also after this returns; those of changes do not.
  *  Owner: @p gpu and its device pointers are invalid afterwards. Threads: any, with no other call on @p gpu in
- *  progress. Blocks: yes, while all devices close concurrently: at most hang_ns where drivers hang. */
+ *  progress. Blocks: yes, while all devices close concurrently: at most hang_ns where drivers hang; and until a
+ *  listener of changes that is being called has returned. */
 GPUHAL_API void gpuhal_close(gpuhal *gpu);
 
 /** Returns the version of the library at run time, "0.2.0".

@@ -209,8 +209,8 @@ enum { GPUHAL_TIMED = 1u };
  *  NOT_SUPPORTED.
  *
  *  Every transfer slot takes a queue. NULL: BLOCKS until the transfer is complete, without any order to other work.
- *  Otherwise it enqueues, and the work may start as late as flush. It must neither wait for the device nor move more
- *  than 256 KiB by the processor: a transfer that cannot be enqueued that way (in several APIs host memory to host
+ *  Otherwise it enqueues, and the work may start as late as queue_flush. It must neither wait for the device nor move
+ *  more than 256 KiB by the processor: a transfer that cannot be enqueued that way (in several APIs host memory to host
  *  memory, and copies to pageable memory) returns NOT_SUPPORTED, before any side effect and without report(), and the
  *  core does it without a queue, on a thread of the queue, once the work before it has ended.
  */
