@@ -232,6 +232,57 @@ static void expect_queue_refused(gpuhal_queue *queue, gpuhal_event *event, gpuha
     REFUSED(gpuhal_event_signal(host_event, GPUHAL_OK));
 }
 
+/* Calls with an object of the parent and a good one of this process, in both places. */
+static void expect_mixed_refused(const objects *of_parent)
+{
+    enum { SIDES = 2 };
+    gpuhal *gpu = gpuhal_mock_open(NULL, 1);
+    gpuhal_queue *queue = NULL;
+    gpuhal_event *event = NULL;
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 0, BYTES), *made = NULL;
+    if (gpuhal_queue_create(gpuhal_device_at(gpu, 0), NULL, &queue) || gpuhal_event_create(gpu, 0, &event)) {
+        _exit(5);
+    }
+    gpuhal_device *const devices[SIDES] = {gpuhal_device_at(gpu, 0), of_parent->cpu};
+    gpuhal_buffer *const buffers[SIDES] = {buffer, of_parent->on_cpu};
+    gpuhal_queue *const queues[SIDES] = {queue, of_parent->queue_on_cpu};
+    gpuhal_event *const events[SIDES] = {event, of_parent->event};
+    const gpuhal_file file = {.size = sizeof file, .path = "/nowhere/x"};
+    gpuhal_pair_traffic traffic = {.size = sizeof traffic};
+    gpuhal_handle_kind kind = 0;
+    gpuhal_path path = 0;
+    const char *text = NULL;
+    uint64_t number = 0;
+    char byte = 0;
+    for (int one = 0; one < SIDES; one++) {
+        const int other = 1 - one;
+        const gpuhal_rect to = {.buffer = buffers[one]}, from = {.buffer = buffers[other]};
+        REFUSED(gpuhal_copy(NULL, buffers[one], 0, buffers[other], 0, 1));
+        REFUSED(gpuhal_copy(queues[one], buffers[one], 0, buffers[other], 0, 1));
+        REFUSED(gpuhal_copy_path(buffers[one], buffers[other], &path));
+        REFUSED(gpuhal_copy_rect(NULL, &to, &from, (const uint64_t[]){1, 1, 1}));
+        REFUSED(gpuhal_write(queues[one], buffers[other], 0, &byte, 1));
+        REFUSED(gpuhal_read(queues[one], &byte, buffers[other], 0, 1));
+        REFUSED(gpuhal_fill(queues[one], buffers[other], 0, 1, 0, 1));
+        REFUSED(gpuhal_write_file(queues[one], &file, buffers[other], 0, 1));
+        REFUSED(gpuhal_event_record(events[one], queues[other]));
+        REFUSED(gpuhal_queue_wait(queues[one], events[other]));
+        REFUSED(gpuhal_queue_keep(queues[one], &buffers[other], 1));
+        REFUSED(gpuhal_event_elapsed(events[one], events[other], &number));
+        REFUSED(gpuhal_link_u64(devices[one], devices[other], GPUHAL_LINK_KIND, &number));
+        REFUSED(gpuhal_link_text(devices[one], devices[other], GPUHAL_LINK_NAME, &text));
+        REFUSED(gpuhal_link_verify(devices[one], devices[other]));
+        REFUSED(gpuhal_pair_usage(devices[one], devices[other], &traffic));
+        REFUSED(gpuhal_share_query(devices[one], GPUHAL_MEMORY_DEVICE, devices[other], &kind, NULL));
+        REFUSED(gpuhal_buffer_share(buffers[one], devices[other], &made));
+    }
+    REFUSED(gpuhal_queue_keep(of_parent->queue, NULL, 0));
+    gpuhal_event_destroy(event);
+    gpuhal_queue_destroy(queue);
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+}
+
 static uint64_t now_ms(void)
 {
     struct timespec now;
