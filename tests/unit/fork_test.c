@@ -327,10 +327,20 @@ static void expect_own_object_works(void)
     gpuhal *gpu = gpuhal_mock_open(NULL, 1);
     gpuhal_plugin_report report = {.size = sizeof report};
     gpuhal_device *device = NULL;
+    const char *why = NULL;
     bool good = gpuhal_device_count(gpu) == 1 && gpuhal_plugin_report_get(gpu, 0, &report) == GPUHAL_OK &&
                 report.state == GPUHAL_PLUGIN_FORKED && strstr(report.reason, "fork before opening, or exec");
     good = good && gpuhal_select(gpu, "mock:0", 0, &device, NULL) == GPUHAL_ERROR_NOT_FOUND &&
            strstr(gpuhal_last_error()->sentence, "before this process was forked");
+    const char *const general[] = {"gpu", "name=mock*", "pci=0000:01:00.0"};
+    for (size_t i = 0; i < sizeof general / sizeof *general; i++) {
+        good = good && gpuhal_select(gpu, general[i], 0, &device, &why) == GPUHAL_ERROR_NOT_FOUND &&
+               strstr(gpuhal_last_error()->sentence, "; mock: started before this process was forked");
+    }
+    for (uint32_t flags = 0; flags <= GPUHAL_SELECT_ALLOW_CPU; flags++) {
+        good = good && gpuhal_select(gpu, flags ? "gpu" : "auto", flags, &device, &why) == GPUHAL_OK &&
+               strstr(why, "using the CPU") && strstr(why, "; mock: started before this process was forked");
+    }
     good = good && gpuhal_select(gpu, "cpu:0", 0, &device, NULL) == GPUHAL_OK &&
            gpuhal_device_verify(device) == GPUHAL_OK;
     good = good && gpuhal_rescan(gpu, NULL) == GPUHAL_OK && gpuhal_device_count(gpu) == 1;
@@ -370,6 +380,7 @@ TEST(a_fork_leaves_every_object_of_the_parent_to_it_and_the_child_opens_its_own)
     wait_until_other_threads_sleep();
     pid_t child = begin_child();
     if (child == 0) {
+        expect_mixed_refused(&own);
         expect_all_refused(&own);
         expect_own_object_works();
         _exit(0);
