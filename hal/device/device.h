@@ -186,6 +186,9 @@ static inline gpuhal_status gpuhal_check(const gpuhal *gpu)
 {
     return gpuhal_is_inherited(gpu) ? gpuhal_error_forked() : GPUHAL_OK;
 }
+/* Returns the error of a call with `what`, which belong to two gpuhal objects: FORKED where one is a parent's, else
+ * INVALID_ARGUMENT. */
+gpuhal_status gpuhal_two_objects(const char *call, const char *what, const gpuhal *one, const gpuhal *other);
 /* Returns whether calls may go to the plugin now: OK, FORKED or DEVICE_LOST with its detail. */
 gpuhal_status gpuhal_device_unusable(const gpuhal_device *device);
 static inline gpuhal_status gpuhal_device_check(const gpuhal_device *device)

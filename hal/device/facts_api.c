@@ -245,7 +245,8 @@ gpuhal_status gpuhal_device_symbol(gpuhal_device *device, const char *name, gpuh
     }
     void *library = gpuhal_plugin_dlopen(path, reason, sizeof reason);
     if (!library) {
-        return gpuhal_error_set(GPUHAL_ERROR_DRIVER, "%s: %s cannot be opened again: %s", device->id, path, reason);
+        status = gpuhal_dlopen_is_forked() ? GPUHAL_ERROR_FORKED : GPUHAL_ERROR_DRIVER;
+        return gpuhal_error_set(status, "%s: %s cannot be opened again: %s", device->id, path, reason);
     }
     void *address = gpuhal_os_library_symbol(library, name);
     memcpy(out_function, &address, sizeof address);

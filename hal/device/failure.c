@@ -17,6 +17,13 @@ static void set_gone(const gpuhal_device *device)
     gpuhal_error_set(GPUHAL_ERROR_DEVICE_LOST, "%s is not listed any more%s", device->id, since);
 }
 
+gpuhal_status gpuhal_two_objects(const char *call, const char *what, const gpuhal *one, const gpuhal *other)
+{
+    return gpuhal_is_inherited(one) || gpuhal_is_inherited(other)
+               ? gpuhal_error_forked()
+               : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: %s belong to two gpuhal objects", call, what);
+}
+
 gpuhal_status gpuhal_device_unusable(const gpuhal_device *device)
 {
     uint32_t lost = atomic_load(&device->lost);

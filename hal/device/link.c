@@ -157,9 +157,11 @@ gpuhal_status gpuhal_link_check(const char *call, const gpuhal_device *from, con
     if (!from || !to) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: a device is NULL", call);
     }
-    if (from == to || from->gpu != to->gpu) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: %s", call,
-                                from == to ? "a device has no link to itself" : "the devices belong to two gpuhal objects");
+    if (from == to) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: a device has no link to itself", call);
+    }
+    if (from->gpu != to->gpu) {
+        return gpuhal_two_objects(call, "the devices", from->gpu, to->gpu);
     }
     return gpuhal_check(from->gpu);
 }

@@ -211,6 +211,29 @@ static const char *software_note(uint32_t count)
     return count > 1 ? "software drivers on the CPU; select them by name" : "software driver on the CPU; select it by name";
 }
 
+/* Such a backend may have been what the caller expected. */
+static void say_forked(const gpuhal_device_snapshot *snapshot, gpuhal_text *to)
+{
+    const gpuhal_candidates *candidates = &snapshot->candidates;
+    uint32_t count = 0;
+    for (size_t i = 0; i < candidates->count; i++) {
+        if (candidates->list[i].state == GPUHAL_PLUGIN_FORKED && candidates->list[i].name) {
+            gpuhal_text_printf(to, "%s%s", count++ ? ", " : "; ", candidates->list[i].name);
+        }
+    }
+    if (count > 0) {
+        gpuhal_text_printf(to, ": started before this process was forked");
+    }
+}
+
+static void say_forked_reason(const gpuhal_device_snapshot *snapshot)
+{
+    gpuhal_text forked = {0};
+    say_forked(snapshot, &forked);
+    say("%s", gpuhal_text_get(&forked));
+    gpuhal_text_finish(&forked);
+}
+
 /* Describes what decided, and why other candidates were not selected. */
 static void describe_reason(const gpuhal_device_snapshot *snapshot, const gpuhal_selector *selector, const char *text, const gpuhal_device *best,
                         bool fell_back)
@@ -219,6 +242,7 @@ static void describe_reason(const gpuhal_device_snapshot *snapshot, const gpuhal
     *reason = 0;
     if (fell_back) {
         say("no device matches \"%s\"; using the CPU, as the caller allows", text);
+        say_forked_reason(snapshot);
         return;
     }
     if (names_hardware(selector, best)) {
@@ -232,6 +256,7 @@ static void describe_reason(const gpuhal_device_snapshot *snapshot, const gpuhal
     }
     if (is_cpu_backend(best)) {
         say("no usable GPU; using the CPU");
+        say_forked_reason(snapshot);
     } else {
         say("first %s of the preferred API (%s)", is_gpu(best) ? "GPU" : "device", best->candidate->name);
         say_interfaces(snapshot, best);
@@ -348,6 +373,9 @@ gpuhal_status gpuhal_selector_unmatched(const gpuhal_device_snapshot *snapshot, 
     if (!is_general(selector) || !say_ignored(snapshot, &more)) {
         say_why_not(snapshot, selector, &more);
         say_what_there_is(snapshot, &more);
+    }
+    if (selector->form != GPUHAL_SELECT_BACKEND && selector->form != GPUHAL_SELECT_ID) {
+        say_forked(snapshot, &more);
     }
     say_hidden(snapshot, &more);
     gpuhal_status status =

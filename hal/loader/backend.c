@@ -12,6 +12,7 @@
 #include "core/text.h"
 #include "loader/candidates.h"
 #include "loader/file_check.h"
+#include "loader/host.h"
 #include "loader/load.h"
 #include "loader/probe.h"
 #include "os/os.h"
@@ -374,11 +375,14 @@ static bool start_unlocked(gpuhal_load_context *load, gpuhal_backend *backend, c
 }
 
 /* A call that hangs inside dlopen holds a lock that every dlopen of this process needs: no further plugin is loaded
- * until it returns. In the child of a fork no call of the parent's threads returns. Called with list_mutex held. */
+ * until it returns. Called with list_mutex held. */
 static bool loader_is_free(gpuhal_load_context *load)
 {
+    if (gpuhal_dlopen_is_forked()) {
+        return gpuhal_load_fail(load, GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_ERROR_FORKED, "not loaded: " GPUHAL_DLOPEN_IS_FORKED);
+    }
     for (const gpuhal_backend *backend = first; backend; backend = backend->next) {
-        bool hangs = backend->progress == BACKEND_STUCK || (is_starting(backend) && is_inherited(backend));
+        bool hangs = backend->progress == BACKEND_STUCK && !is_inherited(backend);
         if (hangs && backend->job && atomic_load(&backend->job->in_dynamic_loader)) {
             const start_job *own = (const start_job *)backend->job;
             return gpuhal_load_fail(load, GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_ERROR_BUSY,

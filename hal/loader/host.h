@@ -5,14 +5,22 @@
 
 #include <gpuhal/plugin.h>
 
+#include <stdbool.h>
+
 void gpuhal_sink_device(const gpuhal_host *host, gpuhal_sink *sink, uint32_t index);
 void gpuhal_sink_u64(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value);
 void gpuhal_sink_text(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, const char *value);
 void gpuhal_sink_missing(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, gpuhal_missing reason, const char *why);
 
 /* Calls gpuhal_os_library_open(), and marks the job that runs it: a call that hangs there holds the lock of the
- * process's dynamic loader. */
+ * process's dynamic loader. Refused where gpuhal_dlopen_is_forked(). */
 void *gpuhal_plugin_dlopen(const char *name, char *reason, size_t reason_bytes);
+/* Returns whether this process was forked while another thread was in gpuhal_plugin_dlopen(): the C library may end a
+ * process that calls dlopen then. */
+bool gpuhal_dlopen_is_forked(void);
+#define GPUHAL_DLOPEN_IS_FORKED                                                                                        \
+    "this process was forked while another thread was loading a library, which leaves the dynamic loader in the "      \
+    "middle of that: fork earlier, or exec"
 gpuhal_status gpuhal_vendor_library(const gpuhal_host *host, const char *setting, const char *const *sonames,
                                     const gpuhal_symbol *symbols, uint32_t count);
 

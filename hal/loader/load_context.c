@@ -61,6 +61,8 @@ static gpuhal_plugin_state state_of(gpuhal_status status)
         return GPUHAL_PLUGIN_NO_PERMISSION;
     case GPUHAL_ERROR_INCOMPATIBLE:
         return GPUHAL_PLUGIN_INCOMPATIBLE;
+    case GPUHAL_ERROR_FORKED: /* see gpuhal_vendor_library() */
+        return GPUHAL_PLUGIN_NOT_PROBED;
     default:
         return GPUHAL_PLUGIN_FAILED;
     }

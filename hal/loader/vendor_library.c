@@ -10,18 +10,46 @@
 #include "loader/host.h"
 #include "os/os.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* How many threads are in dlopen, and in the upper half the fork generation in which the first of them went there. */
+static _Atomic uint64_t loading;
+
+bool gpuhal_dlopen_is_forked(void)
+{
+    const uint64_t now = atomic_load(&loading);
+    return (uint32_t)now != 0 && now >> 32 != gpuhal_os_fork_generation();
+}
+
+/* A count of the parent's never falls to 0 in the child, where only the thread that forked returns from dlopen. */
+static bool enter_dlopen(void)
+{
+    const uint64_t generation = (uint64_t)gpuhal_os_fork_generation() << 32;
+    uint64_t now = atomic_load(&loading);
+    do {
+        if (gpuhal_dlopen_is_forked()) {
+            return false;
+        }
+    } while (!atomic_compare_exchange_weak(&loading, &now, generation | ((uint32_t)now + 1)));
+    return true;
+}
 
 /* The mark is for a thread that is given up in there: the dynamic loader's lock is the whole process's, so the next
  * dlopen would hang, too (job.h). */
 void *gpuhal_plugin_dlopen(const char *name, char *reason, size_t reason_bytes)
 {
     gpuhal_job *job = gpuhal_job_current();
+    if (!enter_dlopen()) {
+        snprintf(reason, reason_bytes, "%s", GPUHAL_DLOPEN_IS_FORKED);
+        return NULL;
+    }
     if (job) {
         atomic_store(&job->in_dynamic_loader, true);
     }
     void *library = gpuhal_os_library_open(name, reason, reason_bytes);
+    atomic_fetch_sub(&loading, 1);
     if (job) {
         atomic_store(&job->in_dynamic_loader, false);
     }
@@ -114,6 +142,10 @@ gpuhal_status gpuhal_vendor_library(__attribute__((unused)) const gpuhal_host *h
                                     const char *const *sonames, const gpuhal_symbol *symbols, uint32_t count)
 {
     clear_slots(symbols, count);
+    if (gpuhal_dlopen_is_forked()) {
+        gpuhal_error_report(GPUHAL_ERROR_FORKED, NULL, 0, GPUHAL_DLOPEN_IS_FORKED);
+        return GPUHAL_ERROR_FORKED;
+    }
     gpuhal_text tried = {0};
     void *library = open_first(setting, sonames, &tried);
     if (!library) {

@@ -126,6 +126,7 @@ gpuhal_status gpuhal_share_query(gpuhal_device *owner, gpuhal_memory_kind kind, 
                                 "gpuhal_share_query: an argument is NULL, kind is not a memory kind, or it is one device twice");
     }
     gpuhal_status status = gpuhal_check(owner->gpu);
+    status = status ? status : gpuhal_check(user->gpu);
     if (status) {
         return status;
     }
@@ -233,8 +234,7 @@ gpuhal_status gpuhal_buffer_share(gpuhal_buffer *buffer, gpuhal_device *device, 
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_share: the memory is on %s already", device->id);
     }
     if (root->device->gpu != device->gpu) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                "gpuhal_buffer_share: buffer and device belong to two gpuhal objects");
+        return gpuhal_two_objects("gpuhal_buffer_share", "buffer and device", root->device->gpu, device->gpu);
     }
     gpuhal_status status = gpuhal_device_check(root->device);
     status = status ? status : gpuhal_device_open(device);

@@ -125,12 +125,16 @@ gpuhal_status gpuhal_queue_keep(gpuhal_queue *queue, gpuhal_buffer *const *buffe
     if (!queue || (!buffers && count > 0)) {
         return null_error("gpuhal_queue_keep");
     }
-    for (uint32_t i = 0; i < count; i++) {
-        if (!buffers[i] || buffers[i]->device->gpu != queue->device->gpu) {
-            return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_queue_keep: a buffer is NULL, or of another gpuhal object");
+    gpuhal *gpu = queue->device->gpu;
+    gpuhal_status status = gpuhal_check(gpu);
+    for (uint32_t i = 0; i < count && !status; i++) {
+        if (!buffers[i]) {
+            return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_queue_keep: a buffer is NULL");
+        }
+        if (buffers[i]->device->gpu != gpu) {
+            return gpuhal_two_objects("gpuhal_queue_keep", "queue and buffers", gpu, buffers[i]->device->gpu);
         }
     }
-    gpuhal_status status = GPUHAL_OK;
     for (uint32_t i = 0; i < count && !status; i++) {
         status = keep(queue, buffers[i]);
     }

@@ -146,7 +146,7 @@ gpuhal_status gpuhal_event_record(gpuhal_event *event, gpuhal_queue *queue)
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_event_record: the host signals this event");
     }
     if (queue->device->gpu != event->gpu) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_event_record: event and queue belong to two gpuhal objects");
+        return gpuhal_two_objects("gpuhal_event_record", "event and queue", event->gpu, queue->device->gpu);
     }
     if (timed && !(queue->flags & GPUHAL_QUEUE_TIMED)) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_event_record: the event is timed and the queue is not");
@@ -199,7 +199,7 @@ gpuhal_status gpuhal_queue_wait(gpuhal_queue *queue, gpuhal_event *event)
     gpuhal_timepoint *timepoint = NULL;
     gpuhal_status status = recording(event, "gpuhal_queue_wait", &timepoint);
     if (!status && queue->device->gpu != event->gpu) {
-        status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_queue_wait: event and queue belong to two gpuhal objects");
+        status = gpuhal_two_objects("gpuhal_queue_wait", "event and queue", event->gpu, queue->device->gpu);
     }
     status = status ? status : gpuhal_queue_wait_for_timepoint(queue, timepoint);
     gpuhal_timepoint_release(timepoint);

@@ -192,12 +192,12 @@ static gpuhal_status enqueue_locked(gpuhal_queue *queue, const gpuhal_op *op)
 gpuhal_status gpuhal_queue_enqueue(gpuhal_queue *queue, const gpuhal_op *op)
 {
     const gpuhal_device *device = queue->device;
-    if (!op->kept && !(op->to && op->to->device == device) && !(op->from && op->from->device == device)) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the queue is of a device that has none of the buffers", device->id);
-    }
     gpuhal_status status = gpuhal_queue_check(queue);
     if (status) {
         return status;
+    }
+    if (!op->kept && !(op->to && op->to->device == device) && !(op->from && op->from->device == device)) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the queue is of a device that has none of the buffers", device->id);
     }
     if (!gpuhal_queue_try_fast_path(queue, op, &status)) {
         return enqueue_locked(queue, op);

@@ -16,11 +16,6 @@ gpuhal_status gpuhal_range_error(const gpuhal_buffer *buffer, uint64_t offset, u
     return GPUHAL_ERROR_OUT_OF_RANGE;
 }
 
-static gpuhal_status two_objects(const char *call)
-{
-    return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the buffers belong to two gpuhal objects", call);
-}
-
 /* Between two devices. */
 typedef enum {
     WAY_PEER,       /* over a link between the two that was proven */
@@ -190,7 +185,7 @@ gpuhal_status gpuhal_copy_timed(const gpuhal_buffer_copy *c)
 gpuhal_status gpuhal_copy_check_pair(const gpuhal_buffer_copy *copy)
 {
     if (copy->to->device->gpu != copy->from->device->gpu) {
-        return two_objects("gpuhal_copy");
+        return gpuhal_two_objects("gpuhal_copy", "the buffers", copy->to->device->gpu, copy->from->device->gpu);
     }
     uint64_t one = copy->to_offset, other = copy->from_offset;
     if ((one > other ? one - other : other - one) < copy->bytes) {
@@ -227,7 +222,7 @@ gpuhal_status gpuhal_copy_path(const gpuhal_buffer *to, const gpuhal_buffer *fro
     }
     *out_path = 0;
     if (to->device->gpu != from->device->gpu) {
-        return two_objects("gpuhal_copy_path");
+        return gpuhal_two_objects("gpuhal_copy_path", "the buffers", to->device->gpu, from->device->gpu);
     }
     gpuhal_status status = gpuhal_check(to->device->gpu);
     *out_path = status ? 0 : path_between(to, from);

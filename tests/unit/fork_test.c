@@ -233,6 +233,57 @@ static void expect_queue_refused(gpuhal_queue *queue, gpuhal_event *event, gpuha
     REFUSED(gpuhal_event_signal(host_event, GPUHAL_OK));
 }
 
+/* Calls with an object of the parent and a good one of this process, in both places. */
+static void expect_mixed_refused(const objects *of_parent)
+{
+    enum { SIDES = 2 };
+    gpuhal *gpu = gpuhal_mock_open(NULL, 1);
+    gpuhal_queue *queue = NULL;
+    gpuhal_event *event = NULL;
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 0, BYTES), *made = NULL;
+    if (gpuhal_queue_create(gpuhal_device_at(gpu, 0), NULL, &queue) || gpuhal_event_create(gpu, 0, &event)) {
+        _exit(5);
+    }
+    gpuhal_device *const devices[SIDES] = {gpuhal_device_at(gpu, 0), of_parent->cpu};
+    gpuhal_buffer *const buffers[SIDES] = {buffer, of_parent->on_cpu};
+    gpuhal_queue *const queues[SIDES] = {queue, of_parent->queue_on_cpu};
+    gpuhal_event *const events[SIDES] = {event, of_parent->event};
+    const gpuhal_file file = {.size = sizeof file, .path = "/nowhere/x"};
+    gpuhal_pair_traffic traffic = {.size = sizeof traffic};
+    gpuhal_handle_kind kind = 0;
+    gpuhal_path path = 0;
+    const char *text = NULL;
+    uint64_t number = 0;
+    char byte = 0;
+    for (int one = 0; one < SIDES; one++) {
+        const int other = 1 - one;
+        const gpuhal_rect to = {.buffer = buffers[one]}, from = {.buffer = buffers[other]};
+        REFUSED(gpuhal_copy(NULL, buffers[one], 0, buffers[other], 0, 1));
+        REFUSED(gpuhal_copy(queues[one], buffers[one], 0, buffers[other], 0, 1));
+        REFUSED(gpuhal_copy_path(buffers[one], buffers[other], &path));
+        REFUSED(gpuhal_copy_rect(NULL, &to, &from, (const uint64_t[]){1, 1, 1}));
+        REFUSED(gpuhal_write(queues[one], buffers[other], 0, &byte, 1));
+        REFUSED(gpuhal_read(queues[one], &byte, buffers[other], 0, 1));
+        REFUSED(gpuhal_fill(queues[one], buffers[other], 0, 1, 0, 1));
+        REFUSED(gpuhal_write_file(queues[one], &file, buffers[other], 0, 1));
+        REFUSED(gpuhal_event_record(events[one], queues[other]));
+        REFUSED(gpuhal_queue_wait(queues[one], events[other]));
+        REFUSED(gpuhal_queue_keep(queues[one], &buffers[other], 1));
+        REFUSED(gpuhal_event_elapsed(events[one], events[other], &number));
+        REFUSED(gpuhal_link_u64(devices[one], devices[other], GPUHAL_LINK_KIND, &number));
+        REFUSED(gpuhal_link_text(devices[one], devices[other], GPUHAL_LINK_NAME, &text));
+        REFUSED(gpuhal_link_verify(devices[one], devices[other]));
+        REFUSED(gpuhal_pair_usage(devices[one], devices[other], &traffic));
+        REFUSED(gpuhal_share_query(devices[one], GPUHAL_MEMORY_DEVICE, devices[other], &kind, NULL));
+        REFUSED(gpuhal_buffer_share(buffers[one], devices[other], &made));
+    }
+    REFUSED(gpuhal_queue_keep(of_parent->queue, NULL, 0));
+    gpuhal_event_destroy(event);
+    gpuhal_queue_destroy(queue);
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+}
+
 static uint64_t now_ms(void)
 {
     struct timespec now;
@@ -277,10 +328,20 @@ static void expect_own_object_works(void)
     gpuhal *gpu = gpuhal_mock_open(NULL, 1);
     gpuhal_plugin_report report = {.size = sizeof report};
     gpuhal_device *device = NULL;
+    const char *why = NULL;
     bool good = gpuhal_device_count(gpu) == 1 && gpuhal_plugin_report_get(gpu, 0, &report) == GPUHAL_OK &&
                 report.state == GPUHAL_PLUGIN_FORKED && strstr(report.reason, "fork before opening, or exec");
     good = good && gpuhal_select(gpu, "mock:0", 0, &device, NULL) == GPUHAL_ERROR_NOT_FOUND &&
            strstr(gpuhal_last_error()->sentence, "before this process was forked");
+    const char *const general[] = {"gpu", "name=mock*", "pci=0000:01:00.0"};
+    for (size_t i = 0; i < sizeof general / sizeof *general; i++) {
+        good = good && gpuhal_select(gpu, general[i], 0, &device, &why) == GPUHAL_ERROR_NOT_FOUND &&
+               strstr(gpuhal_last_error()->sentence, "; mock: started before this process was forked");
+    }
+    for (uint32_t flags = 0; flags <= GPUHAL_SELECT_ALLOW_CPU; flags++) {
+        good = good && gpuhal_select(gpu, flags ? "gpu" : "auto", flags, &device, &why) == GPUHAL_OK &&
+               strstr(why, "using the CPU") && strstr(why, "; mock: started before this process was forked");
+    }
     good = good && gpuhal_select(gpu, "cpu:0", 0, &device, NULL) == GPUHAL_OK &&
            gpuhal_device_verify(device) == GPUHAL_OK;
     good = good && gpuhal_rescan(gpu, NULL) == GPUHAL_OK && gpuhal_device_count(gpu) == 1;
@@ -320,6 +381,7 @@ TEST(a_fork_leaves_every_object_of_the_parent_to_it_and_the_child_opens_its_own)
     wait_until_other_threads_sleep();
     pid_t child = begin_child();
     if (child == 0) {
+        expect_mixed_refused(&own);
         expect_all_refused(&own);
         expect_own_object_works();
         _exit(0);

@@ -11,9 +11,12 @@
  *    `gpuhal_config config = { .size = sizeof config };`
  *  - Texts are bytes; paths are those of the system, in UTF-8 on Windows.
  *  - Objects stay with the process that made them. In the child of a fork every call with an object of the parent
- *    that returns a status returns GPUHAL_ERROR_FORKED, and one that destroys, releases or closes does nothing; both
- *    at once, without a call of a driver. Other getters go on reading. The child opens a gpuhal object of its own,
- *    which has cpu and every backend that the parent had not started: the others are GPUHAL_PLUGIN_FORKED.
+ *    and valid arguments that returns a status returns GPUHAL_ERROR_FORKED, and one that destroys, releases or closes
+ *    does nothing; both at once, without a call of a driver. Other getters go on reading. The child opens a gpuhal
+ *    object of its own, which has cpu and every backend that the parent had not started: the others are
+ *    GPUHAL_PLUGIN_FORKED. Fork while no other thread opens a gpuhal object, or opens or first uses a device: where
+ *    that thread was just loading a library, this library loads none in the child (GPUHAL_ERROR_FORKED), so that cpu,
+ *    too, works there only if the parent had loaded it or it is linked in.
  *  - POSIX: pthread_cancel() of a thread that waits in the library takes effect when the call has returned. But a
  *    driver may be cancelled inside a call of its own: never cancel a thread that transfers, allocates or opens, or
  *    disable cancellation around such calls.

@@ -59,7 +59,7 @@ enum {
     GPUHAL_ERROR_NO_DEVICE = -10,        /**< The driver is there and offers no such device. */
     GPUHAL_ERROR_NO_PERMISSION = -11,    /**< Get access to the device node (usually: join group render or video). */
     GPUHAL_ERROR_INCOMPATIBLE = -12,     /**< Update one side: versions do not match; the detail names both. */
-    GPUHAL_ERROR_FORKED = -13, /**< An object or a backend of the parent: fork before opening, or exec. */
+    GPUHAL_ERROR_FORKED = -13, /**< Fork before opening, or exec: it is of the parent, or that one was just loading. */
     GPUHAL_ERROR_NOT_FOUND = -14,        /**< Correct the name: nothing matches. */
     /** Find the first failure: this was queued behind it. Or a callback of the caller requested it. */
     GPUHAL_ERROR_CANCELLED = -15,
