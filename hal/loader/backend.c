@@ -379,7 +379,8 @@ static bool start_unlocked(gpuhal_load_context *load, gpuhal_backend *backend, c
 static bool loader_is_free(gpuhal_load_context *load)
 {
     if (gpuhal_dlopen_is_forked()) {
-        return gpuhal_load_fail(load, GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_ERROR_FORKED, "not loaded: " GPUHAL_DLOPEN_IS_FORKED);
+        return gpuhal_load_fail(load, GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_ERROR_FORKED, "%s",
+                                "not loaded: " GPUHAL_DLOPEN_IS_FORKED);
     }
     for (const gpuhal_backend *backend = first; backend; backend = backend->next) {
         bool hangs = backend->progress == BACKEND_STUCK && !is_inherited(backend);
