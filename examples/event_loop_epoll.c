@@ -1,5 +1,5 @@
-/* event_loop_epoll.c [SELECTOR]: an event loop of its own, on Linux: several copies are under way, and one descriptor of the library wakes the loop
- * as each of them ends. No thread of the program waits for a device. */
+/* event_loop_epoll.c [SELECTOR]: an event loop of its own, on Linux: several copies are under way, and one descriptor
+ * of the library wakes the loop as each of them ends. No thread of the program waits for a device. */
 #include <gpuhal/gpuhal.h>
 
 #include <stdio.h>
@@ -23,8 +23,9 @@ static int start(gpuhal_device *device, gpuhal_queue *queue, gpuhal *gpu, copy *
         work->in[i] = (unsigned char)(first + i * 7);
     }
     return gpuhal_buffer_create(device, &desc, &work->buffer) || gpuhal_event_create(gpu, 0, &work->event) ||
-           gpuhal_write(queue, work->buffer, 0, work->in, BYTES) || gpuhal_read(queue, work->out, work->buffer, 0, BYTES) ||
-           gpuhal_event_record(work->event, queue) || gpuhal_event_watch(work->event, work);
+           gpuhal_write(queue, work->buffer, 0, work->in, BYTES) ||
+           gpuhal_read(queue, work->out, work->buffer, 0, BYTES) || gpuhal_event_record(work->event, queue) ||
+           gpuhal_event_watch(work->event, work);
 }
 
 /* Everything that has ended since the last time. */
@@ -63,7 +64,8 @@ int main(int argc, char **argv)
     gpuhal *gpu = NULL;
     gpuhal_device *device = NULL;
     gpuhal_queue *queue = NULL;
-    int failed = gpuhal_open(NULL, &gpu) || gpuhal_select(gpu, selector, 0, &device, NULL) || gpuhal_queue_create(device, NULL, &queue);
+    int failed = gpuhal_open(NULL, &gpu) || gpuhal_select(gpu, selector, 0, &device, NULL) ||
+                 gpuhal_queue_create(device, NULL, &queue);
     for (unsigned i = 0; i < COPIES && !failed; i++) {
         failed = start(device, queue, gpu, &copies[i], (unsigned char)i);
     }

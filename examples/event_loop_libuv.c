@@ -1,5 +1,5 @@
-/* event_loop_libuv.c [SELECTOR]: the library in a program that runs libuv: the descriptor of an event is a handle to poll, and a timer of the same loop
- * goes on while the device works. */
+/* event_loop_libuv.c [SELECTOR]: the library in a program that runs libuv: the descriptor of an event is a handle to
+ * poll, and a timer of the same loop goes on while the device works. */
 #include <gpuhal/gpuhal.h>
 
 #include <stdio.h>
@@ -34,7 +34,8 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 {
     program *own = poll->data;
     (void)events;
-    own->failed = own->failed || status < 0 || gpuhal_event_poll(own->event) != GPUHAL_OK || memcmp(in, out, BYTES) != 0;
+    own->failed =
+        own->failed || status < 0 || gpuhal_event_poll(own->event) != GPUHAL_OK || memcmp(in, out, BYTES) != 0;
     own->rounds++;
     if (own->failed || own->rounds == ROUNDS || start_round(own)) {
         uv_poll_stop(poll);
@@ -56,7 +57,8 @@ static int run_loop(program *own)
     }
     own->poll.data = own->timer.data = own;
     int failed = uv_poll_init(&loop, &own->poll, (int)own->descriptor) != 0 || uv_timer_init(&loop, &own->timer) != 0 ||
-                 uv_poll_start(&own->poll, UV_READABLE, on_readable) != 0 || uv_timer_start(&own->timer, on_tick, 0, 1) != 0;
+                 uv_poll_start(&own->poll, UV_READABLE, on_readable) != 0 ||
+                 uv_timer_start(&own->timer, on_tick, 0, 1) != 0;
     if (!failed) {
         uv_run(&loop, UV_RUN_DEFAULT);
         uv_close((uv_handle_t *)&own->poll, NULL);
@@ -75,7 +77,8 @@ int main(int argc, char **argv)
     const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = BYTES};
     own.failed = gpuhal_open(NULL, &own.gpu) || gpuhal_select(own.gpu, selector, 0, &device, NULL) ||
                  gpuhal_queue_create(device, NULL, &own.queue) || gpuhal_buffer_create(device, &desc, &own.buffer) ||
-                 gpuhal_event_create(own.gpu, 0, &own.event) || gpuhal_event_descriptor(own.event, &own.descriptor) || start_round(&own);
+                 gpuhal_event_create(own.gpu, 0, &own.event) || gpuhal_event_descriptor(own.event, &own.descriptor) ||
+                 start_round(&own);
     if (own.failed) {
         fprintf(stderr, "event_loop_libuv: %s\n", gpuhal_last_error()->sentence);
     } else {

@@ -26,7 +26,8 @@ int main(void)
     if (failed) {
         fprintf(stderr, "first_copy: %s\n", gpuhal_last_error()->sentence);
     } else {
-        printf("%s (%s): %zu bytes there and back %s\n", gpuhal_device_id(device), reason, sizeof in, right ? "right" : "WRONG");
+        printf("%s (%s): %zu bytes there and back %s\n", gpuhal_device_id(device), reason, sizeof in,
+               right ? "right" : "WRONG");
     }
 
     gpuhal_buffer_release(second);

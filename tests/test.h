@@ -1,5 +1,5 @@
-/* tests/test.h: the frame of every test program. Write TEST(what_shall_be_true) { … } in a *_test.c file; CMake finds the names,
- * and CTest runs each in a process of its own. The last line of the file is #include "test_main.h". */
+/* tests/test.h: the frame of every test program. Write TEST(what_shall_be_true) { … } in a *_test.c file; CMake finds
+ * the names, and CTest runs each in a process of its own. The last line of the file is #include "test_main.h". */
 #ifndef GPUHAL_TEST_H
 #define GPUHAL_TEST_H
 
@@ -17,10 +17,10 @@
 #define TEST(name) static void name(__attribute__((unused)) void **unused_state)
 
 /* The first line of a test that cannot run here: CTest shows it as skipped, with the sentence. */
-#define SKIP_TEST(sentence)                                                                                                            \
-    do {                                                                                                                               \
-        printf("skipped: %s\n", sentence);                                                                                             \
-        exit(77);                                                                                                                      \
+#define SKIP_TEST(sentence)                                                                                            \
+    do {                                                                                                               \
+        printf("skipped: %s\n", sentence);                                                                             \
+        exit(77);                                                                                                      \
     } while (0)
 
 #endif

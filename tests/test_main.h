@@ -1,5 +1,5 @@
-/* tests/test_main.h: main() of a test program, included as its last line. `program name…` runs the named tests, `program` all.
- * cases.inc is written by CMake from the TEST(…) lines of the source. */
+/* tests/test_main.h: main() of a test program, included as its last line. `program name…` runs the named tests,
+ * `program` all. cases.inc is written by CMake from the TEST(…) lines of the source. */
 static const struct CMUnitTest cases[] = {
 #define CASE(name) cmocka_unit_test(name),
 #include "cases.inc"

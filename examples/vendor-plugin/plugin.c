@@ -84,11 +84,13 @@ static gpuhal_status example_enumerate(const gpuhal_host *host, gpuhal_plugin_in
     return GPUHAL_OK;
 }
 
-static gpuhal_status example_allocate(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
+static gpuhal_status example_allocate(gpuhal_plugin_device *device, const gpuhal_alloc *alloc,
+                                      gpuhal_memory *out_memory)
 {
     const gpuhal_host *host = device->host;
     gpuhal_plugin_instance *instance = device->instance;
-    if (alloc->kind > GPUHAL_MEMORY_READBACK || alloc->import.kind != 0 || alloc->export_kinds != 0 || alloc->peer_count != 0) {
+    if (alloc->kind > GPUHAL_MEMORY_READBACK || alloc->import.kind != 0 || alloc->export_kinds != 0 ||
+        alloc->peer_count != 0) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     if (alloc->bytes > instance->memory_bytes || alloc->alignment > instance->memory_bytes) {
@@ -132,7 +134,8 @@ static gpuhal_status example_copy(gpuhal_plugin_device *device, gpuhal_plugin_qu
     return GPUHAL_OK;
 }
 
-/* Three slots are the mandatory minimum. write, read, fill and the rest come from the core until they are offered here. */
+/* Three slots are the mandatory minimum. write, read, fill and the rest come from the core until they are offered
+ * here. */
 static gpuhal_status example_describe(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                       gpuhal_ops *out_ops)
 {
@@ -197,7 +200,8 @@ static const gpuhal_plugin example = {
 const gpuhal_plugin *GPUHAL_PLUGIN_QUERY(uint32_t host_abi, const gpuhal_host *host)
 {
     if (host_abi != GPUHAL_ABI) {
-        (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, host_abi, "the example plugin speaks plugin ABI 0.2 only");
+        (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, host_abi,
+                           "the example plugin speaks plugin ABI 0.2 only");
         return NULL;
     }
     return &example;

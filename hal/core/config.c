@@ -14,11 +14,13 @@ static const struct {
     const char *name, *meaning;
 } variables[] = {
     {"GPUHAL_AMD_SMI_LIBRARY", "absolute path of the AMD SMI library to use instead of libamd_smi.so"},
-    {"GPUHAL_BACKENDS", "selects and orders the backends that the program allows: \"rocm,vulkan\", or all but some: \"-opencl\""},
+    {"GPUHAL_BACKENDS",
+     "selects and orders the backends that the program allows: \"rocm,vulkan\", or all but some: \"-opencl\""},
     {"GPUHAL_CUDA_LIBRARY", "absolute path of the CUDA driver's library to use instead of libcuda.so.1"},
     {"GPUHAL_DEVICES", "comma list of selectors; of the devices that the program allows, the others are hidden"},
     {"GPUHAL_HIP_LIBRARY", "absolute path of the HIP library to use instead of libamdhip64.so.7, .6 or .5"},
-    {"GPUHAL_ISOLATION", "once: probe plugins in helper processes and cache the results; always: probe each time; never: in this process"},
+    {"GPUHAL_ISOLATION",
+     "once: probe plugins in helper processes and cache the results; always: probe each time; never: in this process"},
     {"GPUHAL_LOG", "error, warning, info, debug or trace: how much is logged"},
     {"GPUHAL_NVML_LIBRARY", "absolute path of the NVML library to use instead of libnvidia-ml.so.1"},
     {"GPUHAL_OPENCL_LIBRARY", "absolute path of the OpenCL library to use instead of libOpenCL.so.1"},
@@ -76,7 +78,8 @@ static gpuhal_status read_isolation(const gpuhal_config *config, gpuhal_settings
 {
     static const char *const words[] = {"", "always", "never", "once"};
     if (config->isolation > GPUHAL_ISOLATION_ONCE) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "config.isolation is %u, which is not a policy", config->isolation);
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "config.isolation is %u, which is not a policy",
+                                config->isolation);
     }
     settings->isolation = config->isolation ? config->isolation : GPUHAL_ISOLATION_ONCE;
     const char *value = read_variable(settings, "GPUHAL_ISOLATION");
@@ -86,7 +89,8 @@ static gpuhal_status read_isolation(const gpuhal_config *config, gpuhal_settings
             return GPUHAL_OK;
         }
     }
-    return value ? gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "GPUHAL_ISOLATION is \"%s\"; expected always, once or never", value)
+    return value ? gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                    "GPUHAL_ISOLATION is \"%s\"; expected always, once or never", value)
                  : GPUHAL_OK;
 }
 
@@ -96,7 +100,8 @@ static bool parse_bytes(const char *text, uint64_t *out_bytes)
     uint64_t bytes = 0;
     const char *at = text;
     for (; *at >= '0' && *at <= '9'; at++) {
-        if (__builtin_mul_overflow(bytes, (uint64_t)10, &bytes) || __builtin_add_overflow(bytes, (uint64_t)(*at - '0'), &bytes)) {
+        if (__builtin_mul_overflow(bytes, (uint64_t)10, &bytes) ||
+            __builtin_add_overflow(bytes, (uint64_t)(*at - '0'), &bytes)) {
             return false;
         }
     }
@@ -118,9 +123,12 @@ static gpuhal_status read_staging(const gpuhal_config *config, gpuhal_settings *
     settings->staging_limit_bytes = given[0] ? given[0] : STAGING_BYTES;
     settings->staging_total_bytes = given[1] ? given[1] : STAGING_TOTAL_BYTES;
     const char *value = read_variable(settings, "GPUHAL_STAGING_TOTAL");
-    if (value && (!parse_bytes(value, &settings->staging_total_bytes) || settings->staging_total_bytes < STAGING_LEAST)) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "GPUHAL_STAGING_TOTAL is \"%s\"; expected a number of bytes, with K, M or G, "
-                                "and the minimum is %u", value, STAGING_LEAST);
+    if (value &&
+        (!parse_bytes(value, &settings->staging_total_bytes) || settings->staging_total_bytes < STAGING_LEAST)) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "GPUHAL_STAGING_TOTAL is \"%s\"; expected a number of bytes, with K, M or G, "
+                                "and the minimum is %u",
+                                value, STAGING_LEAST);
     }
     return GPUHAL_OK;
 }
@@ -180,9 +188,12 @@ static bool keep(char **to, const char *value)
 
 static bool keep_texts(const gpuhal_config *config, gpuhal_settings *settings)
 {
-    settings->user_plugin_directory = gpuhal_os_privileged() ? NULL : user_folder("XDG_DATA_HOME", ".local/share", "gpuhal/plugins.d");
-    return keep(&settings->backends, config->backends) && keep(&settings->environment_backends, read_variable(settings, "GPUHAL_BACKENDS")) &&
-           keep(&settings->devices, config->devices) && keep(&settings->environment_devices, read_variable(settings, "GPUHAL_DEVICES")) &&
+    settings->user_plugin_directory =
+        gpuhal_os_privileged() ? NULL : user_folder("XDG_DATA_HOME", ".local/share", "gpuhal/plugins.d");
+    return keep(&settings->backends, config->backends) &&
+           keep(&settings->environment_backends, read_variable(settings, "GPUHAL_BACKENDS")) &&
+           keep(&settings->devices, config->devices) &&
+           keep(&settings->environment_devices, read_variable(settings, "GPUHAL_DEVICES")) &&
            keep(&settings->plugin_path, config->plugin_path) &&
            keep(&settings->environment_plugin_path, read_variable(settings, "GPUHAL_PLUGIN_PATH")) &&
            keep(&settings->helper_path, config->helper_path) && keep(&settings->retry, config->retry);

@@ -104,10 +104,11 @@ gpuhal_status gpuhal_error_no_thread(int error)
     if (most != UINT64_MAX) {
         snprintf(limit, sizeof limit, "%" PRIu64, most);
     }
-    return gpuhal_error_set(GPUHAL_ERROR_HOST_MEMORY,
-                            "a thread could not be started: %s (threads of this user: %s by RLIMIT_NPROC; the control group's "
-                            "pids.max and the address space limit them too)",
-                            strerror(error), limit);
+    return gpuhal_error_set(
+        GPUHAL_ERROR_HOST_MEMORY,
+        "a thread could not be started: %s (threads of this user: %s by RLIMIT_NPROC; the control group's "
+        "pids.max and the address space limit them too)",
+        strerror(error), limit);
 }
 
 gpuhal_status gpuhal_error_report(gpuhal_status status, const char *vendor_call, int64_t vendor_code, const char *text)
@@ -126,8 +127,8 @@ void gpuhal_error_forget_report(void)
 
 bool gpuhal_error_is_cause(gpuhal_status status)
 {
-    return status < 0 && status >= GPUHAL_ERROR_FILE && status != GPUHAL_ERROR_NOT_SUPPORTED && status != GPUHAL_ERROR_TIMEOUT &&
-           status != GPUHAL_ERROR_BUSY;
+    return status < 0 && status >= GPUHAL_ERROR_FILE && status != GPUHAL_ERROR_NOT_SUPPORTED &&
+           status != GPUHAL_ERROR_TIMEOUT && status != GPUHAL_ERROR_BUSY;
 }
 
 void gpuhal_error_clear(void)
@@ -172,7 +173,8 @@ gpuhal_status gpuhal_error_from_plugin(gpuhal_status status, const char *backend
         put(last.vendor_text, sizeof last.vendor_text, last.report_text);
     } else if (!known) {
         last.error.vendor_code = status;
-        snprintf(last.vendor_text, sizeof last.vendor_text, "the plugin returned %d, which is not a status", (int)status);
+        snprintf(last.vendor_text, sizeof last.vendor_text, "the plugin returned %d, which is not a status",
+                 (int)status);
     }
     last.report_status = GPUHAL_OK;
     describe_sentence(answer, device && *device ? device : backend ? backend : "plugin", what);
@@ -203,7 +205,8 @@ void gpuhal_error_add_pending(uint64_t bytes)
 {
     size_t used = strlen(last.sentence);
     last.error.bytes_pending = bytes;
-    snprintf(last.sentence + used, sizeof last.sentence - used, "; %" PRIu64 " bytes are freed when queued work ends", bytes);
+    snprintf(last.sentence + used, sizeof last.sentence - used, "; %" PRIu64 " bytes are freed when queued work ends",
+             bytes);
     drop_cut_character(last.sentence);
 }
 

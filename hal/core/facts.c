@@ -124,7 +124,8 @@ uint32_t gpuhal_key_is_text(gpuhal_key key)
 
 const char *gpuhal_missing_name(gpuhal_missing reason)
 {
-    static const char *const names[] = {"unknown", "not supported", "no permission", "asleep", "timed out", "failed", "not read"};
+    static const char *const names[] = {"unknown",   "not supported", "no permission", "asleep",
+                                        "timed out", "failed",        "not read"};
     return names[reason < sizeof names / sizeof *names ? reason : 0];
 }
 
@@ -267,7 +268,8 @@ static bool read_key(const char *name, gpuhal_key *out_key)
             return true;
         }
     }
-    if (strncmp(name, "0x", 2) != 0 || !name[2] || strlen(name) > 10 || strspn(name + 2, "0123456789abcdef") != strlen(name + 2)) {
+    if (strncmp(name, "0x", 2) != 0 || !name[2] || strlen(name) > 10 ||
+        strspn(name + 2, "0123456789abcdef") != strlen(name + 2)) {
         return false;
     }
     *out_key = (gpuhal_key)strtoul(name + 2, NULL, 16);
@@ -284,7 +286,8 @@ static bool read_missing(gpuhal_facts *facts, gpuhal_key key, const char *value)
     }
     memcpy(number, value, digits);
     number[digits] = 0;
-    if (!gpuhal_records_u64(number, &reason) || reason < GPUHAL_MISSING_NOT_SUPPORTED || reason > GPUHAL_MISSING_NOT_READ) {
+    if (!gpuhal_records_u64(number, &reason) || reason < GPUHAL_MISSING_NOT_SUPPORTED ||
+        reason > GPUHAL_MISSING_NOT_READ) {
         return false;
     }
     gpuhal_facts_set_missing(facts, key, (gpuhal_missing)reason, value[digits] ? value + digits + 1 : "");

@@ -7,7 +7,8 @@
 /* Threads that wait for a job at most: a program seldom samples with more. */
 #define IDLE_MAX 4u
 
-/* The longest wait, and what one counts for at most: a process that was stopped for a minute has not waited for a minute. */
+/* The longest wait, and what one counts for at most: a process that was stopped for a minute has not waited for a
+ * minute. */
 #define SLICE_NS 500000000u
 
 static _Thread_local char thread_mark; /* its address names the thread */
@@ -303,7 +304,8 @@ void gpuhal_jobs_end(void)
 {
     lock_pool();
     gpuhal_job_worker *ending = NULL;
-    for (gpuhal_job_worker *own; (own = take_idle());) { /* all are asked to end before one is joined, so that they end side by side */
+    for (gpuhal_job_worker *own;
+         (own = take_idle());) { /* all are asked to end before one is joined, so that they end side by side */
         own->ends = true;
         gpuhal_condition_signal_all(&own->condition);
         own->next = ending;

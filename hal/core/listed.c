@@ -66,8 +66,10 @@ static bool holds_facts(const gpuhal_facts *one, const gpuhal_facts *other)
         if (fact->key == GPUHAL_VALUE_MEMORY_FREE_BYTES) {
             continue;
         }
-        bool same_text = there && (fact->text == there->text || (fact->text && there->text && strcmp(fact->text, there->text) == 0));
-        if (!there || !same_text || fact->missing != there->missing || (!fact->missing && !fact->text && fact->u64 != there->u64)) {
+        bool same_text =
+            there && (fact->text == there->text || (fact->text && there->text && strcmp(fact->text, there->text) == 0));
+        if (!there || !same_text || fact->missing != there->missing ||
+            (!fact->missing && !fact->text && fact->u64 != there->u64)) {
             return false;
         }
     }

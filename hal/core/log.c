@@ -1,6 +1,6 @@
-/* core/log.c: see log.h. The list of listeners is protected by list_mutex; a listener runs with no lock held, counted in `running`
- * so that destroy can wait for it. A listener that destroys its own log would wait for itself: the documentation forbids it, and the
- * thread-local depth makes destroy return instead of hanging. */
+/* core/log.c: see log.h. The list of listeners is protected by list_mutex; a listener runs with no lock held, counted
+ * in `running` so that destroy can wait for it. A listener that destroys its own log would wait for itself: the
+ * documentation forbids it, and the thread-local depth makes destroy return instead of hanging. */
 #include "core/log.h"
 
 #include "core/error.h"
@@ -115,7 +115,8 @@ void gpuhal_log_line(gpuhal_log *log, int32_t level, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
-    /* File names and vendors' texts may hold anything: no line of the log breaks, colours or turns the terminal it ends on. */
+    /* File names and vendors' texts may hold anything: no line of the log breaks, colours or turns the terminal it ends
+     * on. */
     gpuhal_records_clean(line);
     lock_list();
     pass_on(log, level, line);

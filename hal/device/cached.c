@@ -109,8 +109,8 @@ static bool has_record(const gpuhal *gpu, const gpuhal_candidate *candidate)
 }
 
 /* Replaces the cached result under the key of the newest snapshot. */
-static void replace_record(gpuhal *gpu, const gpuhal_candidate *candidate, gpuhal_plugin_state state, const char *reason,
-                           const gpuhal_listed_devices *devices)
+static void replace_record(gpuhal *gpu, const gpuhal_candidate *candidate, gpuhal_plugin_state state,
+                           const char *reason, const gpuhal_listed_devices *devices)
 {
     gpuhal_database_plugin record = {0};
     bool good = gpuhal_probe_cache_record(candidate, devices, &record);
@@ -163,8 +163,10 @@ void gpuhal_cached_compare(gpuhal_device *device, const gpuhal_backend *backend,
 void gpuhal_cached_failed(gpuhal_device *device, gpuhal_status status)
 {
     const gpuhal_entry *entry = gpuhal_device_snapshot_entry(gpuhal_device_snapshot_now(device->gpu), device);
-    bool of_the_plugin = status != GPUHAL_ERROR_FORKED && status != GPUHAL_ERROR_HOST_MEMORY && status != GPUHAL_ERROR_BUSY;
-    if (!entry || !of_the_plugin || !has_record(device->gpu, entry->candidate) || atomic_exchange(&device->compared, true)) {
+    bool of_the_plugin =
+        status != GPUHAL_ERROR_FORKED && status != GPUHAL_ERROR_HOST_MEMORY && status != GPUHAL_ERROR_BUSY;
+    if (!entry || !of_the_plugin || !has_record(device->gpu, entry->candidate) ||
+        atomic_exchange(&device->compared, true)) {
         return;
     }
     gpuhal_error_detail before;
@@ -198,6 +200,7 @@ void gpuhal_cached_opened(gpuhal_device *device)
     }
     gpuhal_changes changes = {.now = gpuhal_os_wall_clock(), .proven = identity};
     if (update(device->gpu->registry, &changes)) {
-        gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_WARNING, "%s: out of memory, its quarantine goes on", device->candidate->name);
+        gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_WARNING, "%s: out of memory, its quarantine goes on",
+                        device->candidate->name);
     }
 }

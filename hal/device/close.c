@@ -58,7 +58,8 @@ static void begin_closing(gpuhal_device *device)
 static void end_closing(gpuhal_device *device, uint64_t *left_ns)
 {
     if (device->closing && gpuhal_job_await(device->closing, left_ns) == GPUHAL_JOB_ABANDONED) {
-        gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_ERROR, "%s: the driver hangs while closing the device", device->id);
+        gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_ERROR, "%s: the driver hangs while closing the device",
+                        device->id);
     } else if (device->closing) {
         *left_ns = device->gpu->settings.hang_ns;
     }

@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-gpuhal_device *gpuhal_device_create(gpuhal *gpu, const gpuhal_candidate *candidate, const gpuhal_listed_device *listed, uint32_t index)
+gpuhal_device *gpuhal_device_create(gpuhal *gpu, const gpuhal_candidate *candidate, const gpuhal_listed_device *listed,
+                                    uint32_t index)
 {
     gpuhal_device *device = calloc(1, sizeof *device);
     if (!device) {
@@ -28,7 +29,8 @@ gpuhal_device *gpuhal_device_create(gpuhal *gpu, const gpuhal_candidate *candida
 const gpuhal_listed_device *gpuhal_device_current(const gpuhal_device *device)
 {
     const gpuhal_listed_device *here = atomic_load_explicit(&device->here, memory_order_acquire);
-    const gpuhal_entry *entry = here ? NULL : gpuhal_device_snapshot_entry(gpuhal_device_snapshot_now(device->gpu), device);
+    const gpuhal_entry *entry =
+        here ? NULL : gpuhal_device_snapshot_entry(gpuhal_device_snapshot_now(device->gpu), device);
     return here ? here : entry ? entry->listed : device->listed;
 }
 

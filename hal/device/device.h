@@ -164,7 +164,8 @@ struct gpuhal_device {
 };
 
 /* Creates a closed device; does not call the plugin. NULL without memory. */
-gpuhal_device *gpuhal_device_create(gpuhal *gpu, const gpuhal_candidate *candidate, const gpuhal_listed_device *listed, uint32_t index);
+gpuhal_device *gpuhal_device_create(gpuhal *gpu, const gpuhal_candidate *candidate, const gpuhal_listed_device *listed,
+                                    uint32_t index);
 /* Closes the device if it is open, and frees it. */
 void gpuhal_device_destroy(gpuhal_device *device);
 /* Closes and frees all devices; staging must have been freed before. */
@@ -172,7 +173,8 @@ void gpuhal_devices_destroy(gpuhal *gpu);
 
 /* Loads the plugin into this process if needed, and finds the device in its list. Differences from the snapshot are
  * written to the registry and reported to on_changed, once for each device. */
-gpuhal_status gpuhal_device_start_backend(gpuhal_device *device, gpuhal_backend **out_backend, const gpuhal_listed_device **out_listed);
+gpuhal_status gpuhal_device_start_backend(gpuhal_device *device, gpuhal_backend **out_backend,
+                                          const gpuhal_listed_device **out_listed);
 /* Returns the current facts of the device: as listed by the driver in this process, else by the newest snapshot. Lives
  * as long as the gpuhal object. */
 const gpuhal_listed_device *gpuhal_device_current(const gpuhal_device *device);
@@ -264,17 +266,21 @@ void gpuhal_selector_lower(char *text);
 /* Parses a selector. `source` names its origin in messages. Returns INVALID_ARGUMENT for a malformed one. */
 gpuhal_status gpuhal_selector_parse(const char *text, const char *source, gpuhal_selector *out_selector);
 /* Matches the device as listed in the snapshot, which must contain it. */
-bool gpuhal_selector_matches(const gpuhal_selector *selector, const struct gpuhal_device_snapshot *snapshot, const gpuhal_device *device);
+bool gpuhal_selector_matches(const gpuhal_selector *selector, const struct gpuhal_device_snapshot *snapshot,
+                             const gpuhal_device *device);
 /* Returns NOT_FOUND, with a sentence that begins with `source`, "" for none. */
-gpuhal_status gpuhal_selector_unmatched(const struct gpuhal_device_snapshot *snapshot, const gpuhal_selector *selector, const char *text, const char *source);
+gpuhal_status gpuhal_selector_unmatched(const struct gpuhal_device_snapshot *snapshot, const gpuhal_selector *selector,
+                                        const char *text, const char *source);
 
 /* Returns whether the two are interfaces of the same partition of one physical device, so that one may replace the
  * other; or at least of the same physical device. physical.c. */
 bool gpuhal_devices_same_part(const gpuhal_device *a, const gpuhal_device *b);
 bool gpuhal_devices_same_piece(const gpuhal_device *a, const gpuhal_device *b);
 /* Returns whether any interface of the physical device states this PCI address, or of its partition this UUID. */
-bool gpuhal_device_at_pci(const struct gpuhal_device_snapshot *snapshot, const gpuhal_device *device, const char *address);
-bool gpuhal_device_has_uuid(const struct gpuhal_device_snapshot *snapshot, const gpuhal_device *device, const char *uuid);
+bool gpuhal_device_at_pci(const struct gpuhal_device_snapshot *snapshot, const gpuhal_device *device,
+                          const char *address);
+bool gpuhal_device_has_uuid(const struct gpuhal_device_snapshot *snapshot, const gpuhal_device *device,
+                            const char *uuid);
 /* Returns the PCI address that an interface of the device's physical device states; NULL when none does. */
 const char *gpuhal_device_hardware_address(const gpuhal_device *device);
 

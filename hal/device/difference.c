@@ -66,8 +66,8 @@ bool gpuhal_listed_drifted(const gpuhal_listed_device *then, const gpuhal_listed
     return false;
 }
 
-bool gpuhal_listed_differ(const char *id, const gpuhal_listed_device *then, const gpuhal_listed_device *now, gpuhal_key except,
-                          char sentence[GPUHAL_DIFFERENCE_BYTES])
+bool gpuhal_listed_differ(const char *id, const gpuhal_listed_device *then, const gpuhal_listed_device *now,
+                          gpuhal_key except, char sentence[GPUHAL_DIFFERENCE_BYTES])
 {
     /* A new driver changes much; its version explains the rest. */
     gpuhal_key key = differs(&then->facts, &now->facts, GPUHAL_FACT_DRIVER_VERSION) ? GPUHAL_FACT_DRIVER_VERSION : 0;
@@ -81,8 +81,9 @@ bool gpuhal_listed_differ(const char *id, const gpuhal_listed_device *then, cons
         snprintf(sentence, GPUHAL_DIFFERENCE_BYTES, "%s: %s was %s when it was listed, and is %s now", id,
                  name ? name : "a fact of its vendor", was, is);
     } else if (now->capabilities != then->capabilities) {
-        snprintf(sentence, GPUHAL_DIFFERENCE_BYTES, "%s: its capabilities were 0x%" PRIx32 " when it was listed, and are 0x%" PRIx32 " now",
-                 id, then->capabilities, now->capabilities);
+        snprintf(sentence, GPUHAL_DIFFERENCE_BYTES,
+                 "%s: its capabilities were 0x%" PRIx32 " when it was listed, and are 0x%" PRIx32 " now", id,
+                 then->capabilities, now->capabilities);
     }
     return key || now->capabilities != then->capabilities;
 }

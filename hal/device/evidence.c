@@ -54,7 +54,9 @@ static gpuhal_identity_level match_directly(const gpuhal_interface *a, const gpu
 static char *describe_match(const gpuhal_interface *iface, const gpuhal_interface *other, gpuhal_identity_level level)
 {
     if (level == GPUHAL_IDENTITY_HOST) {
-        const gpuhal_interface *cpu = strcmp(other->backend, "cpu") == 0 ? other : strcmp(iface->backend, "cpu") == 0 ? iface : NULL;
+        const gpuhal_interface *cpu = strcmp(other->backend, "cpu") == 0   ? other
+                                      : strcmp(iface->backend, "cpu") == 0 ? iface
+                                                                           : NULL;
         const gpuhal_interface *program = cpu == iface ? other : iface;
         return cpu ? gpuhal_text_format("%s runs on the host's processor, which is %s", program->id, cpu->id)
                    : gpuhal_text_format("%s and %s both run on the host's processor", iface->id, other->id);
@@ -64,54 +66,58 @@ static char *describe_match(const gpuhal_interface *iface, const gpuhal_interfac
         return gpuhal_text_format("%s and %s state the same %s, %s", iface->id, other->id, words, value);
     }
     if (*iface->partition_name && *other->partition_name) {
-        return gpuhal_text_format("%s and %s state the same %s, %s; they are its partitions %s and %s", iface->id, other->id, words,
-                                  value, iface->partition_name, other->partition_name);
+        return gpuhal_text_format("%s and %s state the same %s, %s; they are its partitions %s and %s", iface->id,
+                                  other->id, words, value, iface->partition_name, other->partition_name);
     }
     const gpuhal_interface *partition = *iface->partition_name ? iface : other;
-    return gpuhal_text_format("%s and %s state the same %s, %s; %s is its partition %s", iface->id, other->id, words, value, partition->id,
-                              partition->partition_name);
+    return gpuhal_text_format("%s and %s state the same %s, %s; %s is its partition %s", iface->id, other->id, words,
+                              value, partition->id, partition->partition_name);
 }
 
 /* Names the two interfaces that contradict each other: the compared ones, where they do, else the pair that was found.
  */
-static char *describe_doubt(const gpuhal_identity *identity, const gpuhal_refusal *refusal, const gpuhal_interface *iface,
-                        const gpuhal_interface *other)
+static char *describe_doubt(const gpuhal_identity *identity, const gpuhal_refusal *refusal,
+                            const gpuhal_interface *iface, const gpuhal_interface *other)
 {
-    const gpuhal_interface *a = &identity->interfaces[refusal->witness[0]], *b = &identity->interfaces[refusal->witness[1]];
+    const gpuhal_interface *a = &identity->interfaces[refusal->witness[0]],
+                           *b = &identity->interfaces[refusal->witness[1]];
     const char *words = levels[refusal->level].words;
     if (refusal->doubt == GPUHAL_DOUBT_ONE_DRIVER && gpuhal_interface_same_driver(iface, other)) {
         return gpuhal_text_format(
-            "%s and %s state the same %s, but that identifies neither: one driver lists both as separate devices", iface->id,
-            other->id, words);
+            "%s and %s state the same %s, but that identifies neither: one driver lists both as separate devices",
+            iface->id, other->id, words);
     }
     if (refusal->doubt == GPUHAL_DOUBT_ONE_DRIVER) {
         return gpuhal_text_format(
-            "%s and %s state the same %s, but that identifies neither: one driver lists %s and %s as two devices", iface->id, other->id,
-            words, a->id, b->id);
+            "%s and %s state the same %s, but that identifies neither: one driver lists %s and %s as two devices",
+            iface->id, other->id, words, a->id, b->id);
     }
     gpuhal_identity_level by = refusal->doubt == GPUHAL_DOUBT_PCI ? GPUHAL_IDENTITY_PCI : GPUHAL_IDENTITY_DRM;
     if (iface->values[by] && other->values[by] && !same_text(iface, other, by)) {
         a = other;
         b = iface;
     }
-    return gpuhal_text_format("%s and %s state the same %s, but that identifies neither: %s is at %s %s and %s at %s", iface->id,
-                              other->id, words, a->id, levels[by].words, a->values[by], b->id, b->values[by]);
+    return gpuhal_text_format("%s and %s state the same %s, but that identifies neither: %s is at %s %s and %s at %s",
+                              iface->id, other->id, words, a->id, levels[by].words, a->values[by], b->id,
+                              b->values[by]);
 }
 
 static char *describe_vendors(const gpuhal_interface *iface, const gpuhal_interface *other)
 {
     const char *words = levels[GPUHAL_IDENTITY_UUID].words;
     if (iface->maker && other->maker) {
-        return gpuhal_text_format("%s and %s state the same %s, but their vendors differ: 0x%04" PRIx64 " and 0x%04" PRIx64,
+        return gpuhal_text_format("%s and %s state the same %s, but their vendors differ: 0x%04" PRIx64
+                                  " and 0x%04" PRIx64,
                                   iface->id, other->id, words, iface->maker, other->maker);
     }
-    return gpuhal_text_format("%s and %s state the same %s, but that is unique only within one vendor, and %s does not state its vendor",
-                              iface->id, other->id, words, iface->maker ? other->id : iface->id);
+    return gpuhal_text_format(
+        "%s and %s state the same %s, but that is unique only within one vendor, and %s does not state its vendor",
+        iface->id, other->id, words, iface->maker ? other->id : iface->id);
 }
 
 /* Takes over the sentence; without memory nothing is added. */
-static gpuhal_status add(gpuhal_identity_evidence_list *list, const gpuhal_interface *iface, const gpuhal_interface *other,
-                         gpuhal_identity_level level, bool same, char *sentence)
+static gpuhal_status add(gpuhal_identity_evidence_list *list, const gpuhal_interface *iface,
+                         const gpuhal_interface *other, gpuhal_identity_level level, bool same, char *sentence)
 {
     if (sentence && list->count == list->capacity) {
         uint32_t capacity = list->capacity ? 2 * list->capacity : 16;
@@ -162,7 +168,8 @@ static uint32_t best_parent(const gpuhal_identity *identity, const uint32_t *par
 }
 
 /* Returns the next interface to reach: a visible one if any, else a hidden one that may be a bridge. */
-static uint32_t next_interface(const gpuhal_identity *identity, const bool *visible, const uint32_t *parents, uint32_t *out_parent)
+static uint32_t next_interface(const gpuhal_identity *identity, const bool *visible, const uint32_t *parents,
+                               uint32_t *out_parent)
 {
     for (int hidden = 0; hidden < 2; hidden++) {
         for (uint32_t i = 0; i < identity->count; i++) {
@@ -222,7 +229,8 @@ static void grow_trees(const gpuhal_identity *identity, const bool *visible, uin
 /* Returns the earlier visible interface to compare with at a level at which both state the same: the first of the same
  * maker, else the first. NONE where there is none, or where one of the same physical device has been explained
  * already. */
-static uint32_t find_rival(const gpuhal_identity *identity, const bool *visible, uint32_t iface, gpuhal_identity_level level)
+static uint32_t find_rival(const gpuhal_identity *identity, const bool *visible, uint32_t iface,
+                           gpuhal_identity_level level)
 {
     const gpuhal_interface *interfaces = identity->interfaces;
     uint32_t first = NONE, first_of_maker = NONE;
@@ -241,8 +249,8 @@ static uint32_t find_rival(const gpuhal_identity *identity, const bool *visible,
 }
 
 /* Explains why an interface does not belong to an earlier one that states the same value. */
-static gpuhal_status explain_difference(const gpuhal_identity *identity, const bool *visible, uint32_t index, gpuhal_identity_level level,
-                                gpuhal_identity_evidence_list *out_list)
+static gpuhal_status explain_difference(const gpuhal_identity *identity, const bool *visible, uint32_t index,
+                                        gpuhal_identity_level level, gpuhal_identity_evidence_list *out_list)
 {
     uint32_t rival = visible[index] ? find_rival(identity, visible, index, level) : NONE;
     if (rival == NONE) {
@@ -261,7 +269,8 @@ static gpuhal_status explain_difference(const gpuhal_identity *identity, const b
     return GPUHAL_OK;
 }
 
-gpuhal_status gpuhal_identity_explain(const gpuhal_identity *identity, const bool *visible, gpuhal_identity_evidence_list *out_list)
+gpuhal_status gpuhal_identity_explain(const gpuhal_identity *identity, const bool *visible,
+                                      gpuhal_identity_evidence_list *out_list)
 {
     const gpuhal_interface *interfaces = identity->interfaces;
     uint32_t *parents = calloc(identity->count + 1u, sizeof *parents);

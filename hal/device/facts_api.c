@@ -48,12 +48,13 @@ static gpuhal_status missing(const gpuhal_device *device, gpuhal_key key)
     char name[GPUHAL_KEY_WORD_BYTES];
     gpuhal_key_word(key, name);
     if (!fact && !gpuhal_key_name(key) && key < GPUHAL_VENDOR_FIRST) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: %s is not a key of this library, nor a fact of the device", device->id,
-                                name);
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "%s: %s is not a key of this library, nor a fact of the device", device->id, name);
     }
-    gpuhal_status status = gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s: %s is missing: %s%s%s", device->id, name,
-                                            gpuhal_missing_name(fact ? fact->missing : GPUHAL_MISSING_NOT_SUPPORTED),
-                                            fact && fact->text && *fact->text ? ": " : "", fact && fact->text ? fact->text : "");
+    gpuhal_status status =
+        gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s: %s is missing: %s%s%s", device->id, name,
+                         gpuhal_missing_name(fact ? fact->missing : GPUHAL_MISSING_NOT_SUPPORTED),
+                         fact && fact->text && *fact->text ? ": " : "", fact && fact->text ? fact->text : "");
     gpuhal_error_add_device(device->candidate->name, device->id);
     return status;
 }
@@ -133,8 +134,9 @@ gpuhal_status gpuhal_device_key_at(const gpuhal_device *device, uint32_t index, 
     }
     const gpuhal_facts *facts = &gpuhal_device_current(device)->facts;
     *out_key = index < facts->count ? facts->list[index].key : 0;
-    return index < facts->count ? GPUHAL_OK
-                                : gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s: there are %zu facts", device->id, facts->count);
+    return index < facts->count
+               ? GPUHAL_OK
+               : gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s: there are %zu facts", device->id, facts->count);
 }
 
 gpuhal_status gpuhal_device_physical(const gpuhal_device *device, uint32_t *out_number, uint32_t *out_preferred)
@@ -168,7 +170,8 @@ gpuhal_status gpuhal_device_limit_memory(gpuhal_device *device, uint64_t bytes)
     return status;
 }
 
-gpuhal_status gpuhal_device_by_native(gpuhal *gpu, const char *backend, uint64_t native_index, gpuhal_device **out_device)
+gpuhal_status gpuhal_device_by_native(gpuhal *gpu, const char *backend, uint64_t native_index,
+                                      gpuhal_device **out_device)
 {
     if (out_device) {
         *out_device = NULL;
@@ -184,20 +187,22 @@ gpuhal_status gpuhal_device_by_native(gpuhal *gpu, const char *backend, uint64_t
     for (uint32_t d = 0; d < snapshot->device_count; d++) {
         gpuhal_device *device = snapshot->devices[d];
         const gpuhal_fact *fact = gpuhal_facts_find(&gpuhal_device_current(device)->facts, GPUHAL_FACT_NATIVE_INDEX);
-        if (snapshot->places[d] != GPUHAL_NOWHERE && strcmp(device->candidate->name, backend) == 0 && fact && !fact->missing && fact->u64 == native_index) {
+        if (snapshot->places[d] != GPUHAL_NOWHERE && strcmp(device->candidate->name, backend) == 0 && fact &&
+            !fact->missing && fact->u64 == native_index) {
             *out_device = device;
             return GPUHAL_OK;
         }
     }
-    return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "no visible device of backend \"%s\" has the native index %llu", backend,
-                            (unsigned long long)native_index);
+    return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "no visible device of backend \"%s\" has the native index %llu",
+                            backend, (unsigned long long)native_index);
 }
 
 gpuhal_status gpuhal_native_check(const char *call, const gpuhal_native *out_native)
 {
-    return out_native->size > 0 ? GPUHAL_OK
-                                : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the size of out_native is 0: set it to sizeof(gpuhal_native)",
-                                                   call);
+    return out_native->size > 0
+               ? GPUHAL_OK
+               : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                  "%s: the size of out_native is 0: set it to sizeof(gpuhal_native)", call);
 }
 
 void gpuhal_native_give(gpuhal_native *out_native, gpuhal_native native)
@@ -262,13 +267,15 @@ const char *gpuhal_device_type_name(gpuhal_device_type type)
 
 const char *gpuhal_capability_name(uint32_t bit)
 {
-    static const char *const names[GPUHAL_CAPABILITY_COUNT] = {"host_copy", "fill",   "copy_rect",      "register", "map",    "queues", "peer",
-                                                               "export", "import", "virtual_memory", "programs", "native", "adopt"};
+    static const char *const names[GPUHAL_CAPABILITY_COUNT] = {
+        "host_copy", "fill",   "copy_rect",      "register", "map",    "queues", "peer",
+        "export",    "import", "virtual_memory", "programs", "native", "adopt"};
     return bit < GPUHAL_CAPABILITY_COUNT ? names[bit] : NULL;
 }
 
 const char *gpuhal_data_type_name(uint32_t bit)
 {
-    static const char *const names[GPUHAL_DATA_COUNT] = {"fp16", "bf16", "fp64", "fp8", "int8", "int16", "int64", "int8_dot", "int4"};
+    static const char *const names[GPUHAL_DATA_COUNT] = {"fp16",  "bf16",  "fp64",     "fp8", "int8",
+                                                         "int16", "int64", "int8_dot", "int4"};
     return bit < GPUHAL_DATA_COUNT ? names[bit] : NULL;
 }

@@ -70,7 +70,8 @@ void gpuhal_device_report_hang(gpuhal_device *device)
 
 gpuhal_status gpuhal_device_late(void)
 {
-    return gpuhal_error_report(GPUHAL_ERROR_DEVICE_LOST, NULL, 0, "the call returned after the device had been given up (hung)");
+    return gpuhal_error_report(GPUHAL_ERROR_DEVICE_LOST, NULL, 0,
+                               "the call returned after the device had been given up (hung)");
 }
 
 gpuhal_status gpuhal_device_failed(gpuhal_device *device, gpuhal_status status, const char *format, ...)

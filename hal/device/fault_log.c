@@ -311,8 +311,8 @@ bool gpuhal_fault_log_recall(const gpuhal_device *from, const gpuhal_device *to,
     const gpuhal_database_link *links = gpuhal_database_links(&snapshot->database, &count);
     for (size_t i = 0; i < count && !found; i++) {
         const gpuhal_database_link *link = &links[i];
-        found = link->from == from->interface_number && link->to == to->interface_number && same(link->from_driver, driver_of(from)) &&
-                same(link->to_driver, driver_of(to));
+        found = link->from == from->interface_number && link->to == to->interface_number &&
+                same(link->from_driver, driver_of(from)) && same(link->to_driver, driver_of(to));
         if (found) {
             *out_link = (gpuhal_recalled_link){
                 .verified = link->verified,

@@ -24,8 +24,8 @@ void gpuhal_fault_log_link(gpuhal_device *from, gpuhal_device *to, bool at_once)
 void gpuhal_fault_log_write_path(gpuhal_device *device);
 /* Returns whether what is recorded about the device outlives this object. */
 bool gpuhal_fault_log_is_kept(const gpuhal_device *device);
-/* Writes all that is recorded, after what another thread is writing. Returns OK also when nothing is recorded, or no registry is
- * kept. BLOCKS. */
+/* Writes all that is recorded, after what another thread is writing. Returns OK also when nothing is recorded, or no
+ * registry is kept. BLOCKS. */
 gpuhal_status gpuhal_fault_log_write(gpuhal *gpu);
 
 /* The cached state of the link between the two, valid for their current drivers. */

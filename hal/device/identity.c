@@ -58,7 +58,8 @@ static gpuhal_status refuse(joiner *join, gpuhal_refusal refusal)
 
 /* Finds an interface of each set such that the two state different places at this level. A place that both sets state
  * (another level separated them) is not a contradiction. */
-static bool find_two_places(const joiner *join, gpuhal_identity_level level, const uint32_t sets[2], uint32_t out_witness[2])
+static bool find_two_places(const joiner *join, gpuhal_identity_level level, const uint32_t sets[2],
+                            uint32_t out_witness[2])
 {
     const gpuhal_interface *interfaces = join->identity->interfaces;
     bool found = false;
@@ -86,8 +87,10 @@ static bool find_one_driver(const joiner *join, const uint32_t sets[2], uint32_t
     const gpuhal_interface *interfaces = join->identity->interfaces;
     for (uint32_t a = 0; a < join->identity->count; a++) {
         for (uint32_t b = 0; root_of(join, a) == sets[0] && b < join->identity->count; b++) {
-            bool partitions = *interfaces[a].partition_name && *interfaces[b].partition_name && strcmp(interfaces[a].partition_name, interfaces[b].partition_name) != 0;
-            if (root_of(join, b) == sets[1] && !partitions && gpuhal_interface_same_driver(&interfaces[a], &interfaces[b])) {
+            bool partitions = *interfaces[a].partition_name && *interfaces[b].partition_name &&
+                              strcmp(interfaces[a].partition_name, interfaces[b].partition_name) != 0;
+            if (root_of(join, b) == sets[1] && !partitions &&
+                gpuhal_interface_same_driver(&interfaces[a], &interfaces[b])) {
                 out_witness[0] = a;
                 out_witness[1] = b;
                 return true;
@@ -98,9 +101,11 @@ static bool find_one_driver(const joiner *join, const uint32_t sets[2], uint32_t
 }
 
 /* Returns whether something stronger than the value separates the two sets. */
-static bool contradict(const joiner *join, gpuhal_identity_level level, const uint32_t sets[2], gpuhal_refusal *out_refusal)
+static bool contradict(const joiner *join, gpuhal_identity_level level, const uint32_t sets[2],
+                       gpuhal_refusal *out_refusal)
 {
-    for (gpuhal_identity_level stronger = GPUHAL_IDENTITY_PCI; stronger <= GPUHAL_IDENTITY_DRM && stronger < level; stronger++) {
+    for (gpuhal_identity_level stronger = GPUHAL_IDENTITY_PCI; stronger <= GPUHAL_IDENTITY_DRM && stronger < level;
+         stronger++) {
         out_refusal->doubt = stronger == GPUHAL_IDENTITY_PCI ? GPUHAL_DOUBT_PCI : GPUHAL_DOUBT_DRM;
         if (find_two_places(join, stronger, sets, out_refusal->witness)) {
             return true;
@@ -201,7 +206,8 @@ static gpuhal_status join_uuid(joiner *join, const char *uuid)
     for (uint64_t maker = next_maker(identity, uuid, 0); maker; maker = next_maker(identity, uuid, maker)) {
         join->count = 0;
         for (uint32_t i = 0; i < identity->count; i++) {
-            if (states(&identity->interfaces[i], GPUHAL_IDENTITY_UUID, uuid) && identity->interfaces[i].maker == maker) {
+            if (states(&identity->interfaces[i], GPUHAL_IDENTITY_UUID, uuid) &&
+                identity->interfaces[i].maker == maker) {
                 join->members[join->count++] = i;
             }
         }
@@ -300,12 +306,14 @@ static bool has_unnamed_sibling(const gpuhal_identity *identity, uint32_t index)
 /* An interface that states the value of exactly one partition is an interface of that partition. */
 static const char *partition_by_value(const gpuhal_identity *identity, const gpuhal_interface *iface)
 {
-    for (gpuhal_identity_level level = GPUHAL_IDENTITY_DRM; level < GPUHAL_IDENTITY_HOST && !*iface->partition_name; level++) {
+    for (gpuhal_identity_level level = GPUHAL_IDENTITY_DRM; level < GPUHAL_IDENTITY_HOST && !*iface->partition_name;
+         level++) {
         const char *name = NULL;
         bool several = false;
         for (uint32_t i = 0; i < identity->count && iface->values[level]; i++) {
             const gpuhal_interface *other = &identity->interfaces[i];
-            if (other->physical == iface->physical && *other->partition_name && states(other, level, iface->values[level])) {
+            if (other->physical == iface->physical && *other->partition_name &&
+                states(other, level, iface->values[level])) {
                 several = several || (name && strcmp(name, other->partition_name) != 0);
                 name = other->partition_name;
             }
@@ -329,7 +337,8 @@ static void find_parts(gpuhal_identity *identity, uint32_t *numbers)
     for (uint32_t i = 0; i < identity->count; i++) {
         const char *uuid = interfaces[i].values[GPUHAL_IDENTITY_UUID];
         if (numbers[i]) {
-            snprintf(interfaces[i].partition_space, sizeof interfaces[i].partition_space, "number %" PRIu32, interfaces[i].index);
+            snprintf(interfaces[i].partition_space, sizeof interfaces[i].partition_space, "number %" PRIu32,
+                     interfaces[i].index);
             interfaces[i].partition_name = uuid ? uuid : interfaces[i].partition_space;
         }
     }
@@ -337,7 +346,10 @@ static void find_parts(gpuhal_identity *identity, uint32_t *numbers)
         const char *name = partition_by_value(identity, &interfaces[i]);
         numbers[i] = UINT32_MAX;
         for (uint32_t k = 0; name && numbers[i] == UINT32_MAX; k++) {
-            numbers[i] = interfaces[k].physical == interfaces[i].physical && strcmp(interfaces[k].partition_name, name) == 0 ? k : UINT32_MAX;
+            numbers[i] =
+                interfaces[k].physical == interfaces[i].physical && strcmp(interfaces[k].partition_name, name) == 0
+                    ? k
+                    : UINT32_MAX;
         }
     }
     for (uint32_t i = 0; i < identity->count; i++) {

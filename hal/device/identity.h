@@ -93,7 +93,8 @@ typedef struct gpuhal_identity_evidence_list {
 /* Explains why the visible interfaces belong together or not: for each but the first of its physical device, the
  * interface that it was matched with, a hidden one where there is no other; then why visible ones that state the same
  * value are different devices. evidence.c. */
-gpuhal_status gpuhal_identity_explain(const gpuhal_identity *identity, const bool *visible, gpuhal_identity_evidence_list *out_list);
+gpuhal_status gpuhal_identity_explain(const gpuhal_identity *identity, const bool *visible,
+                                      gpuhal_identity_evidence_list *out_list);
 void gpuhal_identity_evidence_finish(gpuhal_identity_evidence_list *list);
 
 #endif

@@ -23,7 +23,8 @@ static bool differ(const char *a, const char *b)
 
 bool gpuhal_interface_same_driver(const gpuhal_interface *a, const gpuhal_interface *b)
 {
-    return strcmp(a->backend, b->backend) == 0 && !differ(fact(a, GPUHAL_FACT_DRIVER_UUID), fact(b, GPUHAL_FACT_DRIVER_UUID)) &&
+    return strcmp(a->backend, b->backend) == 0 &&
+           !differ(fact(a, GPUHAL_FACT_DRIVER_UUID), fact(b, GPUHAL_FACT_DRIVER_UUID)) &&
            !differ(fact(a, GPUHAL_FACT_DRIVER_VERSION), fact(b, GPUHAL_FACT_DRIVER_VERSION));
 }
 
@@ -55,7 +56,8 @@ static bool is_root_bridge(const uint32_t address[4])
 
 static void write_pci(const uint32_t address[4], char out[24])
 {
-    snprintf(out, 24, "%04" PRIx32 ":%02" PRIx32 ":%02" PRIx32 ".%" PRIx32, address[0], address[1], address[2], address[3]);
+    snprintf(out, 24, "%04" PRIx32 ":%02" PRIx32 ":%02" PRIx32 ".%" PRIx32, address[0], address[1], address[2],
+             address[3]);
 }
 
 bool gpuhal_identity_pci(const char *text, char out[24])
@@ -122,7 +124,8 @@ static void name_first_partitions(gpuhal_identity *identity)
 {
     for (uint32_t i = 0; i < identity->count; i++) {
         gpuhal_interface *iface = &identity->interfaces[i];
-        for (uint32_t k = 0; k < identity->count && *iface->pci && !*iface->partition_name && iface->maker == VENDOR_AMD; k++) {
+        for (uint32_t k = 0;
+             k < identity->count && *iface->pci && !*iface->partition_name && iface->maker == VENDOR_AMD; k++) {
             const gpuhal_interface *sibling = &identity->interfaces[k];
             bool divided = *sibling->partition_space != 0; /* by its own function, never by what is found here */
             if (divided && strcmp(iface->pci, sibling->pci) == 0 && gpuhal_interface_same_driver(iface, sibling)) {

@@ -14,8 +14,12 @@
 #define SYSTEM_TREE "/sys"
 
 /* Facts that a plugin may give; the library measures the others. */
-static const gpuhal_key reported_keys[] = {GPUHAL_LINK_KIND, GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND, GPUHAL_LINK_PEER_ADVERTISED,
-                                       GPUHAL_LINK_GENERATION, GPUHAL_LINK_COUNT, GPUHAL_LINK_NAME};
+static const gpuhal_key reported_keys[] = {GPUHAL_LINK_KIND,
+                                           GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND,
+                                           GPUHAL_LINK_PEER_ADVERTISED,
+                                           GPUHAL_LINK_GENERATION,
+                                           GPUHAL_LINK_COUNT,
+                                           GPUHAL_LINK_NAME};
 enum { REPORTED_KEYS = sizeof reported_keys / sizeof *reported_keys };
 
 /* ---- places of devices */
@@ -24,8 +28,8 @@ static bool works_in_host_memory(const gpuhal_device *device)
 {
     const gpuhal_facts *facts = &device->listed->facts;
     uint64_t type = gpuhal_facts_u64(facts, GPUHAL_FACT_TYPE, GPUHAL_DEVICE_GPU);
-    return type == GPUHAL_DEVICE_CPU || type == GPUHAL_DEVICE_INTEGRATED_GPU || gpuhal_facts_u64(facts, GPUHAL_FACT_SOFTWARE, 0) ||
-           gpuhal_facts_u64(facts, GPUHAL_FACT_UNIFIED_MEMORY, 0);
+    return type == GPUHAL_DEVICE_CPU || type == GPUHAL_DEVICE_INTEGRATED_GPU ||
+           gpuhal_facts_u64(facts, GPUHAL_FACT_SOFTWARE, 0) || gpuhal_facts_u64(facts, GPUHAL_FACT_UNIFIED_MEMORY, 0);
 }
 
 /* The device's own fact comes first: a partition may be elsewhere than its board. */
@@ -141,7 +145,8 @@ static gpuhal_status facts_of(gpuhal_device *from, gpuhal_device *to, const gpuh
         gpuhal_facts_free(mine);
         return status;
     }
-    if (!atomic_compare_exchange_strong_explicit(&link->facts, &known, mine, memory_order_acq_rel, memory_order_acquire)) {
+    if (!atomic_compare_exchange_strong_explicit(&link->facts, &known, mine, memory_order_acq_rel,
+                                                 memory_order_acquire)) {
         /* Another thread was first, and its result may have been returned already: all callers must see that one. */
         gpuhal_facts_free(mine);
         mine = known;
@@ -203,8 +208,8 @@ static bool found_out(const gpuhal_device *from, const gpuhal_device *to, gpuhal
 }
 
 /* Returns a fact of either kind: *out_value or *out_text with reason 0, or a reason with *out_why. */
-static gpuhal_status look_up(gpuhal_device *from, gpuhal_device *to, gpuhal_key key, uint64_t *out_value, const char **out_text,
-                             gpuhal_missing *out_missing, const char **out_why)
+static gpuhal_status look_up(gpuhal_device *from, gpuhal_device *to, gpuhal_key key, uint64_t *out_value,
+                             const char **out_text, gpuhal_missing *out_missing, const char **out_why)
 {
     const gpuhal_facts *facts = NULL;
     *out_text = NULL;
@@ -229,7 +234,8 @@ static bool is_link_key(gpuhal_key key)
     return (key >= GPUHAL_LINK_KIND && key < GPUHAL_LINK_KIND + 0x1000) || key >= GPUHAL_VENDOR_FIRST;
 }
 
-static gpuhal_status missing_fact(const gpuhal_device *from, const gpuhal_device *to, gpuhal_key key, gpuhal_missing missing, const char *why)
+static gpuhal_status missing_fact(const gpuhal_device *from, const gpuhal_device *to, gpuhal_key key,
+                                  gpuhal_missing missing, const char *why)
 {
     char name[GPUHAL_KEY_WORD_BYTES];
     gpuhal_key_word(key, name);
@@ -303,7 +309,8 @@ gpuhal_missing gpuhal_link_missing(gpuhal_device *from, gpuhal_device *to, gpuha
 
 const char *gpuhal_link_kind_name(gpuhal_link_kind kind)
 {
-    static const char *const names[] = {"unknown",     "nvlink",           "nvlink_switch", "xgmi",   "same_board", "pcie_switch",
-                                        "pcie_host_bridge", "numa_node", "system",        "same_memory", "host"};
+    static const char *const names[] = {"unknown",     "nvlink",           "nvlink_switch", "xgmi",   "same_board",
+                                        "pcie_switch", "pcie_host_bridge", "numa_node",     "system", "same_memory",
+                                        "host"};
     return kind >= GPUHAL_VENDOR_FIRST ? "vendor" : names[kind < sizeof names / sizeof *names ? kind : 0];
 }

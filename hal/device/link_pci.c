@@ -103,10 +103,10 @@ gpuhal_link_kind gpuhal_pci_link_kind(const char *root, const char *one, const c
     size_t bridge = place && other_place ? host_bridge_bytes(place) : 0;
     if (bridge > 0 && host_bridge_bytes(other_place) > 0) {
         size_t shared = shared_bytes(place, other_place);
-        kind = shared < bridge                                                          ? kind_by_nodes(root, one, other)
-               : are_functions_of_one(place + shared, other_place + shared)             ? GPUHAL_LINK_SAME_BOARD
-               : shared > bridge                                                        ? GPUHAL_LINK_PCIE_SWITCH
-                                                                                        : GPUHAL_LINK_PCIE_HOST_BRIDGE;
+        kind = shared < bridge                                              ? kind_by_nodes(root, one, other)
+               : are_functions_of_one(place + shared, other_place + shared) ? GPUHAL_LINK_SAME_BOARD
+               : shared > bridge                                            ? GPUHAL_LINK_PCIE_SWITCH
+                                                                            : GPUHAL_LINK_PCIE_HOST_BRIDGE;
     }
     free(place);
     free(other_place);

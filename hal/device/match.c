@@ -15,7 +15,8 @@ static const char *text_of(const gpuhal_listed_device *listed, gpuhal_key key)
 
 bool gpuhal_listed_same(const gpuhal_listed_device *a, const gpuhal_listed_device *b)
 {
-    static const gpuhal_key identity[] = {GPUHAL_FACT_NAME, GPUHAL_FACT_UUID, GPUHAL_FACT_PCI_ADDRESS, GPUHAL_FACT_PARTITION};
+    static const gpuhal_key identity[] = {GPUHAL_FACT_NAME, GPUHAL_FACT_UUID, GPUHAL_FACT_PCI_ADDRESS,
+                                          GPUHAL_FACT_PARTITION};
     for (size_t i = 0; i < sizeof identity / sizeof *identity; i++) {
         const char *one = gpuhal_facts_text(&a->facts, identity[i]);
         const char *other = gpuhal_facts_text(&b->facts, identity[i]);
@@ -37,7 +38,8 @@ static bool is_nameless(const gpuhal_listed_device *listed)
     return !text_of(listed, GPUHAL_FACT_UUID) && !text_of(listed, GPUHAL_FACT_PCI_ADDRESS);
 }
 
-const gpuhal_listed_device *gpuhal_listed_find_same(const gpuhal_listed_devices *list, const gpuhal_listed_device *wanted)
+const gpuhal_listed_device *gpuhal_listed_find_same(const gpuhal_listed_devices *list,
+                                                    const gpuhal_listed_device *wanted)
 {
     const gpuhal_listed_device *there = gpuhal_listed_devices_find(list, wanted->index);
     if (there && gpuhal_listed_same(there, wanted)) {
@@ -45,7 +47,8 @@ const gpuhal_listed_device *gpuhal_listed_find_same(const gpuhal_listed_devices 
     }
     for (size_t i = 0; i < list->count; i++) {
         const gpuhal_listed_device *other = &list->list[i];
-        bool named = state_the_same(other, wanted, GPUHAL_FACT_UUID) || state_the_same(other, wanted, GPUHAL_FACT_PCI_ADDRESS);
+        bool named =
+            state_the_same(other, wanted, GPUHAL_FACT_UUID) || state_the_same(other, wanted, GPUHAL_FACT_PCI_ADDRESS);
         if (named && gpuhal_listed_same(other, wanted)) {
             return other;
         }
@@ -71,7 +74,8 @@ static const gpuhal_listed_device *listed_here(const gpuhal_device *device)
 
 static bool is_it(const gpuhal_device *device, const gpuhal_entry *entry, int way)
 {
-    if (strcmp(device->candidate->name, entry->candidate->name) != 0 || !gpuhal_listed_same(device->listed, entry->listed)) {
+    if (strcmp(device->candidate->name, entry->candidate->name) != 0 ||
+        !gpuhal_listed_same(device->listed, entry->listed)) {
         return false;
     }
     /* An index keeps its owner in one process only. So nameless devices are matched by index where this process lists
@@ -101,7 +105,8 @@ static bool is_it(const gpuhal_device *device, const gpuhal_entry *entry, int wa
 
 static bool are_alike(const gpuhal_device *device, const gpuhal_entry *entry)
 {
-    return is_nameless(device->listed) && is_nameless(entry->listed) && strcmp(device->candidate->name, entry->candidate->name) == 0 &&
+    return is_nameless(device->listed) && is_nameless(entry->listed) &&
+           strcmp(device->candidate->name, entry->candidate->name) == 0 &&
            gpuhal_listed_same(device->listed, entry->listed);
 }
 

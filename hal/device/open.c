@@ -31,14 +31,19 @@ static gpuhal_status another_identity(const gpuhal_device *device, const gpuhal_
     static const struct {
         gpuhal_key key;
         const char *word;
-    } names[] = {{GPUHAL_FACT_UUID, "UUID"}, {GPUHAL_FACT_PCI_ADDRESS, "PCI address"}, {GPUHAL_FACT_PARTITION, "partition"}, {GPUHAL_FACT_NAME, "name"}};
+    } names[] = {{GPUHAL_FACT_UUID, "UUID"},
+                 {GPUHAL_FACT_PCI_ADDRESS, "PCI address"},
+                 {GPUHAL_FACT_PARTITION, "partition"},
+                 {GPUHAL_FACT_NAME, "name"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *then = gpuhal_facts_text(&device->listed->facts, names[i].key), *now = gpuhal_facts_text(&there->facts, names[i].key);
+        const char *then = gpuhal_facts_text(&device->listed->facts, names[i].key),
+                   *now = gpuhal_facts_text(&there->facts, names[i].key);
         if (then && now && strcmp(then, now) != 0) {
-            return gpuhal_error_set(GPUHAL_ERROR_NO_DEVICE,
-                                    "%s: its %s was %s when it was listed, and the driver in this process says %s: another device has its "
-                                    "number here, or the plugin's identity is not the same in every process",
-                                    device->id, names[i].word, then, now);
+            return gpuhal_error_set(
+                GPUHAL_ERROR_NO_DEVICE,
+                "%s: its %s was %s when it was listed, and the driver in this process says %s: another device has its "
+                "number here, or the plugin's identity is not the same in every process",
+                device->id, names[i].word, then, now);
         }
     }
     return gpuhal_error_set(GPUHAL_ERROR_NO_DEVICE, "%s: the driver lists another device in this process", device->id);
@@ -48,11 +53,12 @@ static gpuhal_status another_identity(const gpuhal_device *device, const gpuhal_
 static gpuhal_status not_in_this_process(const gpuhal_device *device, const gpuhal_listed_devices *devices)
 {
     const gpuhal_listed_device *there = gpuhal_listed_devices_find(devices, device->listed->index);
-    gpuhal_status status = there ? another_identity(device, there)
-                                 : gpuhal_error_set(GPUHAL_ERROR_NO_DEVICE,
-                                                    "%s: the driver does not list it in this process: it vanished after it was listed, or "
-                                                    "appeared after the driver was started; then restart the program to use it",
-                                                    device->id);
+    gpuhal_status status =
+        there ? another_identity(device, there)
+              : gpuhal_error_set(GPUHAL_ERROR_NO_DEVICE,
+                                 "%s: the driver does not list it in this process: it vanished after it was listed, or "
+                                 "appeared after the driver was started; then restart the program to use it",
+                                 device->id);
     gpuhal_error_add_device(device->candidate->name, device->id);
     return status;
 }
@@ -80,12 +86,14 @@ static void backend_hangs(gpuhal_device *device)
     }
 }
 
-gpuhal_status gpuhal_device_start_backend(gpuhal_device *device, gpuhal_backend **out_backend, const gpuhal_listed_device **out_listed)
+gpuhal_status gpuhal_device_start_backend(gpuhal_device *device, gpuhal_backend **out_backend,
+                                          const gpuhal_listed_device **out_listed)
 {
     if (atomic_load(&device->lost) == GPUHAL_LOST_VANISHED) {
         return gpuhal_device_unusable(device);
     }
-    gpuhal_status status = gpuhal_backend_start(device->candidate, device->gpu->settings.helper_deadline_ns, out_backend);
+    gpuhal_status status =
+        gpuhal_backend_start(device->candidate, device->gpu->settings.helper_deadline_ns, out_backend);
     if (status) {
         gpuhal_error_add_device(device->candidate->name, device->id);
         gpuhal_cached_failed(device, status);
@@ -114,7 +122,8 @@ gpuhal_status gpuhal_device_start_backend(gpuhal_device *device, gpuhal_backend 
 static void begin_anew(gpuhal_device *device)
 {
     uint32_t lost = atomic_load(&device->lost);
-    while (lost != GPUHAL_LOST_VANISHED && !atomic_compare_exchange_weak(&device->lost, &lost, (uint32_t)GPUHAL_NOT_LOST)) {
+    while (lost != GPUHAL_LOST_VANISHED &&
+           !atomic_compare_exchange_weak(&device->lost, &lost, (uint32_t)GPUHAL_NOT_LOST)) {
     }
 }
 
@@ -291,7 +300,8 @@ static uint64_t sum(uint64_t a, uint64_t b)
 static void claim_opening(gpuhal_device *device, int *out_state, bool *out_by_itself)
 {
     const gpuhal_settings *settings = &device->gpu->settings;
-    uint64_t waited = 0, deadline_ns = sum(sum(settings->helper_deadline_ns, settings->helper_deadline_ns), settings->hang_ns);
+    uint64_t waited = 0,
+             deadline_ns = sum(sum(settings->helper_deadline_ns, settings->helper_deadline_ns), settings->hang_ns);
     gpuhal_mutex_lock(&device->mutex);
     bool by_itself = atomic_load(&device->state) == GPUHAL_DEVICE_OPENING && device->opener == gpuhal_job_caller();
     while (atomic_load(&device->state) == GPUHAL_DEVICE_OPENING && !by_itself && waited < deadline_ns &&
@@ -402,8 +412,10 @@ gpuhal_status gpuhal_device_adopt(gpuhal_device *device, const gpuhal_native *gi
 
 const char *gpuhal_native_type_name(uint32_t type)
 {
-    static const char *const names[] = {"unknown",       "opencl_device", "opencl_buffer", "opencl_queue",     "vulkan_device", "vulkan_buffer",
-                                        "vulkan_queue",  "vulkan_semaphore", "cuda_device", "cuda_memory",     "cuda_stream",   "cuda_event",
-                                        "hip_device",    "hip_memory",    "hip_stream",    "hip_event",        "opencl_event"};
-    return type >= GPUHAL_VENDOR_NATIVE_FIRST && type < 64 ? "vendor" : names[type < sizeof names / sizeof *names ? type : 0];
+    static const char *const names[] = {
+        "unknown",      "opencl_device",    "opencl_buffer", "opencl_queue", "vulkan_device", "vulkan_buffer",
+        "vulkan_queue", "vulkan_semaphore", "cuda_device",   "cuda_memory",  "cuda_stream",   "cuda_event",
+        "hip_device",   "hip_memory",       "hip_stream",    "hip_event",    "opencl_event"};
+    return type >= GPUHAL_VENDOR_NATIVE_FIRST && type < 64 ? "vendor"
+                                                           : names[type < sizeof names / sizeof *names ? type : 0];
 }

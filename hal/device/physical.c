@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const gpuhal_interface *gpuhal_device_snapshot_interface(const gpuhal_device_snapshot *snapshot, const gpuhal_device *device)
+const gpuhal_interface *gpuhal_device_snapshot_interface(const gpuhal_device_snapshot *snapshot,
+                                                         const gpuhal_device *device)
 {
     const gpuhal_entry *entry = gpuhal_device_snapshot_entry(snapshot, device);
     return entry ? &snapshot->identity.interfaces[entry - snapshot->entries] : NULL;
@@ -18,14 +19,16 @@ const gpuhal_interface *gpuhal_device_snapshot_interface(const gpuhal_device_sna
 bool gpuhal_devices_same_part(const gpuhal_device *a, const gpuhal_device *b)
 {
     const gpuhal_device_snapshot *snapshot = gpuhal_device_snapshot_now(a->gpu);
-    const gpuhal_interface *one = gpuhal_device_snapshot_interface(snapshot, a), *other = gpuhal_device_snapshot_interface(snapshot, b);
+    const gpuhal_interface *one = gpuhal_device_snapshot_interface(snapshot, a),
+                           *other = gpuhal_device_snapshot_interface(snapshot, b);
     return a == b || (one && other && one->partition == other->partition);
 }
 
 bool gpuhal_devices_same_piece(const gpuhal_device *a, const gpuhal_device *b)
 {
     const gpuhal_device_snapshot *snapshot = gpuhal_device_snapshot_now(a->gpu);
-    const gpuhal_interface *one = gpuhal_device_snapshot_interface(snapshot, a), *other = gpuhal_device_snapshot_interface(snapshot, b);
+    const gpuhal_interface *one = gpuhal_device_snapshot_interface(snapshot, a),
+                           *other = gpuhal_device_snapshot_interface(snapshot, b);
     return a == b || (one && other && one->physical == other->physical);
 }
 
@@ -176,14 +179,15 @@ const char *gpuhal_device_hardware_address(const gpuhal_device *device)
 /* Positions have no gaps; numbers are those of the registry. */
 static gpuhal_status past_the_last(const gpuhal_device_snapshot *snapshot, uint32_t index)
 {
-    return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "there are %u physical devices, none has the place %u", snapshot->physical_count,
-                            index);
+    return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "there are %u physical devices, none has the place %u",
+                            snapshot->physical_count, index);
 }
 
 gpuhal_status gpuhal_physical_get(const gpuhal *gpu, uint32_t index, gpuhal_physical_info *out_physical)
 {
     if (!gpu || !out_physical || out_physical->size == 0) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_physical_get: an argument is NULL, or the size is 0");
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_physical_get: an argument is NULL, or the size is 0");
     }
     gpuhal_status status = gpuhal_check(gpu);
     if (status) {
@@ -216,10 +220,12 @@ gpuhal_device *gpuhal_physical_device(const gpuhal *gpu, uint32_t index, uint32_
     return snapshot && index < snapshot->physical_count ? nth_interface(snapshot, snapshot->physicals[index], n) : NULL;
 }
 
-gpuhal_status gpuhal_physical_evidence(const gpuhal *gpu, uint32_t index, uint32_t evidence, gpuhal_evidence *out_evidence)
+gpuhal_status gpuhal_physical_evidence(const gpuhal *gpu, uint32_t index, uint32_t evidence,
+                                       gpuhal_evidence *out_evidence)
 {
     if (!gpu || !out_evidence || out_evidence->size == 0) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_physical_evidence: an argument is NULL, or the size is 0");
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_physical_evidence: an argument is NULL, or the size is 0");
     }
     gpuhal_status status = gpuhal_check(gpu);
     if (status) {

@@ -27,7 +27,8 @@ static gpuhal_status open_registry(const gpuhal_config *config, opened *out_open
         return status;
     }
     const gpuhal_settings *settings = &out_opened->settings;
-    out_opened->log = gpuhal_log_create(settings->log, settings->log_user, settings->log_level, settings->log_to_stderr);
+    out_opened->log =
+        gpuhal_log_create(settings->log, settings->log_user, settings->log_level, settings->log_to_stderr);
     if (out_opened->log) {
         out_opened->registry = gpuhal_registry_create(settings->registry, GPUHAL_REGISTRY_LOCK_NS, out_opened->log);
     }
@@ -57,7 +58,8 @@ static bool has_record(gpuhal_registry *registry, const char *name)
 gpuhal_status gpuhal_registry_forget(const gpuhal_config *config, const char *plugin)
 {
     const gpuhal_database nothing = GPUHAL_DATABASE_EMPTY;
-    gpuhal_changes changes = {.now = gpuhal_os_wall_clock(), .replace = plugin ? NULL : &nothing, .forget_plugin = plugin};
+    gpuhal_changes changes = {
+        .now = gpuhal_os_wall_clock(), .replace = plugin ? NULL : &nothing, .forget_plugin = plugin};
     opened own;
     gpuhal_status status = open_registry(config, &own);
     if (!status && plugin && !has_record(own.registry, plugin)) {
@@ -74,13 +76,16 @@ gpuhal_status gpuhal_registry_forget(const gpuhal_config *config, const char *pl
 static char *directory_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    return !slash ? gpuhal_text_copy(".") : slash == path ? gpuhal_text_copy("/") : gpuhal_text_copy_range(path, (size_t)(slash - path));
+    return !slash          ? gpuhal_text_copy(".")
+           : slash == path ? gpuhal_text_copy("/")
+                           : gpuhal_text_copy_range(path, (size_t)(slash - path));
 }
 
 gpuhal_status gpuhal_registry_export(const gpuhal_registry_view *view, const char *path)
 {
     if (!view || !path || !*path) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_registry_export: view or path is NULL, or the path is empty");
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_registry_export: view or path is NULL, or the path is empty");
     }
     gpuhal_status status = gpuhal_view_check(view);
     if (status) {

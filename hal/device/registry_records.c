@@ -6,8 +6,8 @@
 #include <string.h>
 
 /* Finds record number `index` of a kind. `size` is the caller's member, the first in all structures; NULL for none. */
-static gpuhal_status find(const char *call, const gpuhal_registry_view *view, gpuhal_record_kind kind, uint32_t index, const uint32_t *size,
-                          const void **out_record)
+static gpuhal_status find(const char *call, const gpuhal_registry_view *view, gpuhal_record_kind kind, uint32_t index,
+                          const uint32_t *size, const void **out_record)
 {
     if (!view || !size || *size == 0) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: an argument is NULL, or the size is 0", call);
@@ -35,8 +35,8 @@ static void hand_out(void *to, const void *from, uint32_t bytes)
 gpuhal_status gpuhal_registry_plugin(const gpuhal_registry_view *view, uint32_t index, gpuhal_plugin_record *out_plugin)
 {
     const void *record = NULL;
-    gpuhal_status status =
-        find("gpuhal_registry_plugin", view, GPUHAL_RECORD_PLUGIN, index, out_plugin ? &out_plugin->size : NULL, &record);
+    gpuhal_status status = find("gpuhal_registry_plugin", view, GPUHAL_RECORD_PLUGIN, index,
+                                out_plugin ? &out_plugin->size : NULL, &record);
     if (!status) {
         const gpuhal_database_plugin *known = record;
         const gpuhal_plugin_record plugin = {
@@ -69,11 +69,12 @@ static bool is_there(const gpuhal_database *database, uint32_t physical)
     return there;
 }
 
-gpuhal_status gpuhal_registry_physical(const gpuhal_registry_view *view, uint32_t index, gpuhal_physical_record *out_physical)
+gpuhal_status gpuhal_registry_physical(const gpuhal_registry_view *view, uint32_t index,
+                                       gpuhal_physical_record *out_physical)
 {
     const void *record = NULL;
-    gpuhal_status status =
-        find("gpuhal_registry_physical", view, GPUHAL_RECORD_PHYSICAL, index, out_physical ? &out_physical->size : NULL, &record);
+    gpuhal_status status = find("gpuhal_registry_physical", view, GPUHAL_RECORD_PHYSICAL, index,
+                                out_physical ? &out_physical->size : NULL, &record);
     if (!status) {
         const gpuhal_database_physical *known = record;
         const gpuhal_physical_record physical = {
@@ -91,10 +92,12 @@ gpuhal_status gpuhal_registry_physical(const gpuhal_registry_view *view, uint32_
     return status;
 }
 
-gpuhal_status gpuhal_registry_interface(const gpuhal_registry_view *view, uint32_t index, gpuhal_interface_record *out_interface)
+gpuhal_status gpuhal_registry_interface(const gpuhal_registry_view *view, uint32_t index,
+                                        gpuhal_interface_record *out_interface)
 {
     const void *record = NULL;
-    gpuhal_status status = find("gpuhal_registry_interface", view, GPUHAL_RECORD_INTERFACE, index, out_interface ? &out_interface->size : NULL, &record);
+    gpuhal_status status = find("gpuhal_registry_interface", view, GPUHAL_RECORD_INTERFACE, index,
+                                out_interface ? &out_interface->size : NULL, &record);
     if (!status) {
         const gpuhal_database_interface *known = record;
         const gpuhal_interface_record iface = {
@@ -117,7 +120,8 @@ gpuhal_status gpuhal_registry_interface(const gpuhal_registry_view *view, uint32
 gpuhal_status gpuhal_registry_link(const gpuhal_registry_view *view, uint32_t index, gpuhal_link_record *out_link)
 {
     const void *record = NULL;
-    gpuhal_status status = find("gpuhal_registry_link", view, GPUHAL_RECORD_LINK, index, out_link ? &out_link->size : NULL, &record);
+    gpuhal_status status =
+        find("gpuhal_registry_link", view, GPUHAL_RECORD_LINK, index, out_link ? &out_link->size : NULL, &record);
     if (!status) {
         const gpuhal_database_link *known = record;
         const gpuhal_link_record link = {
@@ -181,7 +185,8 @@ gpuhal_status gpuhal_registry_fault(const gpuhal_registry_view *view, uint32_t i
         [GPUHAL_FAULT_OUT_OF_MEMORY] = "out_of_memory",
     };
     const void *record = NULL;
-    gpuhal_status status = find("gpuhal_registry_fault", view, GPUHAL_RECORD_FAULT, index, out_fault ? &out_fault->size : NULL, &record);
+    gpuhal_status status =
+        find("gpuhal_registry_fault", view, GPUHAL_RECORD_FAULT, index, out_fault ? &out_fault->size : NULL, &record);
     if (!status) {
         const gpuhal_database_fault *known = record;
         bool has_name = known->kind < sizeof kinds / sizeof *kinds && kinds[known->kind];
@@ -200,8 +205,8 @@ gpuhal_status gpuhal_registry_fault(const gpuhal_registry_view *view, uint32_t i
     return status;
 }
 
-gpuhal_status gpuhal_registry_driver(const gpuhal_registry_view *view, uint32_t index, uint32_t n, const char **out_version,
-                                     uint64_t *out_since)
+gpuhal_status gpuhal_registry_driver(const gpuhal_registry_view *view, uint32_t index, uint32_t n,
+                                     const char **out_version, uint64_t *out_since)
 {
     const void *record = NULL;
     const uint32_t any = 1;
@@ -211,13 +216,15 @@ gpuhal_status gpuhal_registry_driver(const gpuhal_registry_view *view, uint32_t 
     if (out_since) {
         *out_since = 0;
     }
-    gpuhal_status status = find("gpuhal_registry_driver", view, GPUHAL_RECORD_INTERFACE, index, out_version ? &any : NULL, &record);
+    gpuhal_status status =
+        find("gpuhal_registry_driver", view, GPUHAL_RECORD_INTERFACE, index, out_version ? &any : NULL, &record);
     if (status) {
         return status;
     }
     const gpuhal_database_versions *drivers = &((const gpuhal_database_interface *)record)->drivers;
     if (n >= drivers->count) {
-        return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "gpuhal_registry_driver: %u is past the last of %zu", n, drivers->count);
+        return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "gpuhal_registry_driver: %u is past the last of %zu", n,
+                                drivers->count);
     }
     *out_version = gpuhal_view_text(drivers->list[n].version);
     if (out_since) {
@@ -241,5 +248,6 @@ gpuhal_status gpuhal_registry_device(const gpuhal_device *device, uint32_t *out_
     if (out_physical) {
         *out_physical = device->physical_number;
     }
-    return device->interface_number ? GPUHAL_OK : gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s has no record", device->id);
+    return device->interface_number ? GPUHAL_OK
+                                    : gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s has no record", device->id);
 }

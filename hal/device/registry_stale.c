@@ -82,7 +82,8 @@ static void describe(const char *line, char *to, size_t bytes)
     }
     if (begins(line, "driver ")) {
         const char *name = line + strlen("driver ");
-        snprintf(to, bytes, "the kernel driver %.*s, or the list of its devices, has changed", (int)strcspn(name, " "), name);
+        snprintf(to, bytes, "the kernel driver %.*s, or the list of its devices, has changed", (int)strcspn(name, " "),
+                 name);
         return;
     }
     for (size_t i = 0; i < sizeof of_machine / sizeof *of_machine; i++) {
@@ -94,10 +95,12 @@ static void describe(const char *line, char *to, size_t bytes)
     snprintf(to, bytes, "the machine has changed");
 }
 
-gpuhal_status gpuhal_registry_plugin_stale(const gpuhal_registry_view *view, uint32_t index, char *out_why, uint32_t why_bytes)
+gpuhal_status gpuhal_registry_plugin_stale(const gpuhal_registry_view *view, uint32_t index, char *out_why,
+                                           uint32_t why_bytes)
 {
     if (!view || !out_why || why_bytes == 0) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_registry_plugin_stale: an argument is NULL, or why_bytes is 0");
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_registry_plugin_stale: an argument is NULL, or why_bytes is 0");
     }
     gpuhal_status status = gpuhal_view_check(view);
     if (status) {
@@ -107,7 +110,8 @@ gpuhal_status gpuhal_registry_plugin_stale(const gpuhal_registry_view *view, uin
     size_t count;
     const gpuhal_database_plugin *plugins = gpuhal_database_plugins(view->database, &count);
     if (index >= count) {
-        return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "gpuhal_registry_plugin_stale: %u is past the last of %zu", index, count);
+        return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "gpuhal_registry_plugin_stale: %u is past the last of %zu",
+                                index, count);
     }
     gpuhal_texts machine;
     char *line = NULL;

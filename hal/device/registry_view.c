@@ -105,9 +105,10 @@ static gpuhal_status read_into(gpuhal_registry_view *view)
                                 reading.error ? strerror(reading.error) : "a newer version of the library wrote it");
     }
     if (reading.damaged) {
-        view->damage = reading.report.headless ? "the record is damaged: nothing of it can be used, and the next program that "
-                                                 "lists devices begins a new one"
-                                               : "the record is damaged: its undamaged records are used, the others are lost";
+        view->damage = reading.report.headless
+                           ? "the record is damaged: nothing of it can be used, and the next program that "
+                             "lists devices begins a new one"
+                           : "the record is damaged: its undamaged records are used, the others are lost";
     }
     return GPUHAL_OK;
 }

@@ -26,7 +26,8 @@ static const char *reason_of(const gpuhal_candidate *candidate)
 gpuhal_status gpuhal_plugin_report_get(const gpuhal *gpu, uint32_t index, gpuhal_plugin_report *out_report)
 {
     if (!gpu || !out_report || out_report->size == 0) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_plugin_report_get: an argument is NULL, or the size is 0");
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_plugin_report_get: an argument is NULL, or the size is 0");
     }
     gpuhal_status status = gpuhal_check(gpu);
     if (status) {
@@ -35,8 +36,8 @@ gpuhal_status gpuhal_plugin_report_get(const gpuhal *gpu, uint32_t index, gpuhal
     uint32_t size = out_report->size;
     const gpuhal_candidates *candidates = &gpuhal_device_snapshot_now(gpu)->candidates;
     if (index >= candidates->count) {
-        return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "there are %zu plugin reports, none has the number %u", candidates->count,
-                                index);
+        return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "there are %zu plugin reports, none has the number %u",
+                                candidates->count, index);
     }
     const gpuhal_candidate *candidate = &candidates->list[index];
     const gpuhal_plugin_report report = {
@@ -71,7 +72,8 @@ const char *gpuhal_note_at(const gpuhal *gpu, uint32_t index)
 gpuhal_status gpuhal_environment_at(const gpuhal *gpu, uint32_t index, gpuhal_environment_entry *out_entry)
 {
     if (!out_entry || out_entry->size == 0) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_environment_at: out_entry is NULL, or its size is 0");
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_environment_at: out_entry is NULL, or its size is 0");
     }
     gpuhal_status status = gpu ? gpuhal_check(gpu) : GPUHAL_OK;
     if (status) {

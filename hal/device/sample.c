@@ -104,7 +104,8 @@ static gpuhal_status sample_by_plugin(gpuhal_device *device, gpuhal_value *value
     return GPUHAL_OK;
 }
 
-gpuhal_status gpuhal_device_sample(gpuhal_device *device, uint32_t flags, gpuhal_value *values, uint32_t count, uint64_t *out_time_ns)
+gpuhal_status gpuhal_device_sample(gpuhal_device *device, uint32_t flags, gpuhal_value *values, uint32_t count,
+                                   uint64_t *out_time_ns)
 {
     if (out_time_ns) {
         *out_time_ns = 0;

@@ -26,7 +26,8 @@ static gpuhal_device_type type_of(const gpuhal_device *device)
 /* For the selector `gpu`: a software device does not count. */
 static bool is_gpu(const gpuhal_device *device)
 {
-    return !is_software(device) && (type_of(device) == GPUHAL_DEVICE_GPU || type_of(device) == GPUHAL_DEVICE_INTEGRATED_GPU);
+    return !is_software(device) &&
+           (type_of(device) == GPUHAL_DEVICE_GPU || type_of(device) == GPUHAL_DEVICE_INTEGRATED_GPU);
 }
 
 /* `*` matches any bytes, `?` one. On a mismatch the last `*` takes one byte more: earlier ones never need to. */
@@ -50,7 +51,8 @@ static bool glob_matches(const char *glob, const char *text)
     return glob[strspn(glob, "*")] == 0;
 }
 
-bool gpuhal_selector_matches(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot, const gpuhal_device *device)
+bool gpuhal_selector_matches(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot,
+                             const gpuhal_device *device)
 {
     const gpuhal_facts *facts = &device->listed->facts;
     const char *text = NULL;
@@ -118,7 +120,8 @@ static bool names_hardware(const gpuhal_selector *selector, const gpuhal_device 
 
 static bool same_partition(const gpuhal_device_snapshot *snapshot, const gpuhal_device *a, const gpuhal_device *b)
 {
-    return gpuhal_device_snapshot_interface(snapshot, a)->partition == gpuhal_device_snapshot_interface(snapshot, b)->partition;
+    return gpuhal_device_snapshot_interface(snapshot, a)->partition ==
+           gpuhal_device_snapshot_interface(snapshot, b)->partition;
 }
 
 /* Returns the visible, usable device of an entry; NULL for another. A device that is gone has no entry. */
@@ -166,7 +169,8 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
 
 /* Other devices that a reader may have expected: software devices where `software` is set, else other interfaces of
  * the selected one. */
-static bool is_alternative(const gpuhal_device_snapshot *snapshot, uint32_t entry, const gpuhal_device *chosen, bool software)
+static bool is_alternative(const gpuhal_device_snapshot *snapshot, uint32_t entry, const gpuhal_device *chosen,
+                           bool software)
 {
     const gpuhal_device *device = usable(snapshot, entry);
     return device && device != chosen && (software ? is_ignored(device) : same_partition(snapshot, device, chosen));
@@ -208,7 +212,8 @@ static void say_interfaces(const gpuhal_device_snapshot *snapshot, const gpuhal_
 
 static const char *software_note(uint32_t count)
 {
-    return count > 1 ? "software drivers on the CPU; select them by name" : "software driver on the CPU; select it by name";
+    return count > 1 ? "software drivers on the CPU; select them by name"
+                     : "software driver on the CPU; select it by name";
 }
 
 /* Such a backend may have been what the caller expected. */
@@ -235,8 +240,8 @@ static void say_forked_reason(const gpuhal_device_snapshot *snapshot)
 }
 
 /* Describes what decided, and why other candidates were not selected. */
-static void describe_reason(const gpuhal_device_snapshot *snapshot, const gpuhal_selector *selector, const char *text, const gpuhal_device *best,
-                        bool fell_back)
+static void describe_reason(const gpuhal_device_snapshot *snapshot, const gpuhal_selector *selector, const char *text,
+                            const gpuhal_device *best, bool fell_back)
 {
     uint32_t passed = count_alternatives(snapshot, best, true);
     *reason = 0;
@@ -276,7 +281,9 @@ static const gpuhal_device *lost_match(const gpuhal_device_snapshot *snapshot, c
         bool gone = snapshot->places[d] == GPUHAL_NOWHERE;
         bool by_id = selector->form == GPUHAL_SELECT_ID && selector->index == device->index &&
                      strcmp(selector->text, device->candidate->name) == 0;
-        if (gone ? by_id : atomic_load(&device->lost) && !is_general(selector) && gpuhal_selector_matches(selector, snapshot, device)) {
+        if (gone ? by_id
+                 : atomic_load(&device->lost) && !is_general(selector) &&
+                       gpuhal_selector_matches(selector, snapshot, device)) {
             return device;
         }
     }
@@ -360,14 +367,15 @@ static void say_hidden(const gpuhal_device_snapshot *snapshot, gpuhal_text *to)
 }
 
 /* Names the device that the caller may have expected: a lost one, or a software device. */
-gpuhal_status gpuhal_selector_unmatched(const gpuhal_device_snapshot *snapshot, const gpuhal_selector *selector, const char *text,
-                                        const char *source)
+gpuhal_status gpuhal_selector_unmatched(const gpuhal_device_snapshot *snapshot, const gpuhal_selector *selector,
+                                        const char *text, const char *source)
 {
     const char *colon = *source ? ": " : "";
     const gpuhal_device *lost = lost_match(snapshot, selector);
     if (lost) {
-        return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s%sno usable device matches \"%s\"; %s %s", source, colon, text,
-                                lost->id, snapshot->places[lost->position] == GPUHAL_NOWHERE ? "is not listed any more" : "was lost");
+        return gpuhal_error_set(
+            GPUHAL_ERROR_NOT_FOUND, "%s%sno usable device matches \"%s\"; %s %s", source, colon, text, lost->id,
+            snapshot->places[lost->position] == GPUHAL_NOWHERE ? "is not listed any more" : "was lost");
     }
     gpuhal_text more = {0};
     if (!is_general(selector) || !say_ignored(snapshot, &more)) {
@@ -378,13 +386,14 @@ gpuhal_status gpuhal_selector_unmatched(const gpuhal_device_snapshot *snapshot, 
         say_forked(snapshot, &more);
     }
     say_hidden(snapshot, &more);
-    gpuhal_status status =
-        gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s%sno device matches \"%s\"%s", source, colon, text, gpuhal_text_get(&more));
+    gpuhal_status status = gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s%sno device matches \"%s\"%s", source, colon,
+                                            text, gpuhal_text_get(&more));
     gpuhal_text_finish(&more);
     return status;
 }
 
-gpuhal_status gpuhal_select(gpuhal *gpu, const char *text, uint32_t flags, gpuhal_device **out_device, const char **out_reason)
+gpuhal_status gpuhal_select(gpuhal *gpu, const char *text, uint32_t flags, gpuhal_device **out_device,
+                            const char **out_reason)
 {
     if (out_device) {
         *out_device = NULL;
@@ -393,7 +402,8 @@ gpuhal_status gpuhal_select(gpuhal *gpu, const char *text, uint32_t flags, gpuha
         *out_reason = NULL;
     }
     if (!gpu || !out_device || flags > GPUHAL_SELECT_ALLOW_CPU) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_select: gpu or out_device is NULL, or a flag is unknown");
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_select: gpu or out_device is NULL, or a flag is unknown");
     }
     gpuhal_selector selector;
     gpuhal_status status = gpuhal_check(gpu);

@@ -67,7 +67,9 @@ static gpuhal_status parse_key(const char *word, const char *source, const char 
     gpuhal_selector_lower(selector->text);
     char unused[24], problem[160];
     if (selector->form == GPUHAL_SELECT_PCI && !gpuhal_identity_pci(selector->text, unused)) {
-        return refuse(word, source, "\"%s\" is not a PCI address (domain:bus:device.function, with devices to 1f and functions to 7)", value);
+        return refuse(word, source,
+                      "\"%s\" is not a PCI address (domain:bus:device.function, with devices to 1f and functions to 7)",
+                      value);
     }
     if (selector->form == GPUHAL_SELECT_UUID &&
         !gpuhal_rules_text(GPUHAL_FACT_UUID, selector->text, problem, sizeof problem)) {

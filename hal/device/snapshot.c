@@ -46,14 +46,16 @@ static bool is_found_again(const gpuhal_device_snapshot *snapshot, const gpuhal_
 {
     for (uint32_t i = 0; i < snapshot->fresh; i++) {
         const gpuhal_entry *entry = &snapshot->entries[i];
-        if (strcmp(entry->candidate->name, was->candidate->name) == 0 && gpuhal_listed_same(entry->listed, was->listed)) {
+        if (strcmp(entry->candidate->name, was->candidate->name) == 0 &&
+            gpuhal_listed_same(entry->listed, was->listed)) {
             return true;
         }
     }
     return false;
 }
 
-static void add_entry(gpuhal_device_snapshot *snapshot, const gpuhal_candidate *candidate, const gpuhal_listed_device *listed)
+static void add_entry(gpuhal_device_snapshot *snapshot, const gpuhal_candidate *candidate,
+                      const gpuhal_listed_device *listed)
 {
     uint32_t number = snapshot->identity.count++;
     gpuhal_interface *iface = &snapshot->identity.interfaces[number];
@@ -180,8 +182,8 @@ static gpuhal_status parse_all(char *const *texts, size_t count, const char *lis
     for (size_t i = 0; !status && i < count; i++) {
         if (!*texts[i]) {
             return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                    "%s: \"%s\" has an empty element: selectors are separated by one comma each", source,
-                                    list);
+                                    "%s: \"%s\" has an empty element: selectors are separated by one comma each",
+                                    source, list);
         }
         status = gpuhal_selector_parse(texts[i], source, &selectors[i]);
     }
@@ -190,7 +192,8 @@ static gpuhal_status parse_all(char *const *texts, size_t count, const char *lis
 
 /* Finds the devices that one list of selectors names: sets `bit` in kept[]. The first time each selector must match
  * something. */
-static gpuhal_status choose_by(const gpuhal *gpu, const gpuhal_device_snapshot *snapshot, const char *list, const char *source, uint8_t bit, uint8_t *kept)
+static gpuhal_status choose_by(const gpuhal *gpu, const gpuhal_device_snapshot *snapshot, const char *list,
+                               const char *source, uint8_t bit, uint8_t *kept)
 {
     size_t count = 0;
     char **texts = gpuhal_text_split(list ? list : "", ',', &count);
@@ -232,14 +235,16 @@ static gpuhal_status fall_back_to_cpu(const gpuhal *gpu, gpuhal_device_snapshot 
         }
     }
     if (any) {
-        gpuhal_candidates_add_note(&snapshot->candidates, gpu->log,
-                                 "GPUHAL_DEVICES is \"%s\" and config.devices is \"%s\": no device is in both, so only cpu is left",
-                                 settings->environment_devices, settings->devices);
+        gpuhal_candidates_add_note(
+            &snapshot->candidates, gpu->log,
+            "GPUHAL_DEVICES is \"%s\" and config.devices is \"%s\": no device is in both, so only cpu is left",
+            settings->environment_devices, settings->devices);
     }
     if (any || gpuhal_device_snapshot_now(gpu)) {
         return GPUHAL_OK;
     }
-    return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "GPUHAL_DEVICES is \"%s\" and config.devices is \"%s\": no device is in both",
+    return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND,
+                            "GPUHAL_DEVICES is \"%s\" and config.devices is \"%s\": no device is in both",
                             settings->environment_devices, settings->devices);
 }
 
@@ -247,7 +252,8 @@ static gpuhal_status choose_visible(const gpuhal *gpu, gpuhal_device_snapshot *s
 {
     const gpuhal_settings *settings = &gpu->settings;
     gpuhal_status status = choose_by(gpu, snapshot, settings->devices, "config.devices", ALLOWED, kept);
-    status = status ? status : choose_by(gpu, snapshot, settings->environment_devices, "GPUHAL_DEVICES", NARROWED, kept);
+    status =
+        status ? status : choose_by(gpu, snapshot, settings->environment_devices, "GPUHAL_DEVICES", NARROWED, kept);
     bool any = false;
     for (uint32_t d = 0; d < snapshot->device_count; d++) {
         any = any || kept[d] == BOTH;
@@ -303,8 +309,8 @@ static gpuhal_status grow_links(const gpuhal_device_snapshot *snapshot)
 
 /* ---- changes */
 
-__attribute__((format(printf, 4, 5))) static void add_event(gpuhal_device_events *events, gpuhal_device *device, gpuhal_change_kind kind,
-                                                        const char *format, ...)
+__attribute__((format(printf, 4, 5))) static void add_event(gpuhal_device_events *events, gpuhal_device *device,
+                                                            gpuhal_change_kind kind, const char *format, ...)
 {
     gpuhal_change *change = &events->list[events->count++];
     *change = (gpuhal_change){.size = sizeof *change, .kind = kind, .device = device};
@@ -320,13 +326,15 @@ static const char *text_or(const gpuhal_listed_device *listed, gpuhal_key key, c
     return text && *text ? text : instead;
 }
 
-static void compare(const gpuhal_device_snapshot *before, const gpuhal_device_snapshot *snapshot, gpuhal_device_events *events)
+static void compare(const gpuhal_device_snapshot *before, const gpuhal_device_snapshot *snapshot,
+                    gpuhal_device_events *events)
 {
     for (uint32_t d = 0; d < snapshot->device_count; d++) {
         gpuhal_device *device = snapshot->devices[d];
         const gpuhal_entry *entry = gpuhal_device_snapshot_entry(snapshot, device);
         if (entry && entry->is_new) {
-            add_event(events, device, GPUHAL_CHANGE_APPEARED, "%s appeared: %s", device->id, text_or(entry->listed, GPUHAL_FACT_NAME, "no name"));
+            add_event(events, device, GPUHAL_CHANGE_APPEARED, "%s appeared: %s", device->id,
+                      text_or(entry->listed, GPUHAL_FACT_NAME, "no name"));
             continue;
         }
         const gpuhal_entry *was = gpuhal_device_snapshot_entry(before, device);
@@ -350,11 +358,13 @@ static bool same_report(const gpuhal_candidate *a, const gpuhal_candidate *b)
 {
     return a->state == b->state && a->stage == b->stage && a->priority == b->priority && a->isolated == b->isolated &&
            a->devices.count == b->devices.count && same_text(a->name, b->name) && same_text(a->version, b->version) &&
-           same_text(a->file, b->file) && same_text(a->reason, b->reason) && same_text(a->driver, b->driver) && gpuhal_texts_same(&a->key, &b->key);
+           same_text(a->file, b->file) && same_text(a->reason, b->reason) && same_text(a->driver, b->driver) &&
+           gpuhal_texts_same(&a->key, &b->key);
 }
 
 /* Returns whether the older snapshot says the same. */
-static bool is_the_same(const gpuhal_device_snapshot *before, const gpuhal_device_snapshot *snapshot, const gpuhal_device_events *events)
+static bool is_the_same(const gpuhal_device_snapshot *before, const gpuhal_device_snapshot *snapshot,
+                        const gpuhal_device_events *events)
 {
     const gpuhal_candidates *old = &before->candidates, *new = &snapshot->candidates;
     bool same = events->count == 0 && before->identity.count == snapshot->identity.count && old->count == new->count &&
@@ -435,7 +445,8 @@ static gpuhal_status list(gpuhal *gpu, gpuhal_device_events *out_events)
         gpuhal_registry_refresh(gpu->registry); /* a quarantine may have been lifted by another process */
     }
     gpuhal_snapshot *known = gpu->settings.registry ? gpuhal_registry_snapshot(gpu->registry) : NULL;
-    gpuhal_status status = gpuhal_loader_run(&gpu->settings, gpu->log, known ? &known->database : NULL, before != NULL, &snapshot->candidates);
+    gpuhal_status status = gpuhal_loader_run(&gpu->settings, gpu->log, known ? &known->database : NULL, before != NULL,
+                                             &snapshot->candidates);
     gpuhal_snapshot_release(known);
     status = status ? status : prepare(gpu, snapshot);
     if (status) {

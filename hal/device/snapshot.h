@@ -49,13 +49,15 @@ static inline const gpuhal_device_snapshot *gpuhal_device_snapshot_now(const gpu
     return atomic_load_explicit(&gpu->snapshot, memory_order_acquire);
 }
 /* Returns the device's entry; NULL for a device that is no longer listed. */
-static inline const gpuhal_entry *gpuhal_device_snapshot_entry(const gpuhal_device_snapshot *snapshot, const gpuhal_device *device)
+static inline const gpuhal_entry *gpuhal_device_snapshot_entry(const gpuhal_device_snapshot *snapshot,
+                                                               const gpuhal_device *device)
 {
     uint32_t place = snapshot->places[device->position];
     return place == GPUHAL_NOWHERE ? NULL : &snapshot->entries[place];
 }
 /* Returns the device's interface; NULL for a device that is no longer listed. */
-const gpuhal_interface *gpuhal_device_snapshot_interface(const gpuhal_device_snapshot *snapshot, const gpuhal_device *device);
+const gpuhal_interface *gpuhal_device_snapshot_interface(const gpuhal_device_snapshot *snapshot,
+                                                         const gpuhal_device *device);
 /* Frees the snapshot and not its devices. NULL does nothing. */
 void gpuhal_device_snapshot_free(gpuhal_device_snapshot *snapshot);
 
@@ -75,13 +77,14 @@ void gpuhal_entries_match(const gpuhal *gpu, gpuhal_device_snapshot *snapshot);
 /* Returns whether no identifying fact differs. */
 bool gpuhal_listed_same(const gpuhal_listed_device *a, const gpuhal_listed_device *b);
 /* Returns the device of the list that is this one, at any index; NULL when there is none. */
-const gpuhal_listed_device *gpuhal_listed_find_same(const gpuhal_listed_devices *list, const gpuhal_listed_device *wanted);
+const gpuhal_listed_device *gpuhal_listed_find_same(const gpuhal_listed_devices *list,
+                                                    const gpuhal_listed_device *wanted);
 
 /* Describes the first difference between the two, except for `except` and for values that drift; returns false when
  * there is none (difference.c). */
 enum { GPUHAL_DIFFERENCE_BYTES = 240 };
-bool gpuhal_listed_differ(const char *id, const gpuhal_listed_device *then, const gpuhal_listed_device *now, gpuhal_key except,
-                          char sentence[GPUHAL_DIFFERENCE_BYTES]);
+bool gpuhal_listed_differ(const char *id, const gpuhal_listed_device *then, const gpuhal_listed_device *now,
+                          gpuhal_key except, char sentence[GPUHAL_DIFFERENCE_BYTES]);
 /* Returns whether the memory sizes of a software device differ. They follow the free memory of the host, so the device
  * has not changed. */
 bool gpuhal_listed_drifted(const gpuhal_listed_device *then, const gpuhal_listed_device *now);

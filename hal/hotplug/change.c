@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Waits until the listener is not being called, with the mutex held. In the listener itself there is nothing to wait for. */
+/* Waits until the listener is not being called, with the mutex held. In the listener itself there is nothing to wait
+ * for. */
 static void silence(gpuhal_notifier *notifier)
 {
     notifier->listener = NULL;
@@ -93,7 +94,8 @@ gpuhal_status gpuhal_change_descriptor(gpuhal *gpu, gpuhal_os_handle *out_descri
 gpuhal_status gpuhal_next_change(gpuhal *gpu, gpuhal_change *out_change)
 {
     if (!gpu || !out_change || out_change->size == 0) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_next_change: an argument is NULL, or the size is 0");
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_next_change: an argument is NULL, or the size is 0");
     }
     gpuhal_status status = gpuhal_check(gpu);
     if (status) {

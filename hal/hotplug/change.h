@@ -1,8 +1,8 @@
 /* hotplug/change.h: events of devices, on their way to listeners.
  *
- * Every event gets a number. Where the application wants events, they go into the list behind gpuhal_next_change() and to the thread that
- * calls back. From the first listener on, gpuhal-watch (queue/watchdog.h) waits for news from the kernel, from plugins and of the files that
- * manifests name. */
+ * Every event gets a number. Where the application wants events, they go into the list behind gpuhal_next_change() and
+ * to the thread that calls back. From the first listener on, gpuhal-watch (queue/watchdog.h) waits for news from the
+ * kernel, from plugins and of the files that manifests name. */
 #ifndef GPUHAL_HOTPLUG_CHANGE_H
 #define GPUHAL_HOTPLUG_CHANGE_H
 
@@ -52,10 +52,11 @@ void gpuhal_change_lost(gpuhal_device *device);
 /* For gpuhal_layers.on_changed. */
 void gpuhal_change_facts(gpuhal_device *device, const char *sentence);
 
-/* watch.c: starts to look again whenever the kernel, a plugin or a watched file has news. Where the kernel gives none, one line of the log
- * says so. */
+/* watch.c: starts to look again whenever the kernel, a plugin or a watched file has news. Where the kernel gives none,
+ * one line of the log says so. */
 void gpuhal_watch_kernel(gpuhal *gpu);
-/* The same with this source in place of the kernel's, -1 for none, unless something is watched already. Owns the source. */
+/* The same with this source in place of the kernel's, -1 for none, unless something is watched already. Owns the
+ * source. */
 gpuhal_status gpuhal_watch_source(gpuhal *gpu, intptr_t source);
 /* Closes the sources, once no thread uses them. */
 void gpuhal_watch_forget(gpuhal_notifier *notifier);

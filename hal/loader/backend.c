@@ -133,7 +133,7 @@ static bool repeat_outcome(const gpuhal_backend *backend, gpuhal_load_context *l
     }
     return !load->name || strcmp(load->name, backend->plugin.name) == 0 ||
            gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER,
-                               "the plugin's name is \"%s\", its manifest has \"%s\"", backend->plugin.name, load->name);
+                            "the plugin's name is \"%s\", its manifest has \"%s\"", backend->plugin.name, load->name);
 }
 
 /* Keeps the result for threads that wait now, and for later callers of a READY backend. */
@@ -186,7 +186,8 @@ static bool start(gpuhal_load_context *load, gpuhal_backend *backend, const char
         return false;
     }
     backend->plugin = (gpuhal_plugin){0};
-    memcpy(&backend->plugin, original, original->size < sizeof backend->plugin ? original->size : sizeof backend->plugin);
+    memcpy(&backend->plugin, original,
+           original->size < sizeof backend->plugin ? original->size : sizeof backend->plugin);
     return list(load, backend);
 }
 
@@ -386,9 +387,10 @@ static bool loader_is_free(gpuhal_load_context *load)
         bool hangs = backend->progress == BACKEND_STUCK && !is_inherited(backend);
         if (hangs && backend->job && atomic_load(&backend->job->in_dynamic_loader)) {
             const start_job *own = (const start_job *)backend->job;
-            return gpuhal_load_fail(load, GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_ERROR_BUSY,
-                                       "not loaded: %s hangs inside the dynamic loader, which loads nothing else meanwhile",
-                                       own->name ? own->name : "another plugin");
+            return gpuhal_load_fail(
+                load, GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_ERROR_BUSY,
+                "not loaded: %s hangs inside the dynamic loader, which loads nothing else meanwhile",
+                own->name ? own->name : "another plugin");
         }
     }
     return true;
@@ -436,11 +438,14 @@ bool gpuhal_backend_obtain(gpuhal_load_context *load, const gpuhal_candidate *ca
     return good;
 }
 
-gpuhal_status gpuhal_backend_start(const gpuhal_candidate *candidate, uint64_t deadline_ns, gpuhal_backend **out_backend)
+gpuhal_status gpuhal_backend_start(const gpuhal_candidate *candidate, uint64_t deadline_ns,
+                                   gpuhal_backend **out_backend)
 {
     *out_backend = NULL;
-    gpuhal_load_context load = {.name = candidate->name, .ignore_environment = candidate->ignore_environment, .deadline_ns = deadline_ns};
-    gpuhal_status status = gpuhal_backend_obtain(&load, candidate, out_backend) ? GPUHAL_OK : gpuhal_load_set_error(&load);
+    gpuhal_load_context load = {
+        .name = candidate->name, .ignore_environment = candidate->ignore_environment, .deadline_ns = deadline_ns};
+    gpuhal_status status =
+        gpuhal_backend_obtain(&load, candidate, out_backend) ? GPUHAL_OK : gpuhal_load_set_error(&load);
     gpuhal_load_finish(&load);
     return status;
 }
@@ -513,8 +518,8 @@ static bool run_enumeration(gpuhal_load_context *load, list_job *own)
     gpuhal_condition_signal_all(&list_changed);
     gpuhal_mutex_unlock(&list_mutex);
     return state == GPUHAL_JOB_ABANDONED ? hangs_enumerating(load)
-                                         : gpuhal_load_fail(load, GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_ERROR_HOST_MEMORY, "%s",
-                                                               gpuhal_last_error()->sentence);
+                                         : gpuhal_load_fail(load, GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_ERROR_HOST_MEMORY,
+                                                            "%s", gpuhal_last_error()->sentence);
 }
 
 bool gpuhal_backend_list_again(gpuhal_load_context *load, gpuhal_backend *backend, uint64_t since_ns)
@@ -526,8 +531,9 @@ bool gpuhal_backend_list_again(gpuhal_load_context *load, gpuhal_backend *backen
     gpuhal_job_init(&own->job, run_list, NULL, destroy_list);
     own->job.calls_no_driver = own->job.at_once = backend->calls_no_driver;
     own->backend = backend;
-    own->load = (gpuhal_load_context){
-        .name = backend->plugin.name, .ignore_environment = backend->ignore_environment, .sample_ns = load->deadline_ns / 3};
+    own->load = (gpuhal_load_context){.name = backend->plugin.name,
+                                      .ignore_environment = backend->ignore_environment,
+                                      .sample_ns = load->deadline_ns / 3};
     gpuhal_mutex_lock(&list_mutex);
     bool ours = claim_enumeration(load, backend, since_ns), stuck = !ours && is_listing(backend);
     backend->lists = ours ? gpuhal_os_fork_generation() : backend->lists;

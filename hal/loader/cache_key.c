@@ -29,7 +29,8 @@ static void add_from_variable(const char *word, gpuhal_texts *to)
     char **paths = value ? gpuhal_text_split_paths(value, &count) : NULL;
     to->failed = to->failed || !name || (value && !paths);
     for (size_t i = 0; i < count; i++) {
-        char *path = gpuhal_os_path_is_absolute(paths[i]) ? gpuhal_text_format("%s%s", paths[i], word + 1 + length) : NULL;
+        char *path =
+            gpuhal_os_path_is_absolute(paths[i]) ? gpuhal_text_format("%s%s", paths[i], word + 1 + length) : NULL;
         if (path) {
             add_once(to, path);
         }
@@ -93,7 +94,8 @@ static void add_named_library(const char *word, gpuhal_texts *to)
     static const char front[] = "GPUHAL_", back[] = "_LIBRARY";
     size_t length = strlen(word), end = sizeof back - 1;
     const char *path = gpuhal_os_environment(word);
-    if (path && gpuhal_os_path_is_absolute(path) && length > end && strncmp(word, front, sizeof front - 1) == 0 && strcmp(word + length - end, back) == 0) {
+    if (path && gpuhal_os_path_is_absolute(path) && length > end && strncmp(word, front, sizeof front - 1) == 0 &&
+        strcmp(word + length - end, back) == 0) {
         add_once(to, path);
     }
 }

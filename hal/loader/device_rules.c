@@ -177,7 +177,8 @@ bool gpuhal_rules_missing(gpuhal_key key, gpuhal_missing reason, const char *why
     char name[48];
     write_name(key, name, sizeof name);
     if (reason < GPUHAL_MISSING_NOT_SUPPORTED || reason > GPUHAL_MISSING_NOT_READ) {
-        snprintf(problem, bytes, "it gives %" PRIu32 " as the reason why %s is missing, which is not a reason", reason, name);
+        snprintf(problem, bytes, "it gives %" PRIu32 " as the reason why %s is missing, which is not a reason", reason,
+                 name);
         return false;
     }
     return !why || check_clean(name, why, problem, bytes);
@@ -195,7 +196,8 @@ static bool check_fact(const gpuhal_fact *fact, char *problem, size_t bytes)
 
 bool gpuhal_rules_device(const gpuhal_listed_device *device, char *problem, size_t bytes)
 {
-    static const gpuhal_key mandatory[] = {GPUHAL_FACT_NAME, GPUHAL_FACT_TYPE, GPUHAL_FACT_SOFTWARE, GPUHAL_FACT_MEMORY_KINDS};
+    static const gpuhal_key mandatory[] = {GPUHAL_FACT_NAME, GPUHAL_FACT_TYPE, GPUHAL_FACT_SOFTWARE,
+                                           GPUHAL_FACT_MEMORY_KINDS};
     for (size_t i = 0; i < sizeof mandatory / sizeof *mandatory; i++) {
         const gpuhal_fact *fact = gpuhal_facts_find(&device->facts, mandatory[i]);
         if (!fact || fact->missing) {
@@ -216,8 +218,8 @@ bool gpuhal_rules_device(const gpuhal_listed_device *device, char *problem, size
  * ignoring it would hide the vendor's mistake. */
 static int queue_slots(const gpuhal_ops *ops)
 {
-    return !!ops->queue_create + !!ops->queue_destroy + !!ops->queue_flush + !!ops->event_create + !!ops->event_destroy +
-           !!ops->event_record + !!ops->event_query;
+    return !!ops->queue_create + !!ops->queue_destroy + !!ops->queue_flush + !!ops->event_create +
+           !!ops->event_destroy + !!ops->event_record + !!ops->event_query;
 }
 
 static int peer_slots(const gpuhal_ops *ops)
@@ -227,7 +229,8 @@ static int peer_slots(const gpuhal_ops *ops)
 
 static int range_slots(const gpuhal_ops *ops)
 {
-    return !!ops->range_granularity + !!ops->range_reserve + !!ops->range_commit + !!ops->range_decommit + !!ops->range_release;
+    return !!ops->range_granularity + !!ops->range_reserve + !!ops->range_commit + !!ops->range_decommit +
+           !!ops->range_release;
 }
 
 static int program_slots(const gpuhal_ops *ops)

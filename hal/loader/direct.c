@@ -31,13 +31,17 @@ gpuhal_status gpuhal_direct_load(const char *file, const gpuhal_plugin **out_plu
         *out_stage = GPUHAL_STAGE_SEARCH;
     }
     if (!file || !out_plugin) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_direct_load: %s is NULL", file ? "out_plugin" : "file");
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_direct_load: %s is NULL",
+                                file ? "out_plugin" : "file");
     }
     if (!gpuhal_os_path_is_absolute(file)) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_direct_load: \"%s\" is not an absolute path", file);
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_direct_load: \"%s\" is not an absolute path",
+                                file);
     }
     if (gpuhal_os_privileged()) {
-        return gpuhal_error_set(GPUHAL_ERROR_NO_PERMISSION, "gpuhal_direct_load: this process has more rights than its user, and loads no plugin directly");
+        return gpuhal_error_set(
+            GPUHAL_ERROR_NO_PERMISSION,
+            "gpuhal_direct_load: this process has more rights than its user, and loads no plugin directly");
     }
     gpuhal_load_context load = {0};
     gpuhal_status status = open_file(&load, file, out_plugin) ? GPUHAL_OK : gpuhal_load_set_error(&load);
@@ -105,7 +109,8 @@ gpuhal_status gpuhal_direct_link(const gpuhal_plugin *plugin, gpuhal_plugin_inst
                                  uint32_t to, const gpuhal_direct_listener *listener)
 {
     if (!plugin || !listener) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_direct_link: %s is NULL", plugin ? "listener" : "plugin");
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_direct_link: %s is NULL",
+                                plugin ? "listener" : "plugin");
     }
     if (plugin->size < offsetof(gpuhal_plugin, link) + sizeof plugin->link || !plugin->link) {
         return gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s: the plugin has no link()", plugin->name);

@@ -81,11 +81,12 @@ static bool check_permissions(gpuhal_load_context *load, const char *path, const
         return refuse_permissions(load, path, "may be written to by everybody");
     }
     if (gpuhal_os_privileged() && (info->owner != 0 || info->group_writable)) {
-        return refuse_permissions(load, path, "is not root's alone, which a process with more rights than its user demands");
+        return refuse_permissions(load, path,
+                                  "is not root's alone, which a process with more rights than its user demands");
     }
     if (!is_trusted_owner(info->owner)) {
-        gpuhal_log_line(load->log, GPUHAL_LEVEL_WARNING, "%s belongs to user %" PRIu32 ", neither root nor this user", path,
-                        info->owner);
+        gpuhal_log_line(load->log, GPUHAL_LEVEL_WARNING, "%s belongs to user %" PRIu32 ", neither root nor this user",
+                        path, info->owner);
     }
     return check_parents(load, path, info->owner);
 }
@@ -102,7 +103,8 @@ static bool check_way(walk *at, const char *path);
 /* The link at the end of `part`, whose own name begins at `name`. */
 static bool check_target(walk *at, const char *part, size_t name, const char *target)
 {
-    char *path = gpuhal_os_path_is_absolute(target) ? gpuhal_text_copy(target) : gpuhal_text_format("%.*s%s", (int)name, part, target);
+    char *path = gpuhal_os_path_is_absolute(target) ? gpuhal_text_copy(target)
+                                                    : gpuhal_text_format("%.*s%s", (int)name, part, target);
     bool good = path ? check_way(at, path) : gpuhal_load_no_memory(at->load);
     free(path);
     return good;
@@ -130,7 +132,8 @@ static bool check_part(walk *at, char *part, size_t name)
     error = error ? error : gpuhal_os_link_info(part, &owner, &target);
     bool good = true;
     if (error) {
-        good = error == ENOMEM ? gpuhal_load_no_memory(at->load) : gpuhal_file_refuse_unreadable(at->load, at->path, error);
+        good = error == ENOMEM ? gpuhal_load_no_memory(at->load)
+                               : gpuhal_file_refuse_unreadable(at->load, at->path, error);
     } else if (open && !(directory.sticky && is_trusted_owner(owner))) {
         good = gpuhal_load_fail(at->load, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_NO_PERMISSION,
                                    "%s leads through %.*s, which everybody may write to", at->path,

@@ -21,8 +21,8 @@ static void host_log(__attribute__((unused)) const gpuhal_host *host, int32_t le
     }
 }
 
-static gpuhal_status host_report(__attribute__((unused)) const gpuhal_host *host, gpuhal_status status, const char *vendor_call,
-                                 int64_t vendor_code, const char *text)
+static gpuhal_status host_report(__attribute__((unused)) const gpuhal_host *host, gpuhal_status status,
+                                 const char *vendor_call, int64_t vendor_code, const char *text)
 {
     gpuhal_load_note_report(status);
     return gpuhal_error_report(status, vendor_call, vendor_code, text);

@@ -10,7 +10,8 @@
 void gpuhal_sink_device(const gpuhal_host *host, gpuhal_sink *sink, uint32_t index);
 void gpuhal_sink_u64(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value);
 void gpuhal_sink_text(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, const char *value);
-void gpuhal_sink_missing(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, gpuhal_missing reason, const char *why);
+void gpuhal_sink_missing(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, gpuhal_missing reason,
+                         const char *why);
 
 /* Calls gpuhal_os_library_open(), and marks the job that runs it: a call that hangs there holds the lock of the
  * process's dynamic loader. Refused where gpuhal_dlopen_is_forked(). */

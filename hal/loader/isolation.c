@@ -117,8 +117,8 @@ static bool begin_run(round_of_runs *round, gpuhal_candidate *candidate)
     run->load = (gpuhal_load_context){.name = candidate->name, .log = round->log, .stage = GPUHAL_STAGE_SPAWN};
     run->stream.load = &run->load;
     run->begun_ns = run->looked_ns = gpuhal_os_monotonic_ns();
-    gpuhal_log_line(round->log, GPUHAL_LEVEL_DEBUG, "%s: process %" PRId64 " probes %s", candidate->name, run->process.pid,
-                    candidate->file);
+    gpuhal_log_line(round->log, GPUHAL_LEVEL_DEBUG, "%s: process %" PRId64 " probes %s", candidate->name,
+                    run->process.pid, candidate->file);
     round->runs[round->count++] = run;
     return true;
 }
@@ -149,7 +149,8 @@ static void describe_silence(gpuhal_load_context *load, gpuhal_ended ended, int 
     } else if (ended == GPUHAL_ENDED_EXIT) {
         gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER, "it closed the helper's stream %s", when);
     } else {
-        gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER, "it sent no result: the stream ended %s", when);
+        gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER, "it sent no result: the stream ended %s",
+                         when);
     }
 }
 
@@ -157,11 +158,12 @@ static void describe_silence(gpuhal_load_context *load, gpuhal_ended ended, int 
 static void describe_partial(const gpuhal_stream *stream, gpuhal_load_context *load)
 {
     gpuhal_text text = {0};
-    gpuhal_text_printf(&text, "%s; before that it had listed %zu device%s:", load->reason ? load->reason : "", stream->whole,
-                       stream->whole == 1 ? "" : "s");
+    gpuhal_text_printf(&text, "%s; before that it had listed %zu device%s:", load->reason ? load->reason : "",
+                       stream->whole, stream->whole == 1 ? "" : "s");
     for (size_t i = 0; i < stream->whole; i++) {
         const char *name = gpuhal_facts_text(&stream->devices.list[i].facts, GPUHAL_FACT_NAME);
-        gpuhal_text_printf(&text, "%s %s:%" PRIu32 " %s", i > 0 ? "," : "", load->name, stream->devices.list[i].index, name ? name : "");
+        gpuhal_text_printf(&text, "%s %s:%" PRIu32 " %s", i > 0 ? "," : "", load->name, stream->devices.list[i].index,
+                           name ? name : "");
     }
     char *reason = text.failed || stream->whole == 0 ? NULL : gpuhal_text_take(&text);
     if (reason) {
@@ -178,7 +180,8 @@ static void describe_late(helper_run *run, uint64_t deadline_ns)
     format_deadline(deadline_ns, time, sizeof time);
     if (!run->stream.hello) {
         load->stage = GPUHAL_STAGE_SPAWN;
-        gpuhal_load_fail(load, GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_ERROR_TIMEOUT, "its helper process sent nothing within %s", time);
+        gpuhal_load_fail(load, GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_ERROR_TIMEOUT,
+                         "its helper process sent nothing within %s", time);
         return;
     }
     gpuhal_load_fail(load, GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_ERROR_TIMEOUT, "the driver hung %s (%s timeout)",
@@ -198,15 +201,16 @@ static void judge_unruly(helper_run *run, uint64_t deadline_ns, bool late, gpuha
     /* An incomplete [end] does not count. */
     free(load->reason);
     load->reason = NULL;
-    if (stream->state == GPUHAL_STREAM_MORE && !late && ended == GPUHAL_ENDED_EXIT && value == GPUHAL_HELPER_EXIT_HUNGRY) {
+    if (stream->state == GPUHAL_STREAM_MORE && !late && ended == GPUHAL_ENDED_EXIT &&
+        value == GPUHAL_HELPER_EXIT_HUNGRY) {
         run->hungry = true;
-        gpuhal_load_fail(load, GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_ERROR_HOST_MEMORY, "its helper process ran out of memory %s",
-                            gpuhal_load_while(load->stage));
+        gpuhal_load_fail(load, GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_ERROR_HOST_MEMORY,
+                         "its helper process ran out of memory %s", gpuhal_load_while(load->stage));
         return;
     }
     if (run->flooding) {
-        gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER, "it printed more than %u MiB %s", PRINTED_MAX >> 20,
-                            gpuhal_load_while(load->stage));
+        gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER, "it printed more than %u MiB %s",
+                         PRINTED_MAX >> 20, gpuhal_load_while(load->stage));
         return;
     }
     run->unruly = true;
@@ -220,8 +224,9 @@ static void judge_unruly(helper_run *run, uint64_t deadline_ns, bool late, gpuha
     } else if (late && stream->state != GPUHAL_STREAM_RUBBISH) {
         describe_late(run, deadline_ns);
     } else {
-        gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER, "it sent invalid data in line %" PRIu32 ": %s, %s",
-                            stream->line, stream->problem, gpuhal_load_while(load->stage));
+        gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER,
+                         "it sent invalid data in line %" PRIu32 ": %s, %s", stream->line, stream->problem,
+                         gpuhal_load_while(load->stage));
     }
 }
 
@@ -246,8 +251,9 @@ static bool judge(round_of_runs *round, helper_run *run, bool late)
     read_output(round, run);
     gpuhal_ended ended = gpuhal_os_process_finish(&run->process, 0, late ? TERM_NS : 0, &value);
     if (ended == GPUHAL_ENDED_NOT) {
-        gpuhal_candidates_add_note(round->candidates, round->log, "%s: the helper process %" PRId64 " cannot be ended, and was left behind",
-                                 run->candidate->name, process);
+        gpuhal_candidates_add_note(round->candidates, round->log,
+                                   "%s: the helper process %" PRId64 " cannot be ended, and was left behind",
+                                   run->candidate->name, process);
     }
     if (run->stream.state != GPUHAL_STREAM_ENDED && (run->stream.hello || late)) {
         judge_unruly(run, round->settings->helper_deadline_ns, late, ended, value);
@@ -278,8 +284,13 @@ static void store_result(round_of_runs *round, helper_run *run)
     /* The last device may be incomplete. */
     gpuhal_listed_devices complete = run->stream.devices;
     complete.count = run->stream.whole;
-    const gpuhal_probe_result result = {.unruly = run->unruly, .doubtful = run->doubtful, .fault = run->fault, .status = run->load.status,
-                                    .mapped = &run->stream.mapped, .output = &lines, .devices = &complete};
+    const gpuhal_probe_result result = {.unruly = run->unruly,
+                                        .doubtful = run->doubtful,
+                                        .fault = run->fault,
+                                        .status = run->load.status,
+                                        .mapped = &run->stream.mapped,
+                                        .output = &lines,
+                                        .devices = &complete};
     if (is_cacheable(run)) {
         gpuhal_probe_cache_learn(round->cache, candidate, &result);
     }
@@ -305,9 +316,10 @@ static void end_run(round_of_runs *round, size_t place, bool late)
         store_result(round, run);
     } else {
         char reason[512];
-        snprintf(reason, sizeof reason,
-                 "%.350s sent nothing: it is not a helper of this version, or is in another PID namespace than this process",
-                 round->helper);
+        snprintf(
+            reason, sizeof reason,
+            "%.350s sent nothing: it is not a helper of this version, or is in another PID namespace than this process",
+            round->helper);
         leave_out(round, candidate, reason);
     }
     if (good) {
@@ -392,7 +404,8 @@ static gpuhal_status attend(round_of_runs *round)
     }
     int error = gpuhal_os_process_wait(processes, round->count, nearest, ready);
     if (error) {
-        return gpuhal_error_set(GPUHAL_ERROR_HOST_MEMORY, "the host cannot wait for helper processes: %s", strerror(error));
+        return gpuhal_error_set(GPUHAL_ERROR_HOST_MEMORY, "the host cannot wait for helper processes: %s",
+                                strerror(error));
     }
     /* Backwards: the last run, which was served already, replaces one that ended. */
     for (size_t i = round->count; i-- > 0;) {

@@ -104,7 +104,8 @@ bool gpuhal_plugin_negotiate(gpuhal_load_context *load, gpuhal_plugin_query_fn *
 
 /* The function must be in the file that was checked: not in a library that the plugin links, and not in a file that
  * replaced the plugin after the checks. */
-static bool check_origin(gpuhal_load_context *load, const char *path, const void *query, uint64_t device, uint64_t inode)
+static bool check_origin(gpuhal_load_context *load, const char *path, const void *query, uint64_t device,
+                         uint64_t inode)
 {
     char *origin = gpuhal_os_library_path(query);
     gpuhal_file_info info = {0};

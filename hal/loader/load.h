@@ -16,6 +16,7 @@ bool gpuhal_plugin_name_is_valid(const char *name);
 bool gpuhal_plugin_load(gpuhal_load_context *load, const char *path, uint64_t device, uint64_t inode,
                         const gpuhal_plugin **out_plugin);
 /* Runs stage HANDSHAKE alone. Where load->name is not NULL the plugin must have that name. Fills load->version. */
-bool gpuhal_plugin_negotiate(gpuhal_load_context *load, gpuhal_plugin_query_fn *query, const gpuhal_plugin **out_plugin);
+bool gpuhal_plugin_negotiate(gpuhal_load_context *load, gpuhal_plugin_query_fn *query,
+                             const gpuhal_plugin **out_plugin);
 
 #endif

@@ -37,7 +37,8 @@ static bool end(gpuhal_load_context *load, gpuhal_plugin_state state, gpuhal_sta
     return false;
 }
 
-bool gpuhal_load_fail(gpuhal_load_context *load, gpuhal_plugin_state state, gpuhal_status status, const char *format, ...)
+bool gpuhal_load_fail(gpuhal_load_context *load, gpuhal_plugin_state state, gpuhal_status status, const char *format,
+                      ...)
 {
     char sentence[1024];
     va_list arguments;
@@ -191,9 +192,9 @@ void gpuhal_load_name_unknown_options(const gpuhal_load_context *load, const cha
 
 const char *gpuhal_plugin_state_name(gpuhal_plugin_state state)
 {
-    static const char *const names[] = {"ok",           "no_driver", "no_device", "no_permission", "failed",     "timed_out",
-                                        "incompatible", "rejected",  "duplicate", "excluded",      "not_probed", "quarantined",
-                                        "forked"};
+    static const char *const names[] = {"ok",         "no_driver",    "no_device", "no_permission", "failed",
+                                        "timed_out",  "incompatible", "rejected",  "duplicate",     "excluded",
+                                        "not_probed", "quarantined",  "forked"};
     return state < sizeof names / sizeof *names ? names[state] : "unknown";
 }
 

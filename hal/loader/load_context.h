@@ -39,8 +39,8 @@ typedef struct gpuhal_load_context {
 
 void gpuhal_load_enter(gpuhal_load_context *load, gpuhal_plugin_stage stage);
 /* Returns false. */
-bool gpuhal_load_fail(gpuhal_load_context *load, gpuhal_plugin_state state, gpuhal_status status, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+bool gpuhal_load_fail(gpuhal_load_context *load, gpuhal_plugin_state state, gpuhal_status status, const char *format,
+                      ...) __attribute__((format(printf, 4, 5)));
 /* Fails with the plugin's `status` and its report in the sentence. `what` as in gpuhal_error_from_plugin. Returns
  * false. */
 bool gpuhal_load_fail_call(gpuhal_load_context *load, gpuhal_status status, const char *what);

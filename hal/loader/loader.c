@@ -73,7 +73,8 @@ static void find_duplicate(const gpuhal_candidates *candidates, gpuhal_candidate
         }
         if (same_file(earlier, later)) {
             gpuhal_candidate_decide(later, GPUHAL_PLUGIN_DUPLICATE, GPUHAL_STAGE_SELECT,
-                                    "the same file was found earlier, as %s (%s)", earlier->name, describe_place(earlier));
+                                    "the same file was found earlier, as %s (%s)", earlier->name,
+                                    describe_place(earlier));
             return;
         }
         if (strcmp(earlier->name, later->name) == 0) {
@@ -121,9 +122,10 @@ static void leave_drivers_to_clean_processes(const gpuhal_settings *settings, gp
     for (size_t i = 0; i < candidates->count; i++) {
         gpuhal_candidate *candidate = &candidates->list[i];
         if (gpuhal_candidate_is_open(candidate) && !gpuhal_candidate_is_own_cpu(candidate)) {
-            gpuhal_candidate_decide(candidate, GPUHAL_PLUGIN_EXCLUDED, GPUHAL_STAGE_SELECT,
-                                    "this process has more rights than its user: it loads no driver unless its configuration says "
-                                    "environment_is_clean");
+            gpuhal_candidate_decide(
+                candidate, GPUHAL_PLUGIN_EXCLUDED, GPUHAL_STAGE_SELECT,
+                "this process has more rights than its user: it loads no driver unless its configuration says "
+                "environment_is_clean");
         }
     }
 }
@@ -151,15 +153,17 @@ static gpuhal_status probe_here(const gpuhal_probe_cache *cache, gpuhal_candidat
     bool good = gpuhal_backend_obtain(&load, candidate, &backend);
     good = good && (!cache->refresh || gpuhal_backend_list_again(&load, backend, begun_ns));
     good = good && (gpuhal_backend_devices(backend)->count > 0 ||
-                    gpuhal_load_fail(&load, GPUHAL_PLUGIN_NO_DEVICE, GPUHAL_ERROR_NO_DEVICE, "the driver lists no device any more"));
+                    gpuhal_load_fail(&load, GPUHAL_PLUGIN_NO_DEVICE, GPUHAL_ERROR_NO_DEVICE,
+                                     "the driver lists no device any more"));
     gpuhal_candidate_take(candidate, &load, good);
     candidate->time_ns = gpuhal_os_monotonic_ns() - begun_ns;
     if (!good) {
         return GPUHAL_OK;
     }
     gpuhal_candidate_accept(candidate);
-    return gpuhal_listed_devices_copy(gpuhal_backend_devices(backend), &candidate->devices) ? GPUHAL_OK
-                                                                                            : gpuhal_error_host_memory();
+    return gpuhal_listed_devices_copy(gpuhal_backend_devices(backend), &candidate->devices)
+               ? GPUHAL_OK
+               : gpuhal_error_host_memory();
 }
 
 /* Cached plugins need no probe. Candidates that the helpers left undecided are probed here: built-in plugins, and the
@@ -232,10 +236,15 @@ static void note_what_watches_nothing(gpuhal_candidates *candidates)
 {
     for (size_t i = 0; i < candidates->count; i++) {
         gpuhal_candidate *candidate = &candidates->list[i];
-        bool lists = candidate->state == GPUHAL_PLUGIN_OK, none = candidate->state == GPUHAL_PLUGIN_NO_DRIVER || candidate->state == GPUHAL_PLUGIN_NO_DEVICE;
-        if (candidate->manifest && !candidate->watch && !candidate->note && !gpuhal_candidate_is_cpu(candidate) && (lists || none)) {
-            candidate->note = gpuhal_text_copy(lists ? "its manifest has no `watch`: an added or removed device is noticed when one is opened, or by a rescan"
-                                                     : "its manifest has no `watch`: this is not cached, and every program that starts probes it again");
+        bool lists = candidate->state == GPUHAL_PLUGIN_OK,
+             none = candidate->state == GPUHAL_PLUGIN_NO_DRIVER || candidate->state == GPUHAL_PLUGIN_NO_DEVICE;
+        if (candidate->manifest && !candidate->watch && !candidate->note && !gpuhal_candidate_is_cpu(candidate) &&
+            (lists || none)) {
+            candidate->note = gpuhal_text_copy(
+                lists
+                    ? "its manifest has no `watch`: an added or removed device is noticed when one is opened, or by a "
+                      "rescan"
+                    : "its manifest has no `watch`: this is not cached, and every program that starts probes it again");
         }
     }
 }
@@ -244,9 +253,10 @@ static void log_outcome(gpuhal_log *log, const gpuhal_candidates *candidates)
 {
     for (size_t i = 0; i < candidates->count; i++) {
         const gpuhal_candidate *candidate = &candidates->list[i];
-        gpuhal_log_line(log, GPUHAL_LEVEL_INFO, "%s (%s): %s%s%s, %zu device%s", candidate->name ? candidate->name : "plugin",
-                        candidate->file ? candidate->file : "no file", gpuhal_plugin_state_name(candidate->state),
-                        candidate->reason ? ": " : "", candidate->reason ? candidate->reason : "", candidate->devices.count,
+        gpuhal_log_line(log, GPUHAL_LEVEL_INFO, "%s (%s): %s%s%s, %zu device%s",
+                        candidate->name ? candidate->name : "plugin", candidate->file ? candidate->file : "no file",
+                        gpuhal_plugin_state_name(candidate->state), candidate->reason ? ": " : "",
+                        candidate->reason ? candidate->reason : "", candidate->devices.count,
                         candidate->devices.count == 1 ? "" : "s");
     }
 }
@@ -290,7 +300,8 @@ static gpuhal_status run(gpuhal_probe_cache *cache)
     gpuhal_candidates *candidates = cache->candidates;
     /* A driver that uses this library would probe itself, in a helper that would probe it, without end. */
     if (gpuhal_os_environment(GPUHAL_WITHIN_HELPER)) {
-        gpuhal_candidates_add_note(candidates, log, "plugins are not searched for: this process is the helper that probes one");
+        gpuhal_candidates_add_note(candidates, log,
+                                   "plugins are not searched for: this process is the helper that probes one");
         return GPUHAL_OK;
     }
     gpuhal_selection selection;
@@ -315,18 +326,19 @@ static gpuhal_status run(gpuhal_probe_cache *cache)
     return status;
 }
 
-gpuhal_status gpuhal_loader_run(const gpuhal_settings *settings, gpuhal_log *log, const gpuhal_database *known, bool refresh,
-                                gpuhal_candidates *out_candidates)
+gpuhal_status gpuhal_loader_run(const gpuhal_settings *settings, gpuhal_log *log, const gpuhal_database *known,
+                                bool refresh, gpuhal_candidates *out_candidates)
 {
     /* Plugins that fail inside a run that succeeds must not change the caller's last error. */
     gpuhal_error_detail before;
     gpuhal_error_save(&before);
     *out_candidates = (gpuhal_candidates){0};
     if (settings->helper_path && !gpuhal_os_path_is_absolute(settings->helper_path)) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "config.helper_path is \"%s\", which is not an absolute path",
-                                settings->helper_path);
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "config.helper_path is \"%s\", which is not an absolute path", settings->helper_path);
     }
-    gpuhal_probe_cache cache = {.settings = settings, .log = log, .known = known, .refresh = refresh, .candidates = out_candidates};
+    gpuhal_probe_cache cache = {
+        .settings = settings, .log = log, .known = known, .refresh = refresh, .candidates = out_candidates};
     gpuhal_status status = run(&cache);
     gpuhal_probe_cache_finish(&cache);
     if (status) {

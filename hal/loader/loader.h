@@ -56,8 +56,8 @@ typedef struct gpuhal_candidates {
 /* Runs the loader. Fails only for a bad GPUHAL_BACKENDS, a relative path in a list, or without memory. `known`: the
  * registry's database, NULL for none; it is only read. `refresh`: only quarantine is taken from it, all other plugins
  * are probed. */
-gpuhal_status gpuhal_loader_run(const gpuhal_settings *settings, gpuhal_log *log, const gpuhal_database *known, bool refresh,
-                                gpuhal_candidates *out_candidates);
+gpuhal_status gpuhal_loader_run(const gpuhal_settings *settings, gpuhal_log *log, const gpuhal_database *known,
+                                bool refresh, gpuhal_candidates *out_candidates);
 void gpuhal_candidates_finish(gpuhal_candidates *candidates);
 
 /* A plugin that was started in this process. */
@@ -67,7 +67,8 @@ typedef struct gpuhal_backend gpuhal_backend;
  * second caller waits for the first and gets the same result, a failed start may be tried again. FORKED when a
  * parent of this process started it and it is not fork-safe. TIMEOUT when the plugin exceeds the deadline, and from
  * then on at once, until it returns. */
-gpuhal_status gpuhal_backend_start(const gpuhal_candidate *candidate, uint64_t deadline_ns, gpuhal_backend **out_backend);
+gpuhal_status gpuhal_backend_start(const gpuhal_candidate *candidate, uint64_t deadline_ns,
+                                   gpuhal_backend **out_backend);
 const gpuhal_plugin *gpuhal_backend_plugin(const gpuhal_backend *backend);
 /* Returns the path of the vendor's library that the plugin opened first; NULL for none. */
 const char *gpuhal_backend_driver(const gpuhal_backend *backend);

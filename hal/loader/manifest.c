@@ -87,8 +87,8 @@ static bool read_version(const char *word, size_t length, uint32_t *out_abi)
     const char *dot = memchr(word, '.', length);
     char *front = dot ? gpuhal_text_copy_range(word, (size_t)(dot - word)) : NULL;
     char *back = dot ? gpuhal_text_copy_range(dot + 1, length - (size_t)(dot + 1 - word)) : NULL;
-    bool good = front && back && gpuhal_records_u64(front, &major) && gpuhal_records_u64(back, &minor) && major <= UINT16_MAX &&
-                minor <= UINT16_MAX;
+    bool good = front && back && gpuhal_records_u64(front, &major) && gpuhal_records_u64(back, &minor) &&
+                major <= UINT16_MAX && minor <= UINT16_MAX;
     free(front);
     free(back);
     *out_abi = (uint32_t)(major << 16 | minor);
@@ -108,7 +108,8 @@ static bool take_abi(reading *at, const char *value, uint32_t line)
         count++;
     }
     if (!good || count == 0) {
-        return refuse_line(at, line, "abi must be two numbers, as in 0.2, or several such versions separated by blanks");
+        return refuse_line(at, line,
+                           "abi must be two numbers, as in 0.2, or several such versions separated by blanks");
     }
     return take_list(at, value, line, &at->manifest->abi);
 }
@@ -152,8 +153,14 @@ static const struct {
     const char *key;
     bool (*take)(reading *at, const char *value, uint32_t line);
 } keys[] = {
-    {"name", take_name},         {"library", take_library},       {"abi", take_abi},          {"platforms", take_platforms},
-    {"priority", take_priority}, {"vendor_libraries", take_libraries}, {"environment", take_environment}, {"watch", take_watch},
+    {"name", take_name},
+    {"library", take_library},
+    {"abi", take_abi},
+    {"platforms", take_platforms},
+    {"priority", take_priority},
+    {"vendor_libraries", take_libraries},
+    {"environment", take_environment},
+    {"watch", take_watch},
 };
 
 static bool take_pair(reading *at, const gpuhal_records_reader *reader)
@@ -215,13 +222,14 @@ static bool check_complete(reading *at)
     }
     if (!manifest->speaks_abi) {
         return gpuhal_load_fail(at->load, GPUHAL_PLUGIN_INCOMPATIBLE, GPUHAL_ERROR_INCOMPATIBLE,
-                                   "%s says that the plugin speaks plugin ABI %s; this library speaks %u.%u", at->path, manifest->abi,
-                                   GPUHAL_ABI_MAJOR, GPUHAL_ABI_MINOR);
+                                "%s says that the plugin speaks plugin ABI %s; this library speaks %u.%u", at->path,
+                                manifest->abi, GPUHAL_ABI_MAJOR, GPUHAL_ABI_MINOR);
     }
     return true;
 }
 
-bool gpuhal_manifest_read(gpuhal_load_context *load, const char *path, bool absolute_only, gpuhal_manifest *out_manifest)
+bool gpuhal_manifest_read(gpuhal_load_context *load, const char *path, bool absolute_only,
+                          gpuhal_manifest *out_manifest)
 {
     *out_manifest = (gpuhal_manifest){0};
     gpuhal_load_enter(load, GPUHAL_STAGE_MANIFEST);

@@ -26,7 +26,8 @@ typedef struct gpuhal_manifest {
 /* Runs stage MANIFEST. A relative `library` is taken from the manifest's own directory, unless `absolute_only`.
  * Members that were read before an error are kept in *out_manifest, for the report; it must be finished in any case.
  */
-bool gpuhal_manifest_read(gpuhal_load_context *load, const char *path, bool absolute_only, gpuhal_manifest *out_manifest);
+bool gpuhal_manifest_read(gpuhal_load_context *load, const char *path, bool absolute_only,
+                          gpuhal_manifest *out_manifest);
 void gpuhal_manifest_finish(gpuhal_manifest *manifest);
 /* Returns whether the manifest is for this platform. */
 bool gpuhal_manifest_has_platform(const gpuhal_manifest *manifest, const char *platform);

@@ -83,7 +83,8 @@ void gpuhal_probe_cache_check_retry(const gpuhal_probe_cache *cache)
 /* Maps a cached state to that of the candidate: the same, a reason not to run the plugin, or none. The cpu plugin is
  * the last resort, and is probed whatever its failures; and a new device of a plugin whose manifest watches nothing
  * would never be noticed. */
-static gpuhal_plugin_state state_now(const gpuhal_settings *settings, const gpuhal_candidate *candidate, const gpuhal_database_plugin *record)
+static gpuhal_plugin_state state_now(const gpuhal_settings *settings, const gpuhal_candidate *candidate,
+                                     const gpuhal_database_plugin *record)
 {
     if (record->state != GPUHAL_PLUGIN_OK && gpuhal_candidate_is_cpu(candidate)) {
         return GPUHAL_PLUGIN_NOT_PROBED;
@@ -100,7 +101,8 @@ static gpuhal_plugin_state state_now(const gpuhal_settings *settings, const gpuh
     case GPUHAL_PLUGIN_TIMED_OUT:
         /* With a longer deadline it may succeed. A deadline of 0 is that of a plugin that had listed its devices here
          * before. */
-        return settings->helper_deadline_ns > record->deadline_ns ? GPUHAL_PLUGIN_NOT_PROBED : GPUHAL_PLUGIN_QUARANTINED;
+        return settings->helper_deadline_ns > record->deadline_ns ? GPUHAL_PLUGIN_NOT_PROBED
+                                                                  : GPUHAL_PLUGIN_QUARANTINED;
     default:
         return GPUHAL_PLUGIN_NOT_PROBED;
     }
@@ -114,9 +116,10 @@ static char *describe_quarantine(const gpuhal_database_plugin *record)
         strftime(when, sizeof when, "on %Y-%m-%d at %H:%M UTC", &parts);
     }
     const char *last = record->output.count > 0 ? record->output.list[record->output.count - 1] : NULL;
-    return gpuhal_text_format("%s, %s%s%s%s; it is not run again until it, its driver or the machine changes, or gpuhal-probe --retry %s",
-                              record->reason ? record->reason : "it failed", when, last ? "; last output: \"" : "",
-                              last ? last : "", last ? "\"" : "", record->name);
+    return gpuhal_text_format(
+        "%s, %s%s%s%s; it is not run again until it, its driver or the machine changes, or gpuhal-probe --retry %s",
+        record->reason ? record->reason : "it failed", when, last ? "; last output: \"" : "", last ? last : "",
+        last ? "\"" : "", record->name);
 }
 
 static char *join_lines(const gpuhal_texts *lines)
@@ -148,7 +151,8 @@ static bool copy_texts(const gpuhal_texts *from, gpuhal_texts *to)
 }
 
 /* Decided in any case: without memory the whole run ends, and nothing may be probed in between. */
-static gpuhal_status take_over(gpuhal_candidate *candidate, const gpuhal_database_plugin *record, gpuhal_plugin_state state)
+static gpuhal_status take_over(gpuhal_candidate *candidate, const gpuhal_database_plugin *record,
+                               gpuhal_plugin_state state)
 {
     bool quarantined = state == GPUHAL_PLUGIN_QUARANTINED, ok = state == GPUHAL_PLUGIN_OK;
     char *reason = quarantined ? describe_quarantine(record) : gpuhal_text_copy(record->reason);
@@ -211,7 +215,8 @@ static char *copy_of(const char *text, bool *failed)
     return copy;
 }
 
-bool gpuhal_probe_cache_record(const gpuhal_candidate *candidate, const gpuhal_listed_devices *devices, gpuhal_database_plugin *out_record)
+bool gpuhal_probe_cache_record(const gpuhal_candidate *candidate, const gpuhal_listed_devices *devices,
+                               gpuhal_database_plugin *out_record)
 {
     bool failed = false;
     *out_record = (gpuhal_database_plugin){
@@ -240,7 +245,8 @@ bool gpuhal_probe_cache_is_valid(const gpuhal_settings *settings, const gpuhal_c
 /* Returns whether the registry has the same result, which a later start will find. */
 static bool is_known(gpuhal_probe_cache *cache, const gpuhal_database_plugin *record)
 {
-    const gpuhal_database_plugin *known = gpuhal_key_find(cache->known, record->name, record->identity, machine_of(cache));
+    const gpuhal_database_plugin *known =
+        gpuhal_key_find(cache->known, record->name, record->identity, machine_of(cache));
     return known && gpuhal_texts_same(&known->key, &record->key) && gpuhal_probe_cache_same(known, record);
 }
 
@@ -252,7 +258,8 @@ bool gpuhal_probe_cache_same(const gpuhal_database_plugin *known, const gpuhal_d
     one.generation = other.generation = one.probed_at = other.probed_at = 0;
     gpuhal_record_write(GPUHAL_RECORD_PLUGIN, &one, &texts[0]);
     gpuhal_record_write(GPUHAL_RECORD_PLUGIN, &other, &texts[1]);
-    bool same = !texts[0].failed && !texts[1].failed && strcmp(gpuhal_text_get(&texts[0]), gpuhal_text_get(&texts[1])) == 0;
+    bool same =
+        !texts[0].failed && !texts[1].failed && strcmp(gpuhal_text_get(&texts[0]), gpuhal_text_get(&texts[1])) == 0;
     gpuhal_text_finish(&texts[0]);
     gpuhal_text_finish(&texts[1]);
     return same;
@@ -273,9 +280,12 @@ static bool add_record(gpuhal_candidates *candidates, const gpuhal_database_plug
 static bool add_fault(gpuhal_candidates *candidates, const gpuhal_candidate *candidate, uint32_t kind)
 {
     bool failed = false;
-    gpuhal_database_fault fault = {
-        .kind = kind, .count = 1, .plugin = copy_of(candidate->identity, &failed), .detail = copy_of(candidate->reason, &failed)};
-    gpuhal_database_fault *list = failed ? NULL : realloc(candidates->faults, (candidates->fault_count + 1) * sizeof *list);
+    gpuhal_database_fault fault = {.kind = kind,
+                                   .count = 1,
+                                   .plugin = copy_of(candidate->identity, &failed),
+                                   .detail = copy_of(candidate->reason, &failed)};
+    gpuhal_database_fault *list =
+        failed ? NULL : realloc(candidates->faults, (candidates->fault_count + 1) * sizeof *list);
     if (!list) {
         gpuhal_record_finish(GPUHAL_RECORD_FAULT, &fault);
         return false;
@@ -286,12 +296,14 @@ static bool add_fault(gpuhal_candidates *candidates, const gpuhal_candidate *can
 }
 
 /* A fault that another process may have caused counts when it happened the last time, too. */
-static bool is_to_blame(gpuhal_probe_cache *cache, const gpuhal_database_plugin *record, const gpuhal_probe_result *result)
+static bool is_to_blame(gpuhal_probe_cache *cache, const gpuhal_database_plugin *record,
+                        const gpuhal_probe_result *result)
 {
     if (!result->doubtful) {
         return result->unruly;
     }
-    const gpuhal_database_plugin *known = gpuhal_key_find(cache->known, record->name, record->identity, machine_of(cache));
+    const gpuhal_database_plugin *known =
+        gpuhal_key_find(cache->known, record->name, record->identity, machine_of(cache));
     return known && known->signal == record->signal;
 }
 
@@ -299,7 +311,8 @@ static bool is_to_blame(gpuhal_probe_cache *cache, const gpuhal_database_plugin 
  * does not put it in quarantine; a second one in a row does. */
 static bool has_worked(gpuhal_probe_cache *cache, const gpuhal_candidate *candidate)
 {
-    const gpuhal_database_plugin *known = gpuhal_key_find(cache->known, candidate->name, candidate->identity, machine_of(cache));
+    const gpuhal_database_plugin *known =
+        gpuhal_key_find(cache->known, candidate->name, candidate->identity, machine_of(cache));
     return known && known->state == GPUHAL_PLUGIN_OK;
 }
 
@@ -314,9 +327,10 @@ static bool is_kept(const gpuhal_probe_cache *cache, gpuhal_candidate *candidate
         return false;
     }
     if (gpuhal_os_is_limited(why, sizeof why)) {
-        gpuhal_log_line(cache->log, GPUHAL_LEVEL_INFO, "%s: the failure is not cached: this process is restricted: %s", candidate->name,
-                        why);
-        put_text(&candidate->note, gpuhal_text_format("the failure is not cached, because this process is restricted: %s", why), false);
+        gpuhal_log_line(cache->log, GPUHAL_LEVEL_INFO, "%s: the failure is not cached: this process is restricted: %s",
+                        candidate->name, why);
+        put_text(&candidate->note,
+                 gpuhal_text_format("the failure is not cached, because this process is restricted: %s", why), false);
         return false;
     }
     return true;
@@ -326,7 +340,8 @@ static bool learn(gpuhal_probe_cache *cache, gpuhal_candidate *candidate, const 
 {
     gpuhal_database_plugin record = {0};
     bool good = gpuhal_cache_key_make(candidate, result->mapped, machine_of(cache), &candidate->key) &&
-                gpuhal_probe_cache_record(candidate, result->devices, &record) && copy_texts(result->output, &record.output);
+                gpuhal_probe_cache_record(candidate, result->devices, &record) &&
+                copy_texts(result->output, &record.output);
     record.status = result->status;
     /* A timeout keeps its deadline instead of becoming QUARANTINED: a start with a longer one tries again, and 0
      * allows one more stall. */
@@ -350,6 +365,7 @@ void gpuhal_probe_cache_learn(gpuhal_probe_cache *cache, gpuhal_candidate *candi
         return;
     }
     if (!learn(cache, candidate, result)) {
-        gpuhal_log_line(cache->log, GPUHAL_LEVEL_WARNING, "%s: out of memory, the result is not cached", candidate->name);
+        gpuhal_log_line(cache->log, GPUHAL_LEVEL_WARNING, "%s: out of memory, the result is not cached",
+                        candidate->name);
     }
 }

@@ -2,11 +2,10 @@
  *
  *     cached result                                             what becomes of the plugin
  *     OK, NO_PERMISSION, INCOMPATIBLE                           the same again, without a probe
- *     NO_DRIVER, NO_DEVICE                                      the same again where the manifest names something to watch
- *     it crashed, exited, sent rubbish                          QUARANTINED, not run
- *     it timed out                                              QUARANTINED; probed once more where it had listed devices before
- *     its process was killed, maybe by others                   it is probed; QUARANTINED when that happens twice in a row
- *     FAILED otherwise: it returned an error                    it is probed
+ *     NO_DRIVER, NO_DEVICE                                      the same again where the manifest names something to
+ * watch it crashed, exited, sent rubbish                          QUARANTINED, not run it timed out QUARANTINED; probed
+ * once more where it had listed devices before its process was killed, maybe by others                   it is probed;
+ * QUARANTINED when that happens twice in a row FAILED otherwise: it returned an error                    it is probed
  *     none, or under another key                                it is probed
  *
  * A failure of the cpu plugin, and any in a restricted process (gpuhal_os_is_limited), is not cached.
@@ -49,11 +48,13 @@ typedef struct gpuhal_probe_result {
     const gpuhal_listed_devices *devices;   /* those that it sent completely */
 } gpuhal_probe_result;
 /* Adds the new result to the candidates, unless the registry has it. A result that lacks memory is not cached. */
-void gpuhal_probe_cache_learn(gpuhal_probe_cache *cache, gpuhal_candidate *candidate, const gpuhal_probe_result *result);
+void gpuhal_probe_cache_learn(gpuhal_probe_cache *cache, gpuhal_candidate *candidate,
+                              const gpuhal_probe_result *result);
 
 /* Makes the record of a candidate that lists these devices, under the candidate's key. It must be finished in any
  * case: false without memory. */
-bool gpuhal_probe_cache_record(const gpuhal_candidate *candidate, const gpuhal_listed_devices *devices, gpuhal_database_plugin *out_record);
+bool gpuhal_probe_cache_record(const gpuhal_candidate *candidate, const gpuhal_listed_devices *devices,
+                               gpuhal_database_plugin *out_record);
 /* Returns whether the candidate's key is current: a process that changes its own environment has another key. */
 bool gpuhal_probe_cache_is_valid(const gpuhal_settings *settings, const gpuhal_candidate *candidate);
 /* Returns whether both have the same result, at any time. */

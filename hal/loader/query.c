@@ -149,7 +149,8 @@ static void take_facts(query *own, gpuhal_facts *to)
 }
 
 /* Runs the call and takes its results. The detail of a failure is copied to this thread. */
-static gpuhal_job_state ask(query *own, uint64_t deadline_ns, gpuhal_status *out_status, gpuhal_facts *out_facts, char *out_problem)
+static gpuhal_job_state ask(query *own, uint64_t deadline_ns, gpuhal_status *out_status, gpuhal_facts *out_facts,
+                            char *out_problem)
 {
     gpuhal_job_state state = gpuhal_job_run(&own->job, deadline_ns);
     *out_status = state == GPUHAL_JOB_NO_THREAD ? GPUHAL_ERROR_HOST_MEMORY : GPUHAL_OK;

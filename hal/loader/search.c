@@ -113,15 +113,16 @@ static gpuhal_status add_list(search *at, const char *paths, const char *source)
     gpuhal_status status = elements ? GPUHAL_OK : gpuhal_error_host_memory();
     for (size_t i = 0; i < count && !status; i++) {
         if (!elements[i][0]) {
-            status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is \"%s\": an element is empty", source, paths);
+            status =
+                gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is \"%s\": an element is empty", source, paths);
         } else if (!gpuhal_os_path_is_absolute(elements[i])) {
-            status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is \"%s\": \"%s\" is not an absolute path", source, paths,
-                                      elements[i]);
+            status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is \"%s\": \"%s\" is not an absolute path",
+                                      source, paths, elements[i]);
         }
     }
     if (!status && gpuhal_os_privileged()) {
-        gpuhal_candidates_add_note(at->candidates, at->log, "%s is not searched by a process with more rights than its user",
-                                 source);
+        gpuhal_candidates_add_note(at->candidates, at->log,
+                                   "%s is not searched by a process with more rights than its user", source);
         count = 0;
     }
     for (size_t i = 0; i < count && !status; i++) {
@@ -227,7 +228,9 @@ static gpuhal_status add_manifest(search *at, const searched_directory *director
 static int compare_libraries(const void *one, const void *other)
 {
     const named_library *a = one, *b = other;
-    return a->device != b->device ? (a->device < b->device ? -1 : 1) : a->inode != b->inode ? (a->inode < b->inode ? -1 : 1) : 0;
+    return a->device != b->device ? (a->device < b->device ? -1 : 1)
+           : a->inode != b->inode ? (a->inode < b->inode ? -1 : 1)
+                                  : 0;
 }
 
 static bool is_named(const search *at, const char *path)
@@ -248,7 +251,8 @@ static int compare_names(const void *name, const void *entry)
 /* The names are sorted. */
 static bool has_name(const searched_directory *directory, const char *name)
 {
-    return directory->count > 0 && bsearch(name, directory->names, directory->count, sizeof *directory->names, compare_names) != NULL;
+    return directory->count > 0 &&
+           bsearch(name, directory->names, directory->count, sizeof *directory->names, compare_names) != NULL;
 }
 
 /* A library that looks like a plugin but has no manifest. Where its manifest is invalid, that one has the reason. */
@@ -264,7 +268,8 @@ static gpuhal_status add_stray(search *at, const searched_directory *directory, 
         if (candidate) {
             candidate->priority = gpuhal_selection_priority(name, false, 0);
             gpuhal_candidate_decide(candidate, GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_MANIFEST,
-                                    "no manifest names it: write %s/%s with name, library and abi", directory->path, manifest);
+                                    "no manifest names it: write %s/%s with name, library and abi", directory->path,
+                                    manifest);
         }
     }
     free(manifest);
@@ -280,8 +285,8 @@ static gpuhal_status read_directories(search *at)
         const searched_directory *directory = &at->list[d];
         gpuhal_log_line(at->log, GPUHAL_LEVEL_DEBUG, "searching %s", directory->path);
         for (size_t i = 0; i < directory->count && !status; i++) {
-            status =
-                has_suffix(directory->names[i], MANIFEST_SUFFIX) ? add_manifest(at, directory, directory->names[i]) : GPUHAL_OK;
+            status = has_suffix(directory->names[i], MANIFEST_SUFFIX) ? add_manifest(at, directory, directory->names[i])
+                                                                      : GPUHAL_OK;
         }
     }
     /* Only now all manifests were read, and one may name a library of another directory. */
@@ -292,7 +297,8 @@ static gpuhal_status read_directories(search *at)
         const searched_directory *directory = &at->list[d];
         for (size_t i = 0; i < directory->count && !status; i++) {
             const char *file = directory->names[i];
-            bool looks = strncmp(file, LIBRARY_PREFIX, strlen(LIBRARY_PREFIX)) == 0 && has_suffix(file, gpuhal_os_library_suffix());
+            bool looks = strncmp(file, LIBRARY_PREFIX, strlen(LIBRARY_PREFIX)) == 0 &&
+                         has_suffix(file, gpuhal_os_library_suffix());
             status = looks ? add_stray(at, directory, file) : GPUHAL_OK;
         }
     }

@@ -53,8 +53,8 @@ static gpuhal_status check_names(const gpuhal_selection_list *list)
         }
         for (size_t other = 0; other < i; other++) {
             if (strcmp(list->names[other], list->names[i]) == 0) {
-                return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is \"%s\": %s occurs twice", list->source, list->text,
-                                        list->names[i]);
+                return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is \"%s\": %s occurs twice", list->source,
+                                        list->text, list->names[i]);
             }
         }
     }
@@ -81,7 +81,8 @@ static gpuhal_status parse(const char *text, const char *source, gpuhal_selectio
         }
     }
     list->excludes = excluding > 0;
-    return excluding > 0 && excluding < list->count ? refuse(list, "names with and without \"-\" cannot be mixed") : check_names(list);
+    return excluding > 0 && excluding < list->count ? refuse(list, "names with and without \"-\" cannot be mixed")
+                                                    : check_names(list);
 }
 
 gpuhal_status gpuhal_selection_parse(const gpuhal_settings *settings, gpuhal_selection *out_selection)
@@ -134,7 +135,8 @@ static size_t place_of(const gpuhal_selection_list *list, const char *name)
 }
 
 /* Lists the available names: most mistakes are spelling. */
-static gpuhal_status refuse_unknown(const gpuhal_selection_list *list, const gpuhal_candidates *candidates, const char *name)
+static gpuhal_status refuse_unknown(const gpuhal_selection_list *list, const gpuhal_candidates *candidates,
+                                    const char *name)
 {
     gpuhal_text others = {0};
     for (size_t i = 0; i < KNOWN_COUNT; i++) {
@@ -146,8 +148,8 @@ static gpuhal_status refuse_unknown(const gpuhal_selection_list *list, const gpu
             gpuhal_text_printf(&others, ", %s", found);
         }
     }
-    gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s is \"%s\": there is no backend named \"%s\"; there are %s", list->source, list->text,
-                     name, gpuhal_text_get(&others));
+    gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s is \"%s\": there is no backend named \"%s\"; there are %s",
+                     list->source, list->text, name, gpuhal_text_get(&others));
     gpuhal_text_finish(&others);
     return GPUHAL_ERROR_NOT_FOUND;
 }
@@ -177,12 +179,15 @@ static bool wants(const gpuhal_selection_list *list, const char *name)
 /* Returns the list that excludes the backend; NULL when both want it. */
 static const gpuhal_selection_list *excluding(const gpuhal_selection *selection, const char *name)
 {
-    return !wants(&selection->allowed, name) ? &selection->allowed : !wants(&selection->narrowed, name) ? &selection->narrowed : NULL;
+    return !wants(&selection->allowed, name)    ? &selection->allowed
+           : !wants(&selection->narrowed, name) ? &selection->narrowed
+                                                : NULL;
 }
 
 /* A known name without a manifest is allowed: the same list serves machines with other hardware. A record shows the
  * user why it has no effect. */
-static gpuhal_status record_absent(const gpuhal_selection *selection, const gpuhal_selection_list *list, gpuhal_candidates *candidates)
+static gpuhal_status record_absent(const gpuhal_selection *selection, const gpuhal_selection_list *list,
+                                   gpuhal_candidates *candidates)
 {
     for (size_t i = 0; i < list->count && takes_only(list); i++) {
         const char *name = list->names[i];
@@ -209,10 +214,12 @@ static void note_nothing_in_common(const gpuhal_selection *selection, gpuhal_log
     for (size_t i = 0; i < named->count && empty; i++) {
         empty = is_cpu(named->names[i]) || excluding(selection, named->names[i]);
     }
-    bool cpu_was_meant = narrowed->excludes ? place_of(allowed, "cpu") != NOT_LISTED : place_of(narrowed, "cpu") != NOT_LISTED;
+    bool cpu_was_meant =
+        narrowed->excludes ? place_of(allowed, "cpu") != NOT_LISTED : place_of(narrowed, "cpu") != NOT_LISTED;
     if (empty && !cpu_was_meant) {
-        gpuhal_candidates_add_note(candidates, log, "%s is \"%s\" and %s is \"%s\": no backend is in both, so only cpu is left", narrowed->source,
-                                 narrowed->text, allowed->source, allowed->text);
+        gpuhal_candidates_add_note(candidates, log,
+                                   "%s is \"%s\" and %s is \"%s\": no backend is in both, so only cpu is left",
+                                   narrowed->source, narrowed->text, allowed->source, allowed->text);
     }
 }
 
@@ -226,7 +233,8 @@ gpuhal_status gpuhal_selection_apply(const gpuhal_selection *selection, gpuhal_l
         gpuhal_candidate *candidate = &candidates->list[i];
         const gpuhal_selection_list *list = excluding(selection, candidate->name);
         if (gpuhal_candidate_is_open(candidate) && list) {
-            gpuhal_candidate_decide(candidate, GPUHAL_PLUGIN_EXCLUDED, GPUHAL_STAGE_SELECT, "%s is \"%s\"", list->source, list->text);
+            gpuhal_candidate_decide(candidate, GPUHAL_PLUGIN_EXCLUDED, GPUHAL_STAGE_SELECT, "%s is \"%s\"",
+                                    list->source, list->text);
         }
     }
     if (!status) {

@@ -105,7 +105,8 @@ void gpuhal_sink_u64(__attribute__((unused)) const gpuhal_host *host, gpuhal_sin
     unlock(sink);
 }
 
-void gpuhal_sink_text(__attribute__((unused)) const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, const char *value)
+void gpuhal_sink_text(__attribute__((unused)) const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key,
+                      const char *value)
 {
     const gpuhal_direct_listener *listener = sink ? listener_of(sink) : NULL;
     if (listener) {

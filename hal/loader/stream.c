@@ -203,8 +203,8 @@ static bool is_whole(gpuhal_stream *stream)
     }
     bool all = devices->count == stream->devices_reported;
     if (!all || (stream->good && devices->count == 0)) {
-        snprintf(stream->problem, sizeof stream->problem, "%zu devices came, %" PRIu64 " were announced", devices->count,
-                 stream->devices_reported);
+        snprintf(stream->problem, sizeof stream->problem, "%zu devices came, %" PRIu64 " were announced",
+                 devices->count, stream->devices_reported);
     }
     return all && (!stream->good || devices->count > 0);
 }
@@ -283,7 +283,9 @@ static gpuhal_stream_state begin_record(gpuhal_stream *stream, const char *kind)
         return rubbish(stream, first ? "no hello" : "a record out of place");
     }
     snprintf(stream->kind, sizeof stream->kind, "%s", kind);
-    return strcmp(kind, "device") == 0 && !begin_device(stream) ? rubbish(stream, "too many devices, or one before was not complete") : GPUHAL_STREAM_MORE;
+    return strcmp(kind, "device") == 0 && !begin_device(stream)
+               ? rubbish(stream, "too many devices, or one before was not complete")
+               : GPUHAL_STREAM_MORE;
 }
 
 static gpuhal_stream_state take_pair(gpuhal_stream *stream, const char *key, const char *value)
@@ -325,7 +327,8 @@ static gpuhal_stream_state take_line(gpuhal_stream *stream, const char *line, si
 static bool is_cut_by_crash(const gpuhal_stream *stream, const char *next, size_t count)
 {
     static const char crash[] = "[crash]\n";
-    return stream->state == GPUHAL_STREAM_RUBBISH && count >= sizeof crash - 1 && memcmp(next, crash, sizeof crash - 1) == 0;
+    return stream->state == GPUHAL_STREAM_RUBBISH && count >= sizeof crash - 1 &&
+           memcmp(next, crash, sizeof crash - 1) == 0;
 }
 
 /* Bytes arrive in pieces of any size; only whole lines are parsed, which also bounds the buffer. What comes behind

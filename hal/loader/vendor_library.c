@@ -80,8 +80,10 @@ static void *try_name(const char *name, gpuhal_text *tried)
     void *library = gpuhal_plugin_dlopen(name, reason, sizeof reason);
     if (!library) {
         const size_t length = strlen(name);
-        const bool named = strncmp(reason, name, length) == 0 && strncmp(reason + length, ": ", 2) == 0; /* by dlerror() */
-        gpuhal_text_printf(tried, "%s%s: %s", tried->length ? "; " : "tried ", name, named ? reason + length + 2 : reason);
+        const bool named =
+            strncmp(reason, name, length) == 0 && strncmp(reason + length, ": ", 2) == 0; /* by dlerror() */
+        gpuhal_text_printf(tried, "%s%s: %s", tried->length ? "; " : "tried ", name,
+                           named ? reason + length + 2 : reason);
     }
     return library;
 }

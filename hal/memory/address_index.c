@@ -127,7 +127,8 @@ void gpuhal_address_index_remove(gpuhal_address_index *index, gpuhal_address_ran
     gpuhal_mutex_unlock(&index->mutex);
 }
 
-gpuhal_buffer *gpuhal_address_index_find(gpuhal_address_index *index, gpuhal_address_kind kind, uint64_t address, uint64_t *out_offset)
+gpuhal_buffer *gpuhal_address_index_find(gpuhal_address_index *index, gpuhal_address_kind kind, uint64_t address,
+                                         uint64_t *out_offset)
 {
     gpuhal_mutex_lock(&index->mutex);
     gpuhal_address_range *range = *place_of(&index->roots[kind], address, 1);

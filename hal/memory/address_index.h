@@ -19,11 +19,12 @@ typedef enum { GPUHAL_ADDRESS_DEVICE, GPUHAL_ADDRESS_HOST, GPUHAL_ADDRESS_KINDS 
 /* NULL without memory. */
 gpuhal_address_index *gpuhal_address_index_create(void);
 void gpuhal_address_index_destroy(gpuhal_address_index *index);
-/* Both ranges of a buffer at once, under one lock. One that overlaps another already there (two devices whose APIs count addresses for
- * themselves, shared memory) is left out. */
+/* Both ranges of a buffer at once, under one lock. One that overlaps another already there (two devices whose APIs
+ * count addresses for themselves, shared memory) is left out. */
 void gpuhal_address_index_add(gpuhal_address_index *index, gpuhal_address_range ranges[GPUHAL_ADDRESS_KINDS]);
 void gpuhal_address_index_remove(gpuhal_address_index *index, gpuhal_address_range ranges[GPUHAL_ADDRESS_KINDS]);
 /* The buffer with a new reference, and where the address lies in it; NULL when there is none. */
-gpuhal_buffer *gpuhal_address_index_find(gpuhal_address_index *index, gpuhal_address_kind kind, uint64_t address, uint64_t *out_offset);
+gpuhal_buffer *gpuhal_address_index_find(gpuhal_address_index *index, gpuhal_address_kind kind, uint64_t address,
+                                         uint64_t *out_offset);
 
 #endif

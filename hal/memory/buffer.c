@@ -73,7 +73,8 @@ static gpuhal_address_range range_from(uint64_t begin, gpuhal_buffer *buffer)
 void gpuhal_buffer_enlist(gpuhal_buffer *buffer)
 {
     gpuhal_device *device = buffer->device;
-    buffer->needs_clean = buffer->memory.host && !(buffer->memory.flags & GPUHAL_MEMORY_HOST_COHERENT) && device->ops.memory_flush;
+    buffer->needs_clean =
+        buffer->memory.host && !(buffer->memory.flags & GPUHAL_MEMORY_HOST_COHERENT) && device->ops.memory_flush;
     /* Only memory without a host address is mapped by the driver, and only then can a transfer be in the way. */
     buffer->counted = buffer->needs_clean || (!buffer->memory.host && device->ops.map);
     buffer->ranges[GPUHAL_ADDRESS_DEVICE] = range_from(buffer->memory.address, buffer);
@@ -84,7 +85,8 @@ void gpuhal_buffer_enlist(gpuhal_buffer *buffer)
 }
 
 /* *out_full: the device has no room, whatever limit was set for it. */
-static gpuhal_status create_on(gpuhal_device *device, const gpuhal_buffer_desc *desc, gpuhal_buffer **out_buffer, bool *out_full)
+static gpuhal_status create_on(gpuhal_device *device, const gpuhal_buffer_desc *desc, gpuhal_buffer **out_buffer,
+                               bool *out_full)
 {
     *out_full = false;
     gpuhal_alloc alloc;
@@ -119,7 +121,8 @@ static gpuhal_status create_on(gpuhal_device *device, const gpuhal_buffer_desc *
 
 /* Memory of completed work is looked for before it is called short. Tried again only where something came free
  * meanwhile, and once: otherwise the first failure, with its figures, is what the caller gets. */
-static gpuhal_status create_or_reclaim(gpuhal_device *device, const gpuhal_buffer_desc *desc, gpuhal_buffer **out_buffer, bool *out_full)
+static gpuhal_status create_or_reclaim(gpuhal_device *device, const gpuhal_buffer_desc *desc,
+                                       gpuhal_buffer **out_buffer, bool *out_full)
 {
     uint64_t held = atomic_load(&device->allocated_bytes), pending = 0;
     gpuhal_status status = create_on(device, desc, out_buffer, out_full);
@@ -130,7 +133,8 @@ static gpuhal_status create_or_reclaim(gpuhal_device *device, const gpuhal_buffe
     gpuhal_error_save(&detail);
     device->gpu->layers.reclaim(device, &pending);
     /* It may also have come free between the two looks, without this thread's help. */
-    status = atomic_load(&device->allocated_bytes) < held ? create_on(device, desc, out_buffer, out_full) : gpuhal_error_restore(&detail);
+    status = atomic_load(&device->allocated_bytes) < held ? create_on(device, desc, out_buffer, out_full)
+                                                          : gpuhal_error_restore(&detail);
     if (status == GPUHAL_ERROR_OUT_OF_MEMORY && pending > 0) {
         gpuhal_error_add_pending(pending);
     }
@@ -227,7 +231,8 @@ static __attribute__((noinline)) bool begin_writing(gpuhal_buffer *buffer)
 
 gpuhal_status gpuhal_buffer_refuse_write(const gpuhal_buffer *buffer)
 {
-    gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the buffer is host memory that was imported read-only", buffer->device->id);
+    gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the buffer is host memory that was imported read-only",
+                     buffer->device->id);
     gpuhal_error_add_device(buffer->device->candidate->name, buffer->device->id);
     return GPUHAL_ERROR_INVALID_ARGUMENT;
 }
@@ -241,7 +246,8 @@ gpuhal_status gpuhal_buffer_enter_counted(gpuhal_buffer *buffer, bool writes)
         if (use < 0) {
             return gpuhal_buffer_busy(buffer);
         }
-    } while (!atomic_compare_exchange_weak_explicit(&buffer->use, &use, use + 1, memory_order_acquire, memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(&buffer->use, &use, use + 1, memory_order_acquire,
+                                                    memory_order_relaxed));
     if (__builtin_expect(writes && buffer->needs_clean, 0) && !begin_writing(buffer)) {
         atomic_fetch_sub_explicit(&buffer->use, 1, memory_order_release);
         return gpuhal_device_unusable(buffer->device);

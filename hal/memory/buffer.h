@@ -10,7 +10,8 @@
 
 struct gpuhal_cached_import; /* memory/cached_import.h */
 
-/* Where memory comes from that is not the device's own; all zero where it is. Set before any search can find the buffer. */
+/* Where memory comes from that is not the device's own; all zero where it is. Set before any search can find the
+ * buffer. */
 typedef struct gpuhal_origin {
     gpuhal_buffer *original;      /* the buffer whose memory it is, with a reference; that one has no original itself */
     gpuhal_released_fn *released; /* called with the other two; may be NULL */
@@ -19,8 +20,8 @@ typedef struct gpuhal_origin {
 
 struct gpuhal_buffer {
     _Atomic uint32_t references;
-    /* Transfers that run now, MAPPED, or CHANGING while a mapping is made or ended. Transfers are counted only when the device must hear
-     * of mappings, or of what the host sees. */
+    /* Transfers that run now, MAPPED, or CHANGING while a mapping is made or ended. Transfers are counted only when the
+     * device must hear of mappings, or of what the host sees. */
     _Atomic int32_t use;
     gpuhal_device *device;
     const gpuhal_buffer *root; /* the buffer whose memory it is: itself, or its original */
@@ -29,9 +30,10 @@ struct gpuhal_buffer {
     uint64_t charged; /* what the device's limit counts */
     bool counted;     /* see `use`; always where needs_clean */
     bool read_only;   /* imported so: never a destination, since the host may not have the right to write there */
-    /* Host and device see each other's bytes only after a flush or an invalidation. What the library writes is made visible to the host at
-     * once, exactly the bytes that it wrote. That cannot be deferred: an API with a shadow copy writes back whole ranges and would overwrite
-     * newer bytes. For the same reason nothing may be made visible to the device between a write and that: `writing` is set meanwhile. */
+    /* Host and device see each other's bytes only after a flush or an invalidation. What the library writes is made
+     * visible to the host at once, exactly the bytes that it wrote. That cannot be deferred: an API with a shadow copy
+     * writes back whole ranges and would overwrite newer bytes. For the same reason nothing may be made visible to the
+     * device between a write and that: `writing` is set meanwhile. */
     bool needs_clean;
     bool writing; /* protected by the device's mutex; of two buffers only the one that is written is held like that */
     _Atomic bool refuses_write, refuses_read; /* the plugin's slot answered NOT_SUPPORTED for this memory */
@@ -53,8 +55,8 @@ struct gpuhal_buffer {
 
 /* A structure of the application's, as this library knows it; `call` is for the message. */
 gpuhal_status gpuhal_buffer_take_desc(const char *call, const gpuhal_buffer_desc *given, gpuhal_buffer_desc *out);
-/* What the plugin is asked for: sizes that aligned pieces, and importers of host memory, can reach the end of. TOO_LARGE or NOT_SUPPORTED
- * with its detail. */
+/* What the plugin is asked for: sizes that aligned pieces, and importers of host memory, can reach the end of.
+ * TOO_LARGE or NOT_SUPPORTED with its detail. */
 gpuhal_status gpuhal_buffer_plan(gpuhal_device *device, const gpuhal_buffer_desc *desc, gpuhal_alloc *out_alloc);
 /* Whether handles of that kind are descriptors. */
 static inline bool gpuhal_is_descriptor_kind(gpuhal_handle_kind kind)
@@ -69,13 +71,17 @@ static inline bool gpuhal_is_vendor_kind(gpuhal_handle_kind kind)
 
 /* ---- vendor.c: memory of the plugin's */
 
-/* Calls the plugin and checks what it gave. `bytes` is what the application asked for, for messages. A descriptor to import stays open
- * and the caller's. */
-gpuhal_status gpuhal_memory_allocate(gpuhal_device *device, const gpuhal_alloc *alloc, uint64_t bytes, gpuhal_memory *out_memory);
-/* Whether others can import it at its host address, where that was asked for: DRIVER with its detail, and the memory given back. */
+/* Calls the plugin and checks what it gave. `bytes` is what the application asked for, for messages. A descriptor to
+ * import stays open and the caller's. */
+gpuhal_status gpuhal_memory_allocate(gpuhal_device *device, const gpuhal_alloc *alloc, uint64_t bytes,
+                                     gpuhal_memory *out_memory);
+/* Whether others can import it at its host address, where that was asked for: DRIVER with its detail, and the memory
+ * given back. */
 gpuhal_status gpuhal_memory_check_shareable(gpuhal_device *device, uint32_t export_kinds, gpuhal_memory *memory);
-/* Has the plugin make memory coherent whose device offers memory_flush and memory_invalidate; its status is not worded yet. */
-gpuhal_status gpuhal_memory_clean(gpuhal_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes, bool invalidate);
+/* Has the plugin make memory coherent whose device offers memory_flush and memory_invalidate; its status is not worded
+ * yet. */
+gpuhal_status gpuhal_memory_clean(gpuhal_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes,
+                                  bool invalidate);
 /* Gives it back, unless the driver hangs. */
 void gpuhal_memory_release(gpuhal_device *device, gpuhal_memory *memory);
 /* An empty buffer of that size, not charged, that no search can find; NULL without memory. */
@@ -85,14 +91,16 @@ void gpuhal_buffer_free(gpuhal_buffer *buffer);
 /* The last step once `memory` is there: makes the buffer findable, and a part of its gpuhal object. */
 void gpuhal_buffer_enlist(gpuhal_buffer *buffer);
 /* A buffer of memory that the device imports as `alloc` says. The reference to an original is added here. */
-gpuhal_status gpuhal_buffer_of_import(gpuhal_device *device, const gpuhal_alloc *alloc, uint64_t bytes, gpuhal_origin origin,
-                                      gpuhal_buffer **out_buffer);
+gpuhal_status gpuhal_buffer_of_import(gpuhal_device *device, const gpuhal_alloc *alloc, uint64_t bytes,
+                                      gpuhal_origin origin, gpuhal_buffer **out_buffer);
 /* A new descriptor for the memory, and where it begins in what that stands for. */
-gpuhal_status gpuhal_buffer_give_out(gpuhal_buffer *buffer, gpuhal_handle_kind kind, gpuhal_handle *out_handle, uint64_t *out_offset);
+gpuhal_status gpuhal_buffer_give_out(gpuhal_buffer *buffer, gpuhal_handle_kind kind, gpuhal_handle *out_handle,
+                                     uint64_t *out_offset);
 /* The same for one device, its alignments for copies included. */
 uint64_t gpuhal_import_unit(const gpuhal_device *device);
 
-/* gpuhal_buffer_release() for threads that retire work: memory is given back here, `origin.released` is called by the service thread. */
+/* gpuhal_buffer_release() for threads that retire work: memory is given back here, `origin.released` is called by the
+ * service thread. */
 void gpuhal_buffer_drop(gpuhal_buffer *buffer);
 /* The second half: calls `origin.released` where there is one, and frees what is left. With no lock held. */
 void gpuhal_buffer_end(gpuhal_buffer *buffer);
@@ -162,7 +170,8 @@ static inline bool gpuhal_buffer_is_mapped(const gpuhal_buffer *buffer)
     return buffer && atomic_load_explicit(&buffer->use, memory_order_relaxed) < 0;
 }
 
-/* Where needs_clean: makes what the host wrote visible to the device (invalidate 0), or what the device wrote to the host (1). */
+/* Where needs_clean: makes what the host wrote visible to the device (invalidate 0), or what the device wrote to the
+ * host (1). */
 gpuhal_status gpuhal_buffer_clean(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes, bool invalidate);
 /* After every write by the library that succeeded, before the buffer is left. */
 static inline gpuhal_status gpuhal_buffer_written(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes)

@@ -63,7 +63,8 @@ static gpuhal_cached_import *ask(const gpuhal_buffer *buffer, gpuhal_device *dev
     import->device = device;
     import->memory.size = sizeof import->memory;
     const gpuhal_call call = gpuhal_call_blocking(device, bytes);
-    gpuhal_status status = gpuhal_device_result(device, call, device->ops.allocate(device->handle, &alloc, &import->memory));
+    gpuhal_status status =
+        gpuhal_device_result(device, call, device->ops.allocate(device->handle, &alloc, &import->memory));
     if (!status && import->memory.bytes < bytes) {
         gpuhal_memory_release(device, &import->memory);
         status = GPUHAL_ERROR_DRIVER;
@@ -89,7 +90,8 @@ const gpuhal_memory *gpuhal_cached_import_get(gpuhal_buffer *buffer, gpuhal_devi
     gpuhal_cached_import *made = found ? NULL : ask(buffer, device);
     while (made && !found) {
         made->next = head;
-        if (atomic_compare_exchange_weak_explicit(&buffer->cached_imports, &head, made, memory_order_release, memory_order_acquire)) {
+        if (atomic_compare_exchange_weak_explicit(&buffer->cached_imports, &head, made, memory_order_release,
+                                                  memory_order_acquire)) {
             found = made;
         } else if ((found = find(buffer, device))) {
             destroy_import(made);

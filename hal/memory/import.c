@@ -22,7 +22,8 @@ static bool passes_through_plugin(gpuhal_handle_kind kind)
 
 static gpuhal_status no_such_way(const gpuhal_device *device, const char *action, gpuhal_handle_kind kind)
 {
-    gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s %s memory as %s", device->id, action, gpuhal_handle_kind_name(kind));
+    gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s %s memory as %s", device->id, action,
+                     gpuhal_handle_kind_name(kind));
     gpuhal_error_add_device(device->candidate->name, device->id);
     return GPUHAL_ERROR_NOT_SUPPORTED;
 }
@@ -45,8 +46,8 @@ static gpuhal_status enlist(gpuhal_buffer *buffer, gpuhal_origin origin, gpuhal_
     return GPUHAL_OK;
 }
 
-gpuhal_status gpuhal_buffer_of_import(gpuhal_device *device, const gpuhal_alloc *alloc, uint64_t bytes, gpuhal_origin origin,
-                                      gpuhal_buffer **out_buffer)
+gpuhal_status gpuhal_buffer_of_import(gpuhal_device *device, const gpuhal_alloc *alloc, uint64_t bytes,
+                                      gpuhal_origin origin, gpuhal_buffer **out_buffer)
 {
     gpuhal_buffer *buffer = gpuhal_buffer_blank(device, bytes);
     if (!buffer) {
@@ -90,7 +91,8 @@ static gpuhal_status check_host(const gpuhal_device *device, const gpuhal_host_i
     const uint64_t unit = gpuhal_import_unit(device);
     const bool written = !(import->flags & GPUHAL_IMPORT_READ_ONLY);
     const bool known = gpuhal_os_is_accessible(import->memory, import->bytes, written);
-    if (known && round_outwards(import, unit, out_range) && gpuhal_os_is_accessible(out_range->first, out_range->bytes, written)) {
+    if (known && round_outwards(import, unit, out_range) &&
+        gpuhal_os_is_accessible(out_range->first, out_range->bytes, written)) {
         return GPUHAL_OK;
     }
     if (known) {
@@ -99,7 +101,8 @@ static gpuhal_status check_host(const gpuhal_device *device, const gpuhal_host_i
                          " bytes from %p on, rounded to them, are not all mapped%s",
                          device->id, unit, import->bytes, import->memory, written ? " for reading and writing" : "");
     } else {
-        gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_import_host: %" PRIu64 " bytes from %p on are not all mapped for %s",
+        gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                         "gpuhal_buffer_import_host: %" PRIu64 " bytes from %p on are not all mapped for %s",
                          import->bytes, import->memory, written ? "reading and writing" : "reading");
     }
     gpuhal_error_add_device(device->candidate->name, device->id);
@@ -110,7 +113,8 @@ static gpuhal_status take_import(gpuhal_device *device, const gpuhal_host_import
 {
     *out = (gpuhal_host_import){0};
     if (!device || !given || given->size == 0) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_import_host: an argument is NULL, or the size of import is 0");
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_buffer_import_host: an argument is NULL, or the size of import is 0");
     }
     memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
     if (!out->memory || out->bytes == 0 || (out->flags & ~(uint32_t)GPUHAL_IMPORT_READ_ONLY)) {
@@ -120,13 +124,14 @@ static gpuhal_status take_import(gpuhal_device *device, const gpuhal_host_import
     return GPUHAL_OK;
 }
 
-gpuhal_status gpuhal_buffer_import_host(gpuhal_device *device, const gpuhal_host_import *given, gpuhal_buffer **out_buffer,
-                                        uint64_t *out_offset)
+gpuhal_status gpuhal_buffer_import_host(gpuhal_device *device, const gpuhal_host_import *given,
+                                        gpuhal_buffer **out_buffer, uint64_t *out_offset)
 {
     gpuhal_host_import import;
     host_range range = {0};
     if (!out_buffer || !out_offset) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_import_host: out_buffer or out_offset is NULL");
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_buffer_import_host: out_buffer or out_offset is NULL");
     }
     *out_buffer = NULL;
     *out_offset = 0;
@@ -163,9 +168,9 @@ gpuhal_status gpuhal_buffer_give_out(gpuhal_buffer *buffer, gpuhal_handle_kind k
     *out_handle = (gpuhal_handle){.size = sizeof *out_handle};
     *out_offset = 0;
     const gpuhal_call call = gpuhal_call_blocking(device, 0);
-    gpuhal_status status = device->ops.export_memory
-                               ? device->ops.export_memory(device->handle, &buffer->memory, kind, out_handle, out_offset)
-                               : GPUHAL_ERROR_NOT_SUPPORTED;
+    gpuhal_status status = device->ops.export_memory ? device->ops.export_memory(device->handle, &buffer->memory, kind,
+                                                                                 out_handle, out_offset)
+                                                     : GPUHAL_ERROR_NOT_SUPPORTED;
     status = gpuhal_device_result(device, call, status);
     if (status) {
         return gpuhal_device_failed(device, status, "exporting memory as %s", gpuhal_handle_kind_name(kind));
@@ -173,7 +178,8 @@ gpuhal_status gpuhal_buffer_give_out(gpuhal_buffer *buffer, gpuhal_handle_kind k
     if (out_handle->kind != kind || (!gpuhal_is_vendor_kind(kind) && !gpuhal_os_is_descriptor(out_handle->as.os))) {
         gpuhal_error_report(GPUHAL_ERROR_DRIVER, "export_memory", 0,
                             "the plugin returned a handle of another kind, or no descriptor");
-        return gpuhal_device_failed(device, GPUHAL_ERROR_DRIVER, "exporting memory as %s", gpuhal_handle_kind_name(kind));
+        return gpuhal_device_failed(device, GPUHAL_ERROR_DRIVER, "exporting memory as %s",
+                                    gpuhal_handle_kind_name(kind));
     }
     return GPUHAL_OK;
 }
@@ -223,24 +229,26 @@ gpuhal_status gpuhal_buffer_export(gpuhal_buffer *buffer, gpuhal_handle_kind kin
 }
 
 /* What can be checked of a handle without the vendor. */
-static gpuhal_status check_handle(const gpuhal_device *device, const gpuhal_buffer_desc *desc, const gpuhal_handle *handle)
+static gpuhal_status check_handle(const gpuhal_device *device, const gpuhal_buffer_desc *desc,
+                                  const gpuhal_handle *handle)
 {
     if (handle->kind == GPUHAL_HANDLE_HOST_POINTER) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
                                 "gpuhal_buffer_import: host memory is imported by gpuhal_buffer_import_host()");
     }
     if (!is_kind(handle->kind) || !(desc->export_kinds >> handle->kind & 1)) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                "gpuhal_buffer_import: %s is not the kind of the handle, or not among the export_kinds of desc",
-                                gpuhal_handle_kind_name(handle->kind));
+        return gpuhal_error_set(
+            GPUHAL_ERROR_INVALID_ARGUMENT,
+            "gpuhal_buffer_import: %s is not the kind of the handle, or not among the export_kinds of desc",
+            gpuhal_handle_kind_name(handle->kind));
     }
     uint64_t kinds = gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_IMPORT_KINDS, 0);
     if (!passes_through_plugin(handle->kind) || !(kinds >> handle->kind & 1)) {
         return no_such_way(device, "cannot import", handle->kind);
     }
     if (!gpuhal_is_vendor_kind(handle->kind) && !gpuhal_os_is_descriptor(handle->as.os)) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_import: %" PRIdPTR " is not an open descriptor",
-                                handle->as.os);
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_buffer_import: %" PRIdPTR " is not an open descriptor", handle->as.os);
     }
     return GPUHAL_OK;
 }
@@ -273,14 +281,15 @@ gpuhal_status gpuhal_buffer_import(gpuhal_device *device, const gpuhal_buffer_de
     return status;
 }
 
-gpuhal_status gpuhal_buffer_wrap(gpuhal_device *device, const gpuhal_native *given, uint64_t bytes, gpuhal_released_fn *released,
-                                 void *user, gpuhal_buffer **out_buffer)
+gpuhal_status gpuhal_buffer_wrap(gpuhal_device *device, const gpuhal_native *given, uint64_t bytes,
+                                 gpuhal_released_fn *released, void *user, gpuhal_buffer **out_buffer)
 {
     if (out_buffer) {
         *out_buffer = NULL;
     }
     if (!device || !given || given->size == 0 || bytes == 0 || !out_buffer) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_wrap: an argument is NULL, or a size is 0");
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_buffer_wrap: an argument is NULL, or a size is 0");
     }
     gpuhal_native native = {0};
     memcpy(&native, given, given->size < sizeof native ? given->size : sizeof native);
@@ -301,7 +310,8 @@ gpuhal_status gpuhal_buffer_wrap(gpuhal_device *device, const gpuhal_native *giv
     }
     buffer->memory.size = sizeof buffer->memory;
     const gpuhal_call call = gpuhal_call_blocking(device, bytes);
-    status = gpuhal_device_result(device, call, device->ops.wrap_memory(device->handle, &native, bytes, &buffer->memory));
+    status =
+        gpuhal_device_result(device, call, device->ops.wrap_memory(device->handle, &native, bytes, &buffer->memory));
     if (status) {
         gpuhal_buffer_free(buffer);
         return gpuhal_device_failed(device, status, "wrapping %" PRIu64 " bytes of native memory", bytes);

@@ -10,7 +10,8 @@
 /* Where that needs saying: what the host is to see, or has written, in the mapping. */
 static gpuhal_status clean(gpuhal_buffer *buffer, int32_t invalidate)
 {
-    return buffer->needs_clean ? gpuhal_buffer_clean(buffer, buffer->mapped_offset, buffer->mapped_bytes, invalidate) : GPUHAL_OK;
+    return buffer->needs_clean ? gpuhal_buffer_clean(buffer, buffer->mapped_offset, buffer->mapped_bytes, invalidate)
+                               : GPUHAL_OK;
 }
 
 /* Called with `use` CHANGING: no transfer and no other mapping comes in between. */
@@ -24,9 +25,10 @@ static gpuhal_status map_now(gpuhal_buffer *buffer)
         return buffer->mapped_access & GPUHAL_ACCESS_READ && !buffer->read_only ? clean(buffer, 1) : GPUHAL_OK;
     }
     const gpuhal_call call = gpuhal_call_blocking(device, buffer->mapped_bytes);
-    gpuhal_status status = gpuhal_device_result(device, call,
-                                                device->ops.map(device->handle, &buffer->memory, buffer->mapped_offset,
-                                                                buffer->mapped_bytes, buffer->mapped_access, &buffer->mapped));
+    gpuhal_status status =
+        gpuhal_device_result(device, call,
+                             device->ops.map(device->handle, &buffer->memory, buffer->mapped_offset,
+                                             buffer->mapped_bytes, buffer->mapped_access, &buffer->mapped));
     return status ? gpuhal_device_failed(device, status, "mapping %" PRIu64 " bytes", buffer->mapped_bytes) : GPUHAL_OK;
 }
 
@@ -37,12 +39,14 @@ static gpuhal_status check_map(gpuhal_buffer *buffer, uint64_t offset, uint64_t 
     bool reads_or_writes = access & (GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE);
     bool discards_what_it_reads = (access & GPUHAL_ACCESS_DISCARD) && (access & GPUHAL_ACCESS_READ);
     if (bytes == 0 || (access & ~known) || !reads_or_writes || discards_what_it_reads) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                "gpuhal_buffer_map: 0 bytes, or access is not READ, WRITE, both, or WRITE with DISCARD");
+        return gpuhal_error_set(
+            GPUHAL_ERROR_INVALID_ARGUMENT,
+            "gpuhal_buffer_map: 0 bytes, or access is not READ, WRITE, both, or WRITE with DISCARD");
     }
     if (offset > buffer->bytes || bytes > buffer->bytes - offset) {
         return gpuhal_error_set(GPUHAL_ERROR_OUT_OF_RANGE,
-                                "%s: mapping %" PRIu64 " bytes from %" PRIu64 " on is outside the buffer of %" PRIu64 " bytes",
+                                "%s: mapping %" PRIu64 " bytes from %" PRIu64 " on is outside the buffer of %" PRIu64
+                                " bytes",
                                 buffer->device->id, bytes, offset, buffer->bytes);
     }
     if (buffer->read_only && (access & GPUHAL_ACCESS_WRITE)) {
@@ -55,7 +59,8 @@ static gpuhal_status check_map(gpuhal_buffer *buffer, uint64_t offset, uint64_t 
     return status;
 }
 
-gpuhal_status gpuhal_buffer_map(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes, uint32_t access, void **out_pointer)
+gpuhal_status gpuhal_buffer_map(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes, uint32_t access,
+                                void **out_pointer)
 {
     if (out_pointer) {
         *out_pointer = NULL;
@@ -69,9 +74,9 @@ gpuhal_status gpuhal_buffer_map(gpuhal_buffer *buffer, uint64_t offset, uint64_t
     }
     int32_t idle = 0;
     if (!atomic_compare_exchange_strong(&buffer->use, &idle, GPUHAL_BUFFER_CHANGING)) {
-        return idle < 0
-                   ? gpuhal_buffer_busy(buffer)
-                   : gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s: a transfer with the buffer is running", buffer->device->id);
+        return idle < 0 ? gpuhal_buffer_busy(buffer)
+                        : gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s: a transfer with the buffer is running",
+                                           buffer->device->id);
     }
     buffer->mapped_offset = offset;
     buffer->mapped_bytes = bytes;
@@ -100,7 +105,8 @@ gpuhal_status gpuhal_buffer_unmap(gpuhal_buffer *buffer, void *pointer)
         if (claimed) {
             atomic_store(&buffer->use, GPUHAL_BUFFER_MAPPED);
         }
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_unmap: the pointer is not a mapping of the buffer");
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_buffer_unmap: the pointer is not a mapping of the buffer");
     }
     gpuhal_device *device = buffer->device;
     status = gpuhal_device_check(device);

@@ -25,8 +25,8 @@ gpuhal_status gpuhal_buffer_take_desc(const char *call, const gpuhal_buffer_desc
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: a buffer has at least 1 byte", call);
     }
     if (out->alignment & (out->alignment - 1)) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the alignment %" PRIu64 " is not a power of two", call,
-                                out->alignment);
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the alignment %" PRIu64 " is not a power of two",
+                                call, out->alignment);
     }
     if (out->kind > GPUHAL_MEMORY_DEVICE_MAPPED && (out->kind < GPUHAL_VENDOR_KIND_FIRST || out->kind > 31)) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: %u is not a memory kind", call, out->kind);
@@ -57,8 +57,9 @@ uint64_t gpuhal_import_unit(const gpuhal_device *device)
 
 static gpuhal_status too_large(const gpuhal_device *device, uint64_t bytes)
 {
-    gpuhal_error_set(GPUHAL_ERROR_TOO_LARGE, "%s: %" PRIu64 " bytes requested in one allocation, the largest is %" PRIu64, device->id,
-                     bytes, device->allocation_max_bytes);
+    gpuhal_error_set(GPUHAL_ERROR_TOO_LARGE,
+                     "%s: %" PRIu64 " bytes requested in one allocation, the largest is %" PRIu64, device->id, bytes,
+                     device->allocation_max_bytes);
     gpuhal_error_add_device(device->candidate->name, device->id);
     gpuhal_error_add_bytes(bytes, UINT64_MAX, device->allocation_max_bytes);
     return GPUHAL_ERROR_TOO_LARGE;
@@ -77,7 +78,8 @@ static gpuhal_status check_export_kinds(gpuhal_device *device, const gpuhal_buff
     }
     gpuhal_handle_kind kind = (gpuhal_handle_kind)__builtin_ctz(lacking);
     gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s: memory of kind %s cannot be shared as %s%s", device->id,
-                     gpuhal_memory_kind_name(desc->kind), gpuhal_handle_kind_name(kind), kind == GPUHAL_HANDLE_HOST_POINTER ? ": it has no host address" : "");
+                     gpuhal_memory_kind_name(desc->kind), gpuhal_handle_kind_name(kind),
+                     kind == GPUHAL_HANDLE_HOST_POINTER ? ": it has no host address" : "");
     gpuhal_error_add_device(device->candidate->name, device->id);
     return GPUHAL_ERROR_NOT_SUPPORTED;
 }

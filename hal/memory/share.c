@@ -110,8 +110,8 @@ static gpuhal_status cannot(const gpuhal_device *user, const char *why)
     return GPUHAL_ERROR_NOT_SUPPORTED;
 }
 
-gpuhal_status gpuhal_share_query(gpuhal_device *owner, gpuhal_memory_kind kind, gpuhal_device *user, gpuhal_handle_kind *out_kind,
-                                 const char **out_why)
+gpuhal_status gpuhal_share_query(gpuhal_device *owner, gpuhal_memory_kind kind, gpuhal_device *user,
+                                 gpuhal_handle_kind *out_kind, const char **out_why)
 {
     static _Thread_local reasons why; /* out_why points into it until this thread's next call */
     why = (reasons){.length = 0};
@@ -122,8 +122,9 @@ gpuhal_status gpuhal_share_query(gpuhal_device *owner, gpuhal_memory_kind kind, 
         *out_why = why.text;
     }
     if (!owner || !user || !out_kind || kind > GPUHAL_MEMORY_DEVICE_MAPPED || owner == user) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                "gpuhal_share_query: an argument is NULL, kind is not a memory kind, or it is one device twice");
+        return gpuhal_error_set(
+            GPUHAL_ERROR_INVALID_ARGUMENT,
+            "gpuhal_share_query: an argument is NULL, kind is not a memory kind, or it is one device twice");
     }
     gpuhal_status status = gpuhal_check(owner->gpu);
     status = status ? status : gpuhal_check(user->gpu);
@@ -154,14 +155,16 @@ static bool fits(const gpuhal_buffer *buffer, const gpuhal_device *user, uint64_
 {
     uint64_t unit = gpuhal_import_unit(user);
     uint64_t rounded = (buffer->bytes + unit - 1) & ~(unit - 1);
-    if (((uintptr_t)buffer->memory.host & (unit - 1)) == 0 && rounded >= buffer->bytes && rounded <= buffer->memory.bytes) {
+    if (((uintptr_t)buffer->memory.host & (unit - 1)) == 0 && rounded >= buffer->bytes &&
+        rounded <= buffer->memory.bytes) {
         *out_bytes = rounded;
         return true;
     }
     char number[24];
     snprintf(number, sizeof number, "%" PRIu64, unit);
     return refuse(
-        why, "%s imports host memory only at multiples of %s bytes: create the buffer with host_pointer in its export_kinds",
+        why,
+        "%s imports host memory only at multiples of %s bytes: create the buffer with host_pointer in its export_kinds",
         user->id, number);
 }
 
@@ -206,8 +209,10 @@ static gpuhal_status share_now(gpuhal_buffer *root, gpuhal_device *user, gpuhal_
     bool host_memory = root->kind == GPUHAL_MEMORY_UPLOAD || root->kind == GPUHAL_MEMORY_READBACK;
     bool of_pages = root->origin.memory || host_memory || root->kind == GPUHAL_MEMORY_DEVICE_MAPPED ||
                     states(root->device, GPUHAL_FACT_EXPORT_KINDS, GPUHAL_HANDLE_HOST_POINTER);
-    const offer o = {
-        .owner = root->device, .user = user, .has_host = root->memory.host && of_pages, .export_kinds = root->export_kinds};
+    const offer o = {.owner = root->device,
+                     .user = user,
+                     .has_host = root->memory.host && of_pages,
+                     .export_kinds = root->export_kinds};
     gpuhal_handle_kind kind = choose(&o, &why);
     if (kind == GPUHAL_HANDLE_HOST_POINTER && !fits(root, user, &bytes, &why)) {
         kind = can_pass_opaque(&o, &why)                     ? GPUHAL_HANDLE_OPAQUE_FD
@@ -231,7 +236,8 @@ gpuhal_status gpuhal_buffer_share(gpuhal_buffer *buffer, gpuhal_device *device, 
     }
     gpuhal_buffer *root = buffer->origin.original ? buffer->origin.original : buffer;
     if (root->device == device) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_share: the memory is on %s already", device->id);
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_share: the memory is on %s already",
+                                device->id);
     }
     if (root->device->gpu != device->gpu) {
         return gpuhal_two_objects("gpuhal_buffer_share", "buffer and device", root->device->gpu, device->gpu);

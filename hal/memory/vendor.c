@@ -74,7 +74,8 @@ static gpuhal_status import_copy(gpuhal_device *device, gpuhal_alloc alloc, gpuh
     return status;
 }
 
-gpuhal_status gpuhal_memory_allocate(gpuhal_device *device, const gpuhal_alloc *alloc, uint64_t bytes, gpuhal_memory *out_memory)
+gpuhal_status gpuhal_memory_allocate(gpuhal_device *device, const gpuhal_alloc *alloc, uint64_t bytes,
+                                     gpuhal_memory *out_memory)
 {
     *out_memory = (gpuhal_memory){.size = sizeof *out_memory};
     gpuhal_status status = gpuhal_is_descriptor_kind(alloc->import.kind) ? import_copy(device, *alloc, out_memory)
@@ -108,10 +109,12 @@ gpuhal_status gpuhal_memory_check_shareable(gpuhal_device *device, uint32_t expo
     const bool by_address = export_kinds >> GPUHAL_HANDLE_HOST_POINTER & 1;
     return !by_address || memory->host
                ? GPUHAL_OK
-               : unkept_promise(device, memory, "the plugin returned memory without the host address that sharing needs");
+               : unkept_promise(device, memory,
+                                "the plugin returned memory without the host address that sharing needs");
 }
 
-gpuhal_status gpuhal_memory_clean(gpuhal_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes, bool invalidate)
+gpuhal_status gpuhal_memory_clean(gpuhal_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes,
+                                  bool invalidate)
 {
     const gpuhal_call call = gpuhal_call_blocking(device, bytes);
     return gpuhal_device_result(device, call,

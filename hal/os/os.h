@@ -1,8 +1,9 @@
 /* os/os.h: everything that the core asks of the operating system; one folder per system implements it.
  *
- * Pre-conditions that hold for every function here: pointers are not NULL, paths are absolute unless said otherwise, and the
- * caller has checked sizes. A function that can fail returns errno, 0 for success; the layers above put it into words. Nothing
- * here logs, allocates more than its result, or keeps global state, except the fork page. No type of a system's stands here.
+ * Pre-conditions that hold for every function here: pointers are not NULL, paths are absolute unless said otherwise,
+ * and the caller has checked sizes. A function that can fail returns errno, 0 for success; the layers above put it into
+ * words. Nothing here logs, allocates more than its result, or keeps global state, except the fork page. No type of a
+ * system's stands here.
  */
 #ifndef GPUHAL_OS_H
 #define GPUHAL_OS_H
@@ -18,11 +19,13 @@
 /* For the function below: what it does where the word is 0, and where that lies. */
 uint32_t gpuhal_os_fork_look(void);
 extern _Atomic(_Atomic uint32_t *) gpuhal_os_fork_word;
-/* Counts forks: 1 in the process that first asked, one more in each generation of children. Two loads on the fast path: the word lies in a
- * page that the kernel wipes in the child (madvise MADV_WIPEONFORK, Linux 4.14; without it, getpid). Never 0. */
+/* Counts forks: 1 in the process that first asked, one more in each generation of children. Two loads on the fast path:
+ * the word lies in a page that the kernel wipes in the child (madvise MADV_WIPEONFORK, Linux 4.14; without it, getpid).
+ * Never 0. */
 static inline uint32_t gpuhal_os_fork_generation(void)
 {
-    uint32_t count = atomic_load_explicit(atomic_load_explicit(&gpuhal_os_fork_word, memory_order_acquire), memory_order_acquire);
+    uint32_t count =
+        atomic_load_explicit(atomic_load_explicit(&gpuhal_os_fork_word, memory_order_acquire), memory_order_acquire);
     return __builtin_expect(count != 0, 1) ? count : gpuhal_os_fork_look();
 }
 
@@ -31,7 +34,8 @@ static inline uint32_t gpuhal_os_fork_generation(void)
 /* A mutex that a child of a fork finds unlocked: a lock held by a thread that the child does not have is made anew. */
 typedef struct gpuhal_mutex {
     uint64_t system[6];          /* the system's mutex */
-    _Atomic uint32_t generation; /* fork generation in which it was initialised; with its top bit set while it is being made anew */
+    _Atomic uint32_t
+        generation; /* fork generation in which it was initialised; with its top bit set while it is being made anew */
 } gpuhal_mutex;
 void gpuhal_mutex_init(gpuhal_mutex *mutex);
 void gpuhal_mutex_finish(gpuhal_mutex *mutex);
@@ -40,7 +44,8 @@ void gpuhal_mutex_unlock(gpuhal_mutex *mutex);
 /* For statics: ready without gpuhal_mutex_init, made at the first lock. */
 #define GPUHAL_MUTEX_INITIALIZER { {0}, 0 }
 
-/* A condition to wait for with a gpuhal_mutex held, and to signal with it held. In the child of a fork it has no waiters. */
+/* A condition to wait for with a gpuhal_mutex held, and to signal with it held. In the child of a fork it has no
+ * waiters. */
 typedef struct gpuhal_condition {
     uint64_t system[6];  /* the system's condition */
     uint32_t generation; /* fork generation in which it was initialised; protected by the mutex */
@@ -54,12 +59,13 @@ void gpuhal_condition_wait(gpuhal_condition *condition, gpuhal_mutex *mutex);
 void gpuhal_condition_wait_until(gpuhal_condition *condition, gpuhal_mutex *mutex, uint64_t deadline_ns);
 void gpuhal_condition_signal_all(gpuhal_condition *condition);
 
-/* Keeps others from cancelling the calling thread until the restore, which gets what this returns: a thread that ends in the midst of
- * what others wait for leaves its locks and promises behind. The waits above do so by themselves. */
+/* Keeps others from cancelling the calling thread until the restore, which gets what this returns: a thread that ends
+ * in the midst of what others wait for leaves its locks and promises behind. The waits above do so by themselves. */
 int gpuhal_os_cancel_defer(void);
 void gpuhal_os_cancel_restore(int before);
 
-/* Starts a thread with all signals blocked that others send, so that the host's handlers of those never run on it. Returns 0 or errno. */
+/* Starts a thread with all signals blocked that others send, so that the host's handlers of those never run on it.
+ * Returns 0 or errno. */
 typedef struct gpuhal_thread {
     uintptr_t system; /* the system's name for it */
 } gpuhal_thread;
@@ -105,7 +111,8 @@ bool gpuhal_os_poller_wait(intptr_t poller, uint64_t timeout_ns);
 
 /* ---- uevent.c */
 
-/* Where the kernel reports hardware that comes and goes. Returns 0 or errno: containers and filters of system calls may grant none. */
+/* Where the kernel reports hardware that comes and goes. Returns 0 or errno: containers and filters of system calls may
+ * grant none. */
 int gpuhal_os_hotplug_open(intptr_t *out_source);
 /* Whether a message of the kernel is about hardware that a plugin could list. Any bytes will do. */
 bool gpuhal_os_hotplug_concerns(const char *message, size_t bytes);
@@ -115,7 +122,8 @@ typedef struct gpuhal_hotplug_sources {
     intptr_t announced;             /* a notifier that plugins set; -1: none */
     struct gpuhal_file_watch *files; /* NULL: none */
 } gpuhal_hotplug_sources;
-/* Takes what is there, without waiting or allocating. Returns bits; GONE: the kernel's source will report nothing more. */
+/* Takes what is there, without waiting or allocating. Returns bits; GONE: the kernel's source will report nothing
+ * more. */
 enum { GPUHAL_HOTPLUG_QUIET = 0, GPUHAL_HOTPLUG_NEWS = 1, GPUHAL_HOTPLUG_GONE = 2 };
 unsigned gpuhal_os_hotplug_take(const gpuhal_hotplug_sources *sources);
 
@@ -126,28 +134,30 @@ typedef struct gpuhal_file_watch gpuhal_file_watch;
 int gpuhal_os_file_watch_create(gpuhal_file_watch **out_watch);
 /* NULL does nothing. */
 void gpuhal_os_file_watch_destroy(gpuhal_file_watch *watch);
-/* Of a folder what lies in it counts, too. To be done again when something has changed: a folder that was missing may be there. One thread at
- * a time adds; another one may take meanwhile. 0 or errno. */
+/* Of a folder what lies in it counts, too. To be done again when something has changed: a folder that was missing may
+ * be there. One thread at a time adds; another one may take meanwhile. 0 or errno. */
 int gpuhal_os_file_watch_add(gpuhal_file_watch *watch, const char *path);
 /* How many names it waits for, in folders that are there: more after something new was added. */
 size_t gpuhal_os_file_watch_count(const gpuhal_file_watch *watch);
 /* Readable while there is something to take; -1 for NULL. */
 intptr_t gpuhal_os_file_watch_descriptor(const gpuhal_file_watch *watch);
-/* Takes what happened, without waiting; whether any of it was about a path that is watched. What is left stays readable. */
+/* Takes what happened, without waiting; whether any of it was about a path that is watched. What is left stays
+ * readable. */
 bool gpuhal_os_file_watch_take(gpuhal_file_watch *watch);
 
 /* ---- memory.c */
 
 /* Whole pages of zeroed memory, outside malloc; NULL when there is none. */
 void *gpuhal_os_pages_map(uint64_t bytes);
-/* The same, near a NUMA node as far as the system can and will do that. Only for plain pages: where memory goes that a driver page-locks
- * is the driver's business. */
+/* The same, near a NUMA node as far as the system can and will do that. Only for plain pages: where memory goes that a
+ * driver page-locks is the driver's business. */
 void *gpuhal_os_pages_map_on(uint64_t bytes, uint32_t node);
 void gpuhal_os_pages_unmap(void *pages, uint64_t bytes);
-/* Memory that is never freed, at a multiple of `alignment`, a power of two of which `bytes` is a multiple; NULL without memory. */
+/* Memory that is never freed, at a multiple of `alignment`, a power of two of which `bytes` is a multiple; NULL without
+ * memory. */
 void *gpuhal_os_aligned_alloc(size_t alignment, size_t bytes);
-/* Whether the pages of a range are mapped, and the first and the last may be read, or with `written` also written; true where the
- * system does not report it. */
+/* Whether the pages of a range are mapped, and the first and the last may be read, or with `written` also written; true
+ * where the system does not report it. */
 bool gpuhal_os_is_accessible(const void *memory, uint64_t bytes, bool written);
 
 /* ---- environment.c */
@@ -161,8 +171,8 @@ const char *gpuhal_os_environment_raw(const char *name);
 /* "linux", "windows", "macos", "android": the word for this platform in manifests. */
 const char *gpuhal_os_platform(void);
 
-/* ---- path.c: what a path looks like. On every system '/' separates its parts; where the system knows other separators, what these
- * functions give out has '/' alone. */
+/* ---- path.c: what a path looks like. On every system '/' separates its parts; where the system knows other
+ * separators, what these functions give out has '/' alone. */
 
 bool gpuhal_os_path_is_absolute(const char *path);
 /* Stands between the paths of a list, as in PATH. */
@@ -173,8 +183,9 @@ const char *gpuhal_os_program_suffix(void);
 
 /* ---- limits.c */
 
-/* Whether this process, and a helper that the calling thread starts, may do less than programs usually may: a limit of address space, data,
- * stack, processes or open files is below its usual default, or system calls are filtered. `out_why` gets the words, "" for no. */
+/* Whether this process, and a helper that the calling thread starts, may do less than programs usually may: a limit of
+ * address space, data, stack, processes or open files is below its usual default, or system calls are filtered.
+ * `out_why` gets the words, "" for no. */
 bool gpuhal_os_is_limited(char *out_why, size_t bytes);
 /* How many threads the processes of this user may have together; UINT64_MAX without a limit. */
 uint64_t gpuhal_os_thread_limit(void);
@@ -190,15 +201,16 @@ typedef struct gpuhal_file_info {
 
 /* Follows symbolic links. Returns 0 or errno. */
 int gpuhal_os_file_info(const char *path, gpuhal_file_info *out_info);
-/* Whose the last part of the path is, without following it; where it is a symbolic link, *out_target is what it says, malloc'ed, else
- * NULL. Returns 0 or errno. */
+/* Whose the last part of the path is, without following it; where it is a symbolic link, *out_target is what it says,
+ * malloc'ed, else NULL. Returns 0 or errno. */
 int gpuhal_os_link_info(const char *path, uint32_t *out_owner, char **out_target);
 /* The path without symbolic links, "." and ".."; malloc'ed, NULL with *out_errno. */
 char *gpuhal_os_real_path(const char *path, int *out_errno);
-/* Reads a regular file of at most `limit` bytes; the text is malloc'ed and ends with a 0 behind *out_bytes. Never waits on a FIFO
- * or a device. Returns 0 or errno: EFBIG above the limit, EINVAL for what is no regular file. */
+/* Reads a regular file of at most `limit` bytes; the text is malloc'ed and ends with a 0 behind *out_bytes. Never waits
+ * on a FIFO or a device. Returns 0 or errno: EFBIG above the limit, EINVAL for what is no regular file. */
 int gpuhal_os_file_read(const char *path, size_t limit, char **out_text, size_t *out_bytes);
-/* Reads up to `bytes` bytes at `offset` of a regular file. Returns 0 or errno; *out_bytes may be short at the end of the file. */
+/* Reads up to `bytes` bytes at `offset` of a regular file. Returns 0 or errno; *out_bytes may be short at the end of
+ * the file. */
 int gpuhal_os_file_read_at(const char *path, uint64_t offset, void *to, size_t bytes, size_t *out_bytes);
 /* Names in a directory, sorted by strcmp, without "." and "..". Free with gpuhal_os_names_free. Returns 0 or errno. */
 int gpuhal_os_directory_names(const char *path, char ***out_names, size_t *out_count);
@@ -213,10 +225,12 @@ uint32_t gpuhal_os_user(void);
 
 /* ---- file_io.c */
 
-/* Opens for reading, or for writing in place: then the file is made when it is missing. The path may be relative. Never waits: what has
- * no offsets (directories, FIFOs, sockets, terminals) is refused with EISDIR or ESPIPE. Returns 0 or errno. */
+/* Opens for reading, or for writing in place: then the file is made when it is missing. The path may be relative. Never
+ * waits: what has no offsets (directories, FIFOs, sockets, terminals) is refused with EISDIR or ESPIPE. Returns 0 or
+ * errno. */
 int gpuhal_os_file_open(const char *path, bool writes, intptr_t *out_file);
-/* Another descriptor for what another owner opened. EBADF when it was not opened for that, EINVAL for writing where it only appends. */
+/* Another descriptor for what another owner opened. EBADF when it was not opened for that, EINVAL for writing where it
+ * only appends. */
 int gpuhal_os_file_adopt(intptr_t descriptor, bool writes, intptr_t *out_file);
 /* UINT64_MAX for a device, which has no size that is known. Returns 0 or errno. */
 int gpuhal_os_file_size(intptr_t file, uint64_t *out_bytes);
@@ -225,7 +239,8 @@ int gpuhal_os_file_read_piece(intptr_t file, uint64_t offset, void *to, uint64_t
 int gpuhal_os_file_write_piece(intptr_t file, uint64_t offset, const void *from, uint64_t bytes, uint64_t *out_done);
 /* Whether the page at `offset` can be read without waiting for a disk. */
 bool gpuhal_os_file_is_cached(intptr_t file, uint64_t offset);
-/* The same file opened for reading around the page cache: with offsets, sizes and addresses of which these bits are 0, below 4096. */
+/* The same file opened for reading around the page cache: with offsets, sizes and addresses of which these bits are 0,
+ * below 4096. */
 typedef struct gpuhal_direct_file {
     intptr_t file; /* -1: none */
     uint64_t offset_mask, memory_mask;
@@ -254,7 +269,8 @@ int gpuhal_os_file_state(const char *path, gpuhal_file_state *out_state);
 bool gpuhal_os_may_use(const char *path);
 /* Makes the directory and its parents, for their owner alone, where they are missing. Returns 0 or errno. */
 int gpuhal_os_directory_make(const char *path);
-/* Makes a file for its owner alone that must not be there yet, and returns once the disk has it: 0 or errno, then it is gone again. */
+/* Makes a file for its owner alone that must not be there yet, and returns once the disk has it: 0 or errno, then it is
+ * gone again. */
 int gpuhal_os_file_write_new(const char *path, const void *bytes, size_t count);
 int gpuhal_os_file_rename(const char *from, const char *to);
 /* Another name for the same file. */
@@ -262,8 +278,8 @@ int gpuhal_os_file_link(const char *from, const char *to);
 int gpuhal_os_file_remove(const char *path);
 /* Returns once the disk has the names in it. */
 int gpuhal_os_directory_sync(const char *path);
-/* A lock between processes, and between threads, that goes with its holder's process. Waits at most so long. Returns 0, ETIMEDOUT or
- * another errno. */
+/* A lock between processes, and between threads, that goes with its holder's process. Waits at most so long. Returns 0,
+ * ETIMEDOUT or another errno. */
 int gpuhal_os_lock_take(const char *path, uint64_t timeout_ns, intptr_t *out_lock);
 void gpuhal_os_lock_give(intptr_t lock);
 
@@ -281,11 +297,12 @@ int gpuhal_os_uring_wait(gpuhal_uring *ring, uint64_t *out_tag, int64_t *out_res
 
 /* ---- library.c */
 
-/* dlopen with RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE; never closed. `name` is an absolute path, or a bare soname of a vendor's
- * runtime. NULL on failure, with the loader's text copied to `reason`. */
+/* dlopen with RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE; never closed. `name` is an absolute path, or a bare soname of a
+ * vendor's runtime. NULL on failure, with the loader's text copied to `reason`. */
 void *gpuhal_os_library_open(const char *name, char *reason, size_t reason_bytes);
 void *gpuhal_os_library_symbol(void *library, const char *name);
-/* True when `address` lies in memory of a library or program that is not executable, so that no function can be there. */
+/* True when `address` lies in memory of a library or program that is not executable, so that no function can be
+ * there. */
 bool gpuhal_os_library_is_data(const void *address);
 /* The absolute path of the file that an open library came from, malloc'ed; NULL when unknown. */
 char *gpuhal_os_library_file(void *library);
@@ -296,17 +313,18 @@ char *gpuhal_os_own_directory(void);
 
 /* ---- image.c */
 
-/* What a file is to the dynamic loader and the kernel: whole and for this machine; no library or program at all, or damaged; for another
- * machine; or not to be read. */
+/* What a file is to the dynamic loader and the kernel: whole and for this machine; no library or program at all, or
+ * damaged; for another machine; or not to be read. */
 typedef enum { GPUHAL_IMAGE_GOOD = 0, GPUHAL_IMAGE_BAD, GPUHAL_IMAGE_FOREIGN, GPUHAL_IMAGE_UNREADABLE } gpuhal_image;
-/* Judges a file of `bytes` bytes as a shared library, or as a `program`, without executing or mapping it. `why` gets what is wrong, to be
- * put behind the file's name; with UNREADABLE *out_error gets the errno instead. */
-gpuhal_image gpuhal_os_image_check(const char *path, uint64_t bytes, bool program, char *why, size_t why_bytes, int *out_error);
+/* Judges a file of `bytes` bytes as a shared library, or as a `program`, without executing or mapping it. `why` gets
+ * what is wrong, to be put behind the file's name; with UNREADABLE *out_error gets the errno instead. */
+gpuhal_image gpuhal_os_image_check(const char *path, uint64_t bytes, bool program, char *why, size_t why_bytes,
+                                   int *out_error);
 
 /* ---- process.c */
 
-/* A helper process in a process group of its own: stdin is /dev/null, stdout and stderr go to the parent together, descriptor 3 is the
- * stream that the parent reads, everything else is closed. */
+/* A helper process in a process group of its own: stdin is /dev/null, stdout and stderr go to the parent together,
+ * descriptor 3 is the stream that the parent reads, everything else is closed. */
 typedef struct gpuhal_process {
     int64_t pid;
     int stream; /* read end, non-blocking, close-on-exec; -1 when closed */
@@ -315,12 +333,13 @@ typedef struct gpuhal_process {
 } gpuhal_process;
 /* `arguments` ends with NULL; arguments[0] is the absolute path of the program. Returns 0 or errno. */
 int gpuhal_os_process_start(const char *const *arguments, gpuhal_process *out_process);
-/* Waits until one of at most GPUHAL_PROCESSES_MAX streams has data or has ended, one has printed something, a process has ended, or
- * `timeout_ns` has passed; sets ready[i]. Of a process whose stream is closed only the end is waited for. Returns 0 or errno. */
+/* Waits until one of at most GPUHAL_PROCESSES_MAX streams has data or has ended, one has printed something, a process
+ * has ended, or `timeout_ns` has passed; sets ready[i]. Of a process whose stream is closed only the end is waited for.
+ * Returns 0 or errno. */
 #define GPUHAL_PROCESSES_MAX 64
 int gpuhal_os_process_wait(gpuhal_process *const *processes, size_t count, uint64_t timeout_ns, bool *ready);
-/* Reads what is there. Returns bytes; 0 when nothing more comes: the stream or the process has ended; -1 with nothing there now; -2 for
- * an error. A grandchild that holds the stream open does not keep the end back. */
+/* Reads what is there. Returns bytes; 0 when nothing more comes: the stream or the process has ended; -1 with nothing
+ * there now; -2 for an error. A grandchild that holds the stream open does not keep the end back. */
 int64_t gpuhal_os_process_read(gpuhal_process *process, void *to, size_t bytes);
 /* Reads what it has printed. Returns bytes; 0 when nothing is there now, or ever will be. */
 size_t gpuhal_os_process_read_output(gpuhal_process *process, void *to, size_t bytes);
@@ -329,28 +348,37 @@ uint64_t gpuhal_os_process_starved_ns(const gpuhal_process *process);
 /* Closes the stream before the process has ended. */
 void gpuhal_os_process_close_stream(gpuhal_process *process);
 /* How it ended, when that can still be learned: hosts that ignore SIGCHLD or reap everything take the answer away. */
-typedef enum { GPUHAL_ENDED_UNKNOWN = 0, GPUHAL_ENDED_EXIT = 1, GPUHAL_ENDED_SIGNAL = 2, GPUHAL_ENDED_NOT = 3 } gpuhal_ended;
-/* Gives the process `grace_ns` to end by itself, then `term_ns` to end by SIGTERM, then kills it, and in any case what is left of its
- * group; closes the stream and reaps the process where that has not happened. *out_value: exit code or signal number of a process that
- * ended by itself. ENDED_NOT: it is stuck in the kernel, and is left behind; that is known after two seconds more. */
+typedef enum {
+    GPUHAL_ENDED_UNKNOWN = 0,
+    GPUHAL_ENDED_EXIT = 1,
+    GPUHAL_ENDED_SIGNAL = 2,
+    GPUHAL_ENDED_NOT = 3
+} gpuhal_ended;
+/* Gives the process `grace_ns` to end by itself, then `term_ns` to end by SIGTERM, then kills it, and in any case what
+ * is left of its group; closes the stream and reaps the process where that has not happened. *out_value: exit code or
+ * signal number of a process that ended by itself. ENDED_NOT: it is stuck in the kernel, and is left behind; that is
+ * known after two seconds more. */
 gpuhal_ended gpuhal_os_process_finish(gpuhal_process *process, uint64_t grace_ns, uint64_t term_ns, int *out_value);
 /* "Segmentation fault". */
 const char *gpuhal_os_signal_name(int signal_number);
-/* Signals by which others end a process: an administrator, a service manager, or the kernel when memory or a limit is used up. */
+/* Signals by which others end a process: an administrator, a service manager, or the kernel when memory or a limit is
+ * used up. */
 bool gpuhal_os_signal_is_from_outside(int signal_number);
 /* This process's number, for gpuhal_os_helper_prepare. */
 int64_t gpuhal_os_process_own(void);
 /* Set in helper processes, and so in whatever a driver starts from there. */
 #define GPUHAL_WITHIN_HELPER "GPUHAL_WITHIN_HELPER"
-/* Called by the helper program first of all: closes descriptors from 4 on, no core dump, the first to go when the machine runs out of
- * memory, dies with its parent, which is `parent`: ends at once where that is gone already. */
+/* Called by the helper program first of all: closes descriptors from 4 on, no core dump, the first to go when the
+ * machine runs out of memory, dies with its parent, which is `parent`: ends at once where that is gone already. */
 void gpuhal_os_helper_prepare(int64_t parent);
-/* Called by the helper program: sends all bytes to the parent. False when the parent no longer reads them. Async-signal-safe. */
+/* Called by the helper program: sends all bytes to the parent. False when the parent no longer reads them.
+ * Async-signal-safe. */
 bool gpuhal_os_helper_send(const char *bytes, size_t count);
 /* Ends the helper program without exit handlers, the driver's among them. */
 _Noreturn void gpuhal_os_helper_exit(int code);
-/* Called by the helper program: on a deadly signal, `describe` (async-signal-safe) is called with its number, then the process ends.
- * `describe` returns whether it was heard; else the process dies of the signal, so that its exit status says so. */
+/* Called by the helper program: on a deadly signal, `describe` (async-signal-safe) is called with its number, then the
+ * process ends. `describe` returns whether it was heard; else the process dies of the signal, so that its exit status
+ * says so. */
 void gpuhal_os_helper_on_crash(bool (*describe)(int signal_number));
 
 #endif

@@ -1,11 +1,11 @@
-/* queue/call.c: functions of the application that a queue calls in its order, and buffers that it keeps. They are deferred work like any
- * other. */
+/* queue/call.c: functions of the application that a queue calls in its order, and buffers that it keeps. They are
+ * deferred work like any other. */
 #include "core/error.h"
 #include "memory/buffer.h"
 #include "queue/queue.h"
 
-/* On the worker, for as long as the function likes: it is in no plugin, so the watchdog does not see it. A status that is no error, or that
- * means something else here, counts as a failure. */
+/* On the worker, for as long as the function likes: it is in no plugin, so the watchdog does not see it. A status that
+ * is no error, or that means something else here, counts as a failure. */
 static gpuhal_status call_function(gpuhal_queue *queue, const gpuhal_op *op, const gpuhal_native *native)
 {
     atomic_store(&queue->caller, gpuhal_os_thread_id());
@@ -20,8 +20,8 @@ static gpuhal_status call_function(gpuhal_queue *queue, const gpuhal_op *op, con
     gpuhal_error_save(&why);
     bool is_known = why.error.status == status;
     gpuhal_error_set(gpuhal_error_is_cause(status) ? status : GPUHAL_ERROR_CANCELLED,
-                     "%s: a function that the queue called returned \"%s\"%s%s", queue->device->id, gpuhal_status_name(status),
-                     is_known ? ": " : "", is_known ? why.error.sentence : "");
+                     "%s: a function that the queue called returned \"%s\"%s%s", queue->device->id,
+                     gpuhal_status_name(status), is_known ? ": " : "", is_known ? why.error.sentence : "");
     gpuhal_error_add_device(queue->device->candidate->name, queue->device->id);
     return gpuhal_last_error()->status;
 }
@@ -80,8 +80,9 @@ static gpuhal_status null_error(const char *name)
 
 gpuhal_status gpuhal_queue_call(gpuhal_queue *queue, gpuhal_call_fn *fn, void *user)
 {
-    return queue && fn ? gpuhal_queue_defer(queue, &(gpuhal_op){.kind = &call_kind, .queue = queue, .fn = fn, .user = user})
-                       : null_error("gpuhal_queue_call");
+    return queue && fn
+               ? gpuhal_queue_defer(queue, &(gpuhal_op){.kind = &call_kind, .queue = queue, .fn = fn, .user = user})
+               : null_error("gpuhal_queue_call");
 }
 
 gpuhal_status gpuhal_queue_native_call(gpuhal_queue *queue, gpuhal_native_fn *fn, void *user)
@@ -94,7 +95,8 @@ gpuhal_status gpuhal_queue_native_call(gpuhal_queue *queue, gpuhal_native_fn *fn
         return status;
     }
     if (!queue->vendor || !queue->device->ops.native_queue) {
-        return gpuhal_device_failed(queue->device, GPUHAL_ERROR_NOT_SUPPORTED, "calling with the vendor's queue: the queue has no vendor's object");
+        return gpuhal_device_failed(queue->device, GPUHAL_ERROR_NOT_SUPPORTED,
+                                    "calling with the vendor's queue: the queue has no vendor's object");
     }
     return gpuhal_queue_defer(queue, &(gpuhal_op){.kind = &native_kind, .queue = queue, .native_fn = fn, .user = user});
 }

@@ -4,7 +4,8 @@
 #include "transfer/plugin_event.h"
 
 /* Takes timepoints up to `last` out of the list and ends them. With the mutex held. */
-static void end_points(gpuhal_queue *queue, const gpuhal_timepoint *last, gpuhal_failure *failure, gpuhal_completion **completions)
+static void end_points(gpuhal_queue *queue, const gpuhal_timepoint *last, gpuhal_failure *failure,
+                       gpuhal_completion **completions)
 {
     for (bool more = true; more && queue->timepoints;) {
         gpuhal_timepoint *timepoint = queue->timepoints;
@@ -20,8 +21,8 @@ static void end_points(gpuhal_queue *queue, const gpuhal_timepoint *last, gpuhal
     }
 }
 
-/* The front of the list stays while the worker is at it, for the worker to remove. Its timepoint ends all the same: the worker may be stuck,
- * and threads that wait must learn of the failure. */
+/* The front of the list stays while the worker is at it, for the worker to remove. Its timepoint ends all the same: the
+ * worker may be stuck, and threads that wait must learn of the failure. */
 static void drop_held(gpuhal_queue *queue, gpuhal_completion **completions)
 {
     gpuhal_deferred **rest = &queue->deferred;
@@ -67,12 +68,13 @@ void gpuhal_queue_break(gpuhal_queue *queue, gpuhal_failure *failure, bool submi
     gpuhal_completions_notify(completions);
 }
 
-/* The failure of the first failed timepoint that the plugin's queue itself waited for, up to a submission; NULL: none is known. With the
- * mutex held. */
+/* The failure of the first failed timepoint that the plugin's queue itself waited for, up to a submission; NULL: none
+ * is known. With the mutex held. */
 static gpuhal_failure *failure_of_awaited(const gpuhal_queue *queue, uint64_t number)
 {
     for (size_t i = 0; i < queue->submission_count; i++) {
-        const gpuhal_submission *submission = &queue->submissions[(queue->first_submission + i) % queue->submission_space];
+        const gpuhal_submission *submission =
+            &queue->submissions[(queue->first_submission + i) % queue->submission_space];
         const gpuhal_timepoint *awaited = submission->number <= number ? submission->awaited : NULL;
         if (awaited && gpuhal_timepoint_now(awaited) == GPUHAL_TIMEPOINT_DONE && awaited->failure) {
             return gpuhal_failure_retain(awaited->failure);
@@ -121,8 +123,8 @@ void gpuhal_timepoint_settle_notified(gpuhal_timepoint *timepoint, gpuhal_status
     gpuhal_completions_notify(completions);
 }
 
-/* What the queue waited for may have failed without a thread that polled it. A queue does this once at a time, so the recursion is no deeper
- * than there are queues. */
+/* What the queue waited for may have failed without a thread that polled it. A queue does this once at a time, so the
+ * recursion is no deeper than there are queues. */
 static void ask_awaited(gpuhal_queue *queue, uint64_t number)
 {
     if (atomic_exchange(&queue->asking, true)) {
@@ -132,7 +134,8 @@ static void ask_awaited(gpuhal_queue *queue, uint64_t number)
     for (size_t i = 0; more; i++) {
         gpuhal_queue_lock(queue);
         const gpuhal_submission *submission =
-            i < queue->submission_count ? &queue->submissions[(queue->first_submission + i) % queue->submission_space] : NULL;
+            i < queue->submission_count ? &queue->submissions[(queue->first_submission + i) % queue->submission_space]
+                                        : NULL;
         more = submission && submission->number <= number;
         gpuhal_timepoint *awaited = more && submission->awaited ? gpuhal_timepoint_retain(submission->awaited) : NULL;
         gpuhal_mutex_unlock(&queue->mutex);

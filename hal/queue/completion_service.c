@@ -48,8 +48,8 @@ static void release(gpuhal_service *service)
     free(service);
 }
 
-/* Makes all callbacks before the thread ends. If a callback released the last reference to the object, this is that thread: it frees the
- * rest itself. */
+/* Makes all callbacks before the thread ends. If a callback released the last reference to the object, this is that
+ * thread: it frees the rest itself. */
 void gpuhal_service_destroy(gpuhal_service *service)
 {
     if (!service) {
@@ -125,7 +125,8 @@ bool gpuhal_service_has_unfinished(const gpuhal_device *device)
     return any;
 }
 
-/* Makes the next callback, with no lock held. With the mutex held, which is released meanwhile; false when there is none. */
+/* Makes the next callback, with no lock held. With the mutex held, which is released meanwhile; false when there is
+ * none. */
 static bool call_next(gpuhal *gpu, gpuhal_service *service)
 {
     gpuhal_completion *completion = service->callbacks;

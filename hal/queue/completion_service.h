@@ -1,6 +1,7 @@
-/* queue/completion_service.h: what all queues of one gpuhal object share: the list of them, the thread that calls back, and the list behind
- * gpuhal_next_completion(). That thread, gpuhal-serve, makes all calls to the application that are not made inside a call of its own:
- * completion callbacks, those of released buffers, and listeners (hotplug/notifier.c). */
+/* queue/completion_service.h: what all queues of one gpuhal object share: the list of them, the thread that calls back,
+ * and the list behind gpuhal_next_completion(). That thread, gpuhal-serve, makes all calls to the application that are
+ * not made inside a call of its own: completion callbacks, those of released buffers, and listeners
+ * (hotplug/notifier.c). */
 #ifndef GPUHAL_QUEUE_COMPLETION_SERVICE_H
 #define GPUHAL_QUEUE_COMPLETION_SERVICE_H
 

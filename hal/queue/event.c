@@ -9,7 +9,8 @@ struct gpuhal_event {
     gpuhal *gpu; /* with a reference */
     uint32_t flags;
     gpuhal_mutex mutex;   /* protects what follows */
-    gpuhal_timepoint *timepoint;  /* NULL: never recorded, which counts as done. A host event has one from the beginning */
+    gpuhal_timepoint
+        *timepoint;            /* NULL: never recorded, which counts as done. A host event has one from the beginning */
     gpuhal_waitable *waitable; /* NULL: no descriptor was asked for */
 };
 
@@ -30,9 +31,10 @@ gpuhal_status gpuhal_event_create(gpuhal *gpu, uint32_t flags, gpuhal_event **ou
     if (status) {
         return status;
     }
-    if ((flags & ~(uint32_t)(GPUHAL_EVENT_TIMED | GPUHAL_EVENT_HOST)) || flags == (GPUHAL_EVENT_TIMED | GPUHAL_EVENT_HOST)) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_event_create: unknown flags 0x%x, or TIMED with HOST",
-                                (unsigned)flags);
+    if ((flags & ~(uint32_t)(GPUHAL_EVENT_TIMED | GPUHAL_EVENT_HOST)) ||
+        flags == (GPUHAL_EVENT_TIMED | GPUHAL_EVENT_HOST)) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_event_create: unknown flags 0x%x, or TIMED with HOST", (unsigned)flags);
     }
     gpuhal_event *event = calloc(1, sizeof *event);
     gpuhal_timepoint *timepoint = flags & GPUHAL_EVENT_HOST ? gpuhal_host_timepoint_create() : NULL;
@@ -77,7 +79,8 @@ gpuhal_status gpuhal_event_signal(gpuhal_event *event, gpuhal_status status)
     }
     if (status && !gpuhal_error_is_cause(status)) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                "gpuhal_event_signal: \"%s\" is neither OK nor an error that work can fail with", gpuhal_status_name(status));
+                                "gpuhal_event_signal: \"%s\" is neither OK nor an error that work can fail with",
+                                gpuhal_status_name(status));
     }
     gpuhal_failure *failure = NULL;
     if (status) {
@@ -87,8 +90,9 @@ gpuhal_status gpuhal_event_signal(gpuhal_event *event, gpuhal_status status)
     }
     bool first = gpuhal_host_timepoint_signal(event->timepoint, failure);
     gpuhal_failure_release(failure);
-    return first ? GPUHAL_OK
-                 : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_event_signal: the event was signalled before");
+    return first
+               ? GPUHAL_OK
+               : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_event_signal: the event was signalled before");
 }
 
 /* Returns the recording, with a reference; NULL: there is none, and the event counts as done. */
@@ -115,9 +119,10 @@ static gpuhal_completion *waitable_completion(gpuhal_waitable *waitable)
     return completion;
 }
 
-/* Makes the timepoint the event's recording, which its descriptor shows. *out_completion: to be added to the timepoint, without the mutex.
- * On failure the old recording stays, so that threads that wait for the descriptor miss no end. */
-static gpuhal_status take_timepoint(gpuhal_event *event, gpuhal_timepoint *timepoint, gpuhal_timepoint **out_old, gpuhal_completion **out_completion)
+/* Makes the timepoint the event's recording, which its descriptor shows. *out_completion: to be added to the timepoint,
+ * without the mutex. On failure the old recording stays, so that threads that wait for the descriptor miss no end. */
+static gpuhal_status take_timepoint(gpuhal_event *event, gpuhal_timepoint *timepoint, gpuhal_timepoint **out_old,
+                                    gpuhal_completion **out_completion)
 {
     gpuhal_status status = GPUHAL_OK;
     *out_completion = NULL;
@@ -149,7 +154,8 @@ gpuhal_status gpuhal_event_record(gpuhal_event *event, gpuhal_queue *queue)
         return gpuhal_two_objects("gpuhal_event_record", "event and queue", event->gpu, queue->device->gpu);
     }
     if (timed && !(queue->flags & GPUHAL_QUEUE_TIMED)) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_event_record: the event is timed and the queue is not");
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_event_record: the event is timed and the queue is not");
     }
     gpuhal_timepoint *timepoint = NULL, *old = NULL;
     gpuhal_completion *completion = NULL;
@@ -313,10 +319,12 @@ gpuhal_status gpuhal_event_watch(gpuhal_event *event, void *user)
 
 static gpuhal_status order_error(void)
 {
-    return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_event_elapsed: the second event was recorded before the first");
+    return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                            "gpuhal_event_elapsed: the second event was recorded before the first");
 }
 
-/* Between two timepoints that are done. Device clocks wrap, so within one queue its count of submissions decides the order. */
+/* Between two timepoints that are done. Device clocks wrap, so within one queue its count of submissions decides the
+ * order. */
 static gpuhal_status time_between(const gpuhal_timepoint *from, const gpuhal_timepoint *to, uint64_t *out_ns)
 {
     gpuhal_device *device = from->queue->device;
@@ -337,7 +345,9 @@ static gpuhal_status time_between(const gpuhal_timepoint *from, const gpuhal_tim
     const gpuhal_call call = gpuhal_call_prompt(device);
     status = device->ops.elapsed ? device->ops.elapsed(from->event, to->event, out_ns) : GPUHAL_ERROR_NOT_SUPPORTED;
     status = gpuhal_device_result(device, call, status);
-    return status && status != GPUHAL_NOT_READY ? gpuhal_device_failed(device, status, "reading the time between two events") : status;
+    return status && status != GPUHAL_NOT_READY
+               ? gpuhal_device_failed(device, status, "reading the time between two events")
+               : status;
 }
 
 gpuhal_status gpuhal_event_elapsed(gpuhal_event *from, gpuhal_event *to, uint64_t *out_ns)
@@ -349,8 +359,10 @@ gpuhal_status gpuhal_event_elapsed(gpuhal_event *from, gpuhal_event *to, uint64_
     gpuhal_timepoint *first = NULL, *second = NULL;
     gpuhal_status status = recording(from, "gpuhal_event_elapsed", &first);
     status = status ? status : recording(to, "gpuhal_event_elapsed", &second);
-    if (!status && (!first || !second || !first->timed || !second->timed || first->queue->device != second->queue->device)) {
-        status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_event_elapsed: the events are not timed, never recorded, or of two devices");
+    if (!status &&
+        (!first || !second || !first->timed || !second->timed || first->queue->device != second->queue->device)) {
+        status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                  "gpuhal_event_elapsed: the events are not timed, never recorded, or of two devices");
     }
     status = status ? status : gpuhal_timepoint_poll(first);
     status = status ? status : gpuhal_timepoint_poll(second);

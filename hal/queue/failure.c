@@ -27,7 +27,8 @@ gpuhal_failure *gpuhal_failure_retain(gpuhal_failure *failure)
 
 void gpuhal_failure_release(gpuhal_failure *failure)
 {
-    if (failure && failure != &no_memory && atomic_fetch_sub_explicit(&failure->references, 1, memory_order_acq_rel) == 1) {
+    if (failure && failure != &no_memory &&
+        atomic_fetch_sub_explicit(&failure->references, 1, memory_order_acq_rel) == 1) {
         free(failure);
     }
 }

@@ -59,7 +59,8 @@ void gpuhal_queue_wait_at(gpuhal_queue *queue, gpuhal_queue_place place, uint64_
 
 bool gpuhal_queue_is_called(const gpuhal_queue *queue)
 {
-    return queue->right != GPUHAL_QUEUE_FREE || (atomic_load_explicit(&queue->fast_path, memory_order_acquire) & GPUHAL_FAST_PATH_TAKEN);
+    return queue->right != GPUHAL_QUEUE_FREE ||
+           (atomic_load_explicit(&queue->fast_path, memory_order_acquire) & GPUHAL_FAST_PATH_TAKEN);
 }
 
 void gpuhal_queue_open_fast_path(gpuhal_queue *queue)
@@ -82,7 +83,8 @@ void gpuhal_queue_open_fast_path(gpuhal_queue *queue)
 static void leave(gpuhal_queue *queue)
 {
     uint32_t mine = GPUHAL_FAST_PATH_TAKEN;
-    if (atomic_compare_exchange_strong_explicit(&queue->fast_path, &mine, 0, memory_order_release, memory_order_relaxed)) {
+    if (atomic_compare_exchange_strong_explicit(&queue->fast_path, &mine, 0, memory_order_release,
+                                                memory_order_relaxed)) {
         return;
     }
     gpuhal_mutex_lock(&queue->mutex);
@@ -106,16 +108,18 @@ static void keep_the_right(gpuhal_queue *queue)
  * its own. A mapped buffer must be refused, also one that the driver does not map. */
 static bool fits(const gpuhal_queue *queue, const gpuhal_op *op)
 {
-    return !op->kept && op->to == queue->fast_to && op->from == queue->fast_from && op->kind->submit && !gpuhal_buffer_is_mapped(op->to) &&
-           !gpuhal_buffer_is_mapped(op->from);
+    return !op->kept && op->to == queue->fast_to && op->from == queue->fast_from && op->kind->submit &&
+           !gpuhal_buffer_is_mapped(op->to) && !gpuhal_buffer_is_mapped(op->from);
 }
 
 bool gpuhal_queue_try_fast_path(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status *out_status)
 {
     uint32_t open = 0;
     uint64_t before = atomic_load_explicit(&queue->submitted, memory_order_relaxed);
-    if (atomic_load_explicit(&queue->fast_path, memory_order_relaxed) != 0 || (before + 1) % GPUHAL_TIMEPOINT_EVERY == 0 ||
-        !atomic_compare_exchange_strong_explicit(&queue->fast_path, &open, GPUHAL_FAST_PATH_TAKEN, memory_order_acquire, memory_order_relaxed)) {
+    if (atomic_load_explicit(&queue->fast_path, memory_order_relaxed) != 0 ||
+        (before + 1) % GPUHAL_TIMEPOINT_EVERY == 0 ||
+        !atomic_compare_exchange_strong_explicit(&queue->fast_path, &open, GPUHAL_FAST_PATH_TAKEN, memory_order_acquire,
+                                                 memory_order_relaxed)) {
         return false;
     }
     if (!fits(queue, op)) {
@@ -128,7 +132,8 @@ bool gpuhal_queue_try_fast_path(gpuhal_queue *queue, const gpuhal_op *op, gpuhal
     if (*out_status == GPUHAL_OK) {
         /* Read again: others may have submitted between the first look and the exchange. */
         before = atomic_load_explicit(&queue->submitted, memory_order_relaxed);
-        atomic_store_explicit(&queue->submitted, before + 1, memory_order_relaxed); /* no other thread counts meanwhile */
+        atomic_store_explicit(&queue->submitted, before + 1,
+                              memory_order_relaxed); /* no other thread counts meanwhile */
         gpuhal_count(op->counter, op->bytes, 0);
         leave(queue);
     } else {

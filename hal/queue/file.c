@@ -18,7 +18,8 @@ static void free_job(void *job)
 
 static const gpuhal_op_kind kind = {NULL, run, GPUHAL_OP_JOB};
 
-/* The queue owns the job from now on. How long a disk takes shows nothing about the device: a job of so many bytes never counts as a hang. */
+/* The queue owns the job from now on. How long a disk takes shows nothing about the device: a job of so many bytes
+ * never counts as a hang. */
 static gpuhal_status enqueue(gpuhal_queue *queue, gpuhal_file_job *job)
 {
     gpuhal_file_job *kept = malloc(sizeof *kept);
@@ -45,13 +46,17 @@ static gpuhal_status transfer(const char *call, gpuhal_queue *queue, gpuhal_file
     return status;
 }
 
-gpuhal_status gpuhal_read_file(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, const gpuhal_file *from, uint64_t bytes)
+gpuhal_status gpuhal_read_file(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, const gpuhal_file *from,
+                               uint64_t bytes)
 {
-    return transfer("gpuhal_read_file", queue, (gpuhal_file_job){.buffer = to, .buffer_offset = to_offset, .bytes = bytes}, from);
+    return transfer("gpuhal_read_file", queue,
+                    (gpuhal_file_job){.buffer = to, .buffer_offset = to_offset, .bytes = bytes}, from);
 }
 
-gpuhal_status gpuhal_write_file(gpuhal_queue *queue, const gpuhal_file *to, gpuhal_buffer *from, uint64_t from_offset, uint64_t bytes)
+gpuhal_status gpuhal_write_file(gpuhal_queue *queue, const gpuhal_file *to, gpuhal_buffer *from, uint64_t from_offset,
+                                uint64_t bytes)
 {
     return transfer("gpuhal_write_file", queue,
-                    (gpuhal_file_job){.writes = true, .buffer = from, .buffer_offset = from_offset, .bytes = bytes}, to);
+                    (gpuhal_file_job){.writes = true, .buffer = from, .buffer_offset = from_offset, .bytes = bytes},
+                    to);
 }

@@ -53,7 +53,8 @@ static gpuhal_status take_desc(const gpuhal_queue_desc *given, gpuhal_queue_desc
         memcpy(desc, given, given->size < sizeof *desc ? given->size : sizeof *desc);
     }
     if (desc->flags & ~(uint32_t)GPUHAL_QUEUE_TIMED) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_queue_create: unknown flags 0x%x", (unsigned)desc->flags);
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_queue_create: unknown flags 0x%x",
+                                (unsigned)desc->flags);
     }
     if (desc->adopt) {
         uint32_t size = desc->adopt->size;
@@ -210,7 +211,8 @@ gpuhal_status gpuhal_device_synchronize(gpuhal_device *device, uint64_t timeout_
     }
     bool waits = !first;
     gpuhal_error_save(&detail);
-    /* All are recorded before any is waited for. The first failure is returned, and the others are waited for all the same. */
+    /* All are recorded before any is waited for. The first failure is returned, and the others are waited for all the
+     * same. */
     for (size_t pass = 0; waits && pass < 2; pass++) {
         for (size_t i = 0; i < count; i++) {
             gpuhal_status status = pass == 0    ? gpuhal_queue_record_to_wait(queues[i], deadline, &timepoints[i])
@@ -235,7 +237,8 @@ gpuhal_status gpuhal_device_synchronize(gpuhal_device *device, uint64_t timeout_
 static gpuhal_status drain(gpuhal_queue *queue, uint64_t deadline)
 {
     gpuhal_status status = GPUHAL_OK;
-    while (!status && !gpuhal_queue_has_failed(queue) && (gpuhal_queue_has_deferred(queue) || gpuhal_queue_is_called(queue))) {
+    while (!status && !gpuhal_queue_has_failed(queue) &&
+           (gpuhal_queue_has_deferred(queue) || gpuhal_queue_is_called(queue))) {
         status = gpuhal_queue_wait_for_call(queue, GPUHAL_WAITS_DRAIN, deadline);
     }
     return status;
@@ -276,8 +279,8 @@ static gpuhal_status section_failed(gpuhal_queue *queue, gpuhal_status status)
     return gpuhal_queue_refused(queue, gpuhal_device_failed(queue->device, status, "beginning native access"));
 }
 
-/* If this thread has native access to the vendor's queue through another queue, waiting would never end, not even for deferred work. With
- * the mutex held, which is released meanwhile. */
+/* If this thread has native access to the vendor's queue through another queue, waiting would never end, not even for
+ * deferred work. With the mutex held, which is released meanwhile. */
 static gpuhal_status refuse_second_section(gpuhal_queue *queue, uint64_t deadline)
 {
     gpuhal_device *device = queue->device;
@@ -322,7 +325,9 @@ gpuhal_status gpuhal_queue_native_begin(gpuhal_queue *queue, uint64_t timeout_ns
     gpuhal_queue_lock(queue);
     status = refuse_second_section(queue, deadline);
     status = status ? status : drain(queue, deadline);
-    status = status ? status : gpuhal_queue_has_failed(queue) ? gpuhal_failure_status(queue->failure) : gpuhal_queue_begin_call(queue, deadline);
+    status = status                           ? status
+             : gpuhal_queue_has_failed(queue) ? gpuhal_failure_status(queue->failure)
+                                              : gpuhal_queue_begin_call(queue, deadline);
     gpuhal_mutex_unlock(&queue->mutex);
     if (status) {
         return status;
@@ -364,7 +369,8 @@ gpuhal_status gpuhal_queue_native_end(gpuhal_queue *queue)
     }
     gpuhal_mutex_unlock(&queue->mutex);
     if (!native) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_queue_native_end: the queue is not in native access");
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_queue_native_end: the queue is not in native access");
     }
     atomic_fetch_sub(&queue->device->native_accesses, 1);
     if (queue->device->ops.native_unlock) {

@@ -1,12 +1,14 @@
 /* queue/queue.h: a queue as the files of this folder see it.
  *
- * Work takes one of two paths. What the plugin can enqueue is submitted to its queue on the caller's thread. What needs blocking calls, or
- * has to wait for an event of another queue, is appended to a list of deferred work, and so is everything behind it. The queue's worker
- * thread takes that list from the front: it submits what can be submitted, and does the rest itself once everything submitted before has
- * completed. A plugin without queues has all its work done by the worker.
+ * Work takes one of two paths. What the plugin can enqueue is submitted to its queue on the caller's thread. What needs
+ * blocking calls, or has to wait for an event of another queue, is appended to a list of deferred work, and so is
+ * everything behind it. The queue's worker thread takes that list from the front: it submits what can be submitted, and
+ * does the rest itself once everything submitted before has completed. A plugin without queues has all its work done by
+ * the worker.
  *
- * `mutex` protects the queue and its timepoints. It is never held across a call of the plugin, a callback or a release. One thread at a
- * time calls the plugin on its queue: the one that has the right to call, or that took the fast path (fast_path.c).
+ * `mutex` protects the queue and its timepoints. It is never held across a call of the plugin, a callback or a release.
+ * One thread at a time calls the plugin on its queue: the one that has the right to call, or that took the fast path
+ * (fast_path.c).
  */
 #ifndef GPUHAL_QUEUE_QUEUE_H
 #define GPUHAL_QUEUE_QUEUE_H
@@ -22,12 +24,21 @@ typedef struct gpuhal_op gpuhal_op;
 
 /* What can be enqueued. */
 typedef struct gpuhal_op_kind {
-    /* Enqueues on the plugin's queue. NOT_SUPPORTED, without a detail and without side effects: the worker must use `run`. NOT_READY,
-     * likewise: try again later. NULL: always use `run`. */
+    /* Enqueues on the plugin's queue. NOT_SUPPORTED, without a detail and without side effects: the worker must use
+     * `run`. NOT_READY, likewise: try again later. NULL: always use `run`. */
     gpuhal_status (*submit)(gpuhal_plugin_queue *queue, const gpuhal_op *op);
     /* Does the work; blocks. */
     gpuhal_status (*run)(const gpuhal_op *op);
-    enum { GPUHAL_OP_WRITE, GPUHAL_OP_READ, GPUHAL_OP_COPY, GPUHAL_OP_FILL, GPUHAL_OP_RECT, GPUHAL_OP_JOB, GPUHAL_OP_CALL, GPUHAL_OP_KEEP } form;
+    enum {
+        GPUHAL_OP_WRITE,
+        GPUHAL_OP_READ,
+        GPUHAL_OP_COPY,
+        GPUHAL_OP_FILL,
+        GPUHAL_OP_RECT,
+        GPUHAL_OP_JOB,
+        GPUHAL_OP_CALL,
+        GPUHAL_OP_KEEP
+    } form;
 } gpuhal_op_kind;
 
 /* A piece of work. The queue copies it and keeps references to the buffers. */
@@ -82,8 +93,9 @@ typedef struct gpuhal_submission {
 
 enum { GPUHAL_SPARE_EVENTS = 16 };
 
-/* After so many submissions the library records a timepoint of its own. It shows whether work goes on when a driver blocks in an enqueue
- * call because its ring is full, and lets completed work be retired although no thread waits. Rings of drivers that block are longer. */
+/* After so many submissions the library records a timepoint of its own. It shows whether work goes on when a driver
+ * blocks in an enqueue call because its ring is full, and lets completed work be retired although no thread waits.
+ * Rings of drivers that block are longer. */
 enum { GPUHAL_TIMEPOINT_EVERY = 256 };
 
 struct gpuhal_queue {
@@ -94,7 +106,8 @@ struct gpuhal_queue {
     gpuhal_buffer *fast_to, *fast_from; /* of the newest submission, while the fast path is open */
     _Atomic uint64_t submitted;  /* number of the newest submission; written by the thread that may call */
 
-    _Atomic uint32_t references; /* the structure: its user, its worker, its timepoints, and completions of other timepoints */
+    _Atomic uint32_t
+        references; /* the structure: its user, its worker, its timepoints, and completions of other timepoints */
     int32_t priority;
     uint32_t flags;
     void *(*thread)(void *queue); /* gpuhal_queue_thread(): deferred.c starts the worker, and lies below it */
@@ -109,16 +122,17 @@ struct gpuhal_queue {
     /* One state of each region of states.inc, changed by gpuhal_queue_change(). */
     gpuhal_queue_state life, health, worker;
     gpuhal_queue_state right; /* the fast path is another way to call the plugin */
-    bool joined;              /* coalesced: the present call adds to the newest submission, which has the same buffers */
-    uint64_t retry_ns;       /* pause before the plugin, which was NOT_READY, is asked again; 0: it took the last piece */
+    bool joined;       /* coalesced: the present call adds to the newest submission, which has the same buffers */
+    uint64_t retry_ns; /* pause before the plugin, which was NOT_READY, is asked again; 0: it took the last piece */
 
     gpuhal_deferred *deferred, **deferred_end;
     uint64_t recorded;         /* number of the newest submission that a timepoint is behind */
-    _Atomic uint64_t done;   /* number up to which all submissions are known to have ended; also read without the mutex */
+    _Atomic uint64_t done; /* number up to which all submissions are known to have ended; also read without the mutex */
     gpuhal_timepoint *timepoints, **timepoints_end; /* submitted, not known to be done; in order */
     gpuhal_timepoint *ended;     /* done; released once the plugin has called back for those that were armed */
     gpuhal_deferred *dropped;    /* to be freed */
-    uint64_t retiring;       /* the oldest submission that a thread is retiring; UINT64_MAX: it retires none, only timepoints; 0: no thread retires */
+    uint64_t retiring; /* the oldest submission that a thread is retiring; UINT64_MAX: it retires none, only timepoints;
+                          0: no thread retires */
     gpuhal_submission *submissions;  /* a ring */
     size_t first_submission, submission_count, submission_space;
     gpuhal_plugin_event *spare[2][GPUHAL_SPARE_EVENTS]; /* not timed, timed */
@@ -128,8 +142,9 @@ struct gpuhal_queue {
     gpuhal_failure *refusal;   /* why it could not be reset */
     _Atomic uint64_t caller; /* thread in which the queue calls a function of the application; 0: none */
     _Atomic bool asking;     /* a thread polls awaited timepoints for the original failure */
-    bool probed;             /* the watchdog wants to know whether work goes on: the worker records a timepoint and waits for it */
-    bool uncounted;          /* the object does not count on this worker: it is stuck in the driver, has ended, or is a thread of the application */
+    bool probed; /* the watchdog wants to know whether work goes on: the worker records a timepoint and waits for it */
+    bool uncounted; /* the object does not count on this worker: it is stuck in the driver, has ended, or is a thread of
+                       the application */
 };
 
 static inline bool gpuhal_queue_has_failed(const gpuhal_queue *queue)
@@ -169,10 +184,11 @@ void gpuhal_queue_lock(gpuhal_queue *queue);
 void gpuhal_queue_wait_at(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns);
 /* With the mutex held: whether a thread has the right to call. */
 bool gpuhal_queue_is_called(const gpuhal_queue *queue);
-/* With the mutex held, right behind a transfer that was submitted: opens the fast path for more with its buffers, where that is allowed. */
+/* With the mutex held, right behind a transfer that was submitted: opens the fast path for more with its buffers, where
+ * that is allowed. */
 void gpuhal_queue_open_fast_path(gpuhal_queue *queue);
-/* Submits work like the newest, if the fast path is open; true when *out_status is the plugin's answer. If that is not OK, the caller has
- * the right to call, as after gpuhal_queue_begin_call() and gpuhal_queue_reserve(). */
+/* Submits work like the newest, if the fast path is open; true when *out_status is the plugin's answer. If that is not
+ * OK, the caller has the right to call, as after gpuhal_queue_begin_call() and gpuhal_queue_reserve(). */
 bool gpuhal_queue_try_fast_path(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status *out_status);
 gpuhal_submission *gpuhal_queue_last_submission(gpuhal_queue *queue);
 /* With the mutex held: seals the newest submission, so that nothing is added to it any more. */
@@ -196,7 +212,8 @@ static inline bool gpuhal_device_honors_timeouts(const gpuhal_device *device)
 gpuhal_status gpuhal_queue_native_error(const gpuhal_queue *queue);
 /* With the mutex held: why work cannot be deferred now: the queue's failure, or BUSY; OK if it can. */
 gpuhal_status gpuhal_queue_refusal(const gpuhal_queue *queue);
-/* Sets BUSY on the thread in which the queue calls a function of the application, which would wait for itself; else OK. */
+/* Sets BUSY on the thread in which the queue calls a function of the application, which would wait for itself; else
+ * OK. */
 gpuhal_status gpuhal_queue_own_call(const gpuhal_queue *queue);
 /* Wakes all threads that wait for the queue. */
 void gpuhal_queue_wake(gpuhal_queue *queue);
@@ -204,8 +221,8 @@ void gpuhal_queue_wake(gpuhal_queue *queue);
 gpuhal_status gpuhal_queue_wait_until(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns);
 /* Waits until the present call may have ended. BUSY during native access, TIMEOUT, DEVICE_LOST. */
 gpuhal_status gpuhal_queue_wait_for_call(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns);
-/* Takes the right to call the plugin on `vendor`, and gives it back. With the mutex held, which is released meanwhile. BUSY during native
- * access, TIMEOUT, DEVICE_LOST. */
+/* Takes the right to call the plugin on `vendor`, and gives it back. With the mutex held, which is released meanwhile.
+ * BUSY during native access, TIMEOUT, DEVICE_LOST. */
 gpuhal_status gpuhal_queue_begin_call(gpuhal_queue *queue, uint64_t deadline_ns);
 /* The same for the worker, whose work may have come before native access began: it waits until that ends. */
 gpuhal_status gpuhal_queue_begin_late_call(gpuhal_queue *queue);
@@ -237,23 +254,25 @@ void gpuhal_deferred_free(gpuhal_deferred *deferred);
 
 /* ---- retire.c */
 
-/* Retires completed work; true when there was some and no other thread was at it. Not with the mutex held, and not in a callback of the
- * driver, since it calls the plugin. */
+/* Retires completed work; true when there was some and no other thread was at it. Not with the mutex held, and not in a
+ * callback of the driver, since it calls the plugin. */
 bool gpuhal_queue_retire(gpuhal_queue *queue);
 /* The same with the mutex held, which is released meanwhile. */
 bool gpuhal_queue_retire_locked(gpuhal_queue *queue);
-/* Waits until everything that submissions up to `number`, which have ended, kept alive has been given back, by this thread or another.
- * TIMEOUT, DEVICE_LOST; NOT_READY for a deadline of 0. */
+/* Waits until everything that submissions up to `number`, which have ended, kept alive has been given back, by this
+ * thread or another. TIMEOUT, DEVICE_LOST; NOT_READY for a deadline of 0. */
 gpuhal_status gpuhal_queue_wait_retired(gpuhal_queue *queue, uint64_t number, uint64_t deadline_ns);
 
 /* ---- complete.c */
 
-/* With the mutex held: fails the queue. All deferred work fails, and where `submitted` says so all submitted timepoints. The driver may still
- * execute the work behind those; its buffers stay, unless the device is lost. Completions are put in front of *completions. */
+/* With the mutex held: fails the queue. All deferred work fails, and where `submitted` says so all submitted
+ * timepoints. The driver may still execute the work behind those; its buffers stay, unless the device is lost.
+ * Completions are put in front of *completions. */
 void gpuhal_queue_fail(gpuhal_queue *queue, gpuhal_failure *failure, bool submitted, gpuhal_completion **completions);
 /* The same without the mutex. */
 void gpuhal_queue_break(gpuhal_queue *queue, gpuhal_failure *failure, bool submitted);
-/* Takes over the plugin's answer for a submitted timepoint: ends it and those before it, or fails the queue. Not with the mutex held. */
+/* Takes over the plugin's answer for a submitted timepoint: ends it and those before it, or fails the queue. Not with
+ * the mutex held. */
 void gpuhal_timepoint_settle(gpuhal_timepoint *timepoint, gpuhal_status status);
 /* The same in a callback of the driver: nothing is retired. */
 void gpuhal_timepoint_settle_notified(gpuhal_timepoint *timepoint, gpuhal_status status);
@@ -264,53 +283,56 @@ gpuhal_status gpuhal_timepoint_poll(gpuhal_timepoint *timepoint);
 
 /* ---- reclaim.c */
 
-/* Called when memory of the device is short: retires the completed work of all queues. *out_pending: bytes that come free once queued work
- * has ended. */
+/* Called when memory of the device is short: retires the completed work of all queues. *out_pending: bytes that come
+ * free once queued work has ended. */
 void gpuhal_queues_reclaim(gpuhal_device *device, uint64_t *out_pending);
 
 /* ---- wait.c */
 
-/* Has the end of the timepoint noticed although no thread polls. Returns 0, or errno where no thread can do it. Not with the mutex held. */
+/* Has the end of the timepoint noticed although no thread polls. Returns 0, or errno where no thread can do it. Not
+ * with the mutex held. */
 int gpuhal_timepoint_request_notify(gpuhal_timepoint *timepoint);
-/* Adds a completion to a timepoint, and owns it; notifies at once if the timepoint is done. HOST_MEMORY, with the completion freed, when no
- * thread could notice the end. */
+/* Adds a completion to a timepoint, and owns it; notifies at once if the timepoint is done. HOST_MEMORY, with the
+ * completion freed, when no thread could notice the end. */
 gpuhal_status gpuhal_timepoint_add_completion(gpuhal_timepoint *timepoint, gpuhal_completion *completion);
 /* Blocks, without the mutex, until the plugin reports that a submitted timepoint is done. */
 void gpuhal_timepoint_block(gpuhal_timepoint *timepoint);
-/* Waits for a timepoint. Leaves calls of the plugin to the worker where it can, so that a driver that hangs does not keep the caller. */
+/* Waits for a timepoint. Leaves calls of the plugin to the worker where it can, so that a driver that hangs does not
+ * keep the caller. */
 gpuhal_status gpuhal_timepoint_wait(gpuhal_timepoint *timepoint, uint64_t deadline_ns);
-/* For a timepoint that is DONE: returns its failure, or waits until everything that the work before it kept alive has been given back.
- * TIMEOUT; NOT_READY for a deadline of 0. */
+/* For a timepoint that is DONE: returns its failure, or waits until everything that the work before it kept alive has
+ * been given back. TIMEOUT; NOT_READY for a deadline of 0. */
 gpuhal_status gpuhal_timepoint_retire(gpuhal_timepoint *timepoint, uint64_t deadline_ns);
 
 /* ---- submit.c */
 
-/* Enqueues a transfer whose arguments were checked, or buffers to keep. INVALID_ARGUMENT for a queue of a device that has none of the buffers
- * of a transfer. */
+/* Enqueues a transfer whose arguments were checked, or buffers to keep. INVALID_ARGUMENT for a queue of a device that
+ * has none of the buffers of a transfer. */
 gpuhal_status gpuhal_queue_enqueue(gpuhal_queue *queue, const gpuhal_op *op);
 /* Defers work to the worker. BUSY during native access. */
 gpuhal_status gpuhal_queue_defer(gpuhal_queue *queue, const gpuhal_op *op);
 /* Records a timepoint behind everything enqueued; flushes. */
 gpuhal_status gpuhal_queue_record(gpuhal_queue *queue, bool timed, gpuhal_timepoint **out_point);
-/* The same for a caller that is going to wait and must be back in time: where the plugin does not promise that, or is NOT_READY, the worker
- * records it. */
+/* The same for a caller that is going to wait and must be back in time: where the plugin does not promise that, or is
+ * NOT_READY, the worker records it. */
 gpuhal_status gpuhal_queue_record_to_wait(gpuhal_queue *queue, uint64_t deadline_ns, gpuhal_timepoint **out_point);
 /* Makes everything enqueued from now on come after the timepoint; NULL: changes nothing. */
 gpuhal_status gpuhal_queue_wait_for_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint);
-/* Fails the queue because the plugin refused a call, with this thread's last error; earlier submissions are not affected. BUSY fails
- * nothing: the plugin takes the work later. Without the mutex. */
+/* Fails the queue because the plugin refused a call, with this thread's last error; earlier submissions are not
+ * affected. BUSY fails nothing: the plugin takes the work later. Without the mutex. */
 gpuhal_status gpuhal_queue_refused(gpuhal_queue *queue, gpuhal_status status);
-/* Submits a transfer, or a timepoint, to the plugin: with the right to call and without the mutex. NOT_SUPPORTED, without a detail: the
- * worker must do it. NOT_READY, likewise: the worker tries again. Any other refusal leaves a gap in the queue's order, so the queue has
- * failed. On success the caller tracks it by one of the functions below, with the mutex held. */
+/* Submits a transfer, or a timepoint, to the plugin: with the right to call and without the mutex. NOT_SUPPORTED,
+ * without a detail: the worker must do it. NOT_READY, likewise: the worker tries again. Any other refusal leaves a gap
+ * in the queue's order, so the queue has failed. On success the caller tracks it by one of the functions below, with
+ * the mutex held. */
 gpuhal_status gpuhal_queue_submit(gpuhal_queue *queue, const gpuhal_op *op);
 gpuhal_status gpuhal_queue_submit_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint);
 void gpuhal_queue_track(gpuhal_queue *queue, const gpuhal_op *op);
 /* The queue may have failed meanwhile: then the timepoint has too. Completions are put in front of the list. */
 void gpuhal_queue_track_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint, gpuhal_completion **completions);
 void gpuhal_queue_append_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint);
-/* Records a timepoint behind what the caller submitted by native access. With the right to call and the mutex held, which is released
- * meanwhile. */
+/* Records a timepoint behind what the caller submitted by native access. With the right to call and the mutex held,
+ * which is released meanwhile. */
 void gpuhal_queue_record_access(gpuhal_queue *queue, gpuhal_completion **completions);
 
 /* ---- vendor.c */
@@ -334,8 +356,8 @@ void gpuhal_queue_work(gpuhal_queue *queue);
 
 /* ---- hang.c */
 
-/* Fails all queues of a device that is lost, with this thread's last error; where the device hangs, also queues whose worker is in its
- * driver. Calls no plugin. */
+/* Fails all queues of a device that is lost, with this thread's last error; where the device hangs, also queues whose
+ * worker is in its driver. Calls no plugin. */
 void gpuhal_queues_lost(gpuhal_device *device);
 /* Asks the driver whether work of the device's queues goes on. */
 bool gpuhal_queues_go_on(gpuhal_device *device);

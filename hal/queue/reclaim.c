@@ -1,4 +1,5 @@
-/* queue/reclaim.c: retiring the completed work of all queues when memory of a device is short, and counting what queued work keeps. */
+/* queue/reclaim.c: retiring the completed work of all queues when memory of a device is short, and counting what queued
+ * work keeps. */
 #include "memory/buffer.h"
 #include "queue/completion_service.h"
 #include "queue/queue.h"
@@ -40,7 +41,8 @@ static void add_holds_of(holds *all, gpuhal_queue *queue)
 {
     gpuhal_queue_lock(queue);
     for (size_t i = 0; i < queue->submission_count; i++) {
-        const gpuhal_submission *submission = &queue->submissions[(queue->first_submission + i) % queue->submission_space];
+        const gpuhal_submission *submission =
+            &queue->submissions[(queue->first_submission + i) % queue->submission_space];
         add_hold(all, submission->to);
         add_hold(all, submission->from);
         add_hold(all, submission->kept);
@@ -87,8 +89,8 @@ static void look_through(gpuhal_queue *queue)
     }
 }
 
-/* Completed work that no thread waited for keeps released buffers, also work of other devices. Waits for threads that are retiring, as long
- * as a driver may take. */
+/* Completed work that no thread waited for keeps released buffers, also work of other devices. Waits for threads that
+ * are retiring, as long as a driver may take. */
 void gpuhal_queues_reclaim(gpuhal_device *device, uint64_t *out_pending)
 {
     holds all = {.device = device};

@@ -1,8 +1,9 @@
 /* queue/retire.c: giving back what completed work kept alive: buffers, events of the plugin, and work that was dropped.
  *
- * One thread at a time retires a queue's work, in the order of submission: a thread that waited, else the one that noticed the end, else
- * the worker. A wait returns OK only after that, so that memory released before the wait can be allocated after it. Retiring calls the
- * plugin, but no function of the application (gpuhal_buffer_drop()), and waits for no queue. */
+ * One thread at a time retires a queue's work, in the order of submission: a thread that waited, else the one that
+ * noticed the end, else the worker. A wait returns OK only after that, so that memory released before the wait can be
+ * allocated after it. Retiring calls the plugin, but no function of the application (gpuhal_buffer_drop()), and waits
+ * for no queue. */
 #include "memory/buffer.h"
 #include "queue/queue.h"
 
@@ -108,7 +109,8 @@ gpuhal_status gpuhal_queue_wait_retired(gpuhal_queue *queue, uint64_t number, ui
     gpuhal_queue_lock(queue);
     (void)gpuhal_queue_retire_locked(queue);
     while (!status && queue->retiring != 0 && queue->retiring <= number) {
-        status = deadline_ns == 0 ? GPUHAL_NOT_READY : gpuhal_queue_wait_until(queue, GPUHAL_WAITS_RETIREMENT, deadline_ns);
+        status =
+            deadline_ns == 0 ? GPUHAL_NOT_READY : gpuhal_queue_wait_until(queue, GPUHAL_WAITS_RETIREMENT, deadline_ns);
         status = status ? status : gpuhal_queue_check(queue);
         (void)gpuhal_queue_retire_locked(queue);
     }

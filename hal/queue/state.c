@@ -54,7 +54,8 @@ gpuhal_status gpuhal_queue_own_call(const gpuhal_queue *queue)
     if (caller == 0 || caller != gpuhal_os_thread_id()) {
         return GPUHAL_OK;
     }
-    return gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s: a function that the queue calls cannot wait for that queue", queue->device->id);
+    return gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s: a function that the queue calls cannot wait for that queue",
+                            queue->device->id);
 }
 
 gpuhal_status gpuhal_queue_refusal(const gpuhal_queue *queue)
@@ -98,7 +99,8 @@ void gpuhal_queue_end_call(gpuhal_queue *queue)
     gpuhal_queue_seal_submission(queue);
     gpuhal_queue_change(&queue->right, GPUHAL_QUEUE_FREE);
     queue->joined = false;
-    if (gpuhal_queue_has_waiters(queue) || (queue->worker != GPUHAL_QUEUE_UNATTENDED && gpuhal_queue_has_completed(queue))) {
+    if (gpuhal_queue_has_waiters(queue) ||
+        (queue->worker != GPUHAL_QUEUE_UNATTENDED && gpuhal_queue_has_completed(queue))) {
         gpuhal_condition_signal_all(&queue->condition);
     }
 }
@@ -107,8 +109,8 @@ void gpuhal_queue_end_call(gpuhal_queue *queue)
 bool gpuhal_queue_reserve(gpuhal_queue *queue, const gpuhal_op *op)
 {
     gpuhal_submission *last = queue->submission_count > 0 ? gpuhal_queue_last_submission(queue) : NULL;
-    queue->joined = last && op->kind && last->to == op->to && last->from == op->from && !last->awaited && !last->kept && !op->kept &&
-                    !gpuhal_buffer_is_mapped(op->to) && !gpuhal_buffer_is_mapped(op->from);
+    queue->joined = last && op->kind && last->to == op->to && last->from == op->from && !last->awaited && !last->kept &&
+                    !op->kept && !gpuhal_buffer_is_mapped(op->to) && !gpuhal_buffer_is_mapped(op->from);
     if (queue->joined) {
         last->number = UINT64_MAX;
     }
@@ -132,7 +134,8 @@ bool gpuhal_queue_reserve(gpuhal_queue *queue, const gpuhal_op *op)
 
 bool gpuhal_queue_is_idle(const gpuhal_queue *queue)
 {
-    return !gpuhal_queue_has_deferred(queue) && !gpuhal_queue_is_called(queue) && !queue->timepoints && queue->done == queue->submitted;
+    return !gpuhal_queue_has_deferred(queue) && !gpuhal_queue_is_called(queue) && !queue->timepoints &&
+           queue->done == queue->submitted;
 }
 
 bool gpuhal_queue_has_completed(const gpuhal_queue *queue)

@@ -23,7 +23,8 @@ typedef enum gpuhal_queue_place {
     GPUHAL_WAITING_PLACES
 } gpuhal_queue_place;
 
-_Static_assert(GPUHAL_WAITS_WORK + 1 == GPUHAL_WAITING_PLACES, "gpuhal_queue_has_waiters() counts all places before the last one");
+_Static_assert(GPUHAL_WAITS_WORK + 1 == GPUHAL_WAITING_PLACES,
+               "gpuhal_queue_has_waiters() counts all places before the last one");
 
 /* Stops the process at a change that the table does not have. */
 void gpuhal_queue_check_change(gpuhal_queue_state from, gpuhal_queue_state to);

@@ -75,13 +75,16 @@ gpuhal_status gpuhal_queue_submit_timepoint(gpuhal_queue *queue, gpuhal_timepoin
 {
     gpuhal_device *device = queue->device;
     gpuhal_plugin_event *event = gpuhal_queue_take_event(queue, timepoint->timed);
-    gpuhal_status status = event ? GPUHAL_OK : gpuhal_plugin_event_create(device, timepoint->timed ? GPUHAL_TIMED : 0, &event);
+    gpuhal_status status =
+        event ? GPUHAL_OK : gpuhal_plugin_event_create(device, timepoint->timed ? GPUHAL_TIMED : 0, &event);
     if (status) {
         return gpuhal_device_failed(device, status, "creating an event");
     }
     status = gpuhal_plugin_event_record(device, queue->vendor, event);
     if (status) {
-        status = status == GPUHAL_NOT_READY ? status : gpuhal_queue_refused(queue, gpuhal_device_failed(device, status, "recording an event"));
+        status = status == GPUHAL_NOT_READY
+                     ? status
+                     : gpuhal_queue_refused(queue, gpuhal_device_failed(device, status, "recording an event"));
         gpuhal_queue_put_event(queue, event, timepoint->timed);
         return status;
     }
@@ -183,7 +186,8 @@ static gpuhal_status enqueue_locked(gpuhal_queue *queue, const gpuhal_op *op)
         (void)gpuhal_queue_retire(queue);
     }
     gpuhal_timepoint *timepoint = NULL;
-    if (due && gpuhal_queue_record(queue, false, &timepoint) == GPUHAL_OK) { /* without it the work goes on all the same */
+    if (due &&
+        gpuhal_queue_record(queue, false, &timepoint) == GPUHAL_OK) { /* without it the work goes on all the same */
         gpuhal_timepoint_release(timepoint);
     }
     return status;
@@ -197,7 +201,8 @@ gpuhal_status gpuhal_queue_enqueue(gpuhal_queue *queue, const gpuhal_op *op)
         return status;
     }
     if (!op->kept && !(op->to && op->to->device == device) && !(op->from && op->from->device == device)) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the queue is of a device that has none of the buffers", device->id);
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "%s: the queue is of a device that has none of the buffers", device->id);
     }
     if (!gpuhal_queue_try_fast_path(queue, op, &status)) {
         return enqueue_locked(queue, op);
@@ -217,7 +222,8 @@ static void look_back(gpuhal_queue *queue)
 {
     for (bool more = true; more;) {
         gpuhal_queue_lock(queue);
-        gpuhal_timepoint *oldest = queue->timepoints && queue->timepoints->next ? gpuhal_timepoint_retain(queue->timepoints) : NULL;
+        gpuhal_timepoint *oldest =
+            queue->timepoints && queue->timepoints->next ? gpuhal_timepoint_retain(queue->timepoints) : NULL;
         gpuhal_mutex_unlock(&queue->mutex);
         more = oldest && gpuhal_timepoint_poll(oldest) == GPUHAL_OK;
         gpuhal_timepoint_release(oldest);
@@ -266,7 +272,8 @@ void gpuhal_queue_record_access(gpuhal_queue *queue, gpuhal_completion **complet
 }
 
 /* With the mutex held, which is released meanwhile. */
-static gpuhal_status record(gpuhal_queue *queue, gpuhal_timepoint *timepoint, uint64_t deadline_ns, gpuhal_completion **completions)
+static gpuhal_status record(gpuhal_queue *queue, gpuhal_timepoint *timepoint, uint64_t deadline_ns,
+                            gpuhal_completion **completions)
 {
     gpuhal_status status = admit(queue, deadline_ns);
     if (status == GPUHAL_OK && gpuhal_queue_is_closed(queue)) { /* destroyed meanwhile: all its work has ended */
@@ -277,13 +284,15 @@ static gpuhal_status record(gpuhal_queue *queue, gpuhal_timepoint *timepoint, ui
         status = record_now(queue, timepoint, completions);
         gpuhal_queue_end_call(queue);
     }
-    return status == GPUHAL_NOT_READY ? gpuhal_queue_append_deferred(queue, &(gpuhal_op){.record = timepoint}, false) : status;
+    return status == GPUHAL_NOT_READY ? gpuhal_queue_append_deferred(queue, &(gpuhal_op){.record = timepoint}, false)
+                                      : status;
 }
 
 /* With the mutex held, which is released meanwhile. Nothing to wait for: done at once, without a call. A plugin that
  * does not promise to be back in time is called by the worker, which a deferred timepoint starts; where that cannot be,
  * this thread calls. */
-static gpuhal_status record_to_wait(gpuhal_queue *queue, gpuhal_timepoint *timepoint, uint64_t deadline_ns, gpuhal_completion **completions)
+static gpuhal_status record_to_wait(gpuhal_queue *queue, gpuhal_timepoint *timepoint, uint64_t deadline_ns,
+                                    gpuhal_completion **completions)
 {
     bool may_call = gpuhal_device_honors_timeouts(queue->device);
     if (!queue->adopted && !gpuhal_queue_has_failed(queue) && gpuhal_queue_is_idle(queue)) {
@@ -299,7 +308,8 @@ static gpuhal_status record_to_wait(gpuhal_queue *queue, gpuhal_timepoint *timep
 }
 
 /* `waits`: the caller will wait, until the deadline. */
-static gpuhal_status make_timepoint(gpuhal_queue *queue, bool timed, bool waits, uint64_t deadline_ns, gpuhal_timepoint **out_point)
+static gpuhal_status make_timepoint(gpuhal_queue *queue, bool timed, bool waits, uint64_t deadline_ns,
+                                    gpuhal_timepoint **out_point)
 {
     gpuhal_status status = gpuhal_queue_check(queue);
     status = !status && waits ? gpuhal_queue_own_call(queue) : status;
@@ -316,7 +326,8 @@ static gpuhal_status make_timepoint(gpuhal_queue *queue, bool timed, bool waits,
         timepoint->number = queue->submitted;
         gpuhal_timepoint_finish(timepoint, NULL, &completions);
     } else {
-        status = waits ? record_to_wait(queue, timepoint, deadline_ns, &completions) : record(queue, timepoint, deadline_ns, &completions);
+        status = waits ? record_to_wait(queue, timepoint, deadline_ns, &completions)
+                       : record(queue, timepoint, deadline_ns, &completions);
     }
     bool older = queue->timepoints && queue->timepoints->next;
     gpuhal_mutex_unlock(&queue->mutex);
@@ -346,8 +357,8 @@ gpuhal_status gpuhal_queue_record_to_wait(gpuhal_queue *queue, uint64_t deadline
  * drivers do not report that the other's work failed. */
 static bool may_wait_natively(const gpuhal_queue *queue, const gpuhal_timepoint *timepoint)
 {
-    return queue->vendor && timepoint->queue && timepoint->queue->vendor && queue->device->ops.queue_wait && queue->device == timepoint->queue->device &&
-           gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_SUBMITTED;
+    return queue->vendor && timepoint->queue && timepoint->queue->vendor && queue->device->ops.queue_wait &&
+           queue->device == timepoint->queue->device && gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_SUBMITTED;
 }
 
 /* With the right to call and without the mutex. NOT_SUPPORTED: the worker has to wait, also when the timepoint turns
@@ -356,7 +367,8 @@ static gpuhal_status wait_natively(gpuhal_queue *queue, gpuhal_timepoint *timepo
 {
     gpuhal_error_detail detail;
     const gpuhal_call call = gpuhal_call_small(queue->device); /* as for recording */
-    gpuhal_status status = gpuhal_device_result(queue->device, call, queue->device->ops.queue_wait(queue->vendor, timepoint->event));
+    gpuhal_status status =
+        gpuhal_device_result(queue->device, call, queue->device->ops.queue_wait(queue->vendor, timepoint->event));
     if (!status || is_deferred(status)) {
         return status;
     }

@@ -67,7 +67,8 @@ gpuhal_plugin_event *gpuhal_queue_take_event(gpuhal_queue *queue, bool timed)
 void gpuhal_queue_put_event(gpuhal_queue *queue, gpuhal_plugin_event *event, bool timed)
 {
     gpuhal_queue_lock(queue);
-    bool kept = !gpuhal_queue_is_closed(queue) && !gpuhal_queue_has_failed(queue) && queue->spare_count[timed] < GPUHAL_SPARE_EVENTS;
+    bool kept = !gpuhal_queue_is_closed(queue) && !gpuhal_queue_has_failed(queue) &&
+                queue->spare_count[timed] < GPUHAL_SPARE_EVENTS;
     if (kept) {
         queue->spare[timed][queue->spare_count[timed]++] = event;
     }

@@ -1,8 +1,9 @@
 /* queue/timepoint.h: one recording of an event, and who is notified of its end.
  *
- * A timepoint belongs to a queue. It is DEFERRED until the queue submits it, SUBMITTED until it is known to be done, then DONE for good, with
- * or without a failure. Threads that need it hold references; recording an event again makes a new timepoint. `state` is written with the
- * queue's mutex held and may be read without; that mutex protects everything else that changes.
+ * A timepoint belongs to a queue. It is DEFERRED until the queue submits it, SUBMITTED until it is known to be done,
+ * then DONE for good, with or without a failure. Threads that need it hold references; recording an event again makes a
+ * new timepoint. `state` is written with the queue's mutex held and may be read without; that mutex protects everything
+ * else that changes.
  */
 #ifndef GPUHAL_QUEUE_TIMEPOINT_H
 #define GPUHAL_QUEUE_TIMEPOINT_H
@@ -13,7 +14,8 @@
 #include <gpuhal/plugin.h>
 #include <gpuhal/queue.h>
 
-/* The descriptor of an event: readable once its newest recording is done. Applications get copies, so the event may be destroyed first. */
+/* The descriptor of an event: readable once its newest recording is done. Applications get copies, so the event may be
+ * destroyed first. */
 typedef struct gpuhal_waitable {
     _Atomic uint32_t references;
     gpuhal_mutex mutex; /* protects `turn`, and that the notifier's state is true for it */
@@ -39,7 +41,11 @@ typedef struct gpuhal_completion {
     gpuhal_status status;  /* of the timepoint, once it is done */
 } gpuhal_completion;
 
-typedef enum { GPUHAL_TIMEPOINT_DEFERRED = 0, GPUHAL_TIMEPOINT_SUBMITTED, GPUHAL_TIMEPOINT_DONE } gpuhal_timepoint_state;
+typedef enum {
+    GPUHAL_TIMEPOINT_DEFERRED = 0,
+    GPUHAL_TIMEPOINT_SUBMITTED,
+    GPUHAL_TIMEPOINT_DONE
+} gpuhal_timepoint_state;
 
 typedef struct gpuhal_timepoint {
     _Atomic uint32_t references;
@@ -48,11 +54,11 @@ typedef struct gpuhal_timepoint {
     uint64_t number;            /* submissions of the queue that it comes after */
     bool timed;
     _Atomic bool retired;       /* DONE, and everything that the work before it kept alive has been given back */
-    bool notify_requested;                /* a thread waits or a completion is set: the end must be noticed without polling */
+    bool notify_requested;      /* a thread waits or a completion is set: the end must be noticed without polling */
     bool armed, signaled;        /* the plugin was asked to call back; it has */
     bool blocked_on;            /* an application thread blocks in the plugin for it, and takes over the answer */
     gpuhal_plugin_event *event; /* once submitted; kept until the timepoint is freed, since its time may be asked for */
-    uint64_t done_ns;           /* of a timed one: when it was found done, which is its time in queues without a plugin's queue */
+    uint64_t done_ns; /* of a timed one: when it was found done, which is its time in queues without a plugin's queue */
     gpuhal_failure *failure;        /* NULL: it has not failed */
     struct gpuhal_timepoint *next;  /* in the queue's list of submitted ones */
     gpuhal_completion *completions;   /* the oldest first */
@@ -75,7 +81,8 @@ gpuhal_status gpuhal_timepoint_result(const gpuhal_timepoint *timepoint);
  * gpuhal_completions_notify(). NULL failure: success. */
 void gpuhal_timepoint_finish(gpuhal_timepoint *timepoint, gpuhal_failure *failure, gpuhal_completion **list);
 
-/* Notifies and frees all of a list, from its back, which is the order in which the timepoints ended. With no mutex held. */
+/* Notifies and frees all of a list, from its back, which is the order in which the timepoints ended. With no mutex
+ * held. */
 void gpuhal_completions_notify(gpuhal_completion *list);
 /* Frees one that was not notified. */
 void gpuhal_completion_free(gpuhal_completion *completion);

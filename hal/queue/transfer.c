@@ -1,7 +1,7 @@
 /* queue/transfer.c: the transfers of the application API, without a queue or with one.
  *
- * With a queue each kind of transfer has two functions: one submits it to the plugin's queue, for ranges that the plugin takes as they are;
- * one does it on the worker, exactly as a call without a queue does. */
+ * With a queue each kind of transfer has two functions: one submits it to the plugin's queue, for ranges that the
+ * plugin takes as they are; one does it on the worker, exactly as a call without a queue does. */
 #include "core/error.h"
 #include "queue/queue.h"
 #include "transfer/copy.h"
@@ -24,7 +24,8 @@ static bool is_aligned(uint64_t mask, uint64_t to_offset, uint64_t from_offset, 
 }
 
 /* Ends the call of a slot and words its failure. NOT_SUPPORTED and NOT_READY are no failures. */
-static gpuhal_status result(gpuhal_device *device, gpuhal_call call, gpuhal_status status, const char *what, uint64_t bytes)
+static gpuhal_status result(gpuhal_device *device, gpuhal_call call, gpuhal_status status, const char *what,
+                            uint64_t bytes)
 {
     status = gpuhal_device_result(device, call, status);
     bool failed = status && status != GPUHAL_ERROR_NOT_SUPPORTED && status != GPUHAL_NOT_READY;
@@ -34,19 +35,21 @@ static gpuhal_status result(gpuhal_device *device, gpuhal_call call, gpuhal_stat
 static gpuhal_status write_slot(gpuhal_device *device, gpuhal_plugin_queue *queue, const gpuhal_op *op)
 {
     const gpuhal_call call = gpuhal_call_blocking(device, op->bytes);
-    return result(device, call, device->ops.write(device->handle, queue, &op->to->memory, op->to_offset, op->source, op->bytes),
+    return result(device, call,
+                  device->ops.write(device->handle, queue, &op->to->memory, op->to_offset, op->source, op->bytes),
                   "writing", op->bytes);
 }
 
 static gpuhal_status read_slot(gpuhal_device *device, gpuhal_plugin_queue *queue, const gpuhal_op *op)
 {
     const gpuhal_call call = gpuhal_call_blocking(device, op->bytes);
-    return result(device, call, device->ops.read(device->handle, queue, op->target, &op->from->memory, op->from_offset, op->bytes),
+    return result(device, call,
+                  device->ops.read(device->handle, queue, op->target, &op->from->memory, op->from_offset, op->bytes),
                   "reading", op->bytes);
 }
 
-/* Memory that the plugin cannot reach from the host is copied by the device where the host's side is page-locked memory of ours, so that it
- * needs neither the worker nor staging. */
+/* Memory that the plugin cannot reach from the host is copied by the device where the host's side is page-locked memory
+ * of ours, so that it needs neither the worker nor staging. */
 static gpuhal_status submit_write(gpuhal_plugin_queue *queue, const gpuhal_op *op)
 {
     gpuhal_device *device = op->to->device;
@@ -70,7 +73,8 @@ static gpuhal_status submit_read(gpuhal_plugin_queue *queue, const gpuhal_op *op
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     gpuhal_status status = device->ops.read ? read_slot(device, queue, op) : GPUHAL_ERROR_NOT_SUPPORTED;
-    const gpuhal_locked_move move = {GPUHAL_STAGING_FROM_DEVICE, &op->from->memory, op->from_offset, op->target, op->bytes};
+    const gpuhal_locked_move move = {GPUHAL_STAGING_FROM_DEVICE, &op->from->memory, op->from_offset, op->target,
+                                     op->bytes};
     return status == GPUHAL_ERROR_NOT_SUPPORTED ? gpuhal_locked_copy(device, queue, &move) : status;
 }
 
@@ -88,14 +92,15 @@ static gpuhal_status submit_peer_copy(gpuhal_plugin_queue *queue, const gpuhal_o
         !is_aligned(mask, op->to_offset, op->from_offset, op->bytes)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
-    gpuhal_status status = gpuhal_device_check(from); /* the caller checked the destination, and the queue's own device */
+    gpuhal_status status =
+        gpuhal_device_check(from); /* the caller checked the destination, and the queue's own device */
     if (status) {
         return status;
     }
     const gpuhal_call call = gpuhal_call_blocking(to, op->bytes);
     return result(to, call,
-                  to->ops.peer_copy(queue, to->handle, &op->to->memory, op->to_offset, from->handle, &op->from->memory, op->from_offset,
-                                    op->bytes),
+                  to->ops.peer_copy(queue, to->handle, &op->to->memory, op->to_offset, from->handle, &op->from->memory,
+                                    op->from_offset, op->bytes),
                   "copying", op->bytes);
 }
 
@@ -110,7 +115,8 @@ static gpuhal_status submit_copy(gpuhal_plugin_queue *queue, const gpuhal_op *op
     }
     const gpuhal_call call = gpuhal_call_blocking(device, op->bytes);
     return result(device, call,
-                  device->ops.copy(device->handle, queue, &op->to->memory, op->to_offset, &op->from->memory, op->from_offset, op->bytes),
+                  device->ops.copy(device->handle, queue, &op->to->memory, op->to_offset, &op->from->memory,
+                                   op->from_offset, op->bytes),
                   "copying", op->bytes);
 }
 
@@ -126,10 +132,10 @@ static gpuhal_status submit_fill(gpuhal_plugin_queue *queue, const gpuhal_op *op
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     const gpuhal_call call = gpuhal_call_blocking(device, op->bytes);
-    return result(
-        device, call,
-        device->ops.fill(device->handle, queue, &op->to->memory, op->to_offset, op->bytes, op->pattern, op->pattern_bytes),
-        "filling", op->bytes);
+    return result(device, call,
+                  device->ops.fill(device->handle, queue, &op->to->memory, op->to_offset, op->bytes, op->pattern,
+                                   op->pattern_bytes),
+                  "filling", op->bytes);
 }
 
 static gpuhal_status run_fill(const gpuhal_op *op)
@@ -167,8 +173,8 @@ static gpuhal_counter *counter_of_rect(const gpuhal_buffer *to, const gpuhal_buf
 /* ---- the calls of the application */
 
 /* Not inlined, so that a small transfer without a queue saves no registers for it. */
-static __attribute__((noinline)) gpuhal_status enqueue_write(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, const void *from,
-                                                             uint64_t bytes)
+static __attribute__((noinline)) gpuhal_status enqueue_write(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset,
+                                                             const void *from, uint64_t bytes)
 {
     gpuhal_status status = gpuhal_range_check_written(to, to_offset, bytes);
     return status || bytes == 0 ? status
@@ -189,8 +195,8 @@ gpuhal_status gpuhal_write(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_o
                                               : gpuhal_write_now(to, to_offset, from, bytes);
 }
 
-static __attribute__((noinline)) gpuhal_status enqueue_read(gpuhal_queue *queue, void *to, gpuhal_buffer *from, uint64_t from_offset,
-                                                            uint64_t bytes)
+static __attribute__((noinline)) gpuhal_status enqueue_read(gpuhal_queue *queue, void *to, gpuhal_buffer *from,
+                                                            uint64_t from_offset, uint64_t bytes)
 {
     gpuhal_status status = gpuhal_range_check(from, from_offset, bytes);
     return status || bytes == 0 ? status
@@ -211,22 +217,23 @@ gpuhal_status gpuhal_read(gpuhal_queue *queue, void *to, gpuhal_buffer *from, ui
                                               : gpuhal_read_now(to, from, from_offset, bytes);
 }
 
-static __attribute__((noinline)) gpuhal_status enqueue_copy(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from,
-                                                            uint64_t from_offset, uint64_t bytes)
+static __attribute__((noinline)) gpuhal_status enqueue_copy(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset,
+                                                            gpuhal_buffer *from, uint64_t from_offset, uint64_t bytes)
 {
     gpuhal_status status = gpuhal_copy_check(to, to_offset, from, from_offset, bytes);
-    return status || bytes == 0 ? status
-                                : gpuhal_queue_enqueue(queue, &(gpuhal_op){.kind = &copy_kind,
-                                                                           .to = to,
-                                                                           .from = from,
-                                                                           .to_offset = to_offset,
-                                                                           .from_offset = from_offset,
-                                                                           .bytes = bytes,
-                                                                           .counter = counter_between(to->device, from->device)});
+    return status || bytes == 0
+               ? status
+               : gpuhal_queue_enqueue(queue, &(gpuhal_op){.kind = &copy_kind,
+                                                          .to = to,
+                                                          .from = from,
+                                                          .to_offset = to_offset,
+                                                          .from_offset = from_offset,
+                                                          .bytes = bytes,
+                                                          .counter = counter_between(to->device, from->device)});
 }
 
-gpuhal_status gpuhal_copy(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from, uint64_t from_offset,
-                          uint64_t bytes)
+gpuhal_status gpuhal_copy(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from,
+                          uint64_t from_offset, uint64_t bytes)
 {
     if (!to || !from) {
         return null_error("gpuhal_copy");
@@ -240,7 +247,8 @@ gpuhal_status gpuhal_fill(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_of
 {
     if (!to || (pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4) || bytes % pattern_bytes != 0) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                "gpuhal_fill: the buffer is NULL, the pattern does not have 1, 2 or 4 bytes, or bytes is not a multiple of that");
+                                "gpuhal_fill: the buffer is NULL, the pattern does not have 1, 2 or 4 bytes, or bytes "
+                                "is not a multiple of that");
     }
     if (!queue) {
         return gpuhal_fill_blocking(to, to_offset, bytes, pattern, pattern_bytes);
@@ -256,10 +264,12 @@ gpuhal_status gpuhal_fill(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_of
                                                                            .pattern_bytes = pattern_bytes});
 }
 
-gpuhal_status gpuhal_copy_rect(gpuhal_queue *queue, const gpuhal_rect *to, const gpuhal_rect *from, const uint64_t extent[3])
+gpuhal_status gpuhal_copy_rect(gpuhal_queue *queue, const gpuhal_rect *to, const gpuhal_rect *from,
+                               const uint64_t extent[3])
 {
     if (!to || !from || !extent || (!to->buffer && !from->buffer)) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_copy_rect: an argument is NULL, or neither side is a buffer");
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_copy_rect: an argument is NULL, or neither side is a buffer");
     }
     if (extent[0] == 0 || extent[1] == 0 || extent[2] == 0) {
         return GPUHAL_OK;

@@ -14,8 +14,8 @@ gpuhal_status gpuhal_queue_make_vendor(gpuhal_queue *queue, gpuhal_plugin_queue 
     }
     uint32_t flags = queue->flags & GPUHAL_QUEUE_TIMED ? GPUHAL_TIMED : 0;
     const gpuhal_call call = gpuhal_call_prompt(device);
-    gpuhal_status status =
-        gpuhal_device_result(device, call, device->ops.queue_create(device->handle, queue->priority, flags, adopt, out_vendor));
+    gpuhal_status status = gpuhal_device_result(
+        device, call, device->ops.queue_create(device->handle, queue->priority, flags, adopt, out_vendor));
     return status ? gpuhal_device_failed(device, status, "%s", what) : GPUHAL_OK;
 }
 

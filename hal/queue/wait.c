@@ -25,7 +25,8 @@ static gpuhal_status sleep_once(gpuhal_timepoint *timepoint, uint64_t deadline_n
     gpuhal_queue *queue = timepoint->queue;
     bool alone = queue->worker == GPUHAL_QUEUE_UNATTENDED && !timepoint->armed;
     uint64_t soon = alone ? gpuhal_deadline(ALONE_NS) : UINT64_MAX;
-    gpuhal_status status = gpuhal_queue_wait_until(queue, GPUHAL_WAITS_TIMEPOINT, deadline_ns < soon ? deadline_ns : soon);
+    gpuhal_status status =
+        gpuhal_queue_wait_until(queue, GPUHAL_WAITS_TIMEPOINT, deadline_ns < soon ? deadline_ns : soon);
     if (status || !alone) {
         return status ? status : gpuhal_queue_check(queue);
     }
@@ -35,8 +36,8 @@ static gpuhal_status sleep_once(gpuhal_timepoint *timepoint, uint64_t deadline_n
     return status == GPUHAL_NOT_READY ? GPUHAL_OK : status;
 }
 
-/* Blocks in the plugin, on this thread: one thread at a time. NOT_READY when another thread does, when the plugin may not be back in time,
- * and at the deadline; the worker goes on from there. */
+/* Blocks in the plugin, on this thread: one thread at a time. NOT_READY when another thread does, when the plugin may
+ * not be back in time, and at the deadline; the worker goes on from there. */
 static gpuhal_status wait_in_plugin(gpuhal_timepoint *timepoint, uint64_t deadline_ns)
 {
     gpuhal_queue *queue = timepoint->queue;
@@ -49,15 +50,18 @@ static gpuhal_status wait_in_plugin(gpuhal_timepoint *timepoint, uint64_t deadli
         return status;
     }
     gpuhal_queue_lock(queue);
-    bool mine = gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_SUBMITTED && !timepoint->blocked_on && !timepoint->notify_requested;
+    bool mine = gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_SUBMITTED && !timepoint->blocked_on &&
+                !timepoint->notify_requested;
     timepoint->blocked_on = timepoint->blocked_on || mine;
     gpuhal_mutex_unlock(&queue->mutex);
     if (!mine) {
         return status;
     }
     int cancel = gpuhal_os_cancel_defer();
-    for (uint64_t now = gpuhal_os_monotonic_ns(); status == GPUHAL_NOT_READY && now < deadline_ns; now = gpuhal_os_monotonic_ns()) {
-        status = gpuhal_plugin_event_block(device, timepoint->event, deadline_ns - now < GPUHAL_BLOCK_NS ? deadline_ns - now : GPUHAL_BLOCK_NS);
+    for (uint64_t now = gpuhal_os_monotonic_ns(); status == GPUHAL_NOT_READY && now < deadline_ns;
+         now = gpuhal_os_monotonic_ns()) {
+        status = gpuhal_plugin_event_block(device, timepoint->event,
+                                           deadline_ns - now < GPUHAL_BLOCK_NS ? deadline_ns - now : GPUHAL_BLOCK_NS);
         if (status == GPUHAL_NOT_READY) {
             status = gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_SUBMITTED ? GPUHAL_NOT_READY : GPUHAL_OK;
         } else if (status) {
@@ -73,18 +77,21 @@ static gpuhal_status wait_in_plugin(gpuhal_timepoint *timepoint, uint64_t deadli
         gpuhal_condition_signal_all(&queue->condition);
     }
     gpuhal_mutex_unlock(&queue->mutex);
-    return gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_DONE ? gpuhal_timepoint_result(timepoint) : GPUHAL_NOT_READY;
+    return gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_DONE ? gpuhal_timepoint_result(timepoint)
+                                                                    : GPUHAL_NOT_READY;
 }
 
 static gpuhal_status wait_for(gpuhal_timepoint *timepoint, uint64_t deadline_ns)
 {
     gpuhal_queue *queue = timepoint->queue;
-    gpuhal_status status = gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_DONE ? GPUHAL_OK : gpuhal_queue_check(queue);
+    gpuhal_status status =
+        gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_DONE ? GPUHAL_OK : gpuhal_queue_check(queue);
     if (!status && deadline_ns != UINT64_MAX && gpuhal_os_monotonic_ns() >= deadline_ns) {
         status = gpuhal_timepoint_poll(timepoint);
-        return status == GPUHAL_NOT_READY ? gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "%s: the work before an event is not done",
-                                                             queue->device->id)
-                                          : status;
+        return status == GPUHAL_NOT_READY
+                   ? gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "%s: the work before an event is not done",
+                                      queue->device->id)
+                   : status;
     }
     if (!status && (status = wait_in_plugin(timepoint, deadline_ns)) != GPUHAL_NOT_READY) {
         return status;
@@ -106,13 +113,14 @@ gpuhal_status gpuhal_timepoint_wait(gpuhal_timepoint *timepoint, uint64_t deadli
     if (!timepoint->queue) {
         return gpuhal_host_timepoint_wait(timepoint, deadline_ns);
     }
-    gpuhal_status status = gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_DONE ? GPUHAL_OK : gpuhal_queue_own_call(timepoint->queue);
+    gpuhal_status status =
+        gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_DONE ? GPUHAL_OK : gpuhal_queue_own_call(timepoint->queue);
     status = status ? status : wait_for(timepoint, deadline_ns);
     return status ? status : gpuhal_timepoint_retire(timepoint, deadline_ns);
 }
 
-/* Called by the plugin, on any thread, also inside event_notify. It must not call the plugin, so it releases nothing: the timepoint stays
- * with its queue until `signaled` is set. */
+/* Called by the plugin, on any thread, also inside event_notify. It must not call the plugin, so it releases nothing:
+ * the timepoint stays with its queue until `signaled` is set. */
 static void notified(void *user, gpuhal_status status)
 {
     gpuhal_timepoint *timepoint = user;
@@ -134,12 +142,14 @@ int gpuhal_timepoint_request_notify(gpuhal_timepoint *timepoint)
     gpuhal_device *device = queue->device;
     int error = 0;
     /* A timepoint that is done already needs no change of threads. */
-    if (gpuhal_device_honors_timeouts(device) && gpuhal_timepoint_poll(timepoint) != GPUHAL_NOT_READY && gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_DONE) {
+    if (gpuhal_device_honors_timeouts(device) && gpuhal_timepoint_poll(timepoint) != GPUHAL_NOT_READY &&
+        gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_DONE) {
         return 0;
     }
     gpuhal_queue_lock(queue);
     timepoint->notify_requested = true;
-    bool arm = gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_SUBMITTED && !timepoint->armed && device->ops.event_notify;
+    bool arm =
+        gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_SUBMITTED && !timepoint->armed && device->ops.event_notify;
     if (arm) {
         timepoint->armed = true;
     } else if (gpuhal_timepoint_now(timepoint) != GPUHAL_TIMEPOINT_DONE && !timepoint->armed) {

@@ -1,7 +1,8 @@
-/* queue/worker.c: the worker, a queue's thread. It exists only where something has to be waited for or done by blocking calls. It takes
- * deferred work from the front of the list, and waits for the timepoints whose end has to be noticed.
+/* queue/worker.c: the worker, a queue's thread. It exists only where something has to be waited for or done by blocking
+ * calls. It takes deferred work from the front of the list, and waits for the timepoints whose end has to be noticed.
  *
- * No thread joins the worker: the queue outlives its user until the worker has ended, and gpuhal_workers_settle() waits for that. */
+ * No thread joins the worker: the queue outlives its user until the worker has ended, and gpuhal_workers_settle() waits
+ * for that. */
 #include "core/error.h"
 #include "memory/buffer.h"
 #include "queue/completion_service.h"
@@ -10,8 +11,9 @@
 
 #include <stdlib.h>
 
-/* Releases what the front of the list kept alive, once it is done or submitted. RUNNING keeps it in its place meanwhile, so that nothing
- * behind it ends before its memory is given back. With the mutex held, which is released meanwhile. */
+/* Releases what the front of the list kept alive, once it is done or submitted. RUNNING keeps it in its place
+ * meanwhile, so that nothing behind it ends before its memory is given back. With the mutex held, which is released
+ * meanwhile. */
 static void empty_first(gpuhal_queue *queue, gpuhal_deferred *deferred)
 {
     gpuhal_buffer *to = deferred->op.to, *from = deferred->op.from, *kept = deferred->op.kept;
@@ -41,7 +43,8 @@ static gpuhal_deferred *take_first(gpuhal_queue *queue)
     return deferred;
 }
 
-/* The front of the list is done, or failed with this thread's last error. With the mutex held, which is released meanwhile. */
+/* The front of the list is done, or failed with this thread's last error. With the mutex held, which is released
+ * meanwhile. */
 static void finish_first(gpuhal_queue *queue, gpuhal_status status)
 {
     gpuhal_completion *completions = NULL;
@@ -52,7 +55,8 @@ static void finish_first(gpuhal_queue *queue, gpuhal_status status)
     }
     if (deferred->op.record && (status || !queue->vendor)) {
         deferred->op.record->number = queue->submitted;
-        gpuhal_timepoint_finish(deferred->op.record, gpuhal_queue_has_failed(queue) ? queue->failure : NULL, &completions);
+        gpuhal_timepoint_finish(deferred->op.record, gpuhal_queue_has_failed(queue) ? queue->failure : NULL,
+                                &completions);
     }
     gpuhal_condition_signal_all(&queue->condition);
     gpuhal_mutex_unlock(&queue->mutex);
@@ -87,15 +91,16 @@ static void wait_for(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
     gpuhal_queue_lock(queue);
 }
 
-/* The plugin was NOT_READY: waits a while before it is asked again. With the mutex held, which is released meanwhile. */
+/* The plugin was NOT_READY: waits a while before it is asked again. With the mutex held, which is released
+ * meanwhile. */
 static void sleep_before_retry(gpuhal_queue *queue)
 {
     queue->retry_ns = gpuhal_poll_longer(queue->retry_ns);
     gpuhal_queue_wait_at(queue, GPUHAL_WAITS_RETRY, gpuhal_deadline(queue->retry_ns));
 }
 
-/* Records a timepoint behind everything submitted. If the plugin refuses it, the queue has failed. With the mutex held, which is released
- * meanwhile. */
+/* Records a timepoint behind everything submitted. If the plugin refuses it, the queue has failed. With the mutex held,
+ * which is released meanwhile. */
 static void record_tail(gpuhal_queue *queue)
 {
     gpuhal_completion *completions = NULL;
@@ -127,7 +132,8 @@ static void record_tail(gpuhal_queue *queue)
     gpuhal_queue_lock(queue);
 }
 
-/* Whether everything submitted so far has ended; if not, waits for a part of it. With the mutex held, which is released meanwhile. */
+/* Whether everything submitted so far has ended; if not, waits for a part of it. With the mutex held, which is released
+ * meanwhile. */
 static bool tail_has_ended(gpuhal_queue *queue)
 {
     if (!queue->vendor || (queue->done == queue->submitted && !queue->timepoints)) {
@@ -163,8 +169,8 @@ static void run_first(gpuhal_queue *queue)
     finish_first(queue, gpuhal_queue_has_failed(queue) ? gpuhal_failure_status(queue->failure) : status);
 }
 
-/* What the plugin cannot take now but will: another thread captures the vendor's queue or has native access to it. A mapping, though, is the
- * application's own to end. */
+/* What the plugin cannot take now but will: another thread captures the vendor's queue or has native access to it. A
+ * mapping, though, is the application's own to end. */
 static bool comes_later(const gpuhal_op *op, gpuhal_status status)
 {
     const bool mapped = (op->to && gpuhal_buffer_is_mapped(op->to)) || (op->from && gpuhal_buffer_is_mapped(op->from));
@@ -188,7 +194,8 @@ static void submit_first(gpuhal_queue *queue)
     if (!space) {
         status = gpuhal_error_host_memory();
     } else {
-        status = deferred->op.record ? gpuhal_queue_submit_timepoint(queue, deferred->op.record) : gpuhal_queue_submit(queue, &deferred->op);
+        status = deferred->op.record ? gpuhal_queue_submit_timepoint(queue, deferred->op.record)
+                                     : gpuhal_queue_submit(queue, &deferred->op);
     }
     gpuhal_queue_lock(queue);
     bool refused = status == GPUHAL_ERROR_NOT_SUPPORTED && !deferred->op.record;
@@ -209,7 +216,8 @@ static void submit_first(gpuhal_queue *queue)
     if ((refused || later) && !gpuhal_queue_has_failed(queue)) {
         deferred->on_host = refused;
         if (later && queue->recorded != queue->submitted) {
-            record_tail(queue); /* which flushes: the plugin may have no room only because nothing of the work before was flushed */
+            record_tail(queue); /* which flushes: the plugin may have no room only because nothing of the work before
+                                   was flushed */
         } else if (later) {
             sleep_before_retry(queue);
         }
@@ -228,7 +236,8 @@ static void submit_first(gpuhal_queue *queue)
     gpuhal_queue_lock(queue);
 }
 
-/* The front of the list waits for a timepoint of another queue. With the mutex held. True when there was something to do. */
+/* The front of the list waits for a timepoint of another queue. With the mutex held. True when there was something to
+ * do. */
 static bool look_at_wait(gpuhal_queue *queue)
 {
     gpuhal_deferred *deferred = queue->deferred;
@@ -290,7 +299,8 @@ static bool step(gpuhal_queue *queue)
         return true;
     }
     gpuhal_timepoint *notify_requested = queue->timepoints;
-    while (notify_requested && (!notify_requested->notify_requested || notify_requested->armed || notify_requested->blocked_on)) {
+    while (notify_requested &&
+           (!notify_requested->notify_requested || notify_requested->armed || notify_requested->blocked_on)) {
         notify_requested = notify_requested->next;
     }
     if (notify_requested) {
@@ -300,8 +310,8 @@ static bool step(gpuhal_queue *queue)
     return false;
 }
 
-/* Whether nothing is left to do for a queue without a user and without deferred work. With the mutex held, which is released only when there
- * is something. */
+/* Whether nothing is left to do for a queue without a user and without deferred work. With the mutex held, which is
+ * released only when there is something. */
 static bool may_end(gpuhal_queue *queue)
 {
     if (!gpuhal_device_is_reachable(queue->device)) {

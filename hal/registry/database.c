@@ -221,7 +221,8 @@ bool gpuhal_database_has_room(const gpuhal_database *database)
 {
     size_t count = database->records[GPUHAL_RECORD_PHYSICAL].count, present = 0;
     for (size_t i = 0; i < count; i++) {
-        present += is_present(database, GPUHAL_RECORD_PHYSICAL, gpuhal_database_at(database, GPUHAL_RECORD_PHYSICAL, i));
+        present +=
+            is_present(database, GPUHAL_RECORD_PHYSICAL, gpuhal_database_at(database, GPUHAL_RECORD_PHYSICAL, i));
     }
     return present < gpuhal_database_limit(GPUHAL_RECORD_PHYSICAL);
 }

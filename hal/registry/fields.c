@@ -112,7 +112,8 @@ static const struct {
 } kinds[GPUHAL_RECORD_KINDS] = {
     [GPUHAL_RECORD_PLUGIN] = {"plugin", plugin_fields, COUNT(plugin_fields), sizeof(gpuhal_database_plugin)},
     [GPUHAL_RECORD_PHYSICAL] = {"physical", physical_fields, COUNT(physical_fields), sizeof(gpuhal_database_physical)},
-    [GPUHAL_RECORD_INTERFACE] = {"interface", interface_fields, COUNT(interface_fields), sizeof(gpuhal_database_interface)},
+    [GPUHAL_RECORD_INTERFACE] = {"interface", interface_fields, COUNT(interface_fields),
+                                 sizeof(gpuhal_database_interface)},
     [GPUHAL_RECORD_LINK] = {"link", link_fields, COUNT(link_fields), sizeof(gpuhal_database_link)},
     [GPUHAL_RECORD_WRITE] = {"write", write_fields, COUNT(write_fields), sizeof(gpuhal_database_write)},
     [GPUHAL_RECORD_FAULT] = {"fault", fault_fields, COUNT(fault_fields), sizeof(gpuhal_database_fault)},
@@ -318,7 +319,8 @@ static bool may_repeat(const field *at)
 }
 
 /* `seen`: bit i for field i. */
-static gpuhal_read_result read_pair(gpuhal_record_kind kind, void *record, const char *key, const char *value, uint32_t *seen)
+static gpuhal_read_result read_pair(gpuhal_record_kind kind, void *record, const char *key, const char *value,
+                                    uint32_t *seen)
 {
     gpuhal_database_plugin *plugin = kind == GPUHAL_RECORD_PLUGIN ? record : NULL;
     if (plugin && plugin->devices.count > 0) {

@@ -18,8 +18,8 @@ static const char *const library_variables[] = {"LD_LIBRARY_PATH", "LD_PRELOAD",
 
 static char *words_of(const gpuhal_file_state *state)
 {
-    return gpuhal_text_format("%" PRIu64 "-%" PRIu64 "-%" PRIu64 "-%" PRId64 "-%" PRId64, state->device, state->inode, state->bytes,
-                              state->modified_ns, state->changed_ns);
+    return gpuhal_text_format("%" PRIu64 "-%" PRIu64 "-%" PRIu64 "-%" PRId64 "-%" PRId64, state->device, state->inode,
+                              state->bytes, state->modified_ns, state->changed_ns);
 }
 
 char *gpuhal_key_identity(const char *path)
@@ -41,7 +41,8 @@ static char *folder_line(const char *path, const gpuhal_file_state *state)
     for (size_t i = 0; i < count && i < FOLDER_NAMES_MAX && !failed; i++) {
         gpuhal_file_state inner;
         char *inner_path = gpuhal_text_format("%s/%s", path, names[i]);
-        char *words = inner_path && gpuhal_os_file_state(inner_path, &inner) == 0 ? words_of(&inner) : gpuhal_text_copy("absent");
+        char *words =
+            inner_path && gpuhal_os_file_state(inner_path, &inner) == 0 ? words_of(&inner) : gpuhal_text_copy("absent");
         failed = !inner_path || !words;
         if (!failed) {
             sum = gpuhal_checksum(sum, names[i], strlen(names[i]) + 1);
@@ -98,7 +99,8 @@ static void add_all(const gpuhal_texts *from, gpuhal_texts *to)
     to->failed = to->failed || from->failed;
 }
 
-void gpuhal_key_make(const char *root, const gpuhal_key_request *request, const gpuhal_texts *machine, gpuhal_texts *out_lines)
+void gpuhal_key_make(const char *root, const gpuhal_key_request *request, const gpuhal_texts *machine,
+                     gpuhal_texts *out_lines)
 {
     *out_lines = (gpuhal_texts){0};
     for (size_t i = 0; request->files && i < request->files->count; i++) {

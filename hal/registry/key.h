@@ -1,14 +1,15 @@
 /* registry/key.h: the cache key of a plugin: everything that its result depends on, as lines of text. A cached result
  * is valid while all lines are current.
  *
- *     file 65024-131-97320-1700000000000000000-1700000000000000000 /usr/lib/libcuda.so.1   device, inode, size, times; `absent`
- *     folder 65024-99-4096-…-0f1e2d3c /etc/OpenCL/vendors                                  and a checksum of its entries
- *     variable POCL_DEVICES=basic                                                          without `=` when it is not set
- *     boot …, kernel …, mounts …, processors 8                                             of the machine, below
+ *     file 65024-131-97320-1700000000000000000-1700000000000000000 /usr/lib/libcuda.so.1   device, inode, size, times;
+ * `absent` folder 65024-99-4096-…-0f1e2d3c /etc/OpenCL/vendors                                  and a checksum of its
+ * entries variable POCL_DEVICES=basic                                                          without `=` when it is
+ * not set boot …, kernel …, mounts …, processors 8                                             of the machine, below
  *     memory 8589934592, library 0.2.0                             the limit of the control groups; this library
  *     instances gpu0 gi1 access ci0                                partitions of a GPU
- *     driver nvidia 535.54.03 0000:01:00.0 …                                               a kernel driver and its devices
- *     node 65024-7-…-rw /dev/nvidia0                                                       identified without opening
+ *     driver nvidia 535.54.03 0000:01:00.0 …                                               a kernel driver and its
+ * devices node 65024-7-…-rw /dev/nvidia0                                                       identified without
+ * opening
  *
  * The lines are kept as text, not as a digest: two keys are equal only when every line is, and a message can name the
  * line that changed. Nothing here may open a device node, or /dev/dri and other folders of devices: opening can wake a
@@ -34,7 +35,8 @@ void gpuhal_key_machine(const char *root, gpuhal_texts *out_lines);
  * `seen` is the path of the node. NULL without memory. */
 char *gpuhal_key_node_words(const char *seen, const gpuhal_file_state *state);
 /* Makes the key of one plugin; the lines of the machine come last. */
-void gpuhal_key_make(const char *root, const gpuhal_key_request *request, const gpuhal_texts *machine, gpuhal_texts *out_lines);
+void gpuhal_key_make(const char *root, const gpuhal_key_request *request, const gpuhal_texts *machine,
+                     gpuhal_texts *out_lines);
 /* Returns whether every line is current. *out_why gets the first line that is not, malloc'ed; it may be NULL. Returns
  * false also without memory. */
 bool gpuhal_key_is_current(const gpuhal_texts *lines, const gpuhal_texts *machine, char **out_why);

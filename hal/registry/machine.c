@@ -26,8 +26,8 @@ static const struct {
 char *gpuhal_key_node_words(const char *seen, const gpuhal_file_state *state)
 {
     uint64_t which = state->directory ? (uint64_t)state->modified_ns : state->inode;
-    return gpuhal_text_format("%" PRIu64 "-%" PRIu64 "-%" PRIo32 "-%" PRIu32 "-%" PRIu32 "-%s", state->node, which, state->mode, state->owner,
-                              state->group, gpuhal_os_may_use(seen) ? "rw" : "no");
+    return gpuhal_text_format("%" PRIu64 "-%" PRIu64 "-%" PRIo32 "-%" PRIu32 "-%" PRIu32 "-%s", state->node, which,
+                              state->mode, state->owner, state->group, gpuhal_os_may_use(seen) ? "rw" : "no");
 }
 
 /* Returns the first line of a small file below `root`; "" when it cannot be read. NULL without memory. */
@@ -262,7 +262,8 @@ static void add_grants(const char *root, gpuhal_texts *to)
 {
     uint64_t limit = gpuhal_limit_memory(root);
     gpuhal_texts_give(to, gpuhal_text_format("processors %" PRIu32, gpuhal_os_processors()));
-    gpuhal_texts_give(to, limit == UINT64_MAX ? gpuhal_text_copy("memory unlimited") : gpuhal_text_format("memory %" PRIu64, limit));
+    gpuhal_texts_give(to, limit == UINT64_MAX ? gpuhal_text_copy("memory unlimited")
+                                              : gpuhal_text_format("memory %" PRIu64, limit));
     gpuhal_texts_add(to, "library " GPUHAL_VERSION);
 }
 

@@ -25,7 +25,8 @@ static bool add_copy(gpuhal_database *database, gpuhal_record_kind kind, const v
     /* Added before it is read, since it is read into its place; taken out again where it cannot be read. */
     void *copy = text.failed ? NULL : gpuhal_database_add(database, kind);
     if (copy) {
-        result = text.length > most_bytes(kind) ? GPUHAL_READ_DAMAGED : gpuhal_record_read(kind, text.data, text.length, copy);
+        result = text.length > most_bytes(kind) ? GPUHAL_READ_DAMAGED
+                                                : gpuhal_record_read(kind, text.data, text.length, copy);
         if (result != GPUHAL_READ_OK) {
             gpuhal_database_remove(database, kind, database->records[kind].count - 1);
         }
@@ -117,7 +118,8 @@ static void forget_plugin(gpuhal_database *database, const char *name)
 
 bool gpuhal_database_is_quarantine(const gpuhal_database_plugin *plugin, const char *identity)
 {
-    return (plugin->state == GPUHAL_PLUGIN_TIMED_OUT || plugin->state == GPUHAL_PLUGIN_QUARANTINED) && strcmp(plugin->identity, identity) == 0;
+    return (plugin->state == GPUHAL_PLUGIN_TIMED_OUT || plugin->state == GPUHAL_PLUGIN_QUARANTINED) &&
+           strcmp(plugin->identity, identity) == 0;
 }
 
 static void end_quarantine(gpuhal_database *database, const char *identity)
@@ -146,7 +148,8 @@ static bool replace(gpuhal_database *database, const gpuhal_database *with)
     }
     database->generation = old.generation > database->generation ? old.generation : database->generation;
     database->next_physical = old.next_physical > database->next_physical ? old.next_physical : database->next_physical;
-    database->next_interface = old.next_interface > database->next_interface ? old.next_interface : database->next_interface;
+    database->next_interface =
+        old.next_interface > database->next_interface ? old.next_interface : database->next_interface;
     gpuhal_database_finish(&old);
     return true;
 }

@@ -99,7 +99,8 @@ static void note_damage(gpuhal_registry *registry, const gpuhal_store_reading *r
 static void write_log(const gpuhal_registry *registry, const log_lines *lines)
 {
     if (lines->damaged) {
-        gpuhal_log_line(registry->log, GPUHAL_LEVEL_WARNING, "the registry in %s is damaged: %s", registry->directory, lines->damaged);
+        gpuhal_log_line(registry->log, GPUHAL_LEVEL_WARNING, "the registry in %s is damaged: %s", registry->directory,
+                        lines->damaged);
     }
     if (lines->memory_only) {
         gpuhal_log_line(registry->log, GPUHAL_LEVEL_WARNING, "results are not cached in the registry in %s: %s",
@@ -259,7 +260,8 @@ static bool publish_text(gpuhal_registry *registry, const gpuhal_text *text)
 {
     gpuhal_database database;
     gpuhal_serial_report report;
-    bool good = gpuhal_serial_read(text->data, text->length, &database, &report) == GPUHAL_READ_OK && publish(registry, &database);
+    bool good = gpuhal_serial_read(text->data, text->length, &database, &report) == GPUHAL_READ_OK &&
+                publish(registry, &database);
     if (!good) {
         gpuhal_database_finish(&database);
     }
@@ -284,7 +286,8 @@ static gpuhal_status update_here(gpuhal_registry *registry, gpuhal_changes *chan
 {
     gpuhal_database database = GPUHAL_DATABASE_EMPTY;
     gpuhal_text text = {0};
-    bool good = copy_newest(registry, &database) && merge_and_write(&database, changes, &text) && publish_text(registry, &text);
+    bool good =
+        copy_newest(registry, &database) && merge_and_write(&database, changes, &text) && publish_text(registry, &text);
     gpuhal_text_finish(&text);
     gpuhal_database_finish(&database);
     return good ? GPUHAL_OK : gpuhal_error_host_memory();
@@ -292,7 +295,8 @@ static gpuhal_status update_here(gpuhal_registry *registry, gpuhal_changes *chan
 
 /* Must be called with the lock between processes. *out_why is set when nothing was written; then nothing was published
  * either. */
-static gpuhal_status update_file(gpuhal_registry *registry, gpuhal_changes *changes, const char **out_why, log_lines *lines)
+static gpuhal_status update_file(gpuhal_registry *registry, gpuhal_changes *changes, const char **out_why,
+                                 log_lines *lines)
 {
     gpuhal_database database;
     gpuhal_store_reading reading;
@@ -367,8 +371,10 @@ static gpuhal_status update(gpuhal_registry *registry, gpuhal_changes *changes)
     }
     if (!status && registry->memory_only) {
         status = update_here(registry, changes);
-        status = status ? status : gpuhal_error_set(GPUHAL_ERROR_FILE, "the registry%s%s cannot be written: %s", registry->directory ? " in " : "",
-                                                    registry->directory ? registry->directory : "", registry->why_memory_only);
+        status = status ? status
+                        : gpuhal_error_set(GPUHAL_ERROR_FILE, "the registry%s%s cannot be written: %s",
+                                           registry->directory ? " in " : "",
+                                           registry->directory ? registry->directory : "", registry->why_memory_only);
     }
     gpuhal_mutex_unlock(&registry->updating);
     write_log(registry, &lines);

@@ -156,7 +156,8 @@ static gpuhal_read_result read_numbers(const piece *from, const char *const *nam
     while (good && (item = gpuhal_records_next(&reader)) == GPUHAL_RECORDS_PAIR) {
         /* A later version may have more members in its first record: the rest is ignored. */
         if (found < count) {
-            good = strcmp(reader.name, names[found]) == 0 && gpuhal_records_u64(gpuhal_text_get(&reader.value), &out_numbers[found]);
+            good = strcmp(reader.name, names[found]) == 0 &&
+                   gpuhal_records_u64(gpuhal_text_get(&reader.value), &out_numbers[found]);
             found++;
         }
     }
@@ -172,8 +173,9 @@ static gpuhal_read_result read_head(cutter *at, gpuhal_database *database, gpuha
     uint64_t numbers[4] = {0};
     piece head;
     /* The version is read alone, since a later one may have another format. */
-    gpuhal_read_result result = next_piece(at, &head) && strcmp(head.kind, "registry") == 0 ? read_numbers(&head, names, numbers, 1)
-                                                                                           : GPUHAL_READ_DAMAGED;
+    gpuhal_read_result result = next_piece(at, &head) && strcmp(head.kind, "registry") == 0
+                                    ? read_numbers(&head, names, numbers, 1)
+                                    : GPUHAL_READ_DAMAGED;
     if (result == GPUHAL_READ_OK && numbers[0] > GPUHAL_REGISTRY_VERSION) {
         report->newer = true;
         return GPUHAL_READ_OK;
@@ -184,8 +186,8 @@ static gpuhal_read_result read_head(cutter *at, gpuhal_database *database, gpuha
     if (result == GPUHAL_READ_NO_MEMORY) {
         return result;
     }
-    bool good = result == GPUHAL_READ_OK && numbers[0] == GPUHAL_REGISTRY_VERSION && numbers[1] < UINT64_MAX && numbers[2] > 0 &&
-                numbers[2] < UINT32_MAX && numbers[3] > 0 && numbers[3] < UINT32_MAX;
+    bool good = result == GPUHAL_READ_OK && numbers[0] == GPUHAL_REGISTRY_VERSION && numbers[1] < UINT64_MAX &&
+                numbers[2] > 0 && numbers[2] < UINT32_MAX && numbers[3] > 0 && numbers[3] < UINT32_MAX;
     if (!good) {
         report->headless = true;
         return GPUHAL_READ_OK;
@@ -223,7 +225,8 @@ static gpuhal_read_result take_record(gpuhal_database *database, const piece *fr
         return GPUHAL_READ_NO_MEMORY;
     }
     gpuhal_read_result result = gpuhal_record_read(kind, from->begin, from->bytes, record);
-    if (result == GPUHAL_READ_OK && (!numbers_were_given(database, kind, record) || gpuhal_database_same(database, kind, record))) {
+    if (result == GPUHAL_READ_OK &&
+        (!numbers_were_given(database, kind, record) || gpuhal_database_same(database, kind, record))) {
         result = GPUHAL_READ_DAMAGED;
     }
     if (result != GPUHAL_READ_OK) {
@@ -232,7 +235,8 @@ static gpuhal_read_result take_record(gpuhal_database *database, const piece *fr
     return result;
 }
 
-gpuhal_read_result gpuhal_serial_read(const char *text, size_t bytes, gpuhal_database *out_content, gpuhal_serial_report *out_report)
+gpuhal_read_result gpuhal_serial_read(const char *text, size_t bytes, gpuhal_database *out_content,
+                                      gpuhal_serial_report *out_report)
 {
     static const char *const count_name[] = {"records"};
     cutter at = {.next = text, .end = text + bytes};

@@ -36,7 +36,8 @@ typedef struct gpuhal_serial_report {
 } gpuhal_serial_report;
 
 /* Reads every valid record into *out_database. Fails only without memory, and then leaves it empty. */
-gpuhal_read_result gpuhal_serial_read(const char *text, size_t bytes, gpuhal_database *out_content, gpuhal_serial_report *out_report);
+gpuhal_read_result gpuhal_serial_read(const char *text, size_t bytes, gpuhal_database *out_content,
+                                      gpuhal_serial_report *out_report);
 /* Returns whether a text that this version understands is damaged. */
 bool gpuhal_serial_is_damaged(const gpuhal_serial_report *report);
 /* Writes the text. Sets to->failed without memory. */

@@ -126,13 +126,15 @@ static bool states_same_uuid(const gpuhal_sighting *seen, const gpuhal_database_
 /* The driver must be the same: some derive the UUID from their version, so another version proves nothing. */
 static bool denies(const gpuhal_sighting *seen, const gpuhal_database_interface *known)
 {
-    return same(seen->backend, known->backend) && same(seen->partition, known->partition) && is_said(seen->uuid) && is_said(known->uuid) &&
-           !same(seen->uuid, known->uuid) && same_said(seen->driver_version, last_driver(known));
+    return same(seen->backend, known->backend) && same(seen->partition, known->partition) && is_said(seen->uuid) &&
+           is_said(known->uuid) && !same(seen->uuid, known->uuid) &&
+           same_said(seen->driver_version, last_driver(known));
 }
 
 static bool has_same_name(const gpuhal_sighting *seen, const gpuhal_database_interface *known)
 {
-    return same(seen->backend, known->backend) && same(seen->partition, known->partition) && same_name(known->name, seen->name);
+    return same(seen->backend, known->backend) && same(seen->partition, known->partition) &&
+           same_name(known->name, seen->name);
 }
 
 static bool match_host(const numbering *at, uint32_t group, const gpuhal_database_physical *physical)
@@ -280,8 +282,9 @@ static void match_interface(const numbering *at, gpuhal_sighting *seen, bool by_
     size_t count;
     const gpuhal_database_interface *interfaces = gpuhal_database_interfaces(at->database, &count);
     for (size_t f = 0; f < count && seen->iface == 0; f++) {
-        if (interfaces[f].physical == seen->physical && same(interfaces[f].backend, seen->backend) && same(interfaces[f].partition, seen->partition) &&
-            (!by_name || same_name(interfaces[f].name, seen->name)) && !interface_is_taken(at, interfaces[f].number)) {
+        if (interfaces[f].physical == seen->physical && same(interfaces[f].backend, seen->backend) &&
+            same(interfaces[f].partition, seen->partition) && (!by_name || same_name(interfaces[f].name, seen->name)) &&
+            !interface_is_taken(at, interfaces[f].number)) {
             seen->iface = interfaces[f].number;
         }
     }
@@ -431,9 +434,9 @@ static bool interface_is_noted(const numbering *at, const gpuhal_sighting *seen)
     if (seen->physical == 0) {
         return true;
     }
-    return iface && iface->present && is_fresh(iface->last_seen, at->now) && would_keep(iface->partition, seen->partition) &&
-           would_keep(iface->name, seen->name) && would_keep(iface->uuid, seen->uuid) &&
-           would_keep(last_driver(iface), seen->driver_version);
+    return iface && iface->present && is_fresh(iface->last_seen, at->now) &&
+           would_keep(iface->partition, seen->partition) && would_keep(iface->name, seen->name) &&
+           would_keep(iface->uuid, seen->uuid) && would_keep(last_driver(iface), seen->driver_version);
 }
 
 static bool absence_is_noted(const numbering *at, const char *const *listed)

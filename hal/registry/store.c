@@ -53,7 +53,8 @@ static void read_text(const char *path, gpuhal_database *database, gpuhal_store_
         /* The library never writes a file of this size. */
         reading->error = 0;
         reading->report.headless = true;
-    } else if (!reading->error && gpuhal_serial_read(text, bytes, database, &reading->report) == GPUHAL_READ_NO_MEMORY) {
+    } else if (!reading->error &&
+               gpuhal_serial_read(text, bytes, database, &reading->report) == GPUHAL_READ_NO_MEMORY) {
         reading->error = ENOMEM;
     }
     reading->damaged = gpuhal_serial_is_damaged(&reading->report);

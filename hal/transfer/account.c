@@ -36,7 +36,8 @@ static void give(void *out, uint32_t size, const void *from, size_t known)
 gpuhal_status gpuhal_device_usage(const gpuhal_device *device, gpuhal_usage *out_usage)
 {
     if (!device || !out_usage || out_usage->size == 0) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_device_usage: an argument is NULL, or the size is 0");
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_device_usage: an argument is NULL, or the size is 0");
     }
     gpuhal_status status = gpuhal_check(device->gpu);
     if (status) {
@@ -56,7 +57,8 @@ gpuhal_status gpuhal_device_usage(const gpuhal_device *device, gpuhal_usage *out
 gpuhal_status gpuhal_pair_usage(const gpuhal_device *from, const gpuhal_device *to, gpuhal_pair_traffic *out_traffic)
 {
     if (!out_traffic || out_traffic->size == 0) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_pair_usage: out_traffic is NULL, or its size is 0");
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_pair_usage: out_traffic is NULL, or its size is 0");
     }
     gpuhal_status status =
         from && from == to ? gpuhal_check(from->gpu) : gpuhal_link_check("gpuhal_pair_usage", from, to);

@@ -1,7 +1,8 @@
-/* transfer/account.h: counting what was moved: operations and bytes always, time from 64 KiB up, where a look at the clock costs nothing
- * beside the transfer.
+/* transfer/account.h: counting what was moved: operations and bytes always, time from 64 KiB up, where a look at the
+ * clock costs nothing beside the transfer.
  *
- * Counters only grow, and each is read for itself: a reader may see the operations of a transfer whose bytes it does not see yet.
+ * Counters only grow, and each is read for itself: a reader may see the operations of a transfer whose bytes it does
+ * not see yet.
  */
 #ifndef GPUHAL_TRANSFER_ACCOUNT_H
 #define GPUHAL_TRANSFER_ACCOUNT_H

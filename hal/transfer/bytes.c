@@ -23,7 +23,8 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 /* The slots for whole transfers, with a faster path for large ones. Without staging memory they fall back to the slot,
  * wherever that was found out. Bytes that were moved while the two paths were compared are not moved again; writing
  * some of the others twice, after staging failed in the middle, does no harm. */
-static gpuhal_status write_quickly(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from, uint64_t bytes)
+static gpuhal_status write_quickly(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from,
+                                   uint64_t bytes)
 {
     if (!gpuhal_pageable_is_large(device, bytes) || !device->ops.write ||
         !gpuhal_pageable_is_possible(device, GPUHAL_STAGING_TO_DEVICE, to, from, bytes)) {
@@ -46,7 +47,8 @@ static gpuhal_status write_quickly(gpuhal_device *device, const gpuhal_memory *t
     return gpuhal_slot_write(device, to, to_offset + done, rest, bytes - done);
 }
 
-static gpuhal_status read_quickly(gpuhal_device *device, void *to, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+static gpuhal_status read_quickly(gpuhal_device *device, void *to, const gpuhal_memory *from, uint64_t from_offset,
+                                  uint64_t bytes)
 {
     if (gpuhal_pageable_is_large(device, bytes) && device->ops.read && gpuhal_pageable_is_quicker(device) &&
         gpuhal_pageable_is_possible(device, GPUHAL_STAGING_FROM_DEVICE, from, to, bytes)) {
@@ -58,24 +60,29 @@ static gpuhal_status read_quickly(gpuhal_device *device, void *to, const gpuhal_
     return gpuhal_slot_read(device, to, from, from_offset, bytes);
 }
 
-gpuhal_status gpuhal_bytes_try_write(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from,
-                                     uint64_t bytes)
+gpuhal_status gpuhal_bytes_try_write(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset,
+                                     const void *from, uint64_t bytes)
 {
-    return gpuhal_is_aligned(device, to_offset, bytes) ? write_quickly(device, to, to_offset, from, bytes) : GPUHAL_NOT_READY;
+    return gpuhal_is_aligned(device, to_offset, bytes) ? write_quickly(device, to, to_offset, from, bytes)
+                                                       : GPUHAL_NOT_READY;
 }
 
-gpuhal_status gpuhal_bytes_try_read(gpuhal_device *device, void *to, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+gpuhal_status gpuhal_bytes_try_read(gpuhal_device *device, void *to, const gpuhal_memory *from, uint64_t from_offset,
+                                    uint64_t bytes)
 {
-    return gpuhal_is_aligned(device, from_offset, bytes) ? read_quickly(device, to, from, from_offset, bytes) : GPUHAL_NOT_READY;
+    return gpuhal_is_aligned(device, from_offset, bytes) ? read_quickly(device, to, from, from_offset, bytes)
+                                                         : GPUHAL_NOT_READY;
 }
 
-static gpuhal_status write_whole_blocks(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from, uint64_t bytes)
+static gpuhal_status write_whole_blocks(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset,
+                                        const void *from, uint64_t bytes)
 {
     gpuhal_status status = write_quickly(device, to, to_offset, from, bytes);
     return status == GPUHAL_ERROR_NOT_SUPPORTED ? gpuhal_pageable_write(device, to, to_offset, from, bytes) : status;
 }
 
-gpuhal_status gpuhal_bytes_write(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from, uint64_t bytes)
+gpuhal_status gpuhal_bytes_write(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from,
+                                 uint64_t bytes)
 {
     const bool aligned = gpuhal_is_aligned(device, to_offset, bytes);
     if (aligned) {
@@ -92,13 +99,15 @@ gpuhal_status gpuhal_bytes_write(gpuhal_device *device, const gpuhal_memory *to,
                    : gpuhal_blocks_write(device, to, to_offset, from, bytes, write_whole_blocks);
 }
 
-static gpuhal_status read_whole_blocks(gpuhal_device *device, void *to, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+static gpuhal_status read_whole_blocks(gpuhal_device *device, void *to, const gpuhal_memory *from, uint64_t from_offset,
+                                       uint64_t bytes)
 {
     gpuhal_status status = read_quickly(device, to, from, from_offset, bytes);
     return status == GPUHAL_ERROR_NOT_SUPPORTED ? gpuhal_pageable_read(device, to, from, from_offset, bytes) : status;
 }
 
-gpuhal_status gpuhal_bytes_read(gpuhal_device *device, void *to, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+gpuhal_status gpuhal_bytes_read(gpuhal_device *device, void *to, const gpuhal_memory *from, uint64_t from_offset,
+                                uint64_t bytes)
 {
     const bool aligned = gpuhal_is_aligned(device, from_offset, bytes);
     if (aligned) {
@@ -115,8 +124,8 @@ gpuhal_status gpuhal_bytes_read(gpuhal_device *device, void *to, const gpuhal_me
                                         : gpuhal_blocks_read(device, to, from, from_offset, bytes, read_whole_blocks);
 }
 
-gpuhal_status gpuhal_bytes_copy_bounced(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const gpuhal_memory *from,
-                                        uint64_t from_offset, uint64_t bytes)
+gpuhal_status gpuhal_bytes_copy_bounced(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset,
+                                        const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
     void *bounce = malloc((size_t)smaller(bytes, BOUNCE_BYTES));
     if (!bounce) {
@@ -133,8 +142,8 @@ gpuhal_status gpuhal_bytes_copy_bounced(gpuhal_device *device, const gpuhal_memo
     return status;
 }
 
-gpuhal_status gpuhal_bytes_copy_large(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const gpuhal_memory *from,
-                                      uint64_t from_offset, uint64_t bytes)
+gpuhal_status gpuhal_bytes_copy_large(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset,
+                                      const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
     const gpuhal_call call = gpuhal_call_blocking(device, bytes);
     gpuhal_status status = device->ops.copy(device->handle, NULL, to, to_offset, from, from_offset, bytes);

@@ -30,7 +30,8 @@ bool gpuhal_chunk_has_engine(const gpuhal_device *device)
            gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_SOFTWARE, 0) == 0;
 }
 
-gpuhal_status gpuhal_chunk_create(gpuhal_device *device, gpuhal_staging_direction direction, uint64_t bytes, gpuhal_chunk **out_chunk)
+gpuhal_status gpuhal_chunk_create(gpuhal_device *device, gpuhal_staging_direction direction, uint64_t bytes,
+                                  gpuhal_chunk **out_chunk)
 {
     gpuhal_chunk *chunk = calloc(1, sizeof *chunk);
     if (!chunk) {
@@ -41,7 +42,8 @@ gpuhal_status gpuhal_chunk_create(gpuhal_device *device, gpuhal_staging_directio
     if (gpuhal_chunk_has_memory(device, direction)) {
         const gpuhal_alloc alloc = {.size = sizeof alloc, .kind = kind_of(direction), .bytes = bytes};
         const gpuhal_call call = gpuhal_call_blocking(device, bytes);
-        gpuhal_status status = gpuhal_device_result(device, call, device->ops.allocate(device->handle, &alloc, &chunk->memory));
+        gpuhal_status status =
+            gpuhal_device_result(device, call, device->ops.allocate(device->handle, &alloc, &chunk->memory));
         if (!status && (!chunk->memory.host || chunk->memory.bytes < bytes)) {
             gpuhal_memory_release(device, &chunk->memory);
             status = GPUHAL_ERROR_DRIVER;
@@ -55,7 +57,8 @@ gpuhal_status gpuhal_chunk_create(gpuhal_device *device, gpuhal_staging_directio
     } else {
         uint32_t node = 0;
         chunk->plain = true;
-        chunk->host = gpuhal_device_node(device, &node) ? gpuhal_os_pages_map_on(bytes, node) : gpuhal_os_pages_map(bytes);
+        chunk->host =
+            gpuhal_device_node(device, &node) ? gpuhal_os_pages_map_on(bytes, node) : gpuhal_os_pages_map(bytes);
     }
     if (!chunk->host) {
         free(chunk);
@@ -98,8 +101,8 @@ void gpuhal_chunk_destroy(gpuhal_device *device, gpuhal_chunk *chunk)
 /* Where the device has no memory for this direction it has a slot, or the host sees its memory. Towards a device there
  * is no plain chunk that is emptied: gpuhal_pageable_write() needs memory of the device, and files write from the
  * chunk. */
-static gpuhal_status plain_fill(gpuhal_device *device, gpuhal_chunk *chunk, const gpuhal_memory *from, uint64_t from_offset,
-                                uint64_t bytes)
+static gpuhal_status plain_fill(gpuhal_device *device, gpuhal_chunk *chunk, const gpuhal_memory *from,
+                                uint64_t from_offset, uint64_t bytes)
 {
     gpuhal_status status = GPUHAL_ERROR_NOT_SUPPORTED;
     if (gpuhal_is_aligned(device, from_offset, bytes) || !gpuhal_host_writes(from)) {
@@ -114,15 +117,16 @@ static gpuhal_status plain_fill(gpuhal_device *device, gpuhal_chunk *chunk, cons
 
 /* The device copies whole alignment blocks: up to one more at each end, for which the payload leaves room
  * (gpuhal_staging_payload_bytes()). What comes in front stays in `lead` until end_fill() has moved it away. */
-static gpuhal_status start_fill(gpuhal_device *device, gpuhal_plugin_queue *queue, gpuhal_chunk *chunk, const gpuhal_memory *from,
-                                uint64_t from_offset, uint64_t bytes)
+static gpuhal_status start_fill(gpuhal_device *device, gpuhal_plugin_queue *queue, gpuhal_chunk *chunk,
+                                const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
     chunk->lead = from_offset & device->copy_mask;
     chunk->arriving = bytes;
     uint64_t whole = (chunk->lead + bytes + device->copy_mask) & ~device->copy_mask;
     const gpuhal_call call = gpuhal_call_blocking(device, whole);
     gpuhal_status status = gpuhal_device_result(
-        device, call, device->ops.copy(device->handle, queue, &chunk->memory, 0, from, from_offset - chunk->lead, whole));
+        device, call,
+        device->ops.copy(device->handle, queue, &chunk->memory, 0, from, from_offset - chunk->lead, whole));
     return status ? gpuhal_device_failed(device, status, "copying to staging memory") : GPUHAL_OK;
 }
 
@@ -132,15 +136,17 @@ static gpuhal_status end_fill(gpuhal_device *device, gpuhal_chunk *chunk)
 {
     uint64_t bytes = chunk->arriving, lead = chunk->lead;
     chunk->arriving = chunk->lead = 0;
-    gpuhal_status status = bytes > 0 ? gpuhal_slot_clean(device, &chunk->memory, (lead + bytes + device->copy_mask) & ~device->copy_mask, true) : GPUHAL_OK;
+    gpuhal_status status = bytes > 0 ? gpuhal_slot_clean(device, &chunk->memory,
+                                                         (lead + bytes + device->copy_mask) & ~device->copy_mask, true)
+                                     : GPUHAL_OK;
     if (!status && lead > 0) {
         memmove(chunk->host, (char *)chunk->host + lead, (size_t)bytes);
     }
     return status;
 }
 
-gpuhal_status gpuhal_chunk_fill(gpuhal_device *device, gpuhal_chunk *chunk, const gpuhal_memory *from, uint64_t from_offset,
-                                uint64_t bytes)
+gpuhal_status gpuhal_chunk_fill(gpuhal_device *device, gpuhal_chunk *chunk, const gpuhal_memory *from,
+                                uint64_t from_offset, uint64_t bytes)
 {
     if (chunk->plain) {
         return plain_fill(device, chunk, from, from_offset, bytes);
@@ -149,8 +155,8 @@ gpuhal_status gpuhal_chunk_fill(gpuhal_device *device, gpuhal_chunk *chunk, cons
     return status ? status : end_fill(device, chunk);
 }
 
-static gpuhal_status start_empty(gpuhal_device *device, gpuhal_plugin_queue *queue, gpuhal_chunk *chunk, const gpuhal_memory *to,
-                                 uint64_t to_offset, uint64_t bytes)
+static gpuhal_status start_empty(gpuhal_device *device, gpuhal_plugin_queue *queue, gpuhal_chunk *chunk,
+                                 const gpuhal_memory *to, uint64_t to_offset, uint64_t bytes)
 {
     chunk->arriving = chunk->lead = 0;
     gpuhal_status status = gpuhal_slot_clean(device, &chunk->memory, bytes, false);
@@ -158,11 +164,13 @@ static gpuhal_status start_empty(gpuhal_device *device, gpuhal_plugin_queue *que
         return status;
     }
     const gpuhal_call call = gpuhal_call_blocking(device, bytes);
-    status = gpuhal_device_result(device, call, device->ops.copy(device->handle, queue, to, to_offset, &chunk->memory, 0, bytes));
+    status = gpuhal_device_result(device, call,
+                                  device->ops.copy(device->handle, queue, to, to_offset, &chunk->memory, 0, bytes));
     return status ? gpuhal_device_failed(device, status, "copying from staging memory") : GPUHAL_OK;
 }
 
-gpuhal_status gpuhal_chunk_empty(gpuhal_device *device, gpuhal_chunk *chunk, const gpuhal_memory *to, uint64_t to_offset, uint64_t bytes)
+gpuhal_status gpuhal_chunk_empty(gpuhal_device *device, gpuhal_chunk *chunk, const gpuhal_memory *to,
+                                 uint64_t to_offset, uint64_t bytes)
 {
     return start_empty(device, NULL, chunk, to, to_offset, bytes);
 }
@@ -175,7 +183,8 @@ static gpuhal_status make_queue(gpuhal_device *device, gpuhal_chunk *chunk)
         return GPUHAL_OK;
     }
     const gpuhal_call call = gpuhal_call_prompt(device);
-    gpuhal_status status = gpuhal_device_result(device, call, device->ops.queue_create(device->handle, 0, 0, NULL, &chunk->queue));
+    gpuhal_status status =
+        gpuhal_device_result(device, call, device->ops.queue_create(device->handle, 0, 0, NULL, &chunk->queue));
     status = status ? status : gpuhal_plugin_event_create(device, 0, &chunk->event);
     if (status) {
         status = gpuhal_device_failed(device, status, "creating a queue for staging");
@@ -200,8 +209,8 @@ static gpuhal_status mark(gpuhal_device *device, gpuhal_chunk *chunk, gpuhal_sta
     return status;
 }
 
-gpuhal_status gpuhal_chunk_begin_fill(gpuhal_device *device, gpuhal_chunk *chunk, const gpuhal_memory *from, uint64_t from_offset,
-                                      uint64_t bytes)
+gpuhal_status gpuhal_chunk_begin_fill(gpuhal_device *device, gpuhal_chunk *chunk, const gpuhal_memory *from,
+                                      uint64_t from_offset, uint64_t bytes)
 {
     if (!chunk->can_begin) {
         return gpuhal_chunk_fill(device, chunk, from, from_offset, bytes);
@@ -210,8 +219,8 @@ gpuhal_status gpuhal_chunk_begin_fill(gpuhal_device *device, gpuhal_chunk *chunk
     return status ? status : mark(device, chunk, start_fill(device, chunk->queue, chunk, from, from_offset, bytes));
 }
 
-gpuhal_status gpuhal_chunk_begin_empty(gpuhal_device *device, gpuhal_chunk *chunk, const gpuhal_memory *to, uint64_t to_offset,
-                                       uint64_t bytes)
+gpuhal_status gpuhal_chunk_begin_empty(gpuhal_device *device, gpuhal_chunk *chunk, const gpuhal_memory *to,
+                                       uint64_t to_offset, uint64_t bytes)
 {
     if (!chunk->can_begin) {
         return gpuhal_chunk_empty(device, chunk, to, to_offset, bytes);

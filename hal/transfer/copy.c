@@ -10,7 +10,8 @@
 
 gpuhal_status gpuhal_range_error(const gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes)
 {
-    gpuhal_error_set(GPUHAL_ERROR_OUT_OF_RANGE, "%s: %" PRIu64 " bytes from offset %" PRIu64 " on are outside the buffer of %" PRIu64 " bytes",
+    gpuhal_error_set(GPUHAL_ERROR_OUT_OF_RANGE,
+                     "%s: %" PRIu64 " bytes from offset %" PRIu64 " on are outside the buffer of %" PRIu64 " bytes",
                      buffer->device->id, bytes, offset, buffer->bytes);
     gpuhal_error_add_device(buffer->device->candidate->name, buffer->device->id);
     return GPUHAL_ERROR_OUT_OF_RANGE;
@@ -67,16 +68,19 @@ static gpuhal_status cross_staged(const gpuhal_buffer_copy *c)
         return gpuhal_bytes_write(to->device, &to->memory, c->to_offset, source, c->bytes);
     }
     if (gpuhal_host_writes(&to->memory)) {
-        return gpuhal_bytes_read(from->device, (char *)to->memory.host + c->to_offset, &from->memory, c->from_offset, c->bytes);
+        return gpuhal_bytes_read(from->device, (char *)to->memory.host + c->to_offset, &from->memory, c->from_offset,
+                                 c->bytes);
     }
-    return gpuhal_staged_copy(to->device, &to->memory, c->to_offset, from->device, &from->memory, c->from_offset, c->bytes);
+    return gpuhal_staged_copy(to->device, &to->memory, c->to_offset, from->device, &from->memory, c->from_offset,
+                              c->bytes);
 }
 
-static gpuhal_status copy_slot(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const gpuhal_memory *from,
-                               uint64_t from_offset, uint64_t bytes)
+static gpuhal_status copy_slot(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset,
+                               const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
     const gpuhal_call call = gpuhal_call_blocking(device, bytes);
-    return gpuhal_device_result(device, call, device->ops.copy(device->handle, NULL, to, to_offset, from, from_offset, bytes));
+    return gpuhal_device_result(device, call,
+                                device->ops.copy(device->handle, NULL, to, to_offset, from, from_offset, bytes));
 }
 
 /* Copies once between the plugin's own memory and a cached import, with flushes around it where that is not coherent.
@@ -111,10 +115,11 @@ static gpuhal_status cross_by_import(const gpuhal_buffer_copy *c, bool source_is
 static gpuhal_status cross_directly(const gpuhal_buffer_copy *c, bool by_writing, bool *out_done)
 {
     gpuhal_buffer *to = c->to, *from = c->from;
-    gpuhal_status status =
-        by_writing
-            ? gpuhal_bytes_try_write(to->device, &to->memory, c->to_offset, (const char *)from->memory.host + c->from_offset, c->bytes)
-            : gpuhal_bytes_try_read(from->device, (char *)to->memory.host + c->to_offset, &from->memory, c->from_offset, c->bytes);
+    gpuhal_status status = by_writing
+                               ? gpuhal_bytes_try_write(to->device, &to->memory, c->to_offset,
+                                                        (const char *)from->memory.host + c->from_offset, c->bytes)
+                               : gpuhal_bytes_try_read(from->device, (char *)to->memory.host + c->to_offset,
+                                                       &from->memory, c->from_offset, c->bytes);
     if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
         atomic_store(by_writing ? &to->refuses_write : &from->refuses_read, true);
     }
@@ -165,7 +170,8 @@ gpuhal_status gpuhal_copy_between_devices(const gpuhal_buffer_copy *c)
         status = cross_staged(c);
     }
     if (!status) {
-        gpuhal_count(&gpuhal_link_between(c->from->device, c->to->device)->traffic[path_of(chosen)], c->bytes, begin_ns);
+        gpuhal_count(&gpuhal_link_between(c->from->device, c->to->device)->traffic[path_of(chosen)], c->bytes,
+                     begin_ns);
     }
     return status;
 }
@@ -173,7 +179,8 @@ gpuhal_status gpuhal_copy_between_devices(const gpuhal_buffer_copy *c)
 gpuhal_status gpuhal_copy_timed(const gpuhal_buffer_copy *c)
 {
     uint64_t begin_ns = gpuhal_os_monotonic_ns();
-    gpuhal_status status = gpuhal_bytes_copy(c->to->device, &c->to->memory, c->to_offset, &c->from->memory, c->from_offset, c->bytes);
+    gpuhal_status status =
+        gpuhal_bytes_copy(c->to->device, &c->to->memory, c->to_offset, &c->from->memory, c->from_offset, c->bytes);
     if (!status) {
         gpuhal_count(&c->to->device->copied, c->bytes, begin_ns);
     }
@@ -189,7 +196,8 @@ gpuhal_status gpuhal_copy_check_pair(const gpuhal_buffer_copy *copy)
     }
     uint64_t one = copy->to_offset, other = copy->from_offset;
     if ((one > other ? one - other : other - one) < copy->bytes) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_copy: source and destination overlap in one piece of memory");
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_copy: source and destination overlap in one piece of memory");
     }
     return GPUHAL_OK;
 }
@@ -204,7 +212,8 @@ gpuhal_status gpuhal_read_blocking(void *to, gpuhal_buffer *from, uint64_t from_
     return gpuhal_read_now(to, from, from_offset, bytes);
 }
 
-gpuhal_status gpuhal_copy_blocking(gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from, uint64_t from_offset, uint64_t bytes)
+gpuhal_status gpuhal_copy_blocking(gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from, uint64_t from_offset,
+                                   uint64_t bytes)
 {
     return gpuhal_copy_now(to, to_offset, from, from_offset, bytes);
 }

@@ -1,7 +1,8 @@
-/* transfer/copy.h: the transfers between host memory and buffers, and between buffers: check, find the path, move. They block.
+/* transfer/copy.h: the transfers between host memory and buffers, and between buffers: check, find the path, move. They
+ * block.
  *
- * The path to the plugin's own function is short on purpose: no lock, no allocation, below 64 KiB no clock; two counters behind it. So it is
- * inline here, and what is long stands in copy.c. */
+ * The path to the plugin's own function is short on purpose: no lock, no allocation, below 64 KiB no clock; two
+ * counters behind it. So it is inline here, and what is long stands in copy.c. */
 #ifndef GPUHAL_TRANSFER_COPY_H
 #define GPUHAL_TRANSFER_COPY_H
 
@@ -16,13 +17,15 @@ typedef struct gpuhal_buffer_copy {
     uint64_t to_offset, from_offset, bytes;
 } gpuhal_buffer_copy;
 
-/* INVALID_ARGUMENT with its detail for buffers of two gpuhal objects, and for ranges of one piece of memory that overlap. */
+/* INVALID_ARGUMENT with its detail for buffers of two gpuhal objects, and for ranges of one piece of memory that
+ * overlap. */
 gpuhal_status gpuhal_copy_check_pair(const gpuhal_buffer_copy *copy);
 /* The parts of gpuhal_copy_now() that are long. */
 gpuhal_status gpuhal_copy_timed(const gpuhal_buffer_copy *copy);
 gpuhal_status gpuhal_copy_between_devices(const gpuhal_buffer_copy *copy);
 
-static inline gpuhal_status gpuhal_copy_check(gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from, uint64_t from_offset, uint64_t bytes)
+static inline gpuhal_status gpuhal_copy_check(gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from,
+                                              uint64_t from_offset, uint64_t bytes)
 {
     gpuhal_status status = gpuhal_range_check_written(to, to_offset, bytes);
     if (status) {
@@ -32,12 +35,14 @@ static inline gpuhal_status gpuhal_copy_check(gpuhal_buffer *to, uint64_t to_off
         return gpuhal_range_error(from, from_offset, bytes);
     }
     bool separate = to->device->gpu == from->device->gpu && to->root != from->root;
-    return __builtin_expect(separate, 1) ? GPUHAL_OK
-                                      : gpuhal_copy_check_pair(&(gpuhal_buffer_copy){to, from, to_offset, from_offset, bytes});
+    return __builtin_expect(separate, 1)
+               ? GPUHAL_OK
+               : gpuhal_copy_check_pair(&(gpuhal_buffer_copy){to, from, to_offset, from_offset, bytes});
 }
 
 /* The whole of a transfer: for the application's own calls. GCC would divide them where there are more callers. */
-static inline __attribute__((always_inline)) gpuhal_status gpuhal_write_now(gpuhal_buffer *to, uint64_t to_offset, const void *from, uint64_t bytes)
+static inline __attribute__((always_inline)) gpuhal_status gpuhal_write_now(gpuhal_buffer *to, uint64_t to_offset,
+                                                                            const void *from, uint64_t bytes)
 {
     gpuhal_status status = gpuhal_range_check_written(to, to_offset, bytes);
     if (status || bytes == 0) {
@@ -56,7 +61,8 @@ static inline __attribute__((always_inline)) gpuhal_status gpuhal_write_now(gpuh
     return status;
 }
 
-static inline __attribute__((always_inline)) gpuhal_status gpuhal_read_now(void *to, gpuhal_buffer *from, uint64_t from_offset, uint64_t bytes)
+static inline __attribute__((always_inline)) gpuhal_status gpuhal_read_now(void *to, gpuhal_buffer *from,
+                                                                           uint64_t from_offset, uint64_t bytes)
 {
     gpuhal_status status = gpuhal_range_check(from, from_offset, bytes);
     if (status || bytes == 0) {
@@ -74,8 +80,8 @@ static inline __attribute__((always_inline)) gpuhal_status gpuhal_read_now(void 
     return status;
 }
 
-static inline gpuhal_status gpuhal_copy_inside(gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from, uint64_t from_offset,
-                                               uint64_t bytes)
+static inline gpuhal_status gpuhal_copy_inside(gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from,
+                                               uint64_t from_offset, uint64_t bytes)
 {
     if (bytes >= GPUHAL_TIMED_FROM_BYTES) {
         return gpuhal_copy_timed(&(gpuhal_buffer_copy){to, from, to_offset, from_offset, bytes});
@@ -87,8 +93,8 @@ static inline gpuhal_status gpuhal_copy_inside(gpuhal_buffer *to, uint64_t to_of
     return status;
 }
 
-static inline __attribute__((always_inline)) gpuhal_status gpuhal_copy_now(gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from,
-                                                                           uint64_t from_offset, uint64_t bytes)
+static inline __attribute__((always_inline)) gpuhal_status
+gpuhal_copy_now(gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from, uint64_t from_offset, uint64_t bytes)
 {
     gpuhal_status status = gpuhal_copy_check(to, to_offset, from, from_offset, bytes);
     if (status || bytes == 0) {
@@ -113,8 +119,10 @@ static inline __attribute__((always_inline)) gpuhal_status gpuhal_copy_now(gpuha
 /* The same for everybody else. */
 gpuhal_status gpuhal_write_blocking(gpuhal_buffer *to, uint64_t to_offset, const void *from, uint64_t bytes);
 gpuhal_status gpuhal_read_blocking(void *to, gpuhal_buffer *from, uint64_t from_offset, uint64_t bytes);
-gpuhal_status gpuhal_copy_blocking(gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from, uint64_t from_offset, uint64_t bytes);
+gpuhal_status gpuhal_copy_blocking(gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from, uint64_t from_offset,
+                                   uint64_t bytes);
 /* fill.c: the pattern has 1, 2 or 4 bytes, of which `bytes` is a multiple. */
-gpuhal_status gpuhal_fill_blocking(gpuhal_buffer *to, uint64_t to_offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes);
+gpuhal_status gpuhal_fill_blocking(gpuhal_buffer *to, uint64_t to_offset, uint64_t bytes, uint32_t pattern,
+                                   uint32_t pattern_bytes);
 
 #endif

@@ -24,7 +24,8 @@ static gpuhal_status open_failed(const gpuhal_file_job *job, bool by_path, int e
     } else if (error == EINVAL && !by_path) {
         why = "it is open for appending, or does not open again without O_DIRECT";
     }
-    gpuhal_error_set(gpuhal_file_status(error), "%s cannot be %s: %s", job->name, job->writes ? "written" : "read", why);
+    gpuhal_error_set(gpuhal_file_status(error), "%s cannot be %s: %s", job->name, job->writes ? "written" : "read",
+                     why);
     gpuhal_error_add_call(by_path ? "open" : "fcntl", error, strerror(error));
     return gpuhal_file_status(error);
 }
@@ -50,14 +51,15 @@ void gpuhal_file_job_finish(gpuhal_file_job *job)
     free(job->name);
 }
 
-static gpuhal_status check_arguments(const char *call, const gpuhal_buffer *buffer, const gpuhal_file *file, bool writes)
+static gpuhal_status check_arguments(const char *call, const gpuhal_buffer *buffer, const gpuhal_file *file,
+                                     bool writes)
 {
     if (!buffer || !file) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: an argument is NULL", call);
     }
     if (file->size < sizeof *file) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the size of gpuhal_file is %" PRIu32 ", not %zu", call,
-                                file->size, sizeof *file);
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the size of gpuhal_file is %" PRIu32 ", not %zu",
+                                call, file->size, sizeof *file);
     }
     uint32_t known = writes ? GPUHAL_FILE_TRUNCATE | GPUHAL_FILE_SYNC : 0;
     if (file->flags & ~known) {
@@ -72,8 +74,8 @@ static gpuhal_status check_offsets(const char *call, uint64_t offset, uint64_t b
 {
     if (offset > INT64_MAX || (bytes != GPUHAL_WHOLE_SIZE && bytes > INT64_MAX - offset)) {
         return gpuhal_error_set(GPUHAL_ERROR_OUT_OF_RANGE,
-                                "%s: %" PRIu64 " bytes from offset %" PRIu64 " on are more than a file can have", call, bytes,
-                                offset);
+                                "%s: %" PRIu64 " bytes from offset %" PRIu64 " on are more than a file can have", call,
+                                bytes, offset);
     }
     return GPUHAL_OK;
 }
@@ -117,8 +119,8 @@ static gpuhal_status look_at_size(const gpuhal_file_job *job, uint64_t *out_byte
     bool whole = job->bytes == GPUHAL_WHOLE_SIZE;
     if (job->file_offset > size || (!whole && job->bytes > size - job->file_offset)) {
         return gpuhal_error_set(GPUHAL_ERROR_OUT_OF_RANGE,
-                                "%s has %" PRIu64 " bytes: too few for %" PRIu64 " from offset %" PRIu64 " on", job->name, size,
-                                whole ? 0 : job->bytes, job->file_offset);
+                                "%s has %" PRIu64 " bytes: too few for %" PRIu64 " from offset %" PRIu64 " on",
+                                job->name, size, whole ? 0 : job->bytes, job->file_offset);
     }
     *out_bytes = whole ? size - job->file_offset : job->bytes;
     return gpuhal_range_check(job->buffer, job->buffer_offset, *out_bytes);

@@ -1,7 +1,8 @@
 /* transfer/file.h: a transfer between a file and a buffer, as a job that any thread can do.
  *
- * gpuhal_file_transfer() does it and blocks. Its arguments were checked and its file opened when it was made, so it can wait in a
- * queue while the application renames or closes what it likes. The owner of the job keeps the buffer alive. */
+ * gpuhal_file_transfer() does it and blocks. Its arguments were checked and its file opened when it was made, so it can
+ * wait in a queue while the application renames or closes what it likes. The owner of the job keeps the buffer alive.
+ */
 #ifndef GPUHAL_TRANSFER_FILE_H
 #define GPUHAL_TRANSFER_FILE_H
 
@@ -21,7 +22,8 @@ typedef struct gpuhal_file_job {
     void *user;
 } gpuhal_file_job;
 
-/* Takes over what `file` states and opens it. `call` is for messages. The caller finishes the job, also where this fails. */
+/* Takes over what `file` states and opens it. `call` is for messages. The caller finishes the job, also where this
+ * fails. */
 gpuhal_status gpuhal_file_begin(const char *call, gpuhal_file_job *job, const gpuhal_file *file);
 gpuhal_status gpuhal_file_transfer(const gpuhal_file_job *job);
 /* Closes the file. */

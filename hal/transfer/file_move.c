@@ -47,7 +47,8 @@ static bool is_cached(const gpuhal_file_moving *moving, uint64_t begin, uint64_t
 {
     uint32_t cached = 0;
     for (uint64_t i = 0; i < SAMPLES; i++) {
-        cached += gpuhal_os_file_is_cached(moving->job->file, moving->job->file_offset + begin + (end - begin) / SAMPLES * i);
+        cached +=
+            gpuhal_os_file_is_cached(moving->job->file, moving->job->file_offset + begin + (end - begin) / SAMPLES * i);
     }
     return cached > SAMPLES / 4;
 }

@@ -46,15 +46,16 @@ gpuhal_status gpuhal_file_status(int error)
 gpuhal_status gpuhal_file_failed(const char *name, const char *action, uint64_t offset, const char *call, int error)
 {
     const char *words = strerror(error);
-    gpuhal_error_set(gpuhal_file_status(error), "%s %s from offset %" PRIu64 " on: %s (%s failed with errno %d)", action, name, offset, words,
-                     call, error);
+    gpuhal_error_set(gpuhal_file_status(error), "%s %s from offset %" PRIu64 " on: %s (%s failed with errno %d)",
+                     action, name, offset, words, call, error);
     gpuhal_error_add_call(call, error, words);
     return gpuhal_file_status(error);
 }
 
 gpuhal_status gpuhal_file_ended(const char *name, uint64_t offset)
 {
-    return gpuhal_error_set(GPUHAL_ERROR_FILE, "%s became shorter while it was read: it ended at byte %" PRIu64, name, offset);
+    return gpuhal_error_set(GPUHAL_ERROR_FILE, "%s became shorter while it was read: it ended at byte %" PRIu64, name,
+                            offset);
 }
 
 /* Reads of one thread. */
@@ -84,7 +85,8 @@ static gpuhal_staging_direction direction_of(const gpuhal_file_job *job)
  * shorter by what is missing there. */
 static bool take_piece(gpuhal_file_moving *moving, slot *piece)
 {
-    uint64_t skew = moving->direct.file < 0 ? 0 : (moving->job->file_offset + moving->next) & moving->direct.offset_mask;
+    uint64_t skew =
+        moving->direct.file < 0 ? 0 : (moving->job->file_offset + moving->next) & moving->direct.offset_mask;
     uint64_t most = moving->piece_bytes - skew;
     piece->taken = !moving->status && moving->next < moving->end;
     if (piece->taken) {
@@ -125,8 +127,8 @@ static void begin_reading(reader *self, slot *piece)
     const gpuhal_file_moving *moving = self->moving;
     piece->result = 0;
     piece->in_ring = self->ring && is_direct(moving, piece) &&
-                     gpuhal_os_uring_read(self->ring, moving->direct.file, moving->job->file_offset + piece->at, piece->memory,
-                                         (uint32_t)piece->bytes, (uint64_t)(piece - self->slots)) == 0;
+                     gpuhal_os_uring_read(self->ring, moving->direct.file, moving->job->file_offset + piece->at,
+                                          piece->memory, (uint32_t)piece->bytes, (uint64_t)(piece - self->slots)) == 0;
 }
 
 /* Takes a piece, and a chunk for it. It waits for the first chunk; when pieces are in flight it does not wait. The
@@ -173,9 +175,9 @@ static gpuhal_status read_piece(const gpuhal_file_moving *moving, const slot *pi
     if (done == 0 && !piece->in_ring && is_direct(moving, piece)) {
         (void)gpuhal_os_file_read_piece(moving->direct.file, from, piece->memory, piece->bytes, &done);
     }
-    int error = done < piece->bytes
-                    ? gpuhal_os_file_read_piece(job->file, from + done, piece->memory + done, piece->bytes - done, &more)
-                    : 0;
+    int error = done < piece->bytes ? gpuhal_os_file_read_piece(job->file, from + done, piece->memory + done,
+                                                                piece->bytes - done, &more)
+                                    : 0;
     if (error) {
         return gpuhal_file_failed(job->name, "reading", from + done + more, "pread", error);
     }
@@ -204,8 +206,8 @@ static gpuhal_status from_device(const gpuhal_file_moving *moving, const slot *p
     gpuhal_status status = GPUHAL_OK;
     uint64_t to = job->file_offset + piece->at, done = 0;
     if (piece->chunk) {
-        status = gpuhal_chunk_fill(job->buffer->device, piece->chunk, &job->buffer->memory, job->buffer_offset + piece->at,
-                                   piece->bytes);
+        status = gpuhal_chunk_fill(job->buffer->device, piece->chunk, &job->buffer->memory,
+                                   job->buffer_offset + piece->at, piece->bytes);
     }
     int error = status ? 0 : gpuhal_os_file_write_piece(job->file, to, piece->memory, piece->bytes, &done);
     return error ? gpuhal_file_failed(job->name, "writing", to + done, "pwrite", error) : status;
@@ -224,10 +226,10 @@ static void report_progress(gpuhal_file_moving *moving)
     moving->reporting = true;
     gpuhal_mutex_unlock(&moving->mutex);
     if (job->progress(job->user, done, moving->total)) {
-        note_failure(moving,
-                     gpuhal_error_set(GPUHAL_ERROR_CANCELLED,
-                                      "the progress function cancelled the transfer of %s after %" PRIu64 " of %" PRIu64 " bytes",
-                                      job->name, done, moving->total));
+        note_failure(moving, gpuhal_error_set(GPUHAL_ERROR_CANCELLED,
+                                              "the progress function cancelled the transfer of %s after %" PRIu64
+                                              " of %" PRIu64 " bytes",
+                                              job->name, done, moving->total));
     }
     gpuhal_mutex_lock(&moving->mutex);
     moving->reporting = false;
@@ -273,8 +275,8 @@ static slot *next_piece(reader *self)
     int64_t result = 0;
     int error = any ? gpuhal_os_uring_wait(self->ring, &tag, &result) : 0;
     if (error) {
-        note_failure(self->moving, gpuhal_file_failed(self->moving->job->name, "reading", self->moving->job->file_offset,
-                                                      "io_uring_enter", error));
+        note_failure(self->moving, gpuhal_file_failed(self->moving->job->name, "reading",
+                                                      self->moving->job->file_offset, "io_uring_enter", error));
     }
     if (!any || error) {
         return NULL;
@@ -314,7 +316,8 @@ void gpuhal_file_pass(gpuhal_file_moving *moving, uint64_t begin, uint64_t end)
 {
     gpuhal *gpu = moving->job->buffer->device->gpu;
     uint64_t pieces = (end - begin) / moving->piece_bytes + ((end - begin) % moving->piece_bytes != 0);
-    uint32_t threads = gpuhal_thread_pool_most() < moving->pieces_at_once ? gpuhal_thread_pool_most() : moving->pieces_at_once;
+    uint32_t threads =
+        gpuhal_thread_pool_most() < moving->pieces_at_once ? gpuhal_thread_pool_most() : moving->pieces_at_once;
     gpuhal_thread_pool_job job = {.work = work, .user = moving};
     moving->next = begin;
     moving->end = end;

@@ -1,4 +1,5 @@
-/* transfer/file_pieces.h: many pieces of one transfer at once, by the caller's thread and those that the thread pool can spare. */
+/* transfer/file_pieces.h: many pieces of one transfer at once, by the caller's thread and those that the thread pool
+ * can spare. */
 #ifndef GPUHAL_TRANSFER_FILE_PIECES_H
 #define GPUHAL_TRANSFER_FILE_PIECES_H
 
@@ -8,7 +9,7 @@
 typedef struct gpuhal_file_moving {
     const gpuhal_file_job *job;
     uint64_t total;            /* bytes of the whole transfer */
-    char *host;                /* address of the job's first byte in the buffer, where no chunks are needed; else NULL */
+    char *host; /* address of the job's first byte in the buffer, where no chunks are needed; else NULL */
     uint64_t piece_bytes;      /* at most; a multiple of 4096 */
     uint32_t pieces_at_once;   /* at most */
     gpuhal_direct_file direct; /* file -1: through the page cache */
@@ -21,8 +22,8 @@ typedef struct gpuhal_file_moving {
     gpuhal_error_detail error;
 } gpuhal_file_moving;
 
-/* Moves the job's bytes from `begin` to `end`, unless something failed before; the first failure is kept. Towards memory that
- * takes aligned pieces only, both are aligned in the buffer. */
+/* Moves the job's bytes from `begin` to `end`, unless something failed before; the first failure is kept. Towards
+ * memory that takes aligned pieces only, both are aligned in the buffer. */
 void gpuhal_file_pass(gpuhal_file_moving *moving, uint64_t begin, uint64_t end);
 
 /* What the caller can do about an errno. */

@@ -9,8 +9,8 @@
 #define BLOCK_BYTES (64u << 10)
 
 /* Writes the pattern from host memory; `phase` is where in the pattern the range begins. */
-static gpuhal_status fill_by_writing(gpuhal_buffer *to, uint64_t offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes,
-                                     uint64_t phase)
+static gpuhal_status fill_by_writing(gpuhal_buffer *to, uint64_t offset, uint64_t bytes, uint32_t pattern,
+                                     uint32_t pattern_bytes, uint64_t phase)
 {
     uint64_t block_bytes = bytes < BLOCK_BYTES ? bytes : BLOCK_BYTES;
     unsigned char *block = malloc((size_t)block_bytes);
@@ -19,7 +19,9 @@ static gpuhal_status fill_by_writing(gpuhal_buffer *to, uint64_t offset, uint64_
     }
     const uint16_t half = (uint16_t)pattern;
     const unsigned char quarter = (unsigned char)pattern;
-    const void *number = pattern_bytes == 4 ? (const void *)&pattern : pattern_bytes == 2 ? (const void *)&half : &quarter;
+    const void *number = pattern_bytes == 4   ? (const void *)&pattern
+                         : pattern_bytes == 2 ? (const void *)&half
+                                              : &quarter;
     for (uint64_t i = 0; i < block_bytes; i++) {
         block[i] = ((const unsigned char *)number)[(i + phase) % pattern_bytes];
     }
@@ -37,7 +39,8 @@ static gpuhal_status fill_by_writing(gpuhal_buffer *to, uint64_t offset, uint64_
 /* The aligned middle by the plugin, head and tail by writing. Where the middle would begin inside a pattern, or there
  * is none, all is written. The middle has whole patterns, so
  * the tail begins with the pattern's first byte. */
-static gpuhal_status fill_now(gpuhal_buffer *to, uint64_t offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes)
+static gpuhal_status fill_now(gpuhal_buffer *to, uint64_t offset, uint64_t bytes, uint32_t pattern,
+                              uint32_t pattern_bytes)
 {
     gpuhal_device *device = to->device;
     uint64_t head = (0 - offset) & device->fill_mask;
@@ -48,17 +51,20 @@ static gpuhal_status fill_now(gpuhal_buffer *to, uint64_t offset, uint64_t bytes
     middle -= middle % pattern_bytes;
     const gpuhal_call call = gpuhal_call_blocking(device, middle);
     gpuhal_status status = gpuhal_device_result(
-        device, call, device->ops.fill(device->handle, NULL, &to->memory, offset + head, middle, pattern, pattern_bytes));
+        device, call,
+        device->ops.fill(device->handle, NULL, &to->memory, offset + head, middle, pattern, pattern_bytes));
     if (status) {
         return gpuhal_device_failed(device, status, "filling %" PRIu64 " bytes", middle);
     }
     status = head > 0 ? fill_by_writing(to, offset, head, pattern, pattern_bytes, 0) : GPUHAL_OK;
     uint64_t tail = bytes - head - middle;
     return status || tail == 0 ? status
-                               : fill_by_writing(to, offset + head + middle, tail, pattern, pattern_bytes, (head + middle) % pattern_bytes);
+                               : fill_by_writing(to, offset + head + middle, tail, pattern, pattern_bytes,
+                                                 (head + middle) % pattern_bytes);
 }
 
-gpuhal_status gpuhal_fill_blocking(gpuhal_buffer *to, uint64_t to_offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes)
+gpuhal_status gpuhal_fill_blocking(gpuhal_buffer *to, uint64_t to_offset, uint64_t bytes, uint32_t pattern,
+                                   uint32_t pattern_bytes)
 {
     gpuhal_status status = gpuhal_range_check_written(to, to_offset, bytes);
     if (status || bytes == 0) {

@@ -58,8 +58,8 @@ static gpuhal_status make_buffers(verification *v)
 static gpuhal_status found_wrong(const verification *v, uint64_t bytes, uint64_t at)
 {
     char how[256];
-    snprintf(how, sizeof how, "%s to %s: of %" PRIu64 " bytes copied by the path \"%s\", byte %" PRIu64 " is wrong", v->from_device->id,
-             v->to_device->id, bytes, gpuhal_path_name(v->path), at);
+    snprintf(how, sizeof how, "%s to %s: of %" PRIu64 " bytes copied by the path \"%s\", byte %" PRIu64 " is wrong",
+             v->from_device->id, v->to_device->id, bytes, gpuhal_path_name(v->path), at);
     if (v->path == GPUHAL_PATH_PEER) {
         gpuhal_peer_break(v->to_device, v->from_device, how);
         return gpuhal_error_set(GPUHAL_ERROR_DRIVER, "%s", how);
@@ -68,7 +68,8 @@ static gpuhal_status found_wrong(const verification *v, uint64_t bytes, uint64_t
 }
 
 /* One copy, and the whole of the destination afterwards: what lay beside the range is still there. */
-static gpuhal_status copy_once(const verification *v, uint64_t to_offset, uint64_t from_offset, uint64_t bytes, uint32_t seed)
+static gpuhal_status copy_once(const verification *v, uint64_t to_offset, uint64_t from_offset, uint64_t bytes,
+                               uint32_t seed)
 {
     fill_pattern(v->wanted, seed);
     gpuhal_status status = gpuhal_write_blocking(v->to, 0, v->wanted, PATTERN_BYTES);
@@ -117,7 +118,8 @@ static gpuhal_status measure(const verification *v, gpuhal_link *link)
 {
     uint64_t times[SMALL_ROUNDS] = {0}, best = UINT64_MAX, spent = 0;
     gpuhal_status status = GPUHAL_OK;
-    for (int round = 0; round < LARGE_ROUNDS_MOST && !status && (round < LARGE_ROUNDS_LEAST || spent < LARGE_NS); round++) {
+    for (int round = 0; round < LARGE_ROUNDS_MOST && !status && (round < LARGE_ROUNDS_LEAST || spent < LARGE_NS);
+         round++) {
         uint64_t took = 0;
         status = time_copy(v, v->bytes, &took);
         best = took < best ? took : best;
@@ -169,7 +171,8 @@ static gpuhal_status judge(const gpuhal_device *from, const gpuhal_device *to)
     if (state != GPUHAL_PEER_BROKEN) {
         return GPUHAL_OK;
     }
-    gpuhal_error_set(GPUHAL_ERROR_DRIVER, "%s to %s: %s", from->id, to->id, link->why_broken ? link->why_broken : "the link failed");
+    gpuhal_error_set(GPUHAL_ERROR_DRIVER, "%s to %s: %s", from->id, to->id,
+                     link->why_broken ? link->why_broken : "the link failed");
     gpuhal_error_add_device(from->candidate->name, from->id);
     return GPUHAL_ERROR_DRIVER;
 }
@@ -181,7 +184,8 @@ static void record(gpuhal_device *from, gpuhal_device *to)
     gpuhal_error_save(&detail);
     gpuhal_fault_log_link(from, to, false);
     if (gpuhal_fault_log_write(from->gpu)) {
-        gpuhal_log_line(from->gpu->log, GPUHAL_LEVEL_DEBUG, "%s to %s: %s", from->id, to->id, gpuhal_last_error()->sentence);
+        gpuhal_log_line(from->gpu->log, GPUHAL_LEVEL_DEBUG, "%s to %s: %s", from->id, to->id,
+                        gpuhal_last_error()->sentence);
     }
     gpuhal_error_restore(&detail);
 }

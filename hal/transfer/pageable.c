@@ -14,14 +14,17 @@
 /* The buffer in which all of these bytes lie and which is page-locked for this driver, as far as the library knows:
  * made by this backend for staging, or imported from the application. With a reference; NULL for none. Memory that the
  * application page-locked by the vendor's own calls is not recognised. */
-static gpuhal_buffer *find_page_locked(const gpuhal_device *device, const void *host, uint64_t bytes, uint64_t *out_offset)
+static gpuhal_buffer *find_page_locked(const gpuhal_device *device, const void *host, uint64_t bytes,
+                                       uint64_t *out_offset)
 {
-    gpuhal_buffer *buffer = gpuhal_address_index_find(device->gpu->layers.addresses, GPUHAL_ADDRESS_HOST, (uintptr_t)host, out_offset);
+    gpuhal_buffer *buffer =
+        gpuhal_address_index_find(device->gpu->layers.addresses, GPUHAL_ADDRESS_HOST, (uintptr_t)host, out_offset);
     if (!buffer) {
         return NULL;
     }
-    bool locked = buffer->device->backend == device->backend &&
-                  (buffer->kind == GPUHAL_MEMORY_UPLOAD || buffer->kind == GPUHAL_MEMORY_READBACK || buffer->origin.memory);
+    bool locked =
+        buffer->device->backend == device->backend &&
+        (buffer->kind == GPUHAL_MEMORY_UPLOAD || buffer->kind == GPUHAL_MEMORY_READBACK || buffer->origin.memory);
     if (locked && bytes <= buffer->bytes - *out_offset) {
         return buffer;
     }
@@ -51,8 +54,10 @@ gpuhal_status gpuhal_locked_copy(gpuhal_device *device, gpuhal_plugin_queue *que
     const bool suits = locked->device == device && !locked->needs_clean && (writes || !locked->read_only);
     if (suits && ((offset | move->offset | move->bytes) & device->copy_mask) == 0) {
         const gpuhal_call call = gpuhal_call_blocking(device, move->bytes);
-        status = writes ? device->ops.copy(device->handle, queue, move->memory, move->offset, &locked->memory, offset, move->bytes)
-                        : device->ops.copy(device->handle, queue, &locked->memory, offset, move->memory, move->offset, move->bytes);
+        status = writes ? device->ops.copy(device->handle, queue, move->memory, move->offset, &locked->memory, offset,
+                                           move->bytes)
+                        : device->ops.copy(device->handle, queue, &locked->memory, offset, move->memory, move->offset,
+                                           move->bytes);
         status = gpuhal_device_result(device, call, status);
         if (status && status != GPUHAL_ERROR_NOT_SUPPORTED && status != GPUHAL_NOT_READY) {
             status = gpuhal_device_failed(device, status, "copying %" PRIu64 " bytes", move->bytes);
@@ -133,7 +138,8 @@ static gpuhal_status take_chunk(void *user, void *chunk, uint64_t done, uint64_t
     return GPUHAL_OK;
 }
 
-gpuhal_status gpuhal_pageable_write(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from, uint64_t bytes)
+gpuhal_status gpuhal_pageable_write(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset,
+                                    const void *from, uint64_t bytes)
 {
     const gpuhal_locked_move move = {GPUHAL_STAGING_TO_DEVICE, to, to_offset, from, bytes};
     gpuhal_status status = gpuhal_locked_copy(device, NULL, &move);
@@ -155,7 +161,8 @@ gpuhal_status gpuhal_pageable_write(gpuhal_device *device, const gpuhal_memory *
     });
 }
 
-gpuhal_status gpuhal_pageable_read(gpuhal_device *device, void *to, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+gpuhal_status gpuhal_pageable_read(gpuhal_device *device, void *to, const gpuhal_memory *from, uint64_t from_offset,
+                                   uint64_t bytes)
 {
     const gpuhal_locked_move move = {GPUHAL_STAGING_FROM_DEVICE, from, from_offset, to, bytes};
     gpuhal_status status = gpuhal_locked_copy(device, NULL, &move);

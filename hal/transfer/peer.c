@@ -48,7 +48,8 @@ bool gpuhal_peer_suits(const gpuhal_buffer *to, const gpuhal_buffer *from)
 
 static bool is_offered(const gpuhal_device *to, const gpuhal_device *from)
 {
-    return to->backend == from->backend && to->ops.peer_copy && from->ops.peer_copy && !gpuhal_devices_same_part(to, from);
+    return to->backend == from->backend && to->ops.peer_copy && from->ops.peer_copy &&
+           !gpuhal_devices_same_part(to, from);
 }
 
 /* ---- access */
@@ -120,24 +121,26 @@ static gpuhal_device *culprit(gpuhal_status status, gpuhal_device *to, gpuhal_de
     return asked && health(to) == GPUHAL_OK && health(from) != GPUHAL_OK ? from : to;
 }
 
-static gpuhal_status peer_copy(gpuhal_plugin_queue *queue, gpuhal_device *to_device, const gpuhal_memory *to, uint64_t to_offset,
-                               gpuhal_device *from_device, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+static gpuhal_status peer_copy(gpuhal_plugin_queue *queue, gpuhal_device *to_device, const gpuhal_memory *to,
+                               uint64_t to_offset, gpuhal_device *from_device, const gpuhal_memory *from,
+                               uint64_t from_offset, uint64_t bytes)
 {
     const gpuhal_call call = gpuhal_call_blocking(to_device, bytes);
-    return gpuhal_device_result(
-        to_device, call,
-        to_device->ops.peer_copy(queue, to_device->handle, to, to_offset, from_device->handle, from, from_offset, bytes));
+    return gpuhal_device_result(to_device, call,
+                                to_device->ops.peer_copy(queue, to_device->handle, to, to_offset, from_device->handle,
+                                                         from, from_offset, bytes));
 }
 
-gpuhal_status gpuhal_peer_copy_blocking(gpuhal_device *to_device, const gpuhal_memory *to, uint64_t to_offset, gpuhal_device *from_device,
-                                        const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+gpuhal_status gpuhal_peer_copy_blocking(gpuhal_device *to_device, const gpuhal_memory *to, uint64_t to_offset,
+                                        gpuhal_device *from_device, const gpuhal_memory *from, uint64_t from_offset,
+                                        uint64_t bytes)
 {
     gpuhal_status status = peer_copy(NULL, to_device, to, to_offset, from_device, from, from_offset, bytes);
     if (!status || status == GPUHAL_ERROR_NOT_SUPPORTED) {
         return status;
     }
-    return gpuhal_device_failed(culprit(status, to_device, from_device), status, "copying %" PRIu64 " bytes from %s to %s", bytes,
-                                from_device->id, to_device->id);
+    return gpuhal_device_failed(culprit(status, to_device, from_device), status,
+                                "copying %" PRIu64 " bytes from %s to %s", bytes, from_device->id, to_device->id);
 }
 
 /* Polls with growing pauses: the link is new, and no other work waits for this. */
@@ -167,7 +170,8 @@ static gpuhal_status copy_on_queue(proof *p, gpuhal_device *runner)
     gpuhal_plugin_event *event = NULL;
     gpuhal_error_detail detail;
     gpuhal_call call = gpuhal_call_prompt(runner);
-    gpuhal_status status = gpuhal_device_result(runner, call, runner->ops.queue_create(runner->handle, 0, 0, NULL, &queue));
+    gpuhal_status status =
+        gpuhal_device_result(runner, call, runner->ops.queue_create(runner->handle, 0, 0, NULL, &queue));
     if (status) {
         return status;
     }
@@ -233,7 +237,8 @@ static gpuhal_status compare(proof *p, const gpuhal_device *runner)
     }
     if (wrong > 0) {
         snprintf(p->how, sizeof p->how,
-                 "the driver reports that %s can access memory of %s, but after a copy by %s %zu of %u bytes are wrong, the first at offset %zu",
+                 "the driver reports that %s can access memory of %s, but after a copy by %s %zu of %u bytes are "
+                 "wrong, the first at offset %zu",
                  p->to_device->id, p->from_device->id, runner->id, wrong, PROOF_BYTES, first);
     }
     return status;
@@ -248,16 +253,18 @@ static gpuhal_status prove(proof *p, gpuhal_device *runner)
     }
     status = copy_in_time(p, runner);
     if (status == GPUHAL_ERROR_TIMEOUT) {
-        snprintf(p->how, sizeof p->how, "the driver reports that %s can access memory of %s, but a copy by %s did not end within %u s",
+        snprintf(p->how, sizeof p->how,
+                 "the driver reports that %s can access memory of %s, but a copy by %s did not end within %u s",
                  p->to_device->id, p->from_device->id, runner->id, (unsigned)(PATIENCE_NS / 1000000000));
         return GPUHAL_OK;
     }
     if (status) {
-        status = gpuhal_device_failed(culprit(status, p->to_device, p->from_device), status, "copying over the link to the other device");
-        snprintf(p->how, sizeof p->how, "the driver reports that %s can access memory of %s, but a copy failed: %s", p->to_device->id,
-                 p->from_device->id, gpuhal_last_error()->sentence);
-        bool other = status == GPUHAL_ERROR_OUT_OF_MEMORY || status == GPUHAL_ERROR_HOST_MEMORY || status == GPUHAL_ERROR_DEVICE_LOST ||
-                     status == GPUHAL_ERROR_NOT_SUPPORTED;
+        status = gpuhal_device_failed(culprit(status, p->to_device, p->from_device), status,
+                                      "copying over the link to the other device");
+        snprintf(p->how, sizeof p->how, "the driver reports that %s can access memory of %s, but a copy failed: %s",
+                 p->to_device->id, p->from_device->id, gpuhal_last_error()->sentence);
+        bool other = status == GPUHAL_ERROR_OUT_OF_MEMORY || status == GPUHAL_ERROR_HOST_MEMORY ||
+                     status == GPUHAL_ERROR_DEVICE_LOST || status == GPUHAL_ERROR_NOT_SUPPORTED;
         return other ? status : GPUHAL_OK;
     }
     return compare(p, runner);
@@ -302,7 +309,8 @@ static gpuhal_status prove_both(proof *p)
 
 static void warn(const gpuhal_device *to, const gpuhal_device *from, const char *how)
 {
-    gpuhal_log_line(to->gpu->log, GPUHAL_LEVEL_WARNING, "%s: copies from %s to %s take another path", how, from->id, to->id);
+    gpuhal_log_line(to->gpu->log, GPUHAL_LEVEL_WARNING, "%s: copies from %s to %s take another path", how, from->id,
+                    to->id);
 }
 
 static gpuhal_peer_state try_link(gpuhal_link *link, gpuhal_device *to, gpuhal_device *from)
@@ -317,10 +325,15 @@ static gpuhal_peer_state try_link(gpuhal_link *link, gpuhal_device *to, gpuhal_d
     uint64_t unit = (to->copy_mask | from->copy_mask) + 1;
     /* Of each memory some units are left in front and behind: bytes that a copy writes beside its range are seen as
      * well. */
-    proof p = {.to_device = to, .from_device = from, .to_offset = 3 * unit, .from_offset = 5 * unit, .bytes = PROOF_BYTES - 7 * unit};
+    proof p = {.to_device = to,
+               .from_device = from,
+               .to_offset = 3 * unit,
+               .from_offset = 5 * unit,
+               .bytes = PROOF_BYTES - 7 * unit};
     status = prove_both(&p);
     if (!status && !p.how[0]) {
-        gpuhal_log_line(to->gpu->log, GPUHAL_LEVEL_DEBUG, "copies from %s to %s use a link between them", from->id, to->id);
+        gpuhal_log_line(to->gpu->log, GPUHAL_LEVEL_DEBUG, "copies from %s to %s use a link between them", from->id,
+                        to->id);
         return GPUHAL_PEER_USABLE;
     }
     if (p.stuck) {
@@ -331,8 +344,8 @@ static gpuhal_peer_state try_link(gpuhal_link *link, gpuhal_device *to, gpuhal_d
         disable(link, to, from);
     }
     if (status) {
-        gpuhal_log_line(to->gpu->log, GPUHAL_LEVEL_DEBUG, "the link from %s to %s could not be tested: %s", from->id, to->id,
-                        gpuhal_last_error()->sentence);
+        gpuhal_log_line(to->gpu->log, GPUHAL_LEVEL_DEBUG, "the link from %s to %s could not be tested: %s", from->id,
+                        to->id, gpuhal_last_error()->sentence);
         return status == GPUHAL_ERROR_NOT_SUPPORTED ? GPUHAL_PEER_NONE : GPUHAL_PEER_UNKNOWN;
     }
     link->why_broken = gpuhal_text_copy(p.how);

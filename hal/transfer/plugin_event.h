@@ -9,16 +9,19 @@
 /* Pause before a plugin is asked again that reported an event as done and was wrong. */
 #define GPUHAL_DOUBT_NS UINT64_C(1000000)
 
-/* Pauses between two questions to a plugin that can neither block nor call back, or that is not ready: longer and longer. 0: before the
- * first. */
+/* Pauses between two questions to a plugin that can neither block nor call back, or that is not ready: longer and
+ * longer. 0: before the first. */
 #define GPUHAL_POLL_LEAST_NS UINT64_C(20000)
 #define GPUHAL_POLL_MOST_NS  UINT64_C(1000000)
 static inline uint64_t gpuhal_poll_longer(uint64_t pause_ns)
 {
-    return pause_ns == 0 ? GPUHAL_POLL_LEAST_NS : pause_ns < GPUHAL_POLL_MOST_NS / 2 ? pause_ns * 2 : GPUHAL_POLL_MOST_NS;
+    return pause_ns == 0                        ? GPUHAL_POLL_LEAST_NS
+           : pause_ns < GPUHAL_POLL_MOST_NS / 2 ? pause_ns * 2
+                                                : GPUHAL_POLL_MOST_NS;
 }
 
-static inline gpuhal_status gpuhal_plugin_event_create(gpuhal_device *device, uint32_t flags, gpuhal_plugin_event **out_event)
+static inline gpuhal_status gpuhal_plugin_event_create(gpuhal_device *device, uint32_t flags,
+                                                       gpuhal_plugin_event **out_event)
 {
     const gpuhal_call call = gpuhal_call_prompt(device);
     return gpuhal_device_result(device, call, device->ops.event_create(device->handle, flags, out_event));
@@ -31,7 +34,8 @@ static inline void gpuhal_plugin_event_destroy(gpuhal_device *device, gpuhal_plu
     gpuhal_call_end(call);
 }
 
-static inline gpuhal_status gpuhal_plugin_event_record(gpuhal_device *device, gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
+static inline gpuhal_status gpuhal_plugin_event_record(gpuhal_device *device, gpuhal_plugin_queue *queue,
+                                                       gpuhal_plugin_event *event)
 {
     const gpuhal_call call = gpuhal_call_small(device); /* some drivers wait where their ring is full */
     return gpuhal_device_result(device, call, device->ops.event_record(queue, event));
@@ -43,9 +47,10 @@ static inline gpuhal_status gpuhal_plugin_event_query(gpuhal_device *device, gpu
     return gpuhal_device_result(device, call, device->ops.event_query(event));
 }
 
-/* NOT_READY when the time is over, whatever the plugin calls that. OK only where event_query confirms it; a plugin that contradicts itself
- * must not keep a processor busy. */
-static inline gpuhal_status gpuhal_plugin_event_block(gpuhal_device *device, gpuhal_plugin_event *event, uint64_t timeout_ns)
+/* NOT_READY when the time is over, whatever the plugin calls that. OK only where event_query confirms it; a plugin that
+ * contradicts itself must not keep a processor busy. */
+static inline gpuhal_status gpuhal_plugin_event_block(gpuhal_device *device, gpuhal_plugin_event *event,
+                                                      uint64_t timeout_ns)
 {
     const gpuhal_call call = gpuhal_call_timed(device, timeout_ns);
     gpuhal_status status = gpuhal_device_result(device, call, device->ops.event_block(event, timeout_ns));

@@ -21,11 +21,12 @@ static inline gpuhal_status gpuhal_range_check(const gpuhal_buffer *buffer, uint
 /* The same for a destination. */
 static inline gpuhal_status gpuhal_range_check_written(const gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes)
 {
-    return __builtin_expect(buffer->read_only, 0) ? gpuhal_buffer_refuse_write(buffer) : gpuhal_range_check(buffer, offset, bytes);
+    return __builtin_expect(buffer->read_only, 0) ? gpuhal_buffer_refuse_write(buffer)
+                                                  : gpuhal_range_check(buffer, offset, bytes);
 }
 
-/* Whether other devices may read or write this memory at its host address: coherent, and for reading cached, since reading device
- * memory over a bus byte by byte is slower than any copy. */
+/* Whether other devices may read or write this memory at its host address: coherent, and for reading cached, since
+ * reading device memory over a bus byte by byte is slower than any copy. */
 static inline bool gpuhal_host_writes(const gpuhal_memory *memory)
 {
     return memory->host && (memory->flags & GPUHAL_MEMORY_HOST_COHERENT);

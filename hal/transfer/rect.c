@@ -92,11 +92,13 @@ static bool is_aligned(const gpuhal_device *device, const side *s, const box *ex
 
 static gpuhal_plugin_rect plugin_rect(const side *s)
 {
-    return (gpuhal_plugin_rect){s->buffer ? &s->buffer->memory : NULL, s->host, s->offset, s->row_pitch, s->slice_pitch};
+    return (gpuhal_plugin_rect){s->buffer ? &s->buffer->memory : NULL, s->host, s->offset, s->row_pitch,
+                                s->slice_pitch};
 }
 
 /* Uses the plugin's slot; NOT_SUPPORTED without a detail where it has none for this box. */
-static gpuhal_status by_plugin(gpuhal_device *device, gpuhal_plugin_queue *queue, const side *to, const side *from, const box *extent)
+static gpuhal_status by_plugin(gpuhal_device *device, gpuhal_plugin_queue *queue, const side *to, const side *from,
+                               const box *extent)
 {
     /* OpenCL wants equal pitches inside one memory object; plugin.h passes that rule on. */
     bool same_object = to->buffer && to->buffer == from->buffer;
@@ -108,13 +110,15 @@ static gpuhal_status by_plugin(gpuhal_device *device, gpuhal_plugin_queue *queue
     const gpuhal_plugin_rect to_rect = plugin_rect(to), from_rect = plugin_rect(from);
     const uint64_t size[3] = {extent->width, extent->rows, extent->slices};
     const gpuhal_call call = gpuhal_call_blocking(device, size[0] * size[1] * size[2]);
-    gpuhal_status status = gpuhal_device_result(device, call, device->ops.copy_rect(device->handle, queue, &to_rect, &from_rect, size));
+    gpuhal_status status =
+        gpuhal_device_result(device, call, device->ops.copy_rect(device->handle, queue, &to_rect, &from_rect, size));
     bool failed = status && status != GPUHAL_ERROR_NOT_SUPPORTED;
     return failed ? gpuhal_device_failed(device, status, "copying a rectangle") : status;
 }
 
 /* One row; at least one side is a buffer, two buffers are on one device. */
-static gpuhal_status copy_row(const side *to, uint64_t to_offset, const side *from, uint64_t from_offset, uint64_t bytes)
+static gpuhal_status copy_row(const side *to, uint64_t to_offset, const side *from, uint64_t from_offset,
+                              uint64_t bytes)
 {
     if (!to->buffer) {
         return gpuhal_bytes_read(from->buffer->device, to->host + to_offset, &from->buffer->memory, from_offset, bytes);
@@ -122,7 +126,8 @@ static gpuhal_status copy_row(const side *to, uint64_t to_offset, const side *fr
     if (!from->buffer) {
         return gpuhal_bytes_write(to->buffer->device, &to->buffer->memory, to_offset, from->host + from_offset, bytes);
     }
-    return gpuhal_bytes_copy(to->buffer->device, &to->buffer->memory, to_offset, &from->buffer->memory, from_offset, bytes);
+    return gpuhal_bytes_copy(to->buffer->device, &to->buffer->memory, to_offset, &from->buffer->memory, from_offset,
+                             bytes);
 }
 
 /* Uses the plugin's slot where it takes this box, else goes row by row. */
@@ -163,8 +168,9 @@ static gpuhal_status copy_between_devices(const side *to, const side *from, cons
             to_part.offset = row_offset(to, extent, first);
             from_part.offset = row_offset(from, extent, first);
             if (batch_rows == 0) {
-                status = gpuhal_staged_copy(to->buffer->device, &to->buffer->memory, to_part.offset, from->buffer->device,
-                                            &from->buffer->memory, from_part.offset, extent->width);
+                status =
+                    gpuhal_staged_copy(to->buffer->device, &to->buffer->memory, to_part.offset, from->buffer->device,
+                                       &from->buffer->memory, from_part.offset, extent->width);
                 row++;
                 continue;
             }

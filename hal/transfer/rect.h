@@ -6,11 +6,14 @@
 
 #include <gpuhal/transfer.h>
 
-/* Checks the box and fills in pitches that are 0. INVALID_ARGUMENT, OUT_OF_RANGE and what devices answer, with their details. */
+/* Checks the box and fills in pitches that are 0. INVALID_ARGUMENT, OUT_OF_RANGE and what devices answer, with their
+ * details. */
 gpuhal_status gpuhal_rect_check(gpuhal_rect *to, gpuhal_rect *from, const uint64_t extent[3]);
 /* Copies a box that was checked. Blocks. */
 gpuhal_status gpuhal_rect_blocking(const gpuhal_rect *to, const gpuhal_rect *from, const uint64_t extent[3]);
-/* Submits a box that was checked to the plugin's queue. NOT_SUPPORTED without a detail where the plugin cannot take it. */
-gpuhal_status gpuhal_rect_submit(gpuhal_plugin_queue *queue, const gpuhal_rect *to, const gpuhal_rect *from, const uint64_t extent[3]);
+/* Submits a box that was checked to the plugin's queue. NOT_SUPPORTED without a detail where the plugin cannot take
+ * it. */
+gpuhal_status gpuhal_rect_submit(gpuhal_plugin_queue *queue, const gpuhal_rect *to, const gpuhal_rect *from,
+                                 const uint64_t extent[3]);
 
 #endif

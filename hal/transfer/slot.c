@@ -9,24 +9,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-gpuhal_status gpuhal_slot_write(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from, uint64_t bytes)
+gpuhal_status gpuhal_slot_write(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from,
+                                uint64_t bytes)
 {
     if (!device->ops.write) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     const gpuhal_call call = gpuhal_call_blocking(device, bytes);
-    gpuhal_status status = gpuhal_device_result(device, call, device->ops.write(device->handle, NULL, to, to_offset, from, bytes));
+    gpuhal_status status =
+        gpuhal_device_result(device, call, device->ops.write(device->handle, NULL, to, to_offset, from, bytes));
     bool failed = status != GPUHAL_OK && status != GPUHAL_ERROR_NOT_SUPPORTED;
     return failed ? gpuhal_device_failed(device, status, "writing %" PRIu64 " bytes", bytes) : status;
 }
 
-gpuhal_status gpuhal_slot_read(gpuhal_device *device, void *to, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+gpuhal_status gpuhal_slot_read(gpuhal_device *device, void *to, const gpuhal_memory *from, uint64_t from_offset,
+                               uint64_t bytes)
 {
     if (!device->ops.read) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     const gpuhal_call call = gpuhal_call_blocking(device, bytes);
-    gpuhal_status status = gpuhal_device_result(device, call, device->ops.read(device->handle, NULL, to, from, from_offset, bytes));
+    gpuhal_status status =
+        gpuhal_device_result(device, call, device->ops.read(device->handle, NULL, to, from, from_offset, bytes));
     bool failed = status != GPUHAL_OK && status != GPUHAL_ERROR_NOT_SUPPORTED;
     return failed ? gpuhal_device_failed(device, status, "reading %" PRIu64 " bytes", bytes) : status;
 }
@@ -35,8 +39,9 @@ gpuhal_status gpuhal_slot_read(gpuhal_device *device, void *to, const gpuhal_mem
 gpuhal_status gpuhal_slot_no_way(gpuhal_device *device, gpuhal_staging_direction direction)
 {
     return gpuhal_device_failed(device, GPUHAL_ERROR_NOT_SUPPORTED,
-                                direction == GPUHAL_STAGING_TO_DEVICE ? "it offers neither write nor memory of kind upload"
-                                                                      : "it offers neither read nor memory of kind readback");
+                                direction == GPUHAL_STAGING_TO_DEVICE
+                                    ? "it offers neither write nor memory of kind upload"
+                                    : "it offers neither read nor memory of kind readback");
 }
 
 gpuhal_status gpuhal_slot_clean(gpuhal_device *device, const gpuhal_memory *memory, uint64_t bytes, bool invalidate)
@@ -50,18 +55,18 @@ gpuhal_status gpuhal_slot_clean(gpuhal_device *device, const gpuhal_memory *memo
 
 /* ---- one alignment block */
 
-static gpuhal_status copy_block(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const gpuhal_memory *from,
-                                uint64_t from_offset, uint64_t bytes, const char *what)
+static gpuhal_status copy_block(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset,
+                                const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes, const char *what)
 {
     const gpuhal_call call = gpuhal_call_blocking(device, bytes);
-    gpuhal_status status =
-        gpuhal_device_result(device, call, device->ops.copy(device->handle, NULL, to, to_offset, from, from_offset, bytes));
+    gpuhal_status status = gpuhal_device_result(
+        device, call, device->ops.copy(device->handle, NULL, to, to_offset, from, from_offset, bytes));
     return status ? gpuhal_device_failed(device, status, "%s", what) : GPUHAL_OK;
 }
 
 /* Between host and device through memory made for it. */
-static gpuhal_status block_through_memory(gpuhal_device *device, const gpuhal_memory *memory, uint64_t offset, void *block,
-                                          gpuhal_staging_direction direction)
+static gpuhal_status block_through_memory(gpuhal_device *device, const gpuhal_memory *memory, uint64_t offset,
+                                          void *block, gpuhal_staging_direction direction)
 {
     bool to_device = direction == GPUHAL_STAGING_TO_DEVICE;
     const gpuhal_alloc alloc = {.size = sizeof alloc,
@@ -78,12 +83,14 @@ static gpuhal_status block_through_memory(gpuhal_device *device, const gpuhal_me
     }
     if (!between.host || between.bytes < alloc.bytes) {
         gpuhal_memory_release(device, &between);
-        return gpuhal_device_failed(device, GPUHAL_ERROR_DRIVER, "memory for one block has no host address, or too few bytes");
+        return gpuhal_device_failed(device, GPUHAL_ERROR_DRIVER,
+                                    "memory for one block has no host address, or too few bytes");
     }
     if (to_device) {
         memcpy(between.host, block, (size_t)alloc.bytes);
         status = gpuhal_slot_clean(device, &between, alloc.bytes, false);
-        status = status ? status : copy_block(device, memory, offset, &between, 0, alloc.bytes, "copying from staging memory");
+        status = status ? status
+                        : copy_block(device, memory, offset, &between, 0, alloc.bytes, "copying from staging memory");
     } else {
         status = copy_block(device, &between, 0, memory, offset, alloc.bytes, "copying to staging memory");
         status = status ? status : gpuhal_slot_clean(device, &between, alloc.bytes, true);
@@ -96,20 +103,25 @@ static gpuhal_status block_through_memory(gpuhal_device *device, const gpuhal_me
 static gpuhal_status read_block(gpuhal_device *device, void *block, const gpuhal_memory *from, uint64_t offset)
 {
     gpuhal_status status = gpuhal_slot_read(device, block, from, offset, device->copy_mask + 1);
-    return status == GPUHAL_ERROR_NOT_SUPPORTED ? block_through_memory(device, from, offset, block, GPUHAL_STAGING_FROM_DEVICE) : status;
+    return status == GPUHAL_ERROR_NOT_SUPPORTED
+               ? block_through_memory(device, from, offset, block, GPUHAL_STAGING_FROM_DEVICE)
+               : status;
 }
 
 static gpuhal_status write_block(gpuhal_device *device, const gpuhal_memory *to, uint64_t offset, void *block)
 {
     gpuhal_status status = gpuhal_slot_write(device, to, offset, block, device->copy_mask + 1);
-    return status == GPUHAL_ERROR_NOT_SUPPORTED ? block_through_memory(device, to, offset, block, GPUHAL_STAGING_TO_DEVICE) : status;
+    return status == GPUHAL_ERROR_NOT_SUPPORTED
+               ? block_through_memory(device, to, offset, block, GPUHAL_STAGING_TO_DEVICE)
+               : status;
 }
 
 /* The part of an alignment block that a range touches is changed (to_device) or taken out. A block is read, changed and
  * written back, and nothing here keeps two threads from doing that to one block, where the later would undo the
  * earlier: pieces of one copy must not share a block (staged.c). The whole block may be touched: memory is always made,
  * imported or wrapped in whole blocks (gpuhal_buffer_plan(), gpuhal_import_unit(), gpuhal_buffer_wrap()). */
-static gpuhal_status edge(gpuhal_device *device, const gpuhal_memory *memory, uint64_t offset, void *host, uint64_t bytes, bool to_device)
+static gpuhal_status edge(gpuhal_device *device, const gpuhal_memory *memory, uint64_t offset, void *host,
+                          uint64_t bytes, bool to_device)
 {
     uint64_t lead = offset & device->copy_mask;
     unsigned char *block = malloc((size_t)device->copy_mask + 1);
@@ -136,8 +148,8 @@ static uint64_t head_bytes(const gpuhal_device *device, uint64_t offset, uint64_
     return bytes < rest ? bytes : rest;
 }
 
-gpuhal_status gpuhal_blocks_write(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from, uint64_t bytes,
-                                  gpuhal_slot_write_fn *middle)
+gpuhal_status gpuhal_blocks_write(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from,
+                                  uint64_t bytes, gpuhal_slot_write_fn *middle)
 {
     const char *source = from;
     uint64_t head = head_bytes(device, to_offset, bytes);
@@ -153,8 +165,8 @@ gpuhal_status gpuhal_blocks_write(gpuhal_device *device, const gpuhal_memory *to
     return status;
 }
 
-gpuhal_status gpuhal_blocks_read(gpuhal_device *device, void *to, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes,
-                                 gpuhal_slot_read_fn *middle)
+gpuhal_status gpuhal_blocks_read(gpuhal_device *device, void *to, const gpuhal_memory *from, uint64_t from_offset,
+                                 uint64_t bytes, gpuhal_slot_read_fn *middle)
 {
     char *target = to;
     uint64_t head = head_bytes(device, from_offset, bytes);
@@ -172,7 +184,8 @@ gpuhal_status gpuhal_blocks_read(gpuhal_device *device, void *to, const gpuhal_m
 
 /* A plugin that is NOT_READY has recorded nothing. Its device is checked each time, or a lost one would be polled for
  * ever. */
-gpuhal_status gpuhal_event_record_blocking(gpuhal_device *device, gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
+gpuhal_status gpuhal_event_record_blocking(gpuhal_device *device, gpuhal_plugin_queue *queue,
+                                           gpuhal_plugin_event *event)
 {
     gpuhal_status status = GPUHAL_NOT_READY;
     uint64_t pause_ns = 0;

@@ -4,9 +4,10 @@
 
 #include "device/device.h"
 
-/* Through chunks of the source's pool, pieces of both halves at once: any offsets. Ranges were checked, both devices are open and not the
- * same. */
-gpuhal_status gpuhal_staged_copy(gpuhal_device *to_device, const gpuhal_memory *to, uint64_t to_offset, gpuhal_device *from_device,
-                                 const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes);
+/* Through chunks of the source's pool, pieces of both halves at once: any offsets. Ranges were checked, both devices
+ * are open and not the same. */
+gpuhal_status gpuhal_staged_copy(gpuhal_device *to_device, const gpuhal_memory *to, uint64_t to_offset,
+                                 gpuhal_device *from_device, const gpuhal_memory *from, uint64_t from_offset,
+                                 uint64_t bytes);
 
 #endif

@@ -1,5 +1,5 @@
-/* transfer/staging.c: see staging.h. A pool is made under the device's mutex; its chunks are counted and given out under the pool's own,
- * which is not held while a plugin allocates. */
+/* transfer/staging.c: see staging.h. A pool is made under the device's mutex; its chunks are counted and given out
+ * under the pool's own, which is not held while a plugin allocates. */
 #include "transfer/staging.h"
 
 #include "core/error.h"
@@ -7,10 +7,12 @@
 
 #include <stdlib.h>
 
-/* Measured (docs/measurements): below it, waking a software device's threads for each piece costs more than moving the piece. */
+/* Measured (docs/measurements): below it, waking a software device's threads for each piece costs more than moving the
+ * piece. */
 #define CHUNK_BYTES (2u << 20)
-/* Devices that copy by themselves need no thread for each piece, but many pieces in flight: each thread that fills chunks has two, and to
- * saturate a link of 64 GB/s takes five to eight threads of 8 to 12 GB/s each, for which the 16 MiB of a pool must be enough. */
+/* Devices that copy by themselves need no thread for each piece, but many pieces in flight: each thread that fills
+ * chunks has two, and to saturate a link of 64 GB/s takes five to eight threads of 8 to 12 GB/s each, for which the 16
+ * MiB of a pool must be enough. */
 #define ENGINE_CHUNK_BYTES (1u << 20)
 
 /* All chunks of this process. */
@@ -110,8 +112,8 @@ static void give_up(gpuhal_device *device, gpuhal_chunk *chunk)
     account(0, bytes, UINT64_MAX);
 }
 
-/* Makes room within the bound of the process, at the expense of chunks that are not in use. A pool's first chunk is made in any case:
- * waiting for other pools could be a deadlock. */
+/* Makes room within the bound of the process, at the expense of chunks that are not in use. A pool's first chunk is
+ * made in any case: waiting for other pools could be a deadlock. */
 static bool reserve(gpuhal *gpu, uint64_t bytes, bool is_first)
 {
     gpuhal_device *owner = NULL;
@@ -142,7 +144,8 @@ static gpuhal_chunk *take_free(struct gpuhal_staging *pool, bool *out_make)
     return chunk;
 }
 
-/* Makes the chunk that take_free allowed. When there is no room for it and others exist, `wait` says to wait for one of those. */
+/* Makes the chunk that take_free allowed. When there is no room for it and others exist, `wait` says to wait for one of
+ * those. */
 static gpuhal_status make(gpuhal_device *device, gpuhal_staging_direction direction, struct gpuhal_staging *pool,
                           gpuhal_chunk **out_chunk, bool *out_wait)
 {
@@ -150,7 +153,8 @@ static gpuhal_status make(gpuhal_device *device, gpuhal_staging_direction direct
     bool is_first = pool->made == 1;
     gpuhal_mutex_unlock(&pool->mutex);
     bool reserved = reserve(device->gpu, pool->chunk_bytes, is_first);
-    gpuhal_status status = reserved ? gpuhal_chunk_create(device, direction, pool->chunk_bytes, out_chunk) : GPUHAL_ERROR_OUT_OF_MEMORY;
+    gpuhal_status status =
+        reserved ? gpuhal_chunk_create(device, direction, pool->chunk_bytes, out_chunk) : GPUHAL_ERROR_OUT_OF_MEMORY;
     if (status) {
         account(0, reserved ? pool->chunk_bytes : 0, UINT64_MAX);
         gpuhal_mutex_lock(&pool->mutex);

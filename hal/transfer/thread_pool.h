@@ -1,8 +1,8 @@
 /* transfer/thread_pool.h: threads that help with transfers, shared by all transfers of a gpuhal object.
  *
- * A thread with work does it alone if need be and submits a part of it: helpers come if any are free. So no thread ever waits for
- * another to become free. Threads start when they are first needed, sleep while there is nothing to do, and end with
- * the gpuhal object. */
+ * A thread with work does it alone if need be and submits a part of it: helpers come if any are free. So no thread ever
+ * waits for another to become free. Threads start when they are first needed, sleep while there is nothing to do, and
+ * end with the gpuhal object. */
 #ifndef GPUHAL_TRANSFER_THREAD_POOL_H
 #define GPUHAL_TRANSFER_THREAD_POOL_H
 
@@ -15,11 +15,12 @@ typedef struct gpuhal_thread_pool_job {
     struct gpuhal_thread_pool_job *next;
     uint32_t wanted, running; /* helpers; protected by the pool's mutex, as what follows */
     bool listed;
-    bool withdrawn; /* offers have no effect any more: a helper may ask for another one while its work is being withdrawn */
+    bool withdrawn; /* offers have no effect any more: a helper may ask for another one while its work is being
+                       withdrawn */
 } gpuhal_thread_pool_job;
 
-/* How many threads may usefully work on one transfer, the caller's included: as many as there are processors for this process, at least
- * two, since one waits for a device most of the time. */
+/* How many threads may usefully work on one transfer, the caller's included: as many as there are processors for this
+ * process, at least two, since one waits for a device most of the time. */
 uint32_t gpuhal_thread_pool_most(void);
 /* Asks for so many more helpers and returns at once. Without memory or threads none comes. */
 void gpuhal_thread_pool_submit(gpuhal *gpu, gpuhal_thread_pool_job *job, uint32_t helpers);

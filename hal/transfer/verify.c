@@ -28,13 +28,14 @@ typedef struct verification {
 } verification;
 
 /* DEVICE_LOST, because a device that returns wrong bytes is of no use. */
-static gpuhal_status compare(const verification *v, const char *action, uint64_t offset, const unsigned char *expected, uint64_t bytes)
+static gpuhal_status compare(const verification *v, const char *action, uint64_t offset, const unsigned char *expected,
+                             uint64_t bytes)
 {
     for (uint64_t i = 0; i < bytes; i++) {
         if (v->received[i] != expected[i]) {
             gpuhal_error_set(GPUHAL_ERROR_DEVICE_LOST,
-                             "%s: %s of %" PRIu64 " bytes went wrong: byte %" PRIu64 " is 0x%02x and should be 0x%02x", v->device->id, action,
-                             bytes, offset + i, v->received[i], expected[i]);
+                             "%s: %s of %" PRIu64 " bytes went wrong: byte %" PRIu64 " is 0x%02x and should be 0x%02x",
+                             v->device->id, action, bytes, offset + i, v->received[i], expected[i]);
             gpuhal_error_add_device(v->device->candidate->name, v->device->id);
             return GPUHAL_ERROR_DEVICE_LOST;
         }
@@ -59,7 +60,8 @@ static gpuhal_status write_and_read(const verification *v)
 {
     static const struct {
         uint64_t offset, bytes;
-    } ranges[] = {{0, TEST_BYTES}, {0, 1}, {1, 1}, {3, 5}, {4095, 2}, {4096, 4096}, {65533, 70001}, {TEST_BYTES - 1, 1}};
+    } ranges[] = {{0, TEST_BYTES}, {0, 1},       {1, 1},         {3, 5},
+                  {4095, 2},       {4096, 4096}, {65533, 70001}, {TEST_BYTES - 1, 1}};
     gpuhal_status status = GPUHAL_OK;
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges && !status; i++) {
         unsigned char *part = v->sent + ranges[i].offset;

@@ -78,7 +78,8 @@ static gpuhal_status measure(const gpuhal_path_move *move, uint64_t *out_done)
 static uint32_t look_up(gpuhal_device *device)
 {
     uint32_t before = GPUHAL_WRITE_UNKNOWN;
-    const uint32_t known = gpuhal_fault_log_is_kept(device) ? gpuhal_fault_log_recall_write(device) : GPUHAL_WRITE_BY_RULE;
+    const uint32_t known =
+        gpuhal_fault_log_is_kept(device) ? gpuhal_fault_log_recall_write(device) : GPUHAL_WRITE_BY_RULE;
     return atomic_compare_exchange_strong(&device->write_path.choice, &before, known) ? known : before;
 }
 

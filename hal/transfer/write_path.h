@@ -19,7 +19,8 @@ typedef struct gpuhal_path_move {
     uint64_t bytes;
 } gpuhal_path_move;
 
-/* Chooses the path of the bytes behind the first *out_done, which were written while the paths were compared. Fails only if a write failed. */
+/* Chooses the path of the bytes behind the first *out_done, which were written while the paths were compared. Fails
+ * only if a write failed. */
 gpuhal_status gpuhal_write_path_find(const gpuhal_path_move *move, bool *out_staged, uint64_t *out_done);
 
 #endif

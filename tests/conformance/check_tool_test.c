@@ -1,4 +1,5 @@
-/* check_tool_test.c: what a user of gpuhal-check sees, beside its results: options, exit statuses, expected failures. */
+/* check_tool_test.c: what a user of gpuhal-check sees, beside its results: options, exit statuses, expected
+ * failures. */
 #include "test.h"
 
 #include <sys/stat.h>
@@ -221,7 +222,8 @@ TEST(a_condition_from_outside_has_a_hint_of_its_own)
 
 TEST(a_crash_costs_its_own_check_alone)
 {
-    assert_int_equal(check("--only copy@0 --only health@0 --only native@0 --only quiet '%s'", faulty("copy_crashes")), 1);
+    assert_int_equal(check("--only copy@0 --only health@0 --only native@0 --only quiet '%s'", faulty("copy_crashes")),
+                     1);
     expect_printed("\nnot ok 2 - copy@0: ");
     expect_printed("\nok 3 - health@0: ");
     expect_printed("\nok 4 - native@0: ");

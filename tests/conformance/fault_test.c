@@ -1,8 +1,10 @@
-/* fault_test.c: runs gpuhal-check on the misbehaving plugins of faults.inc: fault_test GPUHAL_CHECK DIRECTORY GROUP [NAME].
+/* fault_test.c: runs gpuhal-check on the misbehaving plugins of faults.inc: fault_test GPUHAL_CHECK DIRECTORY GROUP
+ * [NAME].
  *
- * Runs all of the group, or the one that is named, several at a time, since most of them wait as long as they work. Each has to leave with its
- * exit status, and the named check has to fail with a message that holds the sentence, with the number of the rule, and with a hint. Whatever
- * the fault, the report has to be whole: as many lines as the plan says. GROUP "count": whether there are enough of them.
+ * Runs all of the group, or the one that is named, several at a time, since most of them wait as long as they work.
+ * Each has to leave with its exit status, and the named check has to fail with a message that holds the sentence, with
+ * the number of the rule, and with a hint. Whatever the fault, the report has to be whole: as many lines as the plan
+ * says. GROUP "count": whether there are enough of them.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -28,9 +30,10 @@ static const variant variants[] = {
 #define GROUP(heading) {.group = #heading},
 #define GOOD(variant, options)
 #define MISSED(variant, why) {.name = #variant, .missed = true},
-#define FAULT_FILE(variant, file, status, options, check, rule, sentence)                                                                    \
+#define FAULT_FILE(variant, file, status, options, check, rule, sentence)                                              \
     {NULL, #variant, file, status, options, #check, rule, sentence, false},
-#define FAULT(variant, status, options, check, rule, sentence) FAULT_FILE(variant, "faulty.so", status, options, check, rule, sentence)
+#define FAULT(variant, status, options, check, rule, sentence)                                                         \
+    FAULT_FILE(variant, "faulty.so", status, options, check, rule, sentence)
 #include "faults.inc"
 };
 #define COUNT (sizeof variants / sizeof *variants)
@@ -133,8 +136,9 @@ static bool settle(run *one, int status)
     output[0] = '\n';
     const char *problem = judge(one->of, status, output);
     if (problem != NULL) {
-        printf("%s: %s. Wanted: status %d, check %s, rule M-%02u, \"%s\". Printed (status %d):%s\n", one->of->name, problem,
-               one->of->status, one->of->check, one->of->rule, one->of->sentence, WIFEXITED(status) ? WEXITSTATUS(status) : -1, output);
+        printf("%s: %s. Wanted: status %d, check %s, rule M-%02u, \"%s\". Printed (status %d):%s\n", one->of->name,
+               problem, one->of->status, one->of->check, one->of->rule, one->of->sentence,
+               WIFEXITED(status) ? WEXITSTATUS(status) : -1, output);
     }
     free(output);
     close(one->output);
@@ -182,7 +186,8 @@ static int run_group(const char *group, const char *name)
     unsigned count = 0;
     for (size_t v = 0; v < COUNT; v++) {
         inside = variants[v].group != NULL ? strcmp(variants[v].group, group) == 0 : inside;
-        if (!inside || variants[v].group != NULL || variants[v].missed || (name != NULL && strcmp(variants[v].name, name) != 0)) {
+        if (!inside || variants[v].group != NULL || variants[v].missed ||
+            (name != NULL && strcmp(variants[v].name, name) != 0)) {
             continue;
         }
         if (!start(free_place(runs, &good), &variants[v])) {

@@ -1,7 +1,8 @@
 /* faulty.h: what the files of the misbehaving plugin share.
  *
- * It is a whole plugin over host memory: two devices whose memory the host cannot see, with every group of slots that gpuhal-check knows.
- * The variable FAULTY names the one thing that it does wrong; `is(copy_short)` asks for it where the right thing would be done.
+ * It is a whole plugin over host memory: two devices whose memory the host cannot see, with every group of slots that
+ * gpuhal-check knows. The variable FAULTY names the one thing that it does wrong; `is(copy_short)` asks for it where
+ * the right thing would be done.
  */
 #ifndef GPUHAL_TEST_FAULTY_H
 #define GPUHAL_TEST_FAULTY_H
@@ -91,7 +92,7 @@ gpuhal_status gpuhal_faulty_link(const gpuhal_host *host, gpuhal_plugin_instance
 /* faulty_queue.c */
 void gpuhal_faulty_describe_queue(gpuhal_ops *ops);
 /* Runs @p work later, in order, with a copy of @p bytes bytes of @p arguments. */
-gpuhal_status gpuhal_faulty_enqueue(gpuhal_plugin_queue *queue, void (*work)(const void *arguments), const void *arguments,
-                                    uint64_t bytes);
+gpuhal_status gpuhal_faulty_enqueue(gpuhal_plugin_queue *queue, void (*work)(const void *arguments),
+                                    const void *arguments, uint64_t bytes);
 
 #endif

@@ -1,4 +1,5 @@
-/* faulty_memory.c: memory of the misbehaving plugin: allocating, importing, exporting, mapping, registering, cleaning. */
+/* faulty_memory.c: memory of the misbehaving plugin: allocating, importing, exporting, mapping, registering,
+ * cleaning. */
 #include "faulty.h"
 
 #include <gpuhal/native.h>
@@ -127,7 +128,8 @@ static bool take_bytes(gpuhal_faulty_memory *memory, const gpuhal_alloc *alloc)
         return true;
     }
     if (is(offset_32) || is(size_32)) { /* untouched pages cost nothing */
-        memory->bytes = mmap(NULL, memory->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        memory->bytes =
+            mmap(NULL, memory->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         memory->mapped = true;
         return memory->bytes != MAP_FAILED;
     }
@@ -196,7 +198,9 @@ static gpuhal_status faulty_allocate(gpuhal_plugin_device *device, const gpuhal_
             gpuhal_faulty_lose_descriptor();
         }
         gpuhal_status status = is(size_status) ? GPUHAL_ERROR_OUT_OF_MEMORY : GPUHAL_ERROR_TOO_LARGE;
-        return is(report_never) ? status : host->report(gpuhal_faulty_host(host), status, "test", 2, "more than the test device has");
+        return is(report_never)
+                   ? status
+                   : host->report(gpuhal_faulty_host(host), status, "test", 2, "more than the test device has");
     }
     if (alloc->import.kind == 0 && (is(memory_taken) || !fits(device->index, bytes))) {
         return is(report_never) ? GPUHAL_ERROR_OUT_OF_MEMORY
@@ -209,7 +213,8 @@ static gpuhal_status faulty_allocate(gpuhal_plugin_device *device, const gpuhal_
     *memory = (gpuhal_faulty_memory){.size = bytes, .descriptor = -1, .owner = device, .index = device->index,
                                       .kind = alloc->kind,
                                       .counted = alloc->import.kind == 0};
-    const bool is_import = alloc->import.kind == GPUHAL_HANDLE_OPAQUE_FD || alloc->import.kind == GPUHAL_HANDLE_HOST_POINTER;
+    const bool is_import =
+        alloc->import.kind == GPUHAL_HANDLE_OPAQUE_FD || alloc->import.kind == GPUHAL_HANDLE_HOST_POINTER;
     const bool taken = is_import                 ? take_import(memory, &alloc->import)
                        : alloc->export_kinds > 0 ? take_exportable(memory)
                                                  : take_bytes(memory, alloc);
@@ -271,20 +276,22 @@ static gpuhal_status move_host_copy(const gpuhal_memory *memory, uint64_t offset
     return GPUHAL_OK;
 }
 
-static gpuhal_status faulty_memory_flush(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
+static gpuhal_status faulty_memory_flush(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset,
+                                         uint64_t bytes)
 {
     (void)device;
     return move_host_copy(memory, offset, bytes, false);
 }
 
-static gpuhal_status faulty_memory_invalidate(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
+static gpuhal_status faulty_memory_invalidate(gpuhal_plugin_device *device, const gpuhal_memory *memory,
+                                              uint64_t offset, uint64_t bytes)
 {
     (void)device;
     return move_host_copy(memory, offset, bytes, true);
 }
 
-static gpuhal_status faulty_map(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes,
-                                uint32_t access, void **out_pointer)
+static gpuhal_status faulty_map(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset,
+                                uint64_t bytes, uint32_t access, void **out_pointer)
 {
     (void)device;
     gpuhal_faulty_memory *own = gpuhal_faulty_of(memory);
@@ -344,13 +351,15 @@ static gpuhal_status faulty_export(gpuhal_plugin_device *device, const gpuhal_me
         gpuhal_faulty_lose_descriptor();
     }
     out_handle->kind = kind;
-    out_handle->as.os = is(export_no_descriptor) ? -1 : fcntl(own->descriptor, is(export_inherited) ? F_DUPFD : F_DUPFD_CLOEXEC, 0);
+    out_handle->as.os =
+        is(export_no_descriptor) ? -1 : fcntl(own->descriptor, is(export_inherited) ? F_DUPFD : F_DUPFD_CLOEXEC, 0);
     *out_offset = 0;
     return GPUHAL_OK;
 }
 
 /* The object that native_memory gives, in a second record over the same bytes. */
-static gpuhal_status faulty_wrap(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes, gpuhal_memory *out_memory)
+static gpuhal_status faulty_wrap(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes,
+                                 gpuhal_memory *out_memory)
 {
     const gpuhal_faulty_memory *other = (const gpuhal_faulty_memory *)(uintptr_t)native->values[0];
     if (!is(wrap_any_type) && native->type != GPUHAL_NATIVE_OPENCL_BUFFER) {
@@ -363,7 +372,8 @@ static gpuhal_status faulty_wrap(gpuhal_plugin_device *device, const gpuhal_nati
     if (own == NULL) {
         return GPUHAL_ERROR_HOST_MEMORY;
     }
-    *own = (gpuhal_faulty_memory){.bytes = other->bytes, .size = other->size, .descriptor = -1, .owner = device, .lent = true};
+    *own = (gpuhal_faulty_memory){
+        .bytes = other->bytes, .size = other->size, .descriptor = -1, .owner = device, .lent = true};
     if (is(wrap_copies)) {
         own->bytes = own->to_free = malloc(own->size);
     }
@@ -372,7 +382,8 @@ static gpuhal_status faulty_wrap(gpuhal_plugin_device *device, const gpuhal_nati
     return GPUHAL_OK;
 }
 
-static gpuhal_status faulty_native_memory(gpuhal_plugin_device *device, const gpuhal_memory *memory, gpuhal_native *out_native)
+static gpuhal_status faulty_native_memory(gpuhal_plugin_device *device, const gpuhal_memory *memory,
+                                          gpuhal_native *out_native)
 {
     (void)device;
     out_native->type = GPUHAL_NATIVE_OPENCL_BUFFER;

@@ -111,7 +111,8 @@ static void report_numbers(const gpuhal_host *host, gpuhal_sink *sink, uint32_t 
     }
     host->u64(host, sink, GPUHAL_FACT_TYPE, large ? GPUHAL_DEVICE_GPU : GPUHAL_DEVICE_ACCELERATOR);
     if (!is(fact_mandatory)) {
-        host->u64(host, sink, GPUHAL_FACT_SOFTWARE, is(identity_missing) || is(identity_twice) || is(sample_first_device) ? 0 : 1);
+        host->u64(host, sink, GPUHAL_FACT_SOFTWARE,
+                  is(identity_missing) || is(identity_twice) || is(sample_first_device) ? 0 : 1);
     }
     host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS, stated);
     host->u64(host, sink, GPUHAL_FACT_MEMORY_TOTAL_BYTES, is(fact_zero_total) ? 0 : TOTAL_BYTES);
@@ -128,7 +129,8 @@ static void report_numbers(const gpuhal_host *host, gpuhal_sink *sink, uint32_t 
     if (!is(good_minimal)) {
         host->u64(host, sink, GPUHAL_FACT_ADOPT_KINDS,
                   1u << GPUHAL_NATIVE_OPENCL_BUFFER | 1u << GPUHAL_NATIVE_OPENCL_DEVICE);
-        host->u64(host, sink, GPUHAL_FACT_IMPORT_KINDS, 1u << GPUHAL_HANDLE_OPAQUE_FD | 1u << GPUHAL_HANDLE_HOST_POINTER);
+        host->u64(host, sink, GPUHAL_FACT_IMPORT_KINDS,
+                  1u << GPUHAL_HANDLE_OPAQUE_FD | 1u << GPUHAL_HANDLE_HOST_POINTER);
         host->u64(host, sink, GPUHAL_FACT_EXPORT_KINDS, is(slot_without_fact) ? 0 : 1u << GPUHAL_HANDLE_OPAQUE_FD);
     }
 }
@@ -138,7 +140,8 @@ static void report_identity(const gpuhal_host *host, gpuhal_sink *sink, uint32_t
 {
     char uuid[64], address[32];
     const unsigned digit = is(identity_twice) ? 0 : index;
-    snprintf(uuid, sizeof uuid, is(fact_uuid) ? "01234567-89AB-CDEF-0123-456789ABCDE%u" : "01234567-89ab-cdef-0123-456789abcde%u", digit);
+    snprintf(uuid, sizeof uuid,
+             is(fact_uuid) ? "01234567-89AB-CDEF-0123-456789ABCDE%u" : "01234567-89ab-cdef-0123-456789abcde%u", digit);
     if (is(fact_of_process)) {
         snprintf(uuid, sizeof uuid, "01234567-89ab-cdef-0123-%011x%u", (unsigned)getpid(), digit);
     }
@@ -156,7 +159,8 @@ static void report_texts(const gpuhal_host *host, gpuhal_sink *sink)
     if (is(good_vendor)) {
         host->u64(host, sink, GPUHAL_VENDOR_FIRST + 1, 42);
     }
-    host->missing(host, sink, GPUHAL_FACT_LUID, is(fact_no_reason) ? 0 : GPUHAL_MISSING_NOT_SUPPORTED, "a test has none");
+    host->missing(host, sink, GPUHAL_FACT_LUID, is(fact_no_reason) ? 0 : GPUHAL_MISSING_NOT_SUPPORTED,
+                  "a test has none");
     if (is(fact_wrong_form)) {
         host->text(host, sink, GPUHAL_FACT_VENDOR_ID, "0x10de");
     }
@@ -335,7 +339,8 @@ GPUHAL_API const gpuhal_plugin *gpuhal_plugin_query(uint32_t host_abi, const gpu
     }
     if (host_abi != GPUHAL_ABI && !is(query_any_abi)) {
         if (!is(query_no_report)) {
-            (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, (int64_t)host_abi, "the test plugin speaks the ABI that it was built with");
+            (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, (int64_t)host_abi,
+                               "the test plugin speaks the ABI that it was built with");
         }
         return NULL;
     }

@@ -1,5 +1,5 @@
-/* faulty_queue.c: queues and events of the misbehaving plugin. Each queue has a thread that runs what was flushed, in order. One
- * lock protects everything in this file; it is not held while work runs. */
+/* faulty_queue.c: queues and events of the misbehaving plugin. Each queue has a thread that runs what was flushed, in
+ * order. One lock protects everything in this file; it is not held while work runs. */
 #include "faulty.h"
 
 #include <gpuhal/native.h>
@@ -149,8 +149,8 @@ static gpuhal_status append(gpuhal_plugin_queue *queue, const command *model)
     return status;
 }
 
-gpuhal_status gpuhal_faulty_enqueue(gpuhal_plugin_queue *queue, void (*work)(const void *arguments), const void *arguments,
-                                    uint64_t bytes)
+gpuhal_status gpuhal_faulty_enqueue(gpuhal_plugin_queue *queue, void (*work)(const void *arguments),
+                                    const void *arguments, uint64_t bytes)
 {
     command one = {.work = work};
     memcpy(one.arguments, arguments, bytes);
@@ -265,7 +265,8 @@ static gpuhal_status faulty_event_block(gpuhal_plugin_event *event, uint64_t tim
     return error == 0 || is(block_early) ? GPUHAL_OK : is(block_times_out) ? GPUHAL_ERROR_TIMEOUT : GPUHAL_NOT_READY;
 }
 
-static gpuhal_status faulty_event_notify(gpuhal_plugin_event *event, void (*done)(void *user, gpuhal_status status), void *user)
+static gpuhal_status faulty_event_notify(gpuhal_plugin_event *event, void (*done)(void *user, gpuhal_status status),
+                                         void *user)
 {
     pthread_mutex_lock(&lock);
     bool already = is_done(event) || is(notify_early);

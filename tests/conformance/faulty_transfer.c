@@ -1,4 +1,5 @@
-/* faulty_transfer.c: transfers of the misbehaving plugin. Each becomes moves of plain rows, done at once or handed to a queue. */
+/* faulty_transfer.c: transfers of the misbehaving plugin. Each becomes moves of plain rows, done at once or handed to a
+ * queue. */
 #include "../support/pattern.h"
 #include "faulty.h"
 
@@ -63,7 +64,8 @@ static void move_row_later(const void *arguments)
 }
 
 /* `at_once`: out of order. */
-static gpuhal_status move_early(gpuhal_plugin_queue *queue, unsigned char *to, const unsigned char *from, uint64_t bytes, bool at_once)
+static gpuhal_status move_early(gpuhal_plugin_queue *queue, unsigned char *to, const unsigned char *from,
+                                uint64_t bytes, bool at_once)
 {
     const row one = {to, from, bytes};
     if (queue != NULL && !at_once) {
@@ -120,8 +122,10 @@ static gpuhal_status faulty_copy(gpuhal_plugin_device *device, gpuhal_plugin_que
     if (is(scratch_of_all_openings)) {
         pthread_mutex_lock(&device->scratch);
     }
-    const bool ignored = is(copy_from_offset) || (is(copy_from_readback) && gpuhal_faulty_of(from)->kind == GPUHAL_MEMORY_READBACK);
-    gpuhal_status status = move(queue, at(to, is(copy_to_offset) ? 0 : to_offset), at(from, ignored ? 0 : from_offset), bytes);
+    const bool ignored =
+        is(copy_from_offset) || (is(copy_from_readback) && gpuhal_faulty_of(from)->kind == GPUHAL_MEMORY_READBACK);
+    gpuhal_status status =
+        move(queue, at(to, is(copy_to_offset) ? 0 : to_offset), at(from, ignored ? 0 : from_offset), bytes);
     if (is(scratch_of_all_openings)) {
         pthread_mutex_unlock(&device->scratch);
     }
@@ -158,8 +162,8 @@ static const unsigned char *stale_bytes(const gpuhal_memory *from)
     return stale;
 }
 
-static gpuhal_status faulty_read(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to, const gpuhal_memory *from,
-                                 uint64_t offset, uint64_t bytes)
+static gpuhal_status faulty_read(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to,
+                                 const gpuhal_memory *from, uint64_t offset, uint64_t bytes)
 {
     (void)device;
     while (is(read_hangs)) {
@@ -214,8 +218,9 @@ static unsigned char *rect_start(const gpuhal_plugin_rect *rect)
     return (unsigned char *)rect->host + (is(rect_host_offset) ? 0 : rect->offset);
 }
 
-static gpuhal_status faulty_copy_rect(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_plugin_rect *to,
-                                      const gpuhal_plugin_rect *from, const uint64_t extent[3])
+static gpuhal_status faulty_copy_rect(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue,
+                                      const gpuhal_plugin_rect *to, const gpuhal_plugin_rect *from,
+                                      const uint64_t extent[3])
 {
     (void)device;
     gpuhal_status status = GPUHAL_OK;
@@ -226,8 +231,8 @@ static gpuhal_status faulty_copy_rect(gpuhal_plugin_device *device, gpuhal_plugi
     for (uint64_t z = 0; z < extent[2]; z++) {
         for (uint64_t y = 0; status == GPUHAL_OK && y < extent[1] - shortened; y++) {
             status = move_early(queue, rect_start(to) + z * to_slice + y * to_row,
-                                rect_start(from) + z * from->slice_pitch + y * from->row_pitch, is(rect_gaps) ? narrower : extent[0],
-                                is(rect_at_once));
+                                rect_start(from) + z * from->slice_pitch + y * from->row_pitch,
+                                is(rect_gaps) ? narrower : extent[0], is(rect_at_once));
         }
     }
     return status;
@@ -248,9 +253,9 @@ static void faulty_peer_disable(gpuhal_plugin_device *device, gpuhal_plugin_devi
     (void)device, (void)other;
 }
 
-static gpuhal_status faulty_peer_copy(gpuhal_plugin_queue *queue, gpuhal_plugin_device *to_device, const gpuhal_memory *to,
-                                      uint64_t to_offset, gpuhal_plugin_device *from_device, const gpuhal_memory *from,
-                                      uint64_t from_offset, uint64_t bytes)
+static gpuhal_status faulty_peer_copy(gpuhal_plugin_queue *queue, gpuhal_plugin_device *to_device,
+                                      const gpuhal_memory *to, uint64_t to_offset, gpuhal_plugin_device *from_device,
+                                      const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
     (void)to_device, (void)from_device;
     if (is(peer_reversed)) {

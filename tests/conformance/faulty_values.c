@@ -1,4 +1,5 @@
-/* faulty_values.c: what the misbehaving plugin says while it runs: values of its devices, and facts about the link between them. */
+/* faulty_values.c: what the misbehaving plugin says while it runs: values of its devices, and facts about the link
+ * between them. */
 #include "faulty.h"
 
 #include <stdatomic.h>

@@ -1,15 +1,15 @@
-/* copy_matrix.c: copies between every ordered pair of devices, each device with itself too, at random offsets and of random
- * sizes, and compares every byte of both buffers. One line of JSON for each pair:
+/* copy_matrix.c: copies between every ordered pair of devices, each device with itself too, at random offsets and of
+ * random sizes, and compares every byte of both buffers. One line of JSON for each pair:
  *
- *     {"from":"cuda:0","to":"cpu:0","path":"staged","ok":true,"copies":24,"bytes":33554509,"gib_per_s":12.3,"error":null}
+ *   {"from":"cuda:0","to":"cpu:0","path":"staged","ok":true,"copies":24,"bytes":33554509,"gib_per_s":12.3,"error":null}
  *
- * ok is null, with the reason in error, for a pair that was not tried. gib_per_s is the best of three copies of the whole buffer:
- * a figure to look at, never a pass or a failure.
+ * ok is null, with the reason in error, for a pair that was not tried. gib_per_s is the best of three copies of the
+ * whole buffer: a figure to look at, never a pass or a failure.
  *
  *     copy_matrix [--quick] [--seconds N] [--seed N]
  *
- * Each device copies to all others in child processes: a driver that crashes costs the pair at work, one that hangs the rest of
- * its row. Exit codes: 0 all bytes were right, 1 something was wrong, 2 usage. */
+ * Each device copies to all others in child processes: a driver that crashes costs the pair at work, one that hangs the
+ * rest of its row. Exit codes: 0 all bytes were right, 1 something was wrong, 2 usage. */
 #include "json_text.h"
 
 #include <gpuhal/gpuhal.h>
@@ -78,8 +78,8 @@ static uint64_t pick_size(uint64_t whole, uint64_t *state)
     return 1 + next_random(state) % (limit < whole ? limit : whole);
 }
 
-static void report_pair(const char *from, const char *to, const char *path, const char *ok, unsigned copies, uint64_t bytes,
-                        double gib_per_s, const char *error)
+static void report_pair(const char *from, const char *to, const char *path, const char *ok, unsigned copies,
+                        uint64_t bytes, double gib_per_s, const char *error)
 {
     fputs("{\"from\":", stdout);
     print_json_text(from);
@@ -129,7 +129,8 @@ static bool create(pair *p, const matrix *m, gpuhal_device *from, gpuhal_device 
     if (gpuhal_buffer_create(from, &desc, &p->from) || gpuhal_buffer_create(to, &desc, &p->to)) {
         return failed(p, "creating a buffer");
     }
-    if (gpuhal_write(NULL, p->from, 0, p->from_model, m->bytes) || gpuhal_write(NULL, p->to, 0, p->to_model, m->bytes)) {
+    if (gpuhal_write(NULL, p->from, 0, p->from_model, m->bytes) ||
+        gpuhal_write(NULL, p->to, 0, p->to_model, m->bytes)) {
         return failed(p, "writing a buffer");
     }
     return true;
@@ -143,8 +144,9 @@ static bool compare(pair *p, const char *which, gpuhal_buffer *buffer, const uns
     }
     for (uint64_t i = 0; memcmp(p->got, model, bytes) != 0 && i < bytes; i++) {
         if (p->got[i] != model[i]) {
-            snprintf(p->error, sizeof p->error, "byte %" PRIu64 " of the %s is 0x%02x in place of 0x%02x after %u copies", i,
-                     which, p->got[i], model[i], p->done);
+            snprintf(p->error, sizeof p->error,
+                     "byte %" PRIu64 " of the %s is 0x%02x in place of 0x%02x after %u copies", i, which, p->got[i],
+                     model[i], p->done);
             return false;
         }
     }
@@ -155,13 +157,15 @@ static bool copy_and_compare(pair *p, const matrix *m, uint64_t *state)
 {
     for (; p->done < m->copies; p->done++) {
         const uint64_t count = pick_size(m->bytes, state);
-        const uint64_t from = next_random(state) % (m->bytes - count + 1), to = next_random(state) % (m->bytes - count + 1);
+        const uint64_t from = next_random(state) % (m->bytes - count + 1),
+                       to = next_random(state) % (m->bytes - count + 1);
         if (gpuhal_copy(NULL, p->to, to, p->from, from, count)) {
             return failed(p, "copying");
         }
         memcpy(p->to_model + to, p->from_model + from, count);
     }
-    return compare(p, "destination", p->to, p->to_model, m->bytes) && compare(p, "source", p->from, p->from_model, m->bytes);
+    return compare(p, "destination", p->to, p->to_model, m->bytes) &&
+           compare(p, "source", p->from, p->from_model, m->bytes);
 }
 
 static bool time_copies(pair *p, const matrix *m)
@@ -186,8 +190,9 @@ static bool try_pair(const matrix *m, gpuhal_device *from, gpuhal_device *to)
     if (good && gpuhal_copy_path(p.to, p.from, &p.path)) {
         good = failed(&p, "asking for the path");
     }
-    report_pair(gpuhal_device_id(from), gpuhal_device_id(to), p.path < sizeof paths / sizeof *paths ? paths[p.path] : NULL,
-                good ? "true" : "false", p.done, m->bytes, p.gib_per_s, good ? NULL : p.error);
+    report_pair(gpuhal_device_id(from), gpuhal_device_id(to),
+                p.path < sizeof paths / sizeof *paths ? paths[p.path] : NULL, good ? "true" : "false", p.done, m->bytes,
+                p.gib_per_s, good ? NULL : p.error);
     gpuhal_buffer_release(p.from);
     gpuhal_buffer_release(p.to);
     free(p.from_model);
@@ -232,8 +237,8 @@ static bool await_child(pid_t child, double end, int *out_status)
 
 static void report_without_copy(const matrix *m, uint32_t row, uint32_t column, const char *ok, const char *error)
 {
-    report_pair(gpuhal_device_id(gpuhal_device_at(m->gpu, row)), gpuhal_device_id(gpuhal_device_at(m->gpu, column)), NULL, ok, 0,
-                m->bytes, 0, error);
+    report_pair(gpuhal_device_id(gpuhal_device_at(m->gpu, row)), gpuhal_device_id(gpuhal_device_at(m->gpu, column)),
+                NULL, ok, 0, m->bytes, 0, error);
 }
 
 /* One child of a row. False: it failed at the pair that it was at, which is reported with the reason. */
@@ -249,7 +254,8 @@ static bool run_child(const matrix *m, uint32_t row, double end, progress *seen)
     if (child > 0 && !await_child(child, end + grace_s, &status)) {
         snprintf(error, sizeof error, "it did not end in time");
     } else if (child > 0 && WIFSIGNALED(status)) {
-        snprintf(error, sizeof error, "the process was ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+        snprintf(error, sizeof error, "the process was ended by signal %d (%s)", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
     } else if (child > 0 && WEXITSTATUS(status) != 0) {
         snprintf(error, sizeof error, "the driver ended the process with exit code %d", WEXITSTATUS(status));
     } else if (child > 0) {
@@ -260,7 +266,8 @@ static bool run_child(const matrix *m, uint32_t row, double end, progress *seen)
     return false;
 }
 
-/* Copies from one device to all others. No pair begins after @end; after a crash another child goes on with the next pair. */
+/* Copies from one device to all others. No pair begins after @end; after a crash another child goes on with the next
+ * pair. */
 static bool run_row(const matrix *m, uint32_t row, double end)
 {
     progress *seen = mmap(NULL, sizeof *seen, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -1,11 +1,11 @@
-/* cuda_context.c: a program with CUDA contexts of its own, as an inference engine is one, calls nearly every function of the
- * library and looks after each call whether the context that was current still is. Also its memory, and the context under the
- * current one, stay as they were. One line of JSON for each way to hold a context:
+/* cuda_context.c: a program with CUDA contexts of its own, as an inference engine is one, calls nearly every function
+ * of the library and looks after each call whether the context that was current still is. Also its memory, and the
+ * context under the current one, stay as they were. One line of JSON for each way to hold a context:
  *
  *     {"check":"...","ok":true,"calls":41,"detail":null}
  *
- * It uses the library that the plugin uses, GPUHAL_CUDA_LIBRARY or libcuda.so.1, without a header of NVIDIA's. Exit codes: 0 all
- * is well, 1 something is wrong, 77 no CUDA device. */
+ * It uses the library that the plugin uses, GPUHAL_CUDA_LIBRARY or libcuda.so.1, without a header of NVIDIA's. Exit
+ * codes: 0 all is well, 1 something is wrong, 77 no CUDA device. */
 #include "cuda_api.h"
 #include "json_text.h"
 
@@ -93,7 +93,8 @@ static void expect_current(check *c, const char *call)
     if (cuda.cuCtxGetCurrent(&current) != CUDA_SUCCESS) {
         complain(c, call, "the driver does not report the current context");
     } else if (current != c->expected) {
-        complain(c, call, current == NULL ? "no context is current afterwards" : "another context is current afterwards");
+        complain(c, call,
+                 current == NULL ? "no context is current afterwards" : "another context is current afterwards");
     }
 }
 
@@ -174,14 +175,16 @@ static void map_and_find(check *c, gpuhal *gpu, gpuhal_buffer *buffer)
         went_well(c, "gpuhal_buffer_unmap", gpuhal_buffer_unmap(buffer, pointer));
     }
     went_well(c, "gpuhal_buffer_native", gpuhal_buffer_native(buffer, &native));
-    if (went_well(c, "gpuhal_buffer_find", gpuhal_buffer_find(gpu, gpuhal_buffer_address(buffer) + 5, &found, &offset))) {
+    if (went_well(c, "gpuhal_buffer_find",
+                  gpuhal_buffer_find(gpu, gpuhal_buffer_address(buffer) + 5, &found, &offset))) {
         release(c, found);
     }
 }
 
 static void share(check *c, gpuhal_device *device, gpuhal_device *processor, void *host)
 {
-    gpuhal_buffer *original = create(c, processor, GPUHAL_MEMORY_DEVICE, 1u << GPUHAL_HANDLE_HOST_POINTER), *shared = NULL;
+    gpuhal_buffer *original = create(c, processor, GPUHAL_MEMORY_DEVICE, 1u << GPUHAL_HANDLE_HOST_POINTER),
+                  *shared = NULL;
     if (original != NULL && was_offered(c, "gpuhal_buffer_share", gpuhal_buffer_share(original, device, &shared))) {
         went_well(c, "gpuhal_buffer_synchronize", gpuhal_buffer_synchronize(shared));
         release(c, shared);
@@ -236,9 +239,10 @@ static void use_library(check *c, const gpuhal_native *adopt, CUdeviceptr memory
     }
     gpuhal_native native = {.size = sizeof native};
     went_well(c, "gpuhal_device_native", gpuhal_device_native(device, &native));
-    gpuhal_buffer *other = create(c, device, GPUHAL_MEMORY_DEVICE, 0), *far = create(c, processor, GPUHAL_MEMORY_DEVICE, 0);
-    for (gpuhal_memory_kind kind = GPUHAL_MEMORY_DEVICE; kind <= GPUHAL_MEMORY_DEVICE_MAPPED && other != NULL && far != NULL;
-         kind++) {
+    gpuhal_buffer *other = create(c, device, GPUHAL_MEMORY_DEVICE, 0),
+                  *far = create(c, processor, GPUHAL_MEMORY_DEVICE, 0);
+    for (gpuhal_memory_kind kind = GPUHAL_MEMORY_DEVICE;
+         kind <= GPUHAL_MEMORY_DEVICE_MAPPED && other != NULL && far != NULL; kind++) {
         gpuhal_buffer *one = create(c, device, kind, 0);
         if (one != NULL) {
             move(c, one, other, host);
@@ -302,7 +306,8 @@ static void expect_marked(check *c, CUdeviceptr memory)
 static bool hold(const char *name, CUcontext below, CUcontext context, bool adopt)
 {
     check c = {.name = name, .expected = context};
-    const gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_CUDA_DEVICE, .values = {(uintptr_t)context}};
+    const gpuhal_native native = {
+        .size = sizeof native, .type = GPUHAL_NATIVE_CUDA_DEVICE, .values = {(uintptr_t)context}};
     CUcontext popped = NULL;
     expect_driver(&c, "cuCtxPushCurrent", cuda.cuCtxPushCurrent_v2(below));
     expect_driver(&c, "cuCtxPushCurrent", cuda.cuCtxPushCurrent_v2(context));
@@ -369,7 +374,9 @@ int main(void)
     expect_driver(&c, "cuCtxPopCurrent", cuda.cuCtxPopCurrent_v2(&none)); /* creating made it current */
     bool good = hold("the device's primary context stays current through every call", own, primary, false);
     good = hold("a context of the program's own stays current through every call", primary, own, false) && good;
-    good = hold("a context that the library was given to work in stays current through every call", primary, own, true) && good;
+    good =
+        hold("a context that the library was given to work in stays current through every call", primary, own, true) &&
+        good;
     good = run_thread(primary) && good;
     expect_driver(&c, "cuCtxDestroy", cuda.cuCtxDestroy_v2(own));
     expect_driver(&c, "cuDevicePrimaryCtxRelease", cuda.cuDevicePrimaryCtxRelease_v2(device));

@@ -1,13 +1,13 @@
-/* cuda_memory.c: opening the library, listing devices, reading facts and sampling take no memory of a CUDA device: NVML is asked
- * before, all the time between, and after. That the meter works at all is shown by a buffer, which it has to see; and what the
- * driver takes when it is started without the library is measured beside it, so that growth can be attributed. One line
- * of JSON for each way to probe the plugin and device:
+/* cuda_memory.c: opening the library, listing devices, reading facts and sampling take no memory of a CUDA device: NVML
+ * is asked before, all the time between, and after. That the meter works at all is shown by a buffer, which it has to
+ * see; and what the driver takes when it is started without the library is measured beside it, so that growth can be
+ * attributed. One line of JSON for each way to probe the plugin and device:
  *
- *     {"check":"...","ok":true,"device":"cuda:0","tries":1,"before":1048576,"peak":1048576,"after":1048576,"detail":null}
+ *   {"check":"...","ok":true,"device":"cuda:0","tries":1,"before":1048576,"peak":1048576,"after":1048576,"detail":null}
  *
- * NVML counts what all programs use, so others can disturb a try: it is good when one of several tries shows no growth. The
- * library is the plugin's, GPUHAL_NVML_LIBRARY or libnvidia-ml.so.1. Exit codes: 0 all is well, 1 something is wrong, 77 no CUDA
- * device or no NVML. */
+ * NVML counts what all programs use, so others can disturb a try: it is good when one of several tries shows no growth.
+ * The library is the plugin's, GPUHAL_NVML_LIBRARY or libnvidia-ml.so.1. Exit codes: 0 all is well, 1 something is
+ * wrong, 77 no CUDA device or no NVML. */
 #include "cuda_api.h"
 #include "json_text.h"
 #include "nvml_api.h"
@@ -133,7 +133,8 @@ static void look_at_everything(gpuhal *gpu)
     }
 }
 
-/* One try. False when the library cannot be opened. The last look comes before the library is closed: what it holds counts. */
+/* One try. False when the library cannot be opened. The last look comes before the library is closed: what it holds
+ * counts. */
 static bool measure(uint32_t isolation)
 {
     pthread_t watcher;
@@ -163,8 +164,8 @@ static void report(const char *check, const meter *m, unsigned tries, bool good,
     print_json_text(check);
     printf(",\"ok\":%s,\"device\":", good ? "true" : "false");
     print_json_text(m->id);
-    printf(",\"tries\":%u,\"before\":%" PRIu64 ",\"peak\":%" PRIu64 ",\"after\":%" PRIu64 ",\"detail\":", tries, m->before,
-           m->peak, m->after);
+    printf(",\"tries\":%u,\"before\":%" PRIu64 ",\"peak\":%" PRIu64 ",\"after\":%" PRIu64 ",\"detail\":", tries,
+           m->before, m->peak, m->after);
     print_json_text(good ? NULL : detail);
     puts("}");
     fflush(stdout);
@@ -178,7 +179,8 @@ static bool takes_nothing(const char *check, uint32_t isolation)
     for (unsigned try = 1; try <= TRIES && left > 0; try++) {
         const char *why = measure(isolation) ? "the device's memory grew" : "the library or a thread could not be had";
         for (unsigned i = 0; i < meter_count; i++) {
-            const bool good = meters[i].before != 0 && meters[i].peak <= meters[i].before && meters[i].after <= meters[i].before;
+            const bool good =
+                meters[i].before != 0 && meters[i].peak <= meters[i].before && meters[i].after <= meters[i].before;
             if (!done[i] && (good || try == TRIES)) {
                 report(check, &meters[i], try, good, why);
             }
@@ -199,8 +201,8 @@ static bool sees_a_buffer(void)
         gpuhal_buffer *buffer = NULL;
         gpuhal_device *device = NULL;
         m->before = used(m);
-        bool good =
-            gpuhal_select(gpu, m->id, 0, &device, NULL) == GPUHAL_OK && gpuhal_buffer_create(device, &desc, &buffer) == GPUHAL_OK;
+        bool good = gpuhal_select(gpu, m->id, 0, &device, NULL) == GPUHAL_OK &&
+                    gpuhal_buffer_create(device, &desc, &buffer) == GPUHAL_OK;
         m->peak = m->after = used(m);
         const char *why = good ? "NVML does not show the memory of a buffer" : gpuhal_last_error()->sentence;
         good = good && m->after >= m->before + BUFFER_SEEN;

@@ -1,5 +1,5 @@
-/* survey.c: what the library finds on this machine, for a shell script to read: one line for each plugin and each device, fields
- * between tabs.
+/* survey.c: what the library finds on this machine, for a shell script to read: one line for each plugin and each
+ * device, fields between tabs.
  *
  *     plugin  NAME  STATE  DEVICES  FILE  REASON
  *     device  ID  BACKEND  gpu|integrated_gpu|cpu|accelerator  hardware|software  MEMORY-BYTES  DRIVER  NAME

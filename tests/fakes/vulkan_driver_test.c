@@ -1,5 +1,5 @@
-/* The fake Vulkan driver itself, seen by a Vulkan program through the loader: it does what a driver does, and notices every broken rule.
- * A rule that it overlooked would make the tests of the plugin worthless. */
+/* The fake Vulkan driver itself, seen by a Vulkan program through the loader: it does what a driver does, and notices
+ * every broken rule. A rule that it overlooked would make the tests of the plugin worthless. */
 #include "support/fake_vulkan.h"
 #include "support/vk.h"
 
@@ -21,8 +21,8 @@ typedef struct fixture {
 
 static fixture open_fixture(const char *script)
 {
-    const VkPhysicalDeviceTimelineSemaphoreFeatures timeline = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES,
-                                                                .timelineSemaphore = VK_TRUE};
+    const VkPhysicalDeviceTimelineSemaphoreFeatures timeline = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES, .timelineSemaphore = VK_TRUE};
     const VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
                                                 .pNext = (void *)(uintptr_t)&timeline};
     const char *why = "";
@@ -57,7 +57,8 @@ static void copy_all(const fixture *d)
 
 static VkResult submit(const fixture *d, uint32_t family)
 {
-    const VkSubmitInfo info = {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO, .commandBufferCount = 1, .pCommandBuffers = &d->commands};
+    const VkSubmitInfo info = {
+        .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO, .commandBufferCount = 1, .pCommandBuffers = &d->commands};
     return d->v.vkQueueSubmit(d->v.queues[family], 1, &info, VK_NULL_HANDLE);
 }
 
@@ -113,7 +114,8 @@ TEST(without_a_barrier_commands_run_in_the_other_order_where_the_script_says_so)
     assert_int_equal(two[0], 1);
     d.commands = vk_begin(&d.v, d.pool);
     d.v.vkCmdFillBuffer(d.commands, d.two, 0, BYTES, 0x01010101);
-    d.v.vkCmdPipelineBarrier(d.commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, 0, 0, NULL, 0, NULL, 0, NULL);
+    d.v.vkCmdPipelineBarrier(d.commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, 0, 0, NULL, 0,
+                             NULL, 0, NULL);
     d.v.vkCmdFillBuffer(d.commands, d.two, 0, BYTES, 0x02020202);
     vk_run(&d.v, 0, d.commands);
     assert_int_equal(two[0], 2);
@@ -125,8 +127,10 @@ TEST(memory_that_is_not_coherent_needs_flush_and_invalidate)
 {
     fixture d = open_fixture("types=dvh@0");
     unsigned char *one = map(&d, d.one_memory), *two = map(&d, d.two_memory);
-    const VkMappedMemoryRange written = {.sType = VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE, .memory = d.one_memory, .size = 64};
-    const VkMappedMemoryRange read = {.sType = VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE, .memory = d.two_memory, .size = 128};
+    const VkMappedMemoryRange written = {
+        .sType = VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE, .memory = d.one_memory, .size = 64};
+    const VkMappedMemoryRange read = {
+        .sType = VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE, .memory = d.two_memory, .size = 128};
     memset(one, 0x33, 128);
     assert_int_equal(d.v.vkFlushMappedMemoryRanges(d.v.device, 1, &written), VK_SUCCESS);
     copy_all(&d);
@@ -136,7 +140,8 @@ TEST(memory_that_is_not_coherent_needs_flush_and_invalidate)
     assert_int_equal(two[63], 0x33);
     assert_int_not_equal(two[64], 0x33);
     assert_int_equal(d.fake.violations(), 0);
-    const VkMappedMemoryRange odd = {.sType = VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE, .memory = d.one_memory, .offset = 3, .size = 64};
+    const VkMappedMemoryRange odd = {
+        .sType = VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE, .memory = d.one_memory, .offset = 3, .size = 64};
     assert_int_equal(d.v.vkFlushMappedMemoryRanges(d.v.device, 1, &odd), VK_SUCCESS);
     expect_violation(&d, "no whole atoms");
     close_fixture(&d);
@@ -220,7 +225,9 @@ TEST(a_timeline_only_goes_up)
     assert_int_equal(d.v.vkCreateSemaphore(d.v.device, &info, NULL, &semaphore), VK_SUCCESS);
     const VkTimelineSemaphoreSubmitInfo values = {.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
                                                   .signalSemaphoreValueCount = 1, .pSignalSemaphoreValues = &value};
-    const VkSubmitInfo submission = {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO, .pNext = &values, .signalSemaphoreCount = 1,
+    const VkSubmitInfo submission = {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
+                                     .pNext = &values,
+                                     .signalSemaphoreCount = 1,
                                      .pSignalSemaphores = &semaphore};
     (void)d.v.vkQueueSubmit(d.v.queues[0], 1, &submission, VK_NULL_HANDLE);
     expect_violation(&d, "is to become 5 after 5");
@@ -250,7 +257,8 @@ TEST(a_lost_device_has_moved_half_of_the_bytes_and_says_so_ever_after)
 {
     fixture d = open_fixture("lost_at_submit=1");
     const VkFenceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
-    const VkSubmitInfo submission = {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO, .commandBufferCount = 1, .pCommandBuffers = &d.commands};
+    const VkSubmitInfo submission = {
+        .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO, .commandBufferCount = 1, .pCommandBuffers = &d.commands};
     VkFence fence = VK_NULL_HANDLE;
     memset(map(&d, d.one_memory), 0x34, BYTES);
     const unsigned char *two = map(&d, d.two_memory);

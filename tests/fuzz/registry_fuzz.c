@@ -1,5 +1,6 @@
-/* tests/fuzz/registry_fuzz.c: any bytes as a registry. What is read is written and read again without loss, takes changes, comes in the
- * place of another one as an import does, and is whole afterwards. Beside the bytes as they are, they are read with checksums put right, which reaches what stands behind those. */
+/* tests/fuzz/registry_fuzz.c: any bytes as a registry. What is read is written and read again without loss, takes
+ * changes, comes in the place of another one as an import does, and is whole afterwards. Beside the bytes as they are,
+ * they are read with checksums put right, which reaches what stands behind those. */
 #include "fuzz.h"
 #include "registry/checksum.h"
 #include "registry/serial.h"
@@ -35,12 +36,20 @@ static void change(gpuhal_database *database)
     gpuhal_database kept = read_whole(&before);
     interfaces = gpuhal_database_interfaces(&kept, &count);
     for (size_t i = 0; i < count; i++) {
-        seen[i] = (gpuhal_sighting){.group = interfaces[i].physical % (uint32_t)(count + 1), .backend = interfaces[i].backend, .uuid = interfaces[i].uuid,
-                                    .partition = interfaces[i].partition, .name = interfaces[i].name, .driver_version = "next"};
+        seen[i] = (gpuhal_sighting){.group = interfaces[i].physical % (uint32_t)(count + 1),
+                                    .backend = interfaces[i].backend,
+                                    .uuid = interfaces[i].uuid,
+                                    .partition = interfaces[i].partition,
+                                    .name = interfaces[i].name,
+                                    .driver_version = "next"};
     }
     seen[count] = (gpuhal_sighting){.group = (uint32_t)count, .backend = "cuda", .pci = "0000:01:00.0"};
     gpuhal_database_fault fault = {.kind = GPUHAL_FAULT_LOST, .iface = 1, .count = UINT64_MAX};
-    gpuhal_changes changes = {.now = 1, .sightings = seen, .sighting_count = count + 1, .faults = &fault, .fault_count = 1,
+    gpuhal_changes changes = {.now = 1,
+                              .sightings = seen,
+                              .sighting_count = count + 1,
+                              .faults = &fault,
+                              .fault_count = 1,
                               .forget_plugin = "x"};
     CHECK(gpuhal_database_merge(database, &changes));
     for (size_t i = 0; i <= count && i < gpuhal_database_limit(GPUHAL_RECORD_INTERFACE); i++) {
@@ -58,14 +67,16 @@ static void change(gpuhal_database *database)
 static void import(const gpuhal_database *imported)
 {
     gpuhal_database known = {0};
-    gpuhal_sighting seen[] = {{.backend = "cuda", .pci = "0000:01:00.0"}, {.group = 1, .backend = "cuda", .pci = "0000:02:00.0"}};
+    gpuhal_sighting seen[] = {{.backend = "cuda", .pci = "0000:01:00.0"},
+                              {.group = 1, .backend = "cuda", .pci = "0000:02:00.0"}};
     gpuhal_changes sight = {.now = 1, .sightings = seen, .sighting_count = 2};
     gpuhal_changes replace = {.now = 2, .replace = imported};
     CHECK(gpuhal_database_merge(&known, &sight));
     uint64_t generation = known.generation;
     uint32_t next_interface = known.next_interface, next_physical = known.next_physical;
     CHECK(gpuhal_database_merge(&known, &replace));
-    CHECK(known.generation > generation && known.next_interface >= next_interface && known.next_physical >= next_physical);
+    CHECK(known.generation > generation && known.next_interface >= next_interface &&
+          known.next_physical >= next_physical);
     CHECK(known.next_interface >= imported->next_interface && known.next_physical >= imported->next_physical);
     gpuhal_text text = written(&known);
     gpuhal_database again = read_whole(&text);
@@ -103,7 +114,8 @@ static void check(const char *text, size_t count)
     gpuhal_database_finish(&database);
 }
 
-/* The text with right checksums: before each `[`, and at the end, a record is closed; crc lines of its own are dropped. */
+/* The text with right checksums: before each `[`, and at the end, a record is closed; crc lines of its own are
+ * dropped. */
 static gpuhal_text closed(const char *text, size_t count)
 {
     gpuhal_text out = {0};

@@ -1,8 +1,9 @@
-/* tests/fuzz/selection_fuzz.c: any texts as settings. The lines of the input are, in this order, a list of backends, a list of devices,
- * a selector, a size of staging memory, a directory of the registry, a list of directories with plugins.
+/* tests/fuzz/selection_fuzz.c: any texts as settings. The lines of the input are, in this order, a list of backends, a
+ * list of devices, a selector, a size of staging memory, a directory of the registry, a list of directories with
+ * plugins.
  *
- * The library is opened with the first two as they would come from the environment, over three devices that are linked in. The others
- * are only read: what they name is not to be touched. */
+ * The library is opened with the first two as they would come from the environment, over three devices that are linked
+ * in. The others are only read: what they name is not to be touched. */
 #include "core/config.h"
 #include "core/text.h"
 #include "fuzz.h"
@@ -54,7 +55,8 @@ static void select_device(gpuhal *gpu, const char *selector)
 static void open_with(const char *selector)
 {
     static gpuhal_builtin_fn *const builtins[] = {gpuhal_mock_query, gpuhal_mock_cpu_query, NULL};
-    const gpuhal_config config = {.size = sizeof config, .isolation = GPUHAL_ISOLATION_NEVER, .builtins = builtins, .registry = "none"};
+    const gpuhal_config config = {
+        .size = sizeof config, .isolation = GPUHAL_ISOLATION_NEVER, .builtins = builtins, .registry = "none"};
     gpuhal *gpu = NULL;
     gpuhal_status status = gpuhal_open(&config, &gpu);
     if (status) {

@@ -1,4 +1,5 @@
-/* tests/fuzz/stream_fuzz.c: any bytes from a helper. In which pieces they come makes no difference, and what counts as a good end is whole. */
+/* tests/fuzz/stream_fuzz.c: any bytes from a helper. In which pieces they come makes no difference, and what counts as
+ * a good end is whole. */
 #include "fuzz.h"
 #include "loader/device_rules.h"
 #include "loader/stream.h"
@@ -39,7 +40,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     feed(&streams[0], &attempts[0], bytes, count, count + 1);
     feed(&streams[1], &attempts[1], bytes, count, count % 7 + 1);
     check(&streams[0]);
-    CHECK(streams[0].state == streams[1].state && streams[0].line == streams[1].line && streams[0].good == streams[1].good);
+    CHECK(streams[0].state == streams[1].state && streams[0].line == streams[1].line &&
+          streams[0].good == streams[1].good);
     CHECK(streams[0].signal == streams[1].signal && attempts[0].stage == attempts[1].stage);
     CHECK(strcmp(streams[0].problem, streams[1].problem) == 0 && streams[0].devices.count == streams[1].devices.count);
     for (size_t i = 0; i < 2; i++) {

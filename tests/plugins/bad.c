@@ -1,8 +1,8 @@
 /* tests/plugins/bad.c: one plugin over host memory that is compiled many times, each time with one fault.
  *
- * CMakeLists.txt defines VARIANT_<name> and NAME. Every fault is an #ifdef at the place where a careless vendor would have it;
- * the variants `good` and `good_fork_safe` have none. Adding a variant is a line in corpus.inc and an #ifdef here; what takes more than
- * a line stands in mischief.h.
+ * CMakeLists.txt defines VARIANT_<name> and NAME. Every fault is an #ifdef at the place where a careless vendor would
+ * have it; the variants `good` and `good_fork_safe` have none. Adding a variant is a line in corpus.inc and an #ifdef
+ * here; what takes more than a line stands in mischief.h.
  */
 #include "loading.h"
 #include "mischief.h"
@@ -36,16 +36,17 @@ static void bad_release(__attribute__((unused)) gpuhal_plugin_device *device, gp
 }
 
 static gpuhal_status bad_copy(__attribute__((unused)) gpuhal_plugin_device *device,
-                              __attribute__((unused)) gpuhal_plugin_queue *queue, const gpuhal_memory *to, uint64_t to_offset,
-                              const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+                              __attribute__((unused)) gpuhal_plugin_queue *queue, const gpuhal_memory *to,
+                              uint64_t to_offset, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
     memcpy((char *)to->object + to_offset, (const char *)from->object + from_offset, bytes);
     return GPUHAL_OK;
 }
 
 #if defined VARIANT_half_a_group
-static gpuhal_status bad_map(__attribute__((unused)) gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset,
-                             __attribute__((unused)) uint64_t bytes, __attribute__((unused)) uint32_t access, void **out_pointer)
+static gpuhal_status bad_map(__attribute__((unused)) gpuhal_plugin_device *device, const gpuhal_memory *memory,
+                             uint64_t offset, __attribute__((unused)) uint64_t bytes,
+                             __attribute__((unused)) uint32_t access, void **out_pointer)
 {
     *out_pointer = (char *)memory->object + offset;
     return GPUHAL_OK;
@@ -151,8 +152,9 @@ static void take_long(void)
     }
 }
 
-/* The file that GPUHAL_TEST_SLOTS names holds the letters of what is plugged in. An index belongs to its letter for the life of a process, and
- * a new process counts anew. good_without_identity has nothing that distinguishes two of them; good_other_identity makes it of the process. */
+/* The file that GPUHAL_TEST_SLOTS names holds the letters of what is plugged in. An index belongs to its letter for the
+ * life of a process, and a new process counts anew. good_without_identity has nothing that distinguishes two of them;
+ * good_other_identity makes it of the process. */
 static gpuhal_status report_slots(const gpuhal_host *host, gpuhal_sink *sink)
 {
     static char owners[16];
@@ -295,8 +297,8 @@ static void report_surroundings(const gpuhal_host *host, gpuhal_sink *sink)
         ignored += sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
     }
     getrlimit(RLIMIT_CORE, &core);
-    snprintf(target, sizeof target, "more %d null %d blocked %d ignored %d core %d leader %d first %d", more, null, blocked, ignored,
-             core.rlim_cur > 1, getpgrp() == getpid(), is_first_without_memory());
+    snprintf(target, sizeof target, "more %d null %d blocked %d ignored %d core %d leader %d first %d", more, null,
+             blocked, ignored, core.rlim_cur > 1, getpgrp() == getpid(), is_first_without_memory());
     host->text(host, sink, GPUHAL_FACT_VENDOR, target);
 }
 #endif

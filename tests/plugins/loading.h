@@ -1,4 +1,5 @@
-/* tests/plugins/loading.h: the faults of bad.c that show while it is loaded: constructors, a resolver, storage of threads. */
+/* tests/plugins/loading.h: the faults of bad.c that show while it is loaded: constructors, a resolver, storage of
+ * threads. */
 #ifndef LOADING_H
 #define LOADING_H
 

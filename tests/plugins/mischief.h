@@ -1,8 +1,8 @@
-/* tests/plugins/mischief.h: what a plugin may do to the process that it is loaded into, one function for each. bad.c says which
- * variant calls which, and when.
+/* tests/plugins/mischief.h: what a plugin may do to the process that it is loaded into, one function for each. bad.c
+ * says which variant calls which, and when.
  *
- * All of it is bounded: nothing here outlives a test by more than a few seconds, and nothing reaches beyond the process, its
- * children and the files that the plugin was copied to. */
+ * All of it is bounded: nothing here outlives a test by more than a few seconds, and nothing reaches beyond the
+ * process, its children and the files that the plugin was copied to. */
 #ifndef MISCHIEF_H
 #define MISCHIEF_H
 
@@ -56,7 +56,8 @@ MAYBE void spin(void)
 MAYBE void map_made_code(void)
 {
     int file = memfd_create(".code", MFD_CLOEXEC);
-    if (file < 0 || ftruncate(file, 4096) || mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_SHARED, file, 0) == MAP_FAILED) {
+    if (file < 0 || ftruncate(file, 4096) ||
+        mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_SHARED, file, 0) == MAP_FAILED) {
         _exit(1);
     }
     close(file);
@@ -237,7 +238,8 @@ MAYBE void change_everything(void)
 {
     const struct rlimit none = {0};
     sigset_t all;
-    int failed = chdir("/proc") || setenv("GPUHAL_BACKENDS", "-good", 1) || setenv("PATH", "/nowhere", 1) || !setlocale(LC_ALL, "C");
+    int failed = chdir("/proc") || setenv("GPUHAL_BACKENDS", "-good", 1) || setenv("PATH", "/nowhere", 1) ||
+                 !setlocale(LC_ALL, "C");
     umask(0777);
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);

@@ -1,8 +1,8 @@
 /* tests/rules/abi_layout_test.c: where everything lies that crosses the plugin boundary, for ABI 0.2 on LP64 systems.
  *
- * The numbers are the promise: a plugin binary built against another layout reads rubbish. While the ABI is 0.x a change here goes
- * with a new minor number and a line in the change log of docs/plugin-abi.md; from 1.0 on lines are only added. The file compiles,
- * or the layout has changed.
+ * The numbers are the promise: a plugin binary built against another layout reads rubbish. While the ABI is 0.x a
+ * change here goes with a new minor number and a line in the change log of docs/plugin-abi.md; from 1.0 on lines are
+ * only added. The file compiles, or the layout has changed.
  */
 #include <gpuhal/plugin.h>
 
@@ -158,7 +158,8 @@ SIZE(gpuhal_plugin, 104);
 /* A plugin may be shorter than gpuhal_plugin, but not shorter than this; the same for the slots. */
 _Static_assert(GPUHAL_PLUGIN_MINIMUM == 72, "the mandatory part of gpuhal_plugin has changed");
 _Static_assert(GPUHAL_OPS_MINIMUM == 32, "the mandatory part of gpuhal_ops has changed");
-_Static_assert(sizeof(gpuhal_ops) <= GPUHAL_OPS_SPACE, "gpuhal_ops has outgrown the area that describe() and open() are given");
+_Static_assert(sizeof(gpuhal_ops) <= GPUHAL_OPS_SPACE,
+               "gpuhal_ops has outgrown the area that describe() and open() are given");
 _Static_assert(GPUHAL_OPS_SPACE == 1024, "plugins rely on this much room");
 
 #endif

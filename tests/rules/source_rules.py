@@ -28,6 +28,7 @@ PERMITTED = {
     "hal/core/log.c": {"fprintf"},                                       # GPUHAL_LOG: lines go to standard error when asked for
 }
 LINES_AT_MOST = 800
+COLUMNS_AT_MOST = 120
 # Put together here, so that this file does not break its own rule.
 UNFINISHED = re.compile(r"\b(?:%s)\b" % "|".join(("TO" + "DO", "FIX" + "ME", "X" + "XX")))
 
@@ -138,6 +139,13 @@ def source_files_stay_short(root):
         count = c_text.read(path).count("\n")
         if count > LINES_AT_MOST:
             yield f"{path.relative_to(root)}: {count} lines; {LINES_AT_MOST} are the limit"
+
+
+def lines_stay_short(root):
+    for path in c_text.sources(root, "hal", "plugins", "tools", "examples", "tests"):
+        for number, line in enumerate(c_text.read(path).split("\n"), 1):
+            if path.suffix in (".c", ".h") and len(line) > COLUMNS_AT_MOST:
+                yield f"{place(root, path, number)}: {len(line)} columns; {COLUMNS_AT_MOST} are the limit"
 
 
 def text_files(root):
@@ -346,6 +354,8 @@ EXAMPLES = {
         [{"hal/core/a.c": "#include <stdio.h>\n"}, {"tests/unit/a.c": "/*\n*/\n"}], [{"hal/core/a.c": "/* core/a.c: a. */\n"}]),
     source_files_stay_short: (
         [{"hal/core/a.c": "/* a */\n" * (LINES_AT_MOST + 1)}], [{"hal/core/a.c": "/* a */\n" * LINES_AT_MOST}]),
+    lines_stay_short: (
+        [{"hal/core/a.c": "/* " + "a" * COLUMNS_AT_MOST + " */\n"}], [{"hal/core/a.c": "/*" + "…" * (COLUMNS_AT_MOST - 4) + "*/\n"}]),
     nothing_is_left_marked_as_unfinished: (
         [{"README.md": "TO" + "DO: write\n"}, {"hal/core/a.c": "/* FIX" + "ME */\n"}], [{"hal/core/a.c": '/* AUTODOC mastodon */ const char *s = "# TO' + 'DO";\n'}]),
     environment_variables_and_their_table_agree: (

@@ -1,6 +1,8 @@
-/* tests/support/fake_vulkan.h: the fake Vulkan driver as a test sees it: its script, and what it reports (fakes/vulkan/control.h).
+/* tests/support/fake_vulkan.h: the fake Vulkan driver as a test sees it: its script, and what it reports
+ * (fakes/vulkan/control.h).
  *
- * The driver reads its script once in a process, so every test with one runs in a process of its own, as CTest runs it. */
+ * The driver reads its script once in a process, so every test with one runs in a process of its own, as CTest runs it.
+ */
 #ifndef GPUHAL_TEST_FAKE_VULKAN_H
 #define GPUHAL_TEST_FAKE_VULKAN_H
 

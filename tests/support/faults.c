@@ -100,18 +100,18 @@ int64_t gpuhal_fault_held(void)
 /* ---- calls of the system. A wrapper calls the real one, or answers as it does when it fails. */
 
 #define ERRNO(answer) (errno = lot.error, answer)
-#define WRAP(type, name, parameters, arguments, error, failure)                                                                        \
-    type __real_##name parameters;                                                                                                     \
-    type __wrap_##name parameters;                                                                                                     \
-    type __wrap_##name parameters                                                                                                      \
-    {                                                                                                                                  \
-        const fate lot = fate_of(#name, error);                                                                                       \
-        if (lot.fails) {                                                                                                              \
-            return failure;                                                                                                            \
-        }                                                                                                                              \
-        type answer = __real_##name arguments;                                                                                         \
-        die_if(lot.dies_after);                                                                                                       \
-        return answer;                                                                                                                 \
+#define WRAP(type, name, parameters, arguments, error, failure)                                                        \
+    type __real_##name parameters;                                                                                     \
+    type __wrap_##name parameters;                                                                                     \
+    type __wrap_##name parameters                                                                                      \
+    {                                                                                                                  \
+        const fate lot = fate_of(#name, error);                                                                        \
+        if (lot.fails) {                                                                                               \
+            return failure;                                                                                            \
+        }                                                                                                              \
+        type answer = __real_##name arguments;                                                                         \
+        die_if(lot.dies_after);                                                                                        \
+        return answer;                                                                                                 \
     }
 
 WRAP(int, fsync, (int file), (file), EIO, ERRNO(-1))
@@ -129,7 +129,8 @@ WRAP(ssize_t, pwrite, (int file, const void *from, size_t count, off_t at), (fil
 WRAP(int, stat, (const char *path, struct stat *out), (path, out), EIO, ERRNO(-1))
 WRAP(int, lstat, (const char *path, struct stat *out), (path, out), EIO, ERRNO(-1))
 WRAP(int, fstat, (int file, struct stat *out), (file, out), EIO, ERRNO(-1))
-WRAP(int, statx, (int at, const char *path, int flags, unsigned mask, struct statx *out), (at, path, flags, mask, out), ENOSYS, ERRNO(-1))
+WRAP(int, statx, (int at, const char *path, int flags, unsigned mask, struct statx *out), (at, path, flags, mask, out),
+     ENOSYS, ERRNO(-1))
 WRAP(int, access, (const char *path, int mode), (path, mode), EACCES, ERRNO(-1))
 WRAP(int, faccessat, (int at, const char *path, int mode, int flags), (at, path, mode, flags), EACCES, ERRNO(-1))
 WRAP(ssize_t, readlink, (const char *path, char *to, size_t bytes), (path, to, bytes), EIO, ERRNO(-1))
@@ -144,13 +145,14 @@ WRAP(DIR *, opendir, (const char *path), (path), EMFILE, ERRNO(NULL))
 WRAP(FILE *, fopen, (const char *path, const char *mode), (path, mode), EMFILE, ERRNO(NULL))
 WRAP(void *, dlopen, (const char *path, int flags), (path, flags), 0, NULL)
 WRAP(void *, dlsym, (void *library, const char *name), (library, name), 0, NULL)
-WRAP(int, pthread_create, (pthread_t *out, const pthread_attr_t *how, void *(*run)(void *), void *user), (out, how, run, user), EAGAIN,
-     lot.error)
-WRAP(int, posix_spawn, (pid_t *out, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *how,
-                        char *const *arguments, char *const *environment), (out, path, actions, how, arguments, environment), EAGAIN,
-     lot.error)
-WRAP(ssize_t, preadv2, (int file, const struct iovec *parts, int count, off_t at, int flags), (file, parts, count, at, flags), ENOSYS,
-     ERRNO(-1))
+WRAP(int, pthread_create, (pthread_t * out, const pthread_attr_t *how, void *(*run)(void *), void *user),
+     (out, how, run, user), EAGAIN, lot.error)
+WRAP(int, posix_spawn,
+     (pid_t * out, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *how,
+      char *const *arguments, char *const *environment),
+     (out, path, actions, how, arguments, environment), EAGAIN, lot.error)
+WRAP(ssize_t, preadv2, (int file, const struct iovec *parts, int count, off_t at, int flags),
+     (file, parts, count, at, flags), ENOSYS, ERRNO(-1))
 
 int __real_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...);
@@ -257,12 +259,12 @@ int __wrap_munmap(void *address, size_t bytes)
     return answer;
 }
 
-#define ALLOCATION(name, parameters, arguments)                                                                                        \
-    void *__real_##name parameters;                                                                                                    \
-    void *__wrap_##name parameters;                                                                                                    \
-    void *__wrap_##name parameters                                                                                                     \
-    {                                                                                                                                  \
-        return is_hit(true, #name) ? (errno = ENOMEM, NULL) : took(__real_##name arguments);                                           \
+#define ALLOCATION(name, parameters, arguments)                                                                        \
+    void *__real_##name parameters;                                                                                    \
+    void *__wrap_##name parameters;                                                                                    \
+    void *__wrap_##name parameters                                                                                     \
+    {                                                                                                                  \
+        return is_hit(true, #name) ? (errno = ENOMEM, NULL) : took(__real_##name arguments);                           \
     }
 ALLOCATION(malloc, (size_t bytes), (bytes))
 ALLOCATION(calloc, (size_t count, size_t bytes), (count, bytes))

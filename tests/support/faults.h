@@ -1,7 +1,8 @@
 /* tests/support/faults.h: makes one call of a program fail, chosen by its number, and counts what the program holds.
  *
- * What is linked statically into a test with gpuhal_add_faults() makes its calls through this file (the linker's --wrap), whatever the
- * sanitizer; libraries that the program opens, and the C library itself, do not. Numbers count from 1, over all threads.
+ * What is linked statically into a test with gpuhal_add_faults() makes its calls through this file (the linker's
+ * --wrap), whatever the sanitizer; libraries that the program opens, and the C library itself, do not. Numbers count
+ * from 1, over all threads.
  */
 #ifndef GPUHAL_TEST_FAULTS_H
 #define GPUHAL_TEST_FAULTS_H

@@ -1,5 +1,5 @@
-/* tests/support/faulty_helper.c: linked into the helper program: the file named by GPUHAL_TEST_FAULTS says which of its calls fails, and
- * gets how many it made. */
+/* tests/support/faulty_helper.c: linked into the helper program: the file named by GPUHAL_TEST_FAULTS says which of its
+ * calls fails, and gets how many it made. */
 #include "support/faulty_helper.h"
 
 #include "support/faults.h"
@@ -13,7 +13,8 @@ __attribute__((constructor)) static void begin_faults(void)
 {
     const char *path = getenv("GPUHAL_TEST_FAULTS");
     int file = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
-    helper_faults *faults = file < 0 ? MAP_FAILED : mmap(NULL, sizeof *faults, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    helper_faults *faults =
+        file < 0 ? MAP_FAILED : mmap(NULL, sizeof *faults, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (faults != MAP_FAILED) {
         gpuhal_fault_begin((gpuhal_fault)faults->kind, faults->at, 0);
         gpuhal_fault_count_in(&faults->calls);

@@ -64,7 +64,8 @@ static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *
     memset(out_memory->object, 0, (size_t)alloc->bytes);
     out_memory->bytes = alloc->bytes;
     out_memory->host = staging || !gpuhal_halting.hidden ? out_memory->object : NULL;
-    out_memory->flags = GPUHAL_MEMORY_HOST_CACHED | GPUHAL_MEMORY_DEVICE_LOCAL | (gpuhal_halting.not_coherent ? 0 : GPUHAL_MEMORY_HOST_COHERENT);
+    out_memory->flags = GPUHAL_MEMORY_HOST_CACHED | GPUHAL_MEMORY_DEVICE_LOCAL |
+                        (gpuhal_halting.not_coherent ? 0 : GPUHAL_MEMORY_HOST_COHERENT);
     return GPUHAL_OK;
 }
 
@@ -75,8 +76,8 @@ static void release(gpuhal_plugin_device *device, gpuhal_memory *memory)
     free(memory->object);
 }
 
-static gpuhal_status copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to, uint64_t to_offset,
-                          const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+static gpuhal_status copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
+                          uint64_t to_offset, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
     (void)device;
     pass(queue ? "queued_copy" : "copy");
@@ -84,8 +85,8 @@ static gpuhal_status copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *que
     return GPUHAL_OK;
 }
 
-static gpuhal_status write_slot(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to, uint64_t offset,
-                                const void *from, uint64_t bytes)
+static gpuhal_status write_slot(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
+                                uint64_t offset, const void *from, uint64_t bytes)
 {
     (void)device;
     pass(queue ? "queued_write" : "write");
@@ -93,8 +94,8 @@ static gpuhal_status write_slot(gpuhal_plugin_device *device, gpuhal_plugin_queu
     return GPUHAL_OK;
 }
 
-static gpuhal_status read_slot(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to, const gpuhal_memory *from,
-                               uint64_t offset, uint64_t bytes)
+static gpuhal_status read_slot(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to,
+                               const gpuhal_memory *from, uint64_t offset, uint64_t bytes)
 {
     (void)device;
     (void)queue;
@@ -103,8 +104,8 @@ static gpuhal_status read_slot(gpuhal_plugin_device *device, gpuhal_plugin_queue
     return GPUHAL_OK;
 }
 
-static gpuhal_status fill(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *memory, uint64_t offset,
-                          uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes)
+static gpuhal_status fill(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *memory,
+                          uint64_t offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes)
 {
     (void)device;
     (void)queue;
@@ -126,7 +127,8 @@ static gpuhal_status copy_rect(gpuhal_plugin_device *device, gpuhal_plugin_queue
     return GPUHAL_ERROR_NOT_SUPPORTED;
 }
 
-static gpuhal_status flush_memory(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
+static gpuhal_status flush_memory(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset,
+                                  uint64_t bytes)
 {
     (void)device;
     (void)memory;
@@ -136,7 +138,8 @@ static gpuhal_status flush_memory(gpuhal_plugin_device *device, const gpuhal_mem
     return GPUHAL_OK;
 }
 
-static gpuhal_status invalidate_memory(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
+static gpuhal_status invalidate_memory(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset,
+                                       uint64_t bytes)
 {
     (void)device;
     (void)memory;
@@ -153,8 +156,8 @@ static gpuhal_status query_health(gpuhal_plugin_device *device)
     return GPUHAL_OK;
 }
 
-static gpuhal_status map(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes, uint32_t access,
-                         void **out_pointer)
+static gpuhal_status map(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes,
+                         uint32_t access, void **out_pointer)
 {
     (void)device;
     (void)bytes;
@@ -179,13 +182,14 @@ static gpuhal_status export_memory(gpuhal_plugin_device *device, const gpuhal_me
     (void)device;
     (void)memory;
     pass("export_memory");
-    *out_handle = (gpuhal_handle){.size = sizeof *out_handle, .kind = kind, .as.os = memfd_create("halting", MFD_CLOEXEC)};
+    *out_handle =
+        (gpuhal_handle){.size = sizeof *out_handle, .kind = kind, .as.os = memfd_create("halting", MFD_CLOEXEC)};
     *out_offset = 0;
     return GPUHAL_OK;
 }
 
-static gpuhal_status queue_create(gpuhal_plugin_device *device, int32_t priority, uint32_t flags, const gpuhal_native *adopt,
-                                  gpuhal_plugin_queue **out_queue)
+static gpuhal_status queue_create(gpuhal_plugin_device *device, int32_t priority, uint32_t flags,
+                                  const gpuhal_native *adopt, gpuhal_plugin_queue **out_queue)
 {
     (void)priority;
     (void)flags;
@@ -286,8 +290,9 @@ static void peer_disable(gpuhal_plugin_device *device, gpuhal_plugin_device *oth
     pass("peer_disable");
 }
 
-static gpuhal_status peer_copy(gpuhal_plugin_queue *queue, gpuhal_plugin_device *to_device, const gpuhal_memory *to, uint64_t to_offset,
-                               gpuhal_plugin_device *from_device, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+static gpuhal_status peer_copy(gpuhal_plugin_queue *queue, gpuhal_plugin_device *to_device, const gpuhal_memory *to,
+                               uint64_t to_offset, gpuhal_plugin_device *from_device, const gpuhal_memory *from,
+                               uint64_t from_offset, uint64_t bytes)
 {
     (void)from_device;
     pass("peer_copy");
@@ -323,7 +328,8 @@ static gpuhal_status native_queue(gpuhal_plugin_queue *queue, gpuhal_native *out
     return give_native("native_queue", out_native);
 }
 
-static gpuhal_status wrap_memory(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes, gpuhal_memory *out_memory)
+static gpuhal_status wrap_memory(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes,
+                                 gpuhal_memory *out_memory)
 {
     pass("wrap_memory");
     (void)native;
@@ -370,7 +376,8 @@ static gpuhal_status enumerate(const gpuhal_host *host, gpuhal_plugin_instance *
         host->u64(host, sink, GPUHAL_FACT_ALLOCATION_MAX_BYTES, UINT64_C(1) << 30);
         host->u64(host, sink, GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, 64);
         host->u64(host, sink, GPUHAL_FACT_EXPORT_KINDS, 1u << GPUHAL_HANDLE_OPAQUE_FD);
-        host->u64(host, sink, GPUHAL_FACT_ADOPT_KINDS, 1u << GPUHAL_NATIVE_OPENCL_DEVICE | 1u << GPUHAL_NATIVE_OPENCL_BUFFER);
+        host->u64(host, sink, GPUHAL_FACT_ADOPT_KINDS,
+                  1u << GPUHAL_NATIVE_OPENCL_DEVICE | 1u << GPUHAL_NATIVE_OPENCL_BUFFER);
     }
     return GPUHAL_OK;
 }
@@ -381,17 +388,39 @@ static gpuhal_status describe(const gpuhal_host *host, gpuhal_plugin_instance *i
     (void)host, (void)instance;
     (void)index;
     uint32_t size = ops->size;
-    *ops = (gpuhal_ops){
-        .size = size, .allocate = allocate, .release = release, .copy = copy,
-        .write = gpuhal_halting.no_write ? NULL : write_slot, .read = read_slot, .fill = fill,
-        .copy_rect = copy_rect, .memory_flush = flush_memory, .memory_invalidate = invalidate_memory, .query_health = query_health,
-        .map = map, .unmap = unmap, .export_memory = export_memory, .queue_create = queue_create, .queue_destroy = queue_destroy,
-        .queue_flush = queue_flush, .event_create = event_create, .event_destroy = event_destroy, .event_record = event_record,
-        .event_query = event_query, .event_block = event_block, .queue_wait = queue_wait, .elapsed = elapsed,
-        .peer_enable = peer_enable, .peer_disable = peer_disable, .peer_copy = peer_copy, .native_device = native_device,
-        .native_memory = native_memory, .native_queue = native_queue, .wrap_memory = wrap_memory,
-        .native_lock = gpuhal_halting.no_native_lock ? NULL : native_lock,
-        .native_unlock = gpuhal_halting.no_native_lock ? NULL : native_unlock};
+    *ops = (gpuhal_ops){.size = size,
+                        .allocate = allocate,
+                        .release = release,
+                        .copy = copy,
+                        .write = gpuhal_halting.no_write ? NULL : write_slot,
+                        .read = read_slot,
+                        .fill = fill,
+                        .copy_rect = copy_rect,
+                        .memory_flush = flush_memory,
+                        .memory_invalidate = invalidate_memory,
+                        .query_health = query_health,
+                        .map = map,
+                        .unmap = unmap,
+                        .export_memory = export_memory,
+                        .queue_create = queue_create,
+                        .queue_destroy = queue_destroy,
+                        .queue_flush = queue_flush,
+                        .event_create = event_create,
+                        .event_destroy = event_destroy,
+                        .event_record = event_record,
+                        .event_query = event_query,
+                        .event_block = event_block,
+                        .queue_wait = queue_wait,
+                        .elapsed = elapsed,
+                        .peer_enable = peer_enable,
+                        .peer_disable = peer_disable,
+                        .peer_copy = peer_copy,
+                        .native_device = native_device,
+                        .native_memory = native_memory,
+                        .native_queue = native_queue,
+                        .wrap_memory = wrap_memory,
+                        .native_lock = gpuhal_halting.no_native_lock ? NULL : native_lock,
+                        .native_unlock = gpuhal_halting.no_native_lock ? NULL : native_unlock};
     return GPUHAL_OK;
 }
 
@@ -432,9 +461,18 @@ static void close_device(gpuhal_plugin_device *device)
 
 const gpuhal_plugin *gpuhal_halting_query(uint32_t host_abi, const gpuhal_host *host)
 {
-    static gpuhal_plugin plugin = {.size = sizeof plugin, .abi = GPUHAL_ABI, .name = "halting", .version = "1", .start = start,
-                                   .enumerate = enumerate, .describe = describe, .open = open_device, .close = close_device, .sample = sample};
+    static gpuhal_plugin plugin = {.size = sizeof plugin,
+                                   .abi = GPUHAL_ABI,
+                                   .name = "halting",
+                                   .version = "1",
+                                   .start = start,
+                                   .enumerate = enumerate,
+                                   .describe = describe,
+                                   .open = open_device,
+                                   .close = close_device,
+                                   .sample = sample};
     (void)host;
-    plugin.flags = (gpuhal_halting.honors_timeouts ? GPUHAL_PLUGIN_HONORS_TIMEOUTS : 0) | (gpuhal_halting.fork_safe ? GPUHAL_PLUGIN_FORK_SAFE : 0);
+    plugin.flags = (gpuhal_halting.honors_timeouts ? GPUHAL_PLUGIN_HONORS_TIMEOUTS : 0) |
+                   (gpuhal_halting.fork_safe ? GPUHAL_PLUGIN_FORK_SAFE : 0);
     return host_abi == GPUHAL_ABI ? &plugin : NULL;
 }

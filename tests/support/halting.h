@@ -1,7 +1,8 @@
-/* tests/support/halting.h: a plugin over host memory, with every slot that the core calls, whose driver can be made to stop in one of them.
+/* tests/support/halting.h: a plugin over host memory, with every slot that the core calls, whose driver can be made to
+ * stop in one of them.
  *
- * Two devices, halting:0 and halting:1, which reach each other's memory. Work is done when it is enqueued; events are done unless the test
- * holds them back. */
+ * Two devices, halting:0 and halting:1, which reach each other's memory. Work is done when it is enqueued; events are
+ * done unless the test holds them back. */
 #ifndef GPUHAL_TEST_HALTING_H
 #define GPUHAL_TEST_HALTING_H
 
@@ -11,7 +12,8 @@
 #include <stdatomic.h>
 
 typedef struct gpuhal_halting_state {
-    _Atomic(const char *) slot; /* the driver stops in this slot from now on, "queued_copy" for copy with a queue; NULL: in none */
+    _Atomic(const char *)
+        slot; /* the driver stops in this slot from now on, "queued_copy" for copy with a queue; NULL: in none */
     _Atomic(const char *) also; /* and in this one */
     _Atomic uint32_t stopped;   /* calls that are stopped now */
     _Atomic uint32_t openings;  /* devices that are open */

@@ -1,7 +1,7 @@
 /* tests/support/idle.h: waits until a process may be forked under a sanitizer.
  *
- * The address sanitizer's allocator has locks of its own, which a thread takes while it begins; a lock that is held at a
- * fork stays locked in the child for ever, and the next allocation there hangs (GCC 12). */
+ * The address sanitizer's allocator has locks of its own, which a thread takes while it begins; a lock that is held at
+ * a fork stays locked in the child for ever, and the next allocation there hangs (GCC 12). */
 #ifndef GPUHAL_TEST_IDLE_H
 #define GPUHAL_TEST_IDLE_H
 

@@ -1,4 +1,5 @@
-/* tests/support/import_host.h: gpuhal_buffer_import_host() for tests that import aligned memory, without a flag; and memory with holes. */
+/* tests/support/import_host.h: gpuhal_buffer_import_host() for tests that import aligned memory, without a flag; and
+ * memory with holes. */
 #ifndef GPUHAL_TEST_IMPORT_HOST_H
 #define GPUHAL_TEST_IMPORT_HOST_H
 
@@ -6,8 +7,8 @@
 
 #include <sys/mman.h>
 
-static inline gpuhal_status import_host(gpuhal_device *device, void *memory, uint64_t bytes, gpuhal_released_fn *released, void *user,
-                                        gpuhal_buffer **out_buffer)
+static inline gpuhal_status import_host(gpuhal_device *device, void *memory, uint64_t bytes,
+                                        gpuhal_released_fn *released, void *user, gpuhal_buffer **out_buffer)
 {
     const gpuhal_host_import import = {
         .size = sizeof import, .memory = memory, .bytes = bytes, .released = released, .user = user};
@@ -15,8 +16,8 @@ static inline gpuhal_status import_host(gpuhal_device *device, void *memory, uin
     return gpuhal_buffer_import_host(device, &import, out_buffer, &offset);
 }
 
-/* Pages of which a test unmaps some. They lie far below where the system places mappings of its own choice, so that no other thread's
- * (a driver's, a sanitizer's) takes the hole. */
+/* Pages of which a test unmaps some. They lie far below where the system places mappings of its own choice, so that no
+ * other thread's (a driver's, a sanitizer's) takes the hole. */
 static inline char *pages_apart(size_t bytes)
 {
     static char here;

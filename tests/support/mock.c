@@ -167,8 +167,8 @@ static gpuhal_status describe_cpu(const gpuhal_host *host, gpuhal_plugin_instanc
     return index == 0 ? gpuhal_mock_describe(&mock_cpu, out_ops) : GPUHAL_ERROR_NOT_FOUND;
 }
 
-static gpuhal_status open_mock(const gpuhal_host *host, gpuhal_mock_device *mock, const gpuhal_native *adopt, gpuhal_plugin_device **out_device,
-                              gpuhal_ops *ops)
+static gpuhal_status open_mock(const gpuhal_host *host, gpuhal_mock_device *mock, const gpuhal_native *adopt,
+                               gpuhal_plugin_device **out_device, gpuhal_ops *ops)
 {
     if (adopt && (adopt->type != GPUHAL_NATIVE_OPENCL_DEVICE || adopt->values[0] != GPUHAL_MOCK_NATIVE)) {
         return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, "the mock does not know that object");
@@ -177,7 +177,8 @@ static gpuhal_status open_mock(const gpuhal_host *host, gpuhal_mock_device *mock
         ops->fill = NULL;
     }
     if (mock->fail_open) {
-        return mock->quiet_failures ? mock->fail_open : host->report(host, mock->fail_open, "mockOpen", 1, "made to fail");
+        return mock->quiet_failures ? mock->fail_open
+                                    : host->report(host, mock->fail_open, "mockOpen", 1, "made to fail");
     }
     if (gpuhal_mock.chatty_open) {
         host->log(host, GPUHAL_LOG_WARNING, "opening\nthe mock");
@@ -252,14 +253,15 @@ const gpuhal_plugin *gpuhal_mock_cpu_query(uint32_t host_abi, const gpuhal_host 
 
 void gpuhal_mock_five_kinds(void)
 {
-    gpuhal_mock = (gpuhal_mock_state){.count = 5,
-                                    .devices = {
-                                        {.name = "Soft Pipe", .type = GPUHAL_DEVICE_CPU, .software = 1},
-                                        {.name = "Small iGPU", .type = GPUHAL_DEVICE_INTEGRATED_GPU, .pci = "0000:00:02.0"},
-                                        {.name = "Big GPU 9000", .pci = "0000:c1:00.0", .uuid = "01234567-89ab-cdef-0123-456789abcdef"},
-                                        {.name = "Big GPU 9001", .pci = "0000:c2:00.0"},
-                                        {.name = "NPU", .type = GPUHAL_DEVICE_ACCELERATOR},
-                                    }};
+    gpuhal_mock = (gpuhal_mock_state){
+        .count = 5,
+        .devices = {
+            {.name = "Soft Pipe", .type = GPUHAL_DEVICE_CPU, .software = 1},
+            {.name = "Small iGPU", .type = GPUHAL_DEVICE_INTEGRATED_GPU, .pci = "0000:00:02.0"},
+            {.name = "Big GPU 9000", .pci = "0000:c1:00.0", .uuid = "01234567-89ab-cdef-0123-456789abcdef"},
+            {.name = "Big GPU 9001", .pci = "0000:c2:00.0"},
+            {.name = "NPU", .type = GPUHAL_DEVICE_ACCELERATOR},
+        }};
 }
 
 gpuhal *gpuhal_mock_open(const gpuhal_config *config, int with_cpu)

@@ -1,7 +1,9 @@
-/* tests/support/mock.h: a plugin over host memory whose devices can be given any shape and any fault, linked into tests as a built-in.
+/* tests/support/mock.h: a plugin over host memory whose devices can be given any shape and any fault, linked into tests
+ * as a built-in.
  *
- * Set gpuhal_mock before gpuhal_open(); read the counters afterwards. The slots keep the rules of plugin.h like the strictest driver:
- * an unaligned range, a range outside the memory or an overlap is an error of the core and fails the call with GPUHAL_ERROR_DRIVER. */
+ * Set gpuhal_mock before gpuhal_open(); read the counters afterwards. The slots keep the rules of plugin.h like the
+ * strictest driver: an unaligned range, a range outside the memory or an overlap is an error of the core and fails the
+ * call with GPUHAL_ERROR_DRIVER. */
 #ifndef GPUHAL_TEST_MOCK_H
 #define GPUHAL_TEST_MOCK_H
 
@@ -16,9 +18,16 @@ enum { GPUHAL_MOCK_DEVICES = 10 };
 /* Slots that a device may refuse. Of read and write only for memory without a host address. */
 enum { GPUHAL_MOCK_READ_WRITE = 1, GPUHAL_MOCK_RECT = 2 };
 /* Calls in which the mock stops until the bit is taken out of gpuhal_mock.stops. */
-enum { GPUHAL_MOCK_START = 1, GPUHAL_MOCK_ENUMERATE = 2, GPUHAL_MOCK_OPEN = 4, GPUHAL_MOCK_CLOSE = 8, GPUHAL_MOCK_SAMPLE = 16, GPUHAL_MOCK_LINK = 32 };
-/* What values[0] of a GPUHAL_NATIVE_OPENCL_DEVICE has to be for the mock to adopt it; fill is then missing. A GPUHAL_NATIVE_OPENCL_BUFFER
- * is wrapped with its address in values[0] and its size in values[1]. */
+enum {
+    GPUHAL_MOCK_START = 1,
+    GPUHAL_MOCK_ENUMERATE = 2,
+    GPUHAL_MOCK_OPEN = 4,
+    GPUHAL_MOCK_CLOSE = 8,
+    GPUHAL_MOCK_SAMPLE = 16,
+    GPUHAL_MOCK_LINK = 32
+};
+/* What values[0] of a GPUHAL_NATIVE_OPENCL_DEVICE has to be for the mock to adopt it; fill is then missing. A
+ * GPUHAL_NATIVE_OPENCL_BUFFER is wrapped with its address in values[0] and its size in values[1]. */
 #define GPUHAL_MOCK_NATIVE UINT64_C(0x1ab)
 
 /* Handles of the mock's own, for the same process: its name, and a descriptor in the last bytes. */
@@ -79,10 +88,11 @@ extern gpuhal_mock_state gpuhal_mock;
 const gpuhal_plugin *gpuhal_mock_query(uint32_t host_abi, const gpuhal_host *host);
 const gpuhal_plugin *gpuhal_mock_cpu_query(uint32_t host_abi, const gpuhal_host *host);
 
-/* The mock plugin lists five devices of different types: software, an integrated GPU, two GPUs of which the first has a UUID, an accelerator. */
+/* The mock plugin lists five devices of different types: software, an integrated GPU, two GPUs of which the first has a
+ * UUID, an accelerator. */
 void gpuhal_mock_five_kinds(void);
-/* Opens a gpuhal object with the mock plugin alone (and the mock's cpu where `with_cpu`), in this process, no environment. `config` may be
- * NULL; its members for plugins are replaced. Fails the test when that fails. */
+/* Opens a gpuhal object with the mock plugin alone (and the mock's cpu where `with_cpu`), in this process, no
+ * environment. `config` may be NULL; its members for plugins are replaced. Fails the test when that fails. */
 gpuhal *gpuhal_mock_open(const gpuhal_config *config, int with_cpu);
 /* A buffer of `bytes` on device number `index`; fails the test when there is none. */
 gpuhal_buffer *gpuhal_mock_buffer(gpuhal *gpu, uint32_t index, uint64_t bytes);

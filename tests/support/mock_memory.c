@@ -27,7 +27,8 @@ static void raise_most(_Atomic int64_t *most, int64_t now)
     }
 }
 
-/* Memory with a host address has its alignment; the mock's own is that of malloc, so that a test sees when it forgot to ask. */
+/* Memory with a host address has its alignment; the mock's own is that of malloc, so that a test sees when it forgot to
+ * ask. */
 static unsigned char *take_bytes(const gpuhal_alloc *alloc, int *out_descriptor)
 {
     void *bytes = NULL;
@@ -35,7 +36,8 @@ static unsigned char *take_bytes(const gpuhal_alloc *alloc, int *out_descriptor)
     if (alloc->export_kinds) {
         *out_descriptor = memfd_create("mock", MFD_CLOEXEC);
         bool sized = *out_descriptor >= 0 && ftruncate(*out_descriptor, (off_t)alloc->bytes) == 0;
-        bytes = sized ? mmap(NULL, (size_t)alloc->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *out_descriptor, 0) : MAP_FAILED;
+        bytes = sized ? mmap(NULL, (size_t)alloc->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *out_descriptor, 0)
+                      : MAP_FAILED;
         return bytes == MAP_FAILED ? NULL : bytes;
     }
     uint64_t alignment = alloc->alignment > 64 ? alloc->alignment : 64;
@@ -70,7 +72,8 @@ static gpuhal_status import(gpuhal_plugin_device *device, const gpuhal_alloc *al
         unsigned char *pointer = alloc->import.as.pointer;
         uint64_t mask = (mock->import_alignment ? mock->import_alignment : 4096) - 1;
         if (!pointer || (((uintptr_t)pointer | alloc->bytes) & mask)) {
-            return device->host->report(device->host, GPUHAL_ERROR_DRIVER, "import", 99, "the core broke a rule of plugin.h");
+            return device->host->report(device->host, GPUHAL_ERROR_DRIVER, "import", 99,
+                                        "the core broke a rule of plugin.h");
         }
         memory->bytes = pointer;
         if (mock->caches_imports) {
@@ -85,9 +88,11 @@ static gpuhal_status import(gpuhal_plugin_device *device, const gpuhal_alloc *al
         return GPUHAL_OK;
     }
     struct stat info;
-    int descriptor = alloc->import.kind == GPUHAL_MOCK_HANDLE ? descriptor_of(&alloc->import) : (int)alloc->import.as.os;
+    int descriptor =
+        alloc->import.kind == GPUHAL_MOCK_HANDLE ? descriptor_of(&alloc->import) : (int)alloc->import.as.os;
     if (fstat(descriptor, &info) || !S_ISREG(info.st_mode) || (uint64_t)info.st_size != alloc->bytes) {
-        return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, "mockImport", 9, "the descriptor is of another kind");
+        return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, "mockImport", 9,
+                                    "the descriptor is of another kind");
     }
     memory->descriptor = descriptor;
     memory->bytes = mmap(NULL, (size_t)alloc->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory->descriptor, 0);
@@ -116,7 +121,8 @@ static gpuhal_status make(gpuhal_plugin_device *device, const gpuhal_alloc *allo
 static void count(gpuhal_mock_device *mock, const block *b)
 {
     if (b->kind != GPUHAL_MEMORY_DEVICE) {
-        raise_most(&mock->staging_bytes_most, atomic_fetch_add(&mock->staging_bytes, (int64_t)b->count) + (int64_t)b->count);
+        raise_most(&mock->staging_bytes_most,
+                   atomic_fetch_add(&mock->staging_bytes, (int64_t)b->count) + (int64_t)b->count);
     } else {
         mock->allocated_bytes += (int64_t)b->count;
     }
@@ -140,9 +146,12 @@ static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *
     }
     out_memory->object = memory;
     out_memory->bytes = alloc->bytes - (imports && mock->short_imports);
-    out_memory->flags = GPUHAL_MEMORY_HOST_CACHED | (mock->not_coherent || memory->host ? 0 : GPUHAL_MEMORY_HOST_COHERENT);
+    out_memory->flags =
+        GPUHAL_MEMORY_HOST_CACHED | (mock->not_coherent || memory->host ? 0 : GPUHAL_MEMORY_HOST_COHERENT);
     out_memory->host = staging || !mock->hidden ? memory->bytes : NULL;
-    out_memory->address = staging || mock->hidden ? 0 : (uint64_t)(uintptr_t)memory->bytes + (mock->own_addresses ? UINT64_C(1) << 56 : 0);
+    out_memory->address = staging || mock->hidden
+                              ? 0
+                              : (uint64_t)(uintptr_t)memory->bytes + (mock->own_addresses ? UINT64_C(1) << 56 : 0);
     if (mock->skewed) {
         out_memory->host = (char *)out_memory->host + 8;
     }
@@ -198,16 +207,21 @@ static gpuhal_status export_memory(gpuhal_plugin_device *device, const gpuhal_me
     return GPUHAL_OK;
 }
 
-static gpuhal_status wrap_memory(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes, gpuhal_memory *out_memory)
+static gpuhal_status wrap_memory(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes,
+                                 gpuhal_memory *out_memory)
 {
     if (native->type != GPUHAL_NATIVE_OPENCL_BUFFER || bytes > native->values[1]) {
-        return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, "the object is another one, or too small");
+        return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
+                                    "the object is another one, or too small");
     }
     block *memory = calloc(1, sizeof *memory);
     if (!memory) {
         return GPUHAL_ERROR_HOST_MEMORY;
     }
-    *memory = (block){.bytes = (unsigned char *)(uintptr_t)native->values[0], .count = native->values[1], .descriptor = -1, .lent = true};
+    *memory = (block){.bytes = (unsigned char *)(uintptr_t)native->values[0],
+                      .count = native->values[1],
+                      .descriptor = -1,
+                      .lent = true};
     out_memory->object = memory;
     out_memory->bytes = native->values[1];
     device->mock->allocations++;
@@ -215,7 +229,8 @@ static gpuhal_status wrap_memory(gpuhal_plugin_device *device, const gpuhal_nati
 }
 
 /* The address of a range that keeps the rules; NULL otherwise. */
-static unsigned char *range(const gpuhal_mock_device *mock, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
+static unsigned char *range(const gpuhal_mock_device *mock, const gpuhal_memory *memory, uint64_t offset,
+                            uint64_t bytes)
 {
     const block *b = memory->object;
     uint64_t mask = mock->copy_alignment ? mock->copy_alignment - 1 : 0;
@@ -228,8 +243,8 @@ static gpuhal_status broken_rule(const gpuhal_plugin_device *device, const char 
     return device->host->report(device->host, GPUHAL_ERROR_DRIVER, call, 99, "the core broke a rule of plugin.h");
 }
 
-static gpuhal_status copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to, uint64_t to_offset,
-                          const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+static gpuhal_status copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
+                          uint64_t to_offset, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
     unsigned char *target = range(device->mock, to, to_offset, bytes);
     const unsigned char *source = range(device->mock, from, from_offset, bytes);
@@ -248,8 +263,8 @@ static gpuhal_status copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *que
     return GPUHAL_OK;
 }
 
-static gpuhal_status write_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to, uint64_t offset,
-                                 const void *from, uint64_t bytes)
+static gpuhal_status write_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
+                                 uint64_t offset, const void *from, uint64_t bytes)
 {
     unsigned char *target = range(device->mock, to, offset, bytes);
     device->mock->writes++;
@@ -270,8 +285,8 @@ static gpuhal_status write_bytes(gpuhal_plugin_device *device, gpuhal_plugin_que
     return GPUHAL_OK;
 }
 
-static gpuhal_status read_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to, const gpuhal_memory *from,
-                                uint64_t offset, uint64_t bytes)
+static gpuhal_status read_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to,
+                                const gpuhal_memory *from, uint64_t offset, uint64_t bytes)
 {
     const unsigned char *source = range(device->mock, from, offset, bytes);
     device->mock->reads++;
@@ -288,8 +303,8 @@ static gpuhal_status read_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queu
     return GPUHAL_OK;
 }
 
-static gpuhal_status fill(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *memory, uint64_t offset,
-                          uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes)
+static gpuhal_status fill(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *memory,
+                          uint64_t offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes)
 {
     const block *b = memory->object;
     uint64_t mask = device->mock->fill_alignment ? device->mock->fill_alignment - 1 : 0;
@@ -311,8 +326,8 @@ static gpuhal_status copy_rect(gpuhal_plugin_device *device, gpuhal_plugin_queue
     if (device->mock->refuses & GPUHAL_MOCK_RECT) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
-    bool pitches = to->row_pitch >= extent[0] && from->row_pitch >= extent[0] && to->slice_pitch >= to->row_pitch * extent[1] &&
-                   from->slice_pitch >= from->row_pitch * extent[1];
+    bool pitches = to->row_pitch >= extent[0] && from->row_pitch >= extent[0] &&
+                   to->slice_pitch >= to->row_pitch * extent[1] && from->slice_pitch >= from->row_pitch * extent[1];
     if (queue || !pitches || (!to->memory && !from->memory) ||
         (to->memory == from->memory && (to->row_pitch != from->row_pitch || to->slice_pitch != from->slice_pitch))) {
         return broken_rule(device, "copy_rect");
@@ -321,8 +336,10 @@ static gpuhal_status copy_rect(gpuhal_plugin_device *device, gpuhal_plugin_queue
         for (uint64_t y = 0; y < extent[1]; y++) {
             uint64_t at = to->offset + z * to->slice_pitch + y * to->row_pitch;
             uint64_t of = from->offset + z * from->slice_pitch + y * from->row_pitch;
-            unsigned char *target = to->memory ? range(device->mock, to->memory, at, extent[0]) : (unsigned char *)to->host + at;
-            unsigned char *source = from->memory ? range(device->mock, from->memory, of, extent[0]) : (unsigned char *)from->host + of;
+            unsigned char *target =
+                to->memory ? range(device->mock, to->memory, at, extent[0]) : (unsigned char *)to->host + at;
+            unsigned char *source =
+                from->memory ? range(device->mock, from->memory, of, extent[0]) : (unsigned char *)from->host + of;
             if (!target || !source) {
                 return broken_rule(device, "copy_rect");
             }
@@ -332,7 +349,8 @@ static gpuhal_status copy_rect(gpuhal_plugin_device *device, gpuhal_plugin_queue
     return GPUHAL_OK;
 }
 
-static gpuhal_status make_coherent(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes, bool invalidate)
+static gpuhal_status make_coherent(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset,
+                                   uint64_t bytes, bool invalidate)
 {
     const block *b = memory->object;
     device->mock->cleans++;
@@ -340,23 +358,26 @@ static gpuhal_status make_coherent(gpuhal_plugin_device *device, const gpuhal_me
         return broken_rule(device, invalidate ? "memory_invalidate" : "memory_flush");
     }
     if (b->host) {
-        memcpy(invalidate ? b->host + offset : b->bytes + offset, invalidate ? b->bytes + offset : b->host + offset, (size_t)bytes);
+        memcpy(invalidate ? b->host + offset : b->bytes + offset, invalidate ? b->bytes + offset : b->host + offset,
+               (size_t)bytes);
     }
     return GPUHAL_OK;
 }
 
-static gpuhal_status memory_flush(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
+static gpuhal_status memory_flush(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset,
+                                  uint64_t bytes)
 {
     return make_coherent(device, memory, offset, bytes, false);
 }
 
-static gpuhal_status memory_invalidate(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
+static gpuhal_status memory_invalidate(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset,
+                                       uint64_t bytes)
 {
     return make_coherent(device, memory, offset, bytes, true);
 }
 
-static gpuhal_status map(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes, uint32_t access,
-                         void **out_pointer)
+static gpuhal_status map(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes,
+                         uint32_t access, void **out_pointer)
 {
     (void)access;
     const block *b = memory->object;

@@ -4,7 +4,8 @@
 
 #include <stdint.h>
 
-/* The byte at `at` of memory filled with the low `unit` bytes of the pattern: the lowest comes first, but for a processor with big ends. */
+/* The byte at `at` of memory filled with the low `unit` bytes of the pattern: the lowest comes first, but for a
+ * processor with big ends. */
 static inline unsigned char pattern_byte(uint32_t pattern, uint32_t unit, uint64_t at)
 {
     const uint32_t place = (uint32_t)(at % unit);

@@ -1,4 +1,5 @@
-/* support/stack.h: how much of its caller's stack something takes, seen by what is left of the paint on it. Threads with cmocka's checks. */
+/* support/stack.h: how much of its caller's stack something takes, seen by what is left of the paint on it. Threads
+ * with cmocka's checks. */
 #ifndef TESTS_SUPPORT_STACK_H
 #define TESTS_SUPPORT_STACK_H
 

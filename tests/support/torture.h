@@ -1,9 +1,9 @@
 /* tests/support/torture.h: a piece of work in which one call after the other fails.
  *
- * Each round is a process of its own: the work with a fault, then the work without one, which must succeed. Afterwards no thread and no
- * child is left, and no more descriptors, allocations and mappings are held than when nothing had failed. A round that crashes or hangs
- * names the call. With more calls than rounds, calls at equal distances are taken; GPUHAL_TEST_ROUNDS sets how many, and
- * GPUHAL_TEST_CALL takes one call alone.
+ * Each round is a process of its own: the work with a fault, then the work without one, which must succeed. Afterwards
+ * no thread and no child is left, and no more descriptors, allocations and mappings are held than when nothing had
+ * failed. A round that crashes or hangs names the call. With more calls than rounds, calls at equal distances are
+ * taken; GPUHAL_TEST_ROUNDS sets how many, and GPUHAL_TEST_CALL takes one call alone.
  */
 #ifndef GPUHAL_TEST_TORTURE_H
 #define GPUHAL_TEST_TORTURE_H
@@ -40,7 +40,8 @@ enum { TORTURE_THREADS = 3 };
 enum { TORTURE_THREADS = 1 };
 #endif
 
-static inline void torture_child(torture_work *task, gpuhal_fault kind, unsigned at, void (*before)(void), torture_round *round)
+static inline void torture_child(torture_work *task, gpuhal_fault kind, unsigned at, void (*before)(void),
+                                 torture_round *round)
 {
     alarm(TORTURE_PATIENCE_S);
     if (before) {
@@ -54,7 +55,8 @@ static inline void torture_child(torture_work *task, gpuhal_fault kind, unsigned
     snprintf(round->name, sizeof round->name, "%s", gpuhal_fault_name());
     snprintf(round->sentence, sizeof round->sentence, "%s", status ? gpuhal_last_error()->sentence : "");
     if (status && (gpuhal_last_error()->status != status || !round->sentence[0])) {
-        snprintf(round->sentence, sizeof round->sentence, "no detail: status %d, the detail's is %d", status, gpuhal_last_error()->status);
+        snprintf(round->sentence, sizeof round->sentence, "no detail: status %d, the detail's is %d", status,
+                 gpuhal_last_error()->status);
         _exit(3);
     }
     if (at == UINT_MAX) {
@@ -73,7 +75,8 @@ static inline void torture_child(torture_work *task, gpuhal_fault kind, unsigned
 }
 
 /* One round; fails the test unless it ends as it should. */
-static inline void torture_round_of(torture_work *task, gpuhal_fault kind, unsigned at, void (*before)(void), torture_round *round)
+static inline void torture_round_of(torture_work *task, gpuhal_fault kind, unsigned at, void (*before)(void),
+                                    torture_round *round)
 {
     int status = -1;
     memset(round, 0, sizeof *round);
@@ -91,8 +94,8 @@ static inline void torture_round_of(torture_work *task, gpuhal_fault kind, unsig
                            : WEXITSTATUS(status) == 4 ? "leaves a child process"
                            : WEXITSTATUS(status) == 5 ? "leaves a thread"
                                                        : "fails a check";
-        fail_msg("call %u, %s: it %s (wait status %#x, clean run %d): %s", at, round->name, what, status, round->clean_status,
-                 round->sentence);
+        fail_msg("call %u, %s: it %s (wait status %#x, clean run %d): %s", at, round->name, what, status,
+                 round->clean_status, round->sentence);
     }
 }
 
@@ -125,9 +128,10 @@ static inline void torture(torture_work *task, gpuhal_fault kind, void (*before)
         torture_round_of(task, kind, at, before, round);
         refused += round->status != 0;
         if (round->held > held || round->descriptors > descriptors) {
-            fail_msg("call %u, %s: %lld pieces of memory and %zu descriptors are held, should be %lld and %zu (status %d: %s)", at,
-                     round->name, (long long)round->held, (size_t)round->descriptors, (long long)held, descriptors, round->status,
-                     round->sentence);
+            fail_msg("call %u, %s: %lld pieces of memory and %zu descriptors are held, should be %lld and %zu (status "
+                     "%d: %s)",
+                     at, round->name, (long long)round->held, (size_t)round->descriptors, (long long)held, descriptors,
+                     round->status, round->sentence);
         }
     }
     printf("%u calls, every %u. failed; %u rounds were refused\n", calls, step, refused);

@@ -20,14 +20,17 @@ bool vk_open_instance(vk *v, uint32_t api, const char *layer, const char **out_w
     assert_non_null(v->get_instance_proc);
     PFN_vkCreateInstance create = (PFN_vkCreateInstance)v->get_instance_proc(NULL, "vkCreateInstance");
     const VkApplicationInfo application = {.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO, .apiVersion = api};
-    const VkInstanceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO, .pApplicationInfo = &application,
-                                       .enabledLayerCount = layer != NULL, .ppEnabledLayerNames = &layer};
+    const VkInstanceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
+                                       .pApplicationInfo = &application,
+                                       .enabledLayerCount = layer != NULL,
+                                       .ppEnabledLayerNames = &layer};
     VkResult result = create(&info, NULL, &v->instance);
     if (result) {
-        return give_up(out_why, result == VK_ERROR_LAYER_NOT_PRESENT ? "the validation layer is not installed" : "no Vulkan driver works");
+        return give_up(out_why, result == VK_ERROR_LAYER_NOT_PRESENT ? "the validation layer is not installed"
+                                                                     : "no Vulkan driver works");
     }
-#define VK_LOAD(name)                                                                                                                  \
-    v->name = (PFN_##name)v->get_instance_proc(v->instance, #name);                                                                    \
+#define VK_LOAD(name)                                                                                                  \
+    v->name = (PFN_##name)v->get_instance_proc(v->instance, #name);                                                    \
     assert_non_null(v->name);
     VK_INSTANCE_FUNCTIONS(VK_LOAD)
 #undef VK_LOAD
@@ -48,16 +51,18 @@ void vk_open_device(vk *v, const char *const *extensions, uint32_t extension_cou
     v->family_count = v->family_count < VK_FAMILIES ? v->family_count : VK_FAMILIES;
     v->vkGetPhysicalDeviceQueueFamilyProperties(v->physical, &v->family_count, families);
     for (uint32_t f = 0; f < v->family_count; f++) {
-        queues[f] = (VkDeviceQueueCreateInfo){.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, .queueFamilyIndex = f,
-                                              .queueCount = families[f].queueCount < VK_QUEUES ? families[f].queueCount : VK_QUEUES,
+        queues[f] = (VkDeviceQueueCreateInfo){.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
+                                              .queueFamilyIndex = f,
+                                              .queueCount = families[f].queueCount < VK_QUEUES ? families[f].queueCount
+                                                                                               : VK_QUEUES,
                                               .pQueuePriorities = priorities};
     }
     const VkDeviceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, .pNext = features,
                                      .queueCreateInfoCount = v->family_count, .pQueueCreateInfos = queues,
                                      .enabledExtensionCount = extension_count, .ppEnabledExtensionNames = extensions};
     assert_int_equal(v->vkCreateDevice(v->physical, &info, NULL, &v->device), VK_SUCCESS);
-#define VK_LOAD(name)                                                                                                                  \
-    v->name = (PFN_##name)v->vkGetDeviceProcAddr(v->device, #name);                                                                    \
+#define VK_LOAD(name)                                                                                                  \
+    v->name = (PFN_##name)v->vkGetDeviceProcAddr(v->device, #name);                                                    \
     assert_non_null(v->name);
     VK_DEVICE_FUNCTIONS(VK_LOAD)
 #undef VK_LOAD
@@ -93,7 +98,8 @@ VkDeviceMemory vk_memory(const vk *v, VkBuffer buffer, VkMemoryPropertyFlags wan
         type++;
     }
     assert_true(type < v->memory.memoryTypeCount);
-    const VkMemoryAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, .allocationSize = needs.size, .memoryTypeIndex = type};
+    const VkMemoryAllocateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, .allocationSize = needs.size, .memoryTypeIndex = type};
     VkDeviceMemory memory = VK_NULL_HANDLE;
     assert_int_equal(v->vkAllocateMemory(v->device, &info, NULL, &memory), VK_SUCCESS);
     assert_int_equal(v->vkBindBufferMemory(v->device, buffer, memory, 0), VK_SUCCESS);
@@ -102,7 +108,8 @@ VkDeviceMemory vk_memory(const vk *v, VkBuffer buffer, VkMemoryPropertyFlags wan
 
 VkCommandPool vk_pool(const vk *v, uint32_t family)
 {
-    const VkCommandPoolCreateInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, .queueFamilyIndex = family,
+    const VkCommandPoolCreateInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+                                          .queueFamilyIndex = family,
                                           .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT};
     VkCommandPool pool = VK_NULL_HANDLE;
     assert_int_equal(v->vkCreateCommandPool(v->device, &info, NULL, &pool), VK_SUCCESS);
@@ -111,8 +118,10 @@ VkCommandPool vk_pool(const vk *v, uint32_t family)
 
 VkCommandBuffer vk_begin(const vk *v, VkCommandPool pool)
 {
-    const VkCommandBufferAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, .commandPool = pool,
-                                              .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY, .commandBufferCount = 1};
+    const VkCommandBufferAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+                                              .commandPool = pool,
+                                              .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
+                                              .commandBufferCount = 1};
     const VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
     VkCommandBuffer commands = VK_NULL_HANDLE;
     assert_int_equal(v->vkAllocateCommandBuffers(v->device, &info, &commands), VK_SUCCESS);
@@ -123,7 +132,8 @@ VkCommandBuffer vk_begin(const vk *v, VkCommandPool pool)
 void vk_run(const vk *v, uint32_t family, VkCommandBuffer commands)
 {
     const VkFenceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
-    const VkSubmitInfo submit = {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO, .commandBufferCount = 1, .pCommandBuffers = &commands};
+    const VkSubmitInfo submit = {
+        .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO, .commandBufferCount = 1, .pCommandBuffers = &commands};
     VkFence fence = VK_NULL_HANDLE;
     assert_int_equal(v->vkEndCommandBuffer(commands), VK_SUCCESS);
     assert_int_equal(v->vkCreateFence(v->device, &info, NULL, &fence), VK_SUCCESS);

@@ -1,5 +1,6 @@
-/* tests/support/vk.h: a Vulkan program in a few calls, for tests that need one beside the library: an instance and a device of their own, and
- * the functions of both. Everything fails the test when it fails, but vk_open_instance(), which says whether there is a device. */
+/* tests/support/vk.h: a Vulkan program in a few calls, for tests that need one beside the library: an instance and a
+ * device of their own, and the functions of both. Everything fails the test when it fails, but vk_open_instance(),
+ * which says whether there is a device. */
 #ifndef GPUHAL_TEST_VK_H
 #define GPUHAL_TEST_VK_H
 
@@ -8,24 +9,29 @@
 #define VK_NO_PROTOTYPES
 #include <vulkan/vulkan_core.h>
 
-#define VK_INSTANCE_FUNCTIONS(DO)                                                                                                      \
-    DO(vkDestroyInstance) DO(vkEnumeratePhysicalDevices) DO(vkGetPhysicalDeviceProperties) DO(vkGetPhysicalDeviceFeatures2)              \
-    DO(vkGetPhysicalDeviceMemoryProperties) DO(vkGetPhysicalDeviceQueueFamilyProperties) DO(vkCreateDevice) DO(vkGetDeviceProcAddr)
+#define VK_INSTANCE_FUNCTIONS(DO)                                                                                      \
+    DO(vkDestroyInstance)                                                                                              \
+    DO(vkEnumeratePhysicalDevices) DO(vkGetPhysicalDeviceProperties) DO(vkGetPhysicalDeviceFeatures2)                  \
+        DO(vkGetPhysicalDeviceMemoryProperties) DO(vkGetPhysicalDeviceQueueFamilyProperties) DO(vkCreateDevice)        \
+            DO(vkGetDeviceProcAddr)
 
-#define VK_DEVICE_FUNCTIONS(DO)                                                                                                        \
-    DO(vkDestroyDevice) DO(vkGetDeviceQueue) DO(vkQueueSubmit) DO(vkAllocateMemory) DO(vkFreeMemory) DO(vkMapMemory)                       \
-    DO(vkFlushMappedMemoryRanges) DO(vkInvalidateMappedMemoryRanges) DO(vkCreateBuffer) DO(vkDestroyBuffer)                              \
-    DO(vkGetBufferMemoryRequirements) DO(vkBindBufferMemory) DO(vkCreateFence) DO(vkDestroyFence) DO(vkResetFences)                       \
-    DO(vkWaitForFences) DO(vkCreateSemaphore) DO(vkDestroySemaphore) DO(vkCreateCommandPool) DO(vkDestroyCommandPool)                    \
-    DO(vkAllocateCommandBuffers) DO(vkBeginCommandBuffer) DO(vkEndCommandBuffer) DO(vkCmdCopyBuffer) DO(vkCmdFillBuffer)                 \
-    DO(vkCmdPipelineBarrier)
+#define VK_DEVICE_FUNCTIONS(DO)                                                                                        \
+    DO(vkDestroyDevice)                                                                                                \
+    DO(vkGetDeviceQueue) DO(vkQueueSubmit) DO(vkAllocateMemory) DO(vkFreeMemory) DO(vkMapMemory)                       \
+        DO(vkFlushMappedMemoryRanges) DO(vkInvalidateMappedMemoryRanges) DO(vkCreateBuffer) DO(vkDestroyBuffer)        \
+            DO(vkGetBufferMemoryRequirements) DO(vkBindBufferMemory) DO(vkCreateFence) DO(vkDestroyFence)              \
+                DO(vkResetFences) DO(vkWaitForFences) DO(vkCreateSemaphore) DO(vkDestroySemaphore)                     \
+                    DO(vkCreateCommandPool) DO(vkDestroyCommandPool) DO(vkAllocateCommandBuffers)                      \
+                        DO(vkBeginCommandBuffer) DO(vkEndCommandBuffer) DO(vkCmdCopyBuffer) DO(vkCmdFillBuffer)        \
+                            DO(vkCmdPipelineBarrier)
 
 /* Of a program that runs shaders; the fake driver has none of these. */
-#define VK_SHADER_FUNCTIONS(DO)                                                                                                        \
-    DO(vkCreateShaderModule) DO(vkDestroyShaderModule) DO(vkCreateDescriptorSetLayout) DO(vkDestroyDescriptorSetLayout)                  \
-    DO(vkCreatePipelineLayout) DO(vkDestroyPipelineLayout) DO(vkCreateComputePipelines) DO(vkDestroyPipeline)                            \
-    DO(vkCreateDescriptorPool) DO(vkDestroyDescriptorPool) DO(vkAllocateDescriptorSets) DO(vkUpdateDescriptorSets)                       \
-    DO(vkCmdBindPipeline) DO(vkCmdBindDescriptorSets) DO(vkCmdDispatch)
+#define VK_SHADER_FUNCTIONS(DO)                                                                                        \
+    DO(vkCreateShaderModule)                                                                                           \
+    DO(vkDestroyShaderModule) DO(vkCreateDescriptorSetLayout) DO(vkDestroyDescriptorSetLayout)                         \
+        DO(vkCreatePipelineLayout) DO(vkDestroyPipelineLayout) DO(vkCreateComputePipelines) DO(vkDestroyPipeline)      \
+            DO(vkCreateDescriptorPool) DO(vkDestroyDescriptorPool) DO(vkAllocateDescriptorSets)                        \
+                DO(vkUpdateDescriptorSets) DO(vkCmdBindPipeline) DO(vkCmdBindDescriptorSets) DO(vkCmdDispatch)
 
 enum { VK_FAMILIES = 4, VK_QUEUES = 4 }; /* at most of a device, and of a family */
 
@@ -45,7 +51,8 @@ typedef struct vk {
 #undef VK_MEMBER
 } vk;
 
-/* Opens the loader library and makes an instance; `layer` may be NULL. False, with a sentence, without loader, layer or device. */
+/* Opens the loader library and makes an instance; `layer` may be NULL. False, with a sentence, without loader, layer or
+ * device. */
 bool vk_open_instance(vk *v, uint32_t api, const char *layer, const char **out_why);
 /* The chain begins with VkPhysicalDeviceFeatures2, or is NULL. */
 void vk_open_device(vk *v, const char *const *extensions, uint32_t extension_count, const void *features);

@@ -17,7 +17,8 @@ typedef struct owner {
     gpuhal_vulkan_device described;
 } owner;
 
-/* Makes the program's instance and device; false, with a sentence, where there is no driver. The owner may not move afterwards. */
+/* Makes the program's instance and device; false, with a sentence, where there is no driver. The owner may not move
+ * afterwards. */
 static inline bool make_owner(owner *o, uint32_t api, bool timeline, const char **out_why)
 {
     if (!vk_open_instance(&o->v, api, NULL, out_why)) {
@@ -93,10 +94,10 @@ static inline VkBuffer own_buffer(const owner *o, VkDeviceSize bytes, VkDeviceMe
 
 static inline gpuhal_native native_of_buffer(VkBuffer buffer, VkDeviceMemory memory)
 {
-    return (gpuhal_native){
-        .size = sizeof(gpuhal_native),
-        .type = GPUHAL_NATIVE_VULKAN_BUFFER,
-        .values = {(uintptr_t)buffer, (uintptr_t)memory, 0, VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT}};
+    return (gpuhal_native){.size = sizeof(gpuhal_native),
+                           .type = GPUHAL_NATIVE_VULKAN_BUFFER,
+                           .values = {(uintptr_t)buffer, (uintptr_t)memory, 0,
+                                      VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT}};
 }
 
 #endif

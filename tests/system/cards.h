@@ -1,6 +1,6 @@
-/* tests/system/cards.h: a CUDA machine whose cards are put in and taken out while the program runs. Cards are letters: each has a UUID, an
- * address and memory of its own, wherever the driver counts it. Helper processes see the machine as it is when they start; the driver in
- * this process stays with what it found at first. */
+/* tests/system/cards.h: a CUDA machine whose cards are put in and taken out while the program runs. Cards are letters:
+ * each has a UUID, an address and memory of its own, wherever the driver counts it. Helper processes see the machine as
+ * it is when they start; the driver in this process stays with what it found at first. */
 #ifndef GPUHAL_TEST_CARDS_H
 #define GPUHAL_TEST_CARDS_H
 
@@ -12,7 +12,8 @@
 
 static char cards_folder[512], cards_file[600];
 
-/* `cards` "BA": the driver counts B first. `more`: further statements. The file is always whole, also when several threads put cards. */
+/* `cards` "BA": the driver counts B first. `more`: further statements. The file is always whole, also when several
+ * threads put cards. */
 static inline void put_cards(const char *cards, const char *more)
 {
     static _Atomic unsigned written;
@@ -23,8 +24,9 @@ static inline void put_cards(const char *cards, const char *more)
     fprintf(file, "devices %zu\nstrict 1\n%s\n", strlen(cards), more);
     for (unsigned i = 0; cards[i]; i++) {
         unsigned letter = (unsigned char)cards[i];
-        fprintf(file, "uuid %u 0000000000000000000000000000%04x\npci %u 0000:%02x:00.0\nmemory %u %uM\nname %u Card %c\n", i, letter, i,
-                letter, i, cards[i] == 'A' ? 256 : 64, i, cards[i]);
+        fprintf(file,
+                "uuid %u 0000000000000000000000000000%04x\npci %u 0000:%02x:00.0\nmemory %u %uM\nname %u Card %c\n", i,
+                letter, i, letter, i, cards[i] == 'A' ? 256 : 64, i, cards[i]);
     }
     assert_int_equal(fclose(file), 0);
     assert_int_equal(rename(temporary, cards_file), 0);
@@ -56,7 +58,8 @@ static inline gpuhal_device *find_card(const gpuhal *gpu, char card)
     for (uint32_t i = 0; i < gpuhal_device_count(gpu); i++) {
         gpuhal_device *device = gpuhal_device_at(gpu, i);
         const char *text = NULL;
-        if (!gpuhal_device_text(device, GPUHAL_FACT_NAME, &text) && strcmp(text, name) == 0 && !gpuhal_device_status(device)) {
+        if (!gpuhal_device_text(device, GPUHAL_FACT_NAME, &text) && strcmp(text, name) == 0 &&
+            !gpuhal_device_status(device)) {
             found = device;
         }
     }

@@ -1,4 +1,5 @@
-/* The cpu plugin's allocator over a system whose memory is fragmented: madvise() and the clock are those of this test. */
+/* The cpu plugin's allocator over a system whose memory is fragmented: madvise() and the clock are those of this
+ * test. */
 #include "test.h"
 
 #include "../../plugins/cpu/device.h"
@@ -50,7 +51,8 @@ int __wrap_madvise(void *start, size_t bytes, int advice)
 int __wrap_clock_gettime(clockid_t clock, struct timespec *out_now)
 {
     (void)clock;
-    *out_now = (struct timespec){.tv_sec = (time_t)(machine.now_ns / 1000000000u), .tv_nsec = (long)(machine.now_ns % 1000000000u)};
+    *out_now = (struct timespec){.tv_sec = (time_t)(machine.now_ns / 1000000000u),
+                                 .tv_nsec = (long)(machine.now_ns % 1000000000u)};
     return 0;
 }
 

@@ -27,7 +27,8 @@ TEST(the_processor_is_found_with_its_facts_and_verifies)
 /* All of it on the caller's thread: the plugin is loaded, started, listed and opened there. */
 static void *open_cpu(__attribute__((unused)) void *unused)
 {
-    const gpuhal_config config = {.size = sizeof config, .backends = "cpu", .isolation = GPUHAL_ISOLATION_NEVER, .registry = "none"};
+    const gpuhal_config config = {
+        .size = sizeof config, .backends = "cpu", .isolation = GPUHAL_ISOLATION_NEVER, .registry = "none"};
     static int failed;
     gpuhal *gpu = NULL;
     gpuhal_device *cpu = NULL;

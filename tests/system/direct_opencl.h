@@ -1,8 +1,9 @@
-/* tests/system/direct_opencl.h: the OpenCL plugin's own slots over PoCL, or the only device of another driver, and the driver itself beside
- * them.
+/* tests/system/direct_opencl.h: the OpenCL plugin's own slots over PoCL, or the only device of another driver, and the
+ * driver itself beside them.
  *
- * A gate is a barrier of the caller's that waits for a user event: what is enqueued behind it begins when the gate is opened, and fails
- * when it is broken. On PoCL's `basic` device, which works inside the calls, a gate would wait for itself: it is for `pthread`.
+ * A gate is a barrier of the caller's that waits for a user event: what is enqueued behind it begins when the gate is
+ * opened, and fails when it is broken. On PoCL's `basic` device, which works inside the calls, a gate would wait for
+ * itself: it is for `pthread`.
  */
 #ifndef GPUHAL_TEST_DIRECT_OPENCL_H
 #define GPUHAL_TEST_DIRECT_OPENCL_H
@@ -72,7 +73,8 @@ static inline gpuhal_plugin_queue *queue_or_fail(const fixture *d, uint32_t flag
 
 static inline gpuhal_plugin_queue *adopt_or_fail(const fixture *d, cl_command_queue commands)
 {
-    const gpuhal_native adopt = {.size = sizeof adopt, .type = GPUHAL_NATIVE_OPENCL_QUEUE, .values = {(uintptr_t)commands}};
+    const gpuhal_native adopt = {
+        .size = sizeof adopt, .type = GPUHAL_NATIVE_OPENCL_QUEUE, .values = {(uintptr_t)commands}};
     gpuhal_plugin_queue *queue = NULL;
     expect_fine(d, d->ops->queue_create(d->device, 0, 0, &adopt, &queue), "queue_create");
     return queue;
@@ -130,7 +132,8 @@ static inline void close_fixture(fixture *d)
     d->plugin->close(d->device);
 }
 
-static inline void copy_all(const fixture *d, gpuhal_plugin_queue *queue, const gpuhal_memory *to, const gpuhal_memory *from)
+static inline void copy_all(const fixture *d, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
+                            const gpuhal_memory *from)
 {
     expect_fine(d, d->ops->copy(d->device, queue, to, 0, from, 0, BYTES), "copy");
 }
@@ -191,7 +194,8 @@ static inline void open_gate(gate g)
 
 static inline void break_gate(gate g)
 {
-    end_gate(g, CL_INVALID_OPERATION); /* drivers hand it on, or say CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, or -1 (PoCL) */
+    end_gate(g, CL_INVALID_OPERATION); /* drivers hand it on, or say CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, or -1
+                                          (PoCL) */
 }
 
 #endif

@@ -1,4 +1,5 @@
-/* tests/system/direct_vulkan.h: the Vulkan plugin's own slots, for what the public API does not reach yet: queues and events. */
+/* tests/system/direct_vulkan.h: the Vulkan plugin's own slots, for what the public API does not reach yet: queues and
+ * events. */
 #ifndef GPUHAL_TEST_DIRECT_VULKAN_H
 #define GPUHAL_TEST_DIRECT_VULKAN_H
 
@@ -40,7 +41,8 @@ static inline gpuhal_status open_direct(opening *o)
     return status ? gpuhal_direct_failed(o->plugin, status, "open") : GPUHAL_OK;
 }
 
-static inline gpuhal_status allocate_direct(const opening *o, gpuhal_memory_kind kind, uint64_t bytes, gpuhal_memory *out_memory)
+static inline gpuhal_status allocate_direct(const opening *o, gpuhal_memory_kind kind, uint64_t bytes,
+                                            gpuhal_memory *out_memory)
 {
     const gpuhal_alloc alloc = {.size = sizeof alloc, .kind = kind, .bytes = bytes};
     *out_memory = (gpuhal_memory){.size = sizeof *out_memory};

@@ -78,7 +78,8 @@ static void map_some(model *to, uint64_t *seed)
     uint64_t offset = 0, count = 0;
     void *view = NULL;
     choose(seed, to->bytes, &offset, &count);
-    gpuhal_status status = gpuhal_buffer_map(to->buffer, offset, count, GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE, &view);
+    gpuhal_status status =
+        gpuhal_buffer_map(to->buffer, offset, count, GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE, &view);
     if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
         return;
     }
@@ -163,7 +164,8 @@ void exercise_kinds(gpuhal_device *device, uint64_t bytes, unsigned steps, uint6
     assert_ok(gpuhal_device_u64(device, GPUHAL_FACT_MEMORY_KINDS, &kinds));
     for (uint32_t pair = 0; pair < 16; pair++) {
         if (kinds >> pair / 4 & 1 && kinds >> pair % 4 & 1) {
-            gpuhal_buffer *one = buffer_or_fail(device, pair / 4, bytes), *two = buffer_or_fail(device, pair % 4, bytes + 5);
+            gpuhal_buffer *one = buffer_or_fail(device, pair / 4, bytes),
+                          *two = buffer_or_fail(device, pair % 4, bytes + 5);
             exercise_pair(one, two, steps, seed + pair);
             gpuhal_buffer_release(one);
             gpuhal_buffer_release(two);

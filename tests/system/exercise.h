@@ -4,8 +4,8 @@
 
 #include "system.h"
 
-/* Writes, fills, copies, mappings and reads at random offsets and sizes, `steps` of them; the whole of both buffers is compared at the end.
- * The same seed gives the same steps. */
+/* Writes, fills, copies, mappings and reads at random offsets and sizes, `steps` of them; the whole of both buffers is
+ * compared at the end. The same seed gives the same steps. */
 void exercise_pair(gpuhal_buffer *one, gpuhal_buffer *two, unsigned steps, uint64_t seed);
 
 /* Every ordered pair of memory kinds that the device has. */

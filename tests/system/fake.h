@@ -1,4 +1,5 @@
-/* tests/system/fake.h: what the tests with the fake Vulkan driver share: opening the library on it, and reading its sentences. */
+/* tests/system/fake.h: what the tests with the fake Vulkan driver share: opening the library on it, and reading its
+ * sentences. */
 #ifndef GPUHAL_TEST_SYSTEM_FAKE_H
 #define GPUHAL_TEST_SYSTEM_FAKE_H
 
@@ -10,7 +11,8 @@
 /* Vulkan and the CPU in this process, so that the driver can be asked afterwards. */
 static inline gpuhal *open_fake(void)
 {
-    return open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .isolation = GPUHAL_ISOLATION_NEVER, .backends = "vulkan"});
+    return open_or_fail(
+        &(gpuhal_config){.size = sizeof(gpuhal_config), .isolation = GPUHAL_ISOLATION_NEVER, .backends = "vulkan"});
 }
 
 /* Opens it with this script, and checks at the end that nothing is left and no rule was broken. */
@@ -38,9 +40,10 @@ static inline void end_session(session *s)
 static inline void expect_error(gpuhal_status status, gpuhal_status wanted, const char *word)
 {
     const gpuhal_error *error = gpuhal_last_error();
-    if (status != wanted || !(strstr(error->sentence, word) || strstr(error->vendor_text, word) || strstr(error->vendor_call, word))) {
-        fail_msg("status %d (\"%s\", \"%s\", \"%s\"); wanted %d with \"%s\"", status, error->sentence, error->vendor_call, error->vendor_text,
-                 wanted, word);
+    if (status != wanted ||
+        !(strstr(error->sentence, word) || strstr(error->vendor_text, word) || strstr(error->vendor_call, word))) {
+        fail_msg("status %d (\"%s\", \"%s\", \"%s\"); wanted %d with \"%s\"", status, error->sentence,
+                 error->vendor_call, error->vendor_text, wanted, word);
     }
 }
 
@@ -55,7 +58,8 @@ static inline gpuhal_plugin_report report_of(const gpuhal *gpu, const char *name
     return report;
 }
 
-static inline gpuhal_status try_buffer(gpuhal_device *device, gpuhal_memory_kind kind, uint64_t bytes, gpuhal_buffer **out_buffer)
+static inline gpuhal_status try_buffer(gpuhal_device *device, gpuhal_memory_kind kind, uint64_t bytes,
+                                       gpuhal_buffer **out_buffer)
 {
     const gpuhal_buffer_desc desc = {.size = sizeof desc, .kind = kind, .bytes = bytes};
     *out_buffer = NULL;

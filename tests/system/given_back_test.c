@@ -1,6 +1,7 @@
-/* After a wait has returned OK, everything that the awaited work held has been given back: memory that was released can be allocated again
- * under a limit that it just fits, and a buffer can be mapped. On every device of this machine. The whole count (10,000 rounds, eight
- * processes of 1,000 each) is run by `ctest -C large -L large`; by default a part of it. */
+/* After a wait has returned OK, everything that the awaited work held has been given back: memory that was released can
+ * be allocated again under a limit that it just fits, and a buffer can be mapped. On every device of this machine. The
+ * whole count (10,000 rounds, eight processes of 1,000 each) is run by `ctest -C large -L large`; by default a part of
+ * it. */
 #include "queues.h"
 
 #include <sys/wait.h>
@@ -96,7 +97,8 @@ static void expect_mapping(gpuhal *gpu, const char *selector, bool by_event)
         assert_ok(gpuhal_buffer_unmap(buffer, mapped));
     }
     for (unsigned i = 0; i < rounds() && first == GPUHAL_OK; i++) {
-        assert_ok(i & 1 ? gpuhal_write(queue, buffer, 0, host, sizeof host) : gpuhal_read(queue, host, buffer, 0, sizeof host));
+        assert_ok(i & 1 ? gpuhal_write(queue, buffer, 0, host, sizeof host)
+                        : gpuhal_read(queue, host, buffer, 0, sizeof host));
         assert_ok(by_event ? gpuhal_event_record(event, queue) : gpuhal_queue_synchronize(queue, PATIENCE_NS));
         assert_ok(by_event ? gpuhal_event_wait(event, PATIENCE_NS) : GPUHAL_OK);
         if (gpuhal_buffer_map(buffer, 0, mebibyte, GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE, &mapped)) {
@@ -120,7 +122,8 @@ TEST(a_buffer_can_be_mapped_after_a_wait_for_its_transfers)
     gpuhal_close(gpu);
 }
 
-/* Another device's event holds the work back, so the queue's thread submits it; and a callback has the queue's thread wait. */
+/* Another device's event holds the work back, so the queue's thread submits it; and a callback has the queue's thread
+ * wait. */
 static void expect_memory_after_deferred_work(gpuhal *gpu, const char *selector, const char *other)
 {
     gpuhal_device *device = find(gpu, selector), *first = find(gpu, other);
@@ -147,7 +150,8 @@ static void expect_memory_after_deferred_work(gpuhal *gpu, const char *selector,
         gpuhal_buffer_release(buffer);
         assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS));
     }
-    for (int i = 0; i < 60000 && atomic_load(&seen.count) < (int)rounds(); i++) { /* a callback keeps the object, and this process ends soon */
+    for (int i = 0; i < 60000 && atomic_load(&seen.count) < (int)rounds();
+         i++) { /* a callback keeps the object, and this process ends soon */
         pause_ms(1);
     }
     assert_int_equal(atomic_load(&seen.count), rounds());

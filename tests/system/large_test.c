@@ -1,4 +1,5 @@
-/* Copies whose sizes do not fit 32 bits, byte-exact and with bounded memory. Outside the default run: they want 16 GiB of memory. */
+/* Copies whose sizes do not fit 32 bits, byte-exact and with bounded memory. Outside the default run: they want 16 GiB
+ * of memory. */
 #include "system.h"
 
 #include <unistd.h>

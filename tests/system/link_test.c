@@ -1,4 +1,5 @@
-/* Links between devices of a vendor, over its fake: what is reported of them, copies over links that were proven, and links that lie. */
+/* Links between devices of a vendor, over its fake: what is reported of them, copies over links that were proven, and
+ * links that lie. */
 #include "warnings.h"
 
 #include <pthread.h>
@@ -26,7 +27,8 @@ static uint64_t link_number(gpuhal_device *from, gpuhal_device *to, gpuhal_key k
     return value;
 }
 
-/* Between new buffers, at odd offsets; what lies beside the range stays. Returns the path that copies take afterwards. */
+/* Between new buffers, at odd offsets; what lies beside the range stays. Returns the path that copies take
+ * afterwards. */
 static gpuhal_path copy_exactly(gpuhal_device *from_device, gpuhal_device *to_device, uint32_t seed)
 {
     unsigned char *sent = pattern_of(seed, BYTES), *got = pattern_of(seed + 1, BYTES);
@@ -56,7 +58,8 @@ TEST(copies_between_two_devices_go_over_their_link_once_it_was_proven)
     warnings said = {0};
     gpuhal *gpu = open_listening(BACKEND, &said);
     gpuhal_device *one = device_number(gpu, 0), *other = device_number(gpu, 1);
-    gpuhal_buffer *from = buffer_or_fail(one, GPUHAL_MEMORY_DEVICE, 64), *to = buffer_or_fail(other, GPUHAL_MEMORY_DEVICE, 64);
+    gpuhal_buffer *from = buffer_or_fail(one, GPUHAL_MEMORY_DEVICE, 64),
+                  *to = buffer_or_fail(other, GPUHAL_MEMORY_DEVICE, 64);
     gpuhal_path path = 0;
     assert_ok(gpuhal_copy_path(to, from, &path));
     assert_int_equal(path, GPUHAL_PATH_STAGED);
@@ -123,7 +126,8 @@ TEST(a_device_and_the_cpu_exchange_data_in_host_memory)
     gpuhal_device *one = device_number(gpu, 0), *processor = select_or_fail(gpu, "cpu:0");
     const char *why = NULL;
     assert_int_equal(link_number(one, processor, GPUHAL_LINK_KIND), GPUHAL_LINK_HOST);
-    assert_int_equal(gpuhal_link_missing(one, processor, GPUHAL_LINK_PEER_ADVERTISED, &why), GPUHAL_MISSING_NOT_SUPPORTED);
+    assert_int_equal(gpuhal_link_missing(one, processor, GPUHAL_LINK_PEER_ADVERTISED, &why),
+                     GPUHAL_MISSING_NOT_SUPPORTED);
     expect_word(why, "two backends");
     assert_ok(gpuhal_link_verify(one, processor));
     assert_ok(gpuhal_link_verify(processor, one));
@@ -214,7 +218,8 @@ TEST(a_link_that_could_not_be_tried_for_lack_of_memory_is_tried_again)
     warnings said = {0};
     gpuhal *gpu = open_listening(BACKEND, &said);
     gpuhal_device *one = device_number(gpu, 0), *other = device_number(gpu, 1);
-    gpuhal_buffer *from = buffer_or_fail(one, GPUHAL_MEMORY_DEVICE, 64), *to = buffer_or_fail(other, GPUHAL_MEMORY_DEVICE, 64);
+    gpuhal_buffer *from = buffer_or_fail(one, GPUHAL_MEMORY_DEVICE, 64),
+                  *to = buffer_or_fail(other, GPUHAL_MEMORY_DEVICE, 64);
     gpuhal_buffer *hogs[64] = {NULL};
     const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 256u << 10};
     char got[8] = "";
@@ -300,7 +305,8 @@ TEST(questions_that_make_no_sense_are_refused)
     assert_int_equal(gpuhal_link_u64(one, stranger, GPUHAL_LINK_KIND, &value), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_link_u64(NULL, other, GPUHAL_LINK_KIND, &value), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_link_u64(one, other, GPUHAL_LINK_KIND, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(gpuhal_link_u64(one, other, GPUHAL_FACT_MEMORY_TOTAL_BYTES, &value), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_link_u64(one, other, GPUHAL_FACT_MEMORY_TOTAL_BYTES, &value),
+                     GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_link_verify(one, one), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_link_verify(one, stranger), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_link_verify(one, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);

@@ -1,5 +1,5 @@
-/* OpenCL drivers that do what the specification does not foresee: over the installed ones, by themselves, registered twice, or with a
- * library in between that answers otherwise (tests/fakes/opencl). */
+/* OpenCL drivers that do what the specification does not foresee: over the installed ones, by themselves, registered
+ * twice, or with a library in between that answers otherwise (tests/fakes/opencl). */
 #include "system.h"
 
 #include <sys/resource.h>
@@ -8,7 +8,8 @@
 
 static gpuhal *open_opencl(uint32_t isolation)
 {
-    return open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .isolation = isolation, .backends = "opencl,cpu"});
+    return open_or_fail(
+        &(gpuhal_config){.size = sizeof(gpuhal_config), .isolation = isolation, .backends = "opencl,cpu"});
 }
 
 /* From now on the driver answers by that script; skips the test where there is no OpenCL at all. */
@@ -143,8 +144,8 @@ TEST(a_buffer_whose_memory_cannot_be_committed_is_out_of_memory_and_given_back)
     unlink(log);
 }
 
-/* rusticl: a command that fails in execution fails all that come behind it in its command queue. And CL_OUT_OF_RESOURCES (-5)
- * of such a command need not be a lack of memory. */
+/* rusticl: a command that fails in execution fails all that come behind it in its command queue. And
+ * CL_OUT_OF_RESOURCES (-5) of such a command need not be a lack of memory. */
 TEST(a_blocking_copy_that_fails_in_execution_is_no_lack_of_memory_and_the_next_one_works)
 {
     unsigned char bytes[4096], got[4096] = {0};
@@ -190,7 +191,8 @@ TEST(where_the_address_space_is_short_a_buffer_is_out_of_memory_and_the_device_g
         struct rlimit before;
         assert_ok(gpuhal_device_open(device));
         assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
-        const struct rlimit tight = {.rlim_cur = ((rlim_t)memory_status_kib("VmSize:") << 10) + 3 * (rlim_t)PIECE, .rlim_max = before.rlim_max};
+        const struct rlimit tight = {.rlim_cur = ((rlim_t)memory_status_kib("VmSize:") << 10) + 3 * (rlim_t)PIECE,
+                                     .rlim_max = before.rlim_max};
         assert_int_equal(setrlimit(RLIMIT_AS, &tight), 0);
         while (count < PIECES && (status = gpuhal_buffer_create(device, &desc, &pieces[count])) == GPUHAL_OK) {
             count++;

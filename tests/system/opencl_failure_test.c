@@ -202,7 +202,8 @@ TEST(command_queues_that_do_not_fit_are_not_adopted)
     cl_command_queue loose = CL(clCreateCommandQueue)(d.context, d.id, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, &code);
     assert_int_equal(code, CL_SUCCESS);
     assert_int_equal(adopt(&d, GPUHAL_NATIVE_OPENCL_QUEUE, loose), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(adopt(&d, GPUHAL_NATIVE_OPENCL_QUEUE, commands_of(&other, other.queue)), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(adopt(&d, GPUHAL_NATIVE_OPENCL_QUEUE, commands_of(&other, other.queue)),
+                     GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(adopt(&d, GPUHAL_NATIVE_OPENCL_QUEUE, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(adopt(&d, GPUHAL_NATIVE_OPENCL_BUFFER, commands_of(&d, d.queue)), GPUHAL_ERROR_INVALID_ARGUMENT);
     CL(clReleaseCommandQueue)(loose);

@@ -1,5 +1,5 @@
-/* A queue of the OpenCL plugin for whose list of pending commands there is no more memory: realloc() and the driver's functions are those
- * of this test. */
+/* A queue of the OpenCL plugin for whose list of pending commands there is no more memory: realloc() and the driver's
+ * functions are those of this test. */
 #include "test.h"
 
 #include "../../plugins/opencl/device.h"
@@ -43,7 +43,8 @@ TEST(a_failure_behind_a_recording_is_kept_where_memory_is_short)
 {
     gpuhal_opencl_api.clReleaseEvent = release_event;
     gpuhal_opencl_api.clGetEventInfo = event_info;
-    gpuhal_plugin_queue queue = {.pending = malloc(sizeof(cl_event)), .pending_count = 1, .pending_space = 1, .recorded = 1};
+    gpuhal_plugin_queue queue = {
+        .pending = malloc(sizeof(cl_event)), .pending_count = 1, .pending_space = 1, .recorded = 1};
     assert_non_null(queue.pending);
     queue.pending[0] = (cl_event)(void *)&commands[0];
     no_memory = true;

@@ -1,4 +1,5 @@
-/* Queues and events of the OpenCL plugin over PoCL, through the plugin's slots: order, asynchrony, waiting, failure, adoption. */
+/* Queues and events of the OpenCL plugin over PoCL, through the plugin's slots: order, asynchrony, waiting, failure,
+ * adoption. */
 #include "direct_opencl.h"
 #include "exercise.h"
 #include "support/pattern.h"
@@ -41,9 +42,11 @@ static void copy_some(const fixture *d, uint64_t *seed, unsigned char *expected)
 /* Rows and slices from one half to the other, in slices that are no multiple of the rows now and then. */
 static void copy_box(const fixture *d, uint64_t *seed, unsigned char *expected)
 {
-    const uint64_t extent[3] = {1 + exercise_random(seed, 20), 1 + exercise_random(seed, 5), 1 + exercise_random(seed, 3)};
+    const uint64_t extent[3] = {1 + exercise_random(seed, 20), 1 + exercise_random(seed, 5),
+                                1 + exercise_random(seed, 3)};
     const uint64_t row = 20 + exercise_random(seed, 10), slice = row * 5 + exercise_random(seed, 7);
-    const gpuhal_plugin_rect to = {.memory = &d->far, .offset = exercise_random(seed, 1000), .row_pitch = row, .slice_pitch = slice};
+    const gpuhal_plugin_rect to = {
+        .memory = &d->far, .offset = exercise_random(seed, 1000), .row_pitch = row, .slice_pitch = slice};
     const gpuhal_plugin_rect from = {.memory = &d->far, .offset = BYTES / 2, .row_pitch = row, .slice_pitch = slice};
     expect_fine(d, d->ops->copy_rect(d->device, d->queue, &to, &from, extent), "copy_rect");
     for (uint64_t line = 0; line < extent[1] * extent[2]; line++) {
@@ -173,7 +176,8 @@ TEST(what_only_the_host_could_do_is_left_to_the_core)
     assert_int_equal(d.ops->write(d.device, d.queue, &d.result, 0, bytes, PIECE), GPUHAL_ERROR_NOT_SUPPORTED);
     assert_int_equal(d.ops->read(d.device, d.queue, bytes, &d.near, 0, PIECE), GPUHAL_ERROR_NOT_SUPPORTED);
     assert_int_equal(d.ops->fill(d.device, d.queue, &d.result, 0, PIECE, 1, 1), GPUHAL_ERROR_NOT_SUPPORTED);
-    assert_int_equal(d.ops->copy_rect(d.device, d.queue, &to, &from, (const uint64_t[3]){8, 2, 1}), GPUHAL_ERROR_NOT_SUPPORTED);
+    assert_int_equal(d.ops->copy_rect(d.device, d.queue, &to, &from, (const uint64_t[3]){8, 2, 1}),
+                     GPUHAL_ERROR_NOT_SUPPORTED);
     synchronize(&d, d.queue);
     assert_int_equal(((unsigned char *)d.result.host)[0], 0x22);
     assert_int_equal(bytes[0], 0);
@@ -338,7 +342,8 @@ TEST(queues_of_many_threads_work_at_once)
     exercise_fill(d.near.host, BYTES, 12);
     copy_all(&d, NULL, &d.far, &d.near);
     for (int t = 0; t < THREADS; t++) {
-        helpers[t] = (helper){.d = &d, .memory = memory_or_fail(&d, GPUHAL_MEMORY_READBACK, BYTES), .event = event_or_fail(&d, 0)};
+        helpers[t] = (helper){
+            .d = &d, .memory = memory_or_fail(&d, GPUHAL_MEMORY_READBACK, BYTES), .event = event_or_fail(&d, 0)};
         assert_int_equal(pthread_create(&helpers[t].thread, NULL, copy_in_a_queue_of_its_own, &helpers[t]), 0);
     }
     for (int t = 0; t < THREADS; t++) {

@@ -1,4 +1,5 @@
-/* A program with an OpenCL context of its own: its device and its buffers are taken over, and memory is its own again once OpenCL has let go. */
+/* A program with an OpenCL context of its own: its device and its buffers are taken over, and memory is its own again
+ * once OpenCL has let go. */
 #include "system.h"
 #include "support/import_host.h"
 
@@ -90,7 +91,8 @@ TEST(imported_memory_is_the_callers_again_once_the_driver_has_let_go_of_it)
     gpuhal_close(gpu);
 }
 
-/* Platform and device behind opencl:1, as any program finds them; here the library is asked, through an object of its own. */
+/* Platform and device behind opencl:1, as any program finds them; here the library is asked, through an object of its
+ * own. */
 static gpuhal_native find_opencl_device(void)
 {
     gpuhal *gpu = open_or_fail(NULL);
@@ -180,7 +182,8 @@ TEST(what_a_program_does_to_a_shared_buffer_by_itself_is_seen_once_the_buffer_wa
     opencl cl = load_opencl();
     gpuhal *gpu = open_or_fail(NULL);
     gpuhal_device *device = select_or_fail(gpu, "opencl:1");
-    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 8192, .export_kinds = 1u << GPUHAL_HANDLE_HOST_POINTER};
+    const gpuhal_buffer_desc desc = {
+        .size = sizeof desc, .bytes = 8192, .export_kinds = 1u << GPUHAL_HANDLE_HOST_POINTER};
     gpuhal_buffer *original = NULL, *shared = NULL;
     gpuhal_native native = {.size = sizeof native}, mem = {.size = sizeof mem};
     void *view = NULL;

@@ -1,4 +1,5 @@
-/* The OpenCL plugin over PoCL, whose two devices are `basic` (opencl:0) and `pthread` (opencl:1), or over another driver. */
+/* The OpenCL plugin over PoCL, whose two devices are `basic` (opencl:0) and `pthread` (opencl:1), or over another
+ * driver. */
 #include "system.h"
 
 #include "support/idle.h"
@@ -42,8 +43,10 @@ TEST(a_device_stays_itself_at_the_next_look_where_a_hidden_one_is_just_like_it)
     gpuhal *gpu = open_or_fail(NULL);
     skip_without_two_opencl_devices(gpu);
     gpuhal_close(gpu);
-    gpu = open_or_fail(&(gpuhal_config){
-        .size = sizeof(gpuhal_config), .backends = "opencl", .devices = "opencl:1", .isolation = GPUHAL_ISOLATION_ALWAYS});
+    gpu = open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config),
+                                        .backends = "opencl",
+                                        .devices = "opencl:1",
+                                        .isolation = GPUHAL_ISOLATION_ALWAYS});
     const gpuhal_device *device = gpuhal_device_at(gpu, 0);
     uint64_t native = 0, generation = 0;
     assert_int_equal(gpuhal_device_count(gpu), 1);
@@ -103,7 +106,9 @@ TEST(copies_between_the_two_devices_and_the_cpu_are_byte_exact_in_every_directio
         gpuhal_buffer *to = buffer_or_fail(devices[1], GPUHAL_MEMORY_DEVICE, BYTES);
         gpuhal_path path = 0;
         assert_ok(gpuhal_copy_path(to, from, &path));
-        assert_int_equal(path, devices[0] == devices[1] ? GPUHAL_PATH_NATIVE : pair / 3 == 2 || pair % 3 == 2 ? GPUHAL_PATH_SHARED : GPUHAL_PATH_STAGED);
+        assert_int_equal(path, devices[0] == devices[1]         ? GPUHAL_PATH_NATIVE
+                               : pair / 3 == 2 || pair % 3 == 2 ? GPUHAL_PATH_SHARED
+                                                                : GPUHAL_PATH_STAGED);
         assert_ok(gpuhal_write(NULL, from, 0, sent, BYTES));
         assert_ok(gpuhal_fill(NULL, to, 0, BYTES, 0, 1));
         assert_ok(gpuhal_copy(NULL, to, 3, from, 1, BYTES - 3));

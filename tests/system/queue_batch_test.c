@@ -1,4 +1,5 @@
-/* Batches of work with the same buffers, which go a short way into the queue: nothing of what the long way promises is lost. */
+/* Batches of work with the same buffers, which go a short way into the queue: nothing of what the long way promises is
+ * lost. */
 #include "cuda_fake.h"
 #include "queues.h"
 
@@ -22,7 +23,8 @@ TEST(each_piece_of_a_batch_is_counted_before_any_wait)
     use_machine("devices 1");
     gpuhal *gpu = open_backend(GPUHAL_ISOLATION_NEVER);
     gpuhal_device *device = select_or_fail(gpu, "cuda:0");
-    gpuhal_buffer *from = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES), *to = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
+    gpuhal_buffer *from = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES),
+                  *to = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
     gpuhal_queue *queue = queue_or_fail(device, 0);
     for (uint64_t i = 0; i < 100; i++) {
         assert_ok(gpuhal_copy(queue, to, i * PIECE, from, i * PIECE, PIECE));
@@ -43,7 +45,8 @@ TEST(a_batch_of_several_kinds_keeps_its_order)
     use_machine("devices 1");
     gpuhal *gpu = open_backend(GPUHAL_ISOLATION_NEVER);
     gpuhal_device *device = select_or_fail(gpu, "cuda:0");
-    gpuhal_buffer *one = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, PIECE), *two = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, PIECE);
+    gpuhal_buffer *one = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, PIECE),
+                  *two = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, PIECE);
     gpuhal_queue *queue = queue_or_fail(device, 0);
     for (unsigned i = 0; i < 200; i++) {
         /* Fills and writes have the same buffers, and two copies have them the other way round. */
@@ -70,7 +73,8 @@ TEST(a_piece_in_the_middle_of_a_batch_that_the_driver_refuses_ends_it_with_its_c
     use_machine("devices 1; fail cuMemcpyDtoDAsync_v2 8 999");
     gpuhal *gpu = open_backend(GPUHAL_ISOLATION_NEVER);
     gpuhal_device *device = select_or_fail(gpu, "cuda:0");
-    gpuhal_buffer *from = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, sizeof out), *to = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, sizeof out);
+    gpuhal_buffer *from = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, sizeof out),
+                  *to = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, sizeof out);
     gpuhal_queue *queue = queue_or_fail(device, 0);
     assert_ok(gpuhal_fill(NULL, from, 0, sizeof out, 9, 1));
     assert_ok(gpuhal_fill(NULL, to, 0, sizeof out, 0, 1));
@@ -133,7 +137,8 @@ TEST(a_batch_waits_behind_held_work_and_is_refused_during_native_access)
     use_machine("devices 1");
     gpuhal *gpu = open_backend(GPUHAL_ISOLATION_NEVER);
     gpuhal_device *device = select_or_fail(gpu, "cuda:0"), *cpu = select_or_fail(gpu, "cpu:0");
-    gpuhal_buffer *slow = buffer_or_fail(cpu, GPUHAL_MEMORY_DEVICE, PIECE), *buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, PIECE);
+    gpuhal_buffer *slow = buffer_or_fail(cpu, GPUHAL_MEMORY_DEVICE, PIECE),
+                  *buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, PIECE);
     gpuhal_queue *queue = queue_or_fail(device, 0), *on_cpu = queue_or_fail(cpu, 0);
     gpuhal_event *event = event_or_fail(gpu, 0), *filled = event_or_fail(gpu, 0);
     enqueue_gate(&shut, on_cpu, slow);
@@ -178,7 +183,8 @@ TEST(the_buffers_of_a_batch_go_with_its_last_piece)
     gpuhal *gpu = open_backend(GPUHAL_ISOLATION_NEVER);
     gpuhal_device *device = select_or_fail(gpu, "cuda:0");
     gpuhal_queue *queue = queue_or_fail(device, 0);
-    gpuhal_buffer *from = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES), *to = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
+    gpuhal_buffer *from = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES),
+                  *to = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
     const uint32_t with_both = fake_report_get()->allocations;
     for (unsigned i = 0; i < 10; i++) {
         assert_ok(gpuhal_copy(queue, to, i * PIECE, from, i * PIECE, PIECE));
@@ -201,7 +207,8 @@ TEST(a_device_that_is_lost_in_the_middle_of_a_batch_ends_it_and_gives_everything
     gpuhal *gpu = open_backend(GPUHAL_ISOLATION_NEVER);
     gpuhal_device *device = select_or_fail(gpu, "cuda:0");
     gpuhal_queue *queue = queue_or_fail(device, 0);
-    gpuhal_buffer *from = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES), *to = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
+    gpuhal_buffer *from = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES),
+                  *to = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
     gpuhal_status status = GPUHAL_OK;
     for (unsigned i = 0; i < THREADS * PIECES_EACH && !status; i++) {
         status = gpuhal_copy(queue, to, i * PIECE, from, i * PIECE, PIECE);
@@ -330,7 +337,8 @@ TEST(sections_failures_and_resets_in_the_middle_of_batches_leave_no_piece_uncoun
 {
     static char script[512] = "devices 1";
     for (unsigned i = 1; i <= STORM_FAILURES; i++) {
-        snprintf(script + strlen(script), sizeof script - strlen(script), "; fail cuMemcpyDtoDAsync_v2 %u 999", i * 150);
+        snprintf(script + strlen(script), sizeof script - strlen(script), "; fail cuMemcpyDtoDAsync_v2 %u 999",
+                 i * 150);
     }
     use_machine(script);
     gpuhal *gpu = open_backend(GPUHAL_ISOLATION_NEVER);
@@ -379,7 +387,8 @@ TEST(a_deferred_read_of_an_adopted_stream_comes_after_what_the_engine_submitted_
     assert_ok(gpuhal_buffer_native(buffer, &memory));
     assert_int_equal(api.cuCtxPushCurrent_v2((CUcontext)(uintptr_t)context.values[0]), CUDA_SUCCESS);
     assert_int_equal(api.cuStreamCreate(&stream, 1), CUDA_SUCCESS);
-    const gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_CUDA_STREAM, .values = {(uintptr_t)stream}};
+    const gpuhal_native native = {
+        .size = sizeof native, .type = GPUHAL_NATIVE_CUDA_STREAM, .values = {(uintptr_t)stream}};
     const gpuhal_queue_desc desc = {.size = sizeof desc, .adopt = &native};
     assert_ok(gpuhal_queue_create(device, &desc, &queue));
     for (unsigned char i = 1; i <= 3; i++) {

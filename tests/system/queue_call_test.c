@@ -1,5 +1,5 @@
-/* Work of the host in a queue: functions that the queue calls, events that the host signals, and buffers that are only kept. On every kind
- * of device of this machine. */
+/* Work of the host in a queue: functions that the queue calls, events that the host signals, and buffers that are only
+ * kept. On every kind of device of this machine. */
 #include "queues.h"
 
 #include <pthread.h>
@@ -268,14 +268,16 @@ TEST(an_event_of_the_hosts_that_fails_or_is_destroyed_fails_what_waits_for_it)
             assert_int_equal(gpuhal_event_poll(host), GPUHAL_ERROR_OUT_OF_MEMORY);
         }
         gpuhal_event_destroy(host);
-        assert_int_equal(gpuhal_queue_synchronize(d.queue, PATIENCE_NS), destroyed ? GPUHAL_ERROR_CANCELLED : GPUHAL_ERROR_OUT_OF_MEMORY);
+        assert_int_equal(gpuhal_queue_synchronize(d.queue, PATIENCE_NS),
+                         destroyed ? GPUHAL_ERROR_CANCELLED : GPUHAL_ERROR_OUT_OF_MEMORY);
         assert_ok(gpuhal_queue_reset(d.queue, PATIENCE_NS));
     }
     close_fixture(&d);
 }
 
 /* What a wait means otherwise is no cause: who waits again while it says TIMEOUT would never end. */
-static const gpuhal_status no_causes[] = {GPUHAL_NOT_READY, GPUHAL_ERROR_NOT_SUPPORTED, GPUHAL_ERROR_TIMEOUT, GPUHAL_ERROR_BUSY, 7, -99};
+static const gpuhal_status no_causes[] = {
+    GPUHAL_NOT_READY, GPUHAL_ERROR_NOT_SUPPORTED, GPUHAL_ERROR_TIMEOUT, GPUHAL_ERROR_BUSY, 7, -99};
 
 static gpuhal_status return_status(void *user)
 {
@@ -356,7 +358,8 @@ static gpuhal_status fill_inside(void *user, const gpuhal_native *native)
     return GPUHAL_OK;
 }
 
-/* A blocking transfer of another thread waits for the function where that has the VkQueue, and one of its own is refused there. */
+/* A blocking transfer of another thread waits for the function where that has the VkQueue, and one of its own is
+ * refused there. */
 static void *keep_the_vendors_queue(void *selector)
 {
     fixture d = open_fixture(selector, (gpuhal_config){.hang_ns = 3 * SECOND_NS / 2});
@@ -425,8 +428,11 @@ TEST(a_buffer_that_is_kept_stays_until_what_was_enqueued_has_ended_also_in_a_sec
             _Atomic int released = 0;
             gpuhal_native native = {.size = sizeof native};
             uint64_t offset = 0;
-            const gpuhal_host_import import = {
-                .size = sizeof import, .memory = memory, .bytes = 65536, .released = count_released, .user = (void *)&released};
+            const gpuhal_host_import import = {.size = sizeof import,
+                                               .memory = memory,
+                                               .bytes = 65536,
+                                               .released = count_released,
+                                               .user = (void *)&released};
             bool works = d.device && (i > 0 || !section) &&
                          gpuhal_buffer_import_host(d.device, &import, &imported, &offset) == GPUHAL_OK;
             if (works) {

@@ -1,5 +1,5 @@
-/* Queues over a CUDA driver that fails or is slow: what failed is reported everywhere with its original cause, and only once; nothing is
- * freed too early, and a reset makes the queue usable again. */
+/* Queues over a CUDA driver that fails or is slow: what failed is reported everywhere with its original cause, and only
+ * once; nothing is freed too early, and a reset makes the queue usable again. */
 #include "cuda_fake.h"
 #include "queues.h"
 
@@ -127,8 +127,8 @@ static void in_child(void (*play)(const char *function), const char *function)
 
 TEST(after_a_call_that_the_driver_refused_all_answer_with_its_cause_until_the_reset)
 {
-    static const char *const functions[] = {"cuMemcpyHtoDAsync_v2", "cuMemsetD32Async", "cuMemcpyDtoDAsync_v2", "cuMemcpyDtoHAsync_v2",
-                                            "cuEventRecord"};
+    static const char *const functions[] = {"cuMemcpyHtoDAsync_v2", "cuMemsetD32Async", "cuMemcpyDtoDAsync_v2",
+                                            "cuMemcpyDtoHAsync_v2", "cuEventRecord"};
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         in_child(refuse, functions[i]);
     }
@@ -257,17 +257,21 @@ TEST(waiting_ends_in_its_time_and_uses_no_processor_time)
     getrusage(RUSAGE_SELF, &after);
     assert_true(seconds_now() - began > 0.1);
     /* All threads of the process together: a tenth of what a single one would use that keeps asking. */
-    double used = (double)(after.ru_utime.tv_sec - before.ru_utime.tv_sec + after.ru_stime.tv_sec - before.ru_stime.tv_sec) +
-                  (double)(after.ru_utime.tv_usec - before.ru_utime.tv_usec + after.ru_stime.tv_usec - before.ru_stime.tv_usec) / 1e6;
+    double used =
+        (double)(after.ru_utime.tv_sec - before.ru_utime.tv_sec + after.ru_stime.tv_sec - before.ru_stime.tv_sec) +
+        (double)(after.ru_utime.tv_usec - before.ru_utime.tv_usec + after.ru_stime.tv_usec - before.ru_stime.tv_usec) /
+            1e6;
     assert_true(used < 0.02);
-    assert_ok(gpuhal_queue_synchronize(queue, 0) == GPUHAL_ERROR_TIMEOUT ? gpuhal_queue_synchronize(queue, PATIENCE_NS) : GPUHAL_OK);
+    assert_ok(gpuhal_queue_synchronize(queue, 0) == GPUHAL_ERROR_TIMEOUT ? gpuhal_queue_synchronize(queue, PATIENCE_NS)
+                                                                         : GPUHAL_OK);
     gpuhal_buffer_release(buffer);
     gpuhal_event_destroy(event);
     gpuhal_queue_destroy(queue);
     close_clean(gpu);
 }
 
-/* The object, the queue and the event are given up by the application while its callback is still to come; the callback ends the last. */
+/* The object, the queue and the event are given up by the application while its callback is still to come; the callback
+ * ends the last. */
 typedef struct parting {
     gpuhal_event *event;
     calls seen;
@@ -373,7 +377,8 @@ TEST(native_access_keeps_the_order_and_the_queue_to_itself)
     gpuhal_queue *queue = queue_or_fail(device, 0);
     gpuhal_event *event = event_or_fail(gpu, 0);
     gpuhal_buffer *buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
-    gpuhal_native native = {.size = sizeof native}, memory = {.size = sizeof memory}, context = {.size = sizeof context};
+    gpuhal_native native = {.size = sizeof native}, memory = {.size = sizeof memory},
+                  context = {.size = sizeof context};
     gpuhal_native none = {.size = sizeof none};
     unsigned char got[BYTES], first[BYTES];
     CUcontext popped = NULL;
@@ -389,8 +394,9 @@ TEST(native_access_keeps_the_order_and_the_queue_to_itself)
     assert_int_equal(gpuhal_queue_synchronize(queue, PATIENCE_NS), GPUHAL_ERROR_BUSY);
     assert_int_equal(gpuhal_queue_native_begin(queue, 0, &none), GPUHAL_ERROR_BUSY);
     assert_int_equal(api.cuCtxPushCurrent_v2((CUcontext)(uintptr_t)context.values[0]), CUDA_SUCCESS);
-    assert_int_equal(api.cuMemsetD8Async((CUdeviceptr)memory.values[0], 0x22, BYTES / 2, (CUstream)(uintptr_t)native.values[0]),
-                     CUDA_SUCCESS);
+    assert_int_equal(
+        api.cuMemsetD8Async((CUdeviceptr)memory.values[0], 0x22, BYTES / 2, (CUstream)(uintptr_t)native.values[0]),
+        CUDA_SUCCESS);
     assert_int_equal(api.cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
     assert_ok(gpuhal_queue_native_end(queue));
     assert_ok(gpuhal_fill(queue, buffer, 0, BYTES / 4, 0x33, 1));
@@ -434,7 +440,8 @@ TEST(a_stream_is_taken_over_and_survives_reset_and_destruction)
     assert_int_equal(api.cuStreamCreate(&stream, 1), CUDA_SUCCESS);
     assert_int_equal(api.cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
     gpuhal_queue *queue = NULL;
-    const gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_CUDA_STREAM, .values = {(uintptr_t)stream}};
+    const gpuhal_native native = {
+        .size = sizeof native, .type = GPUHAL_NATIVE_CUDA_STREAM, .values = {(uintptr_t)stream}};
     const gpuhal_queue_desc desc = {.size = sizeof desc, .priority = 7, .adopt = &native};
     assert_ok(gpuhal_queue_create(device, &desc, &queue));
     assert_int_equal(gpuhal_fill(queue, buffer, 0, BYTES, 9, 4), GPUHAL_ERROR_DRIVER);
@@ -445,7 +452,8 @@ TEST(a_stream_is_taken_over_and_survives_reset_and_destruction)
     assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS));
     assert_memory_equal(got, wanted, sizeof got);
     gpuhal_queue_destroy(queue);
-    const gpuhal_queue_desc urgent = {.size = sizeof urgent, .priority = INT32_MAX}, idle = {.size = sizeof idle, .priority = INT32_MIN};
+    const gpuhal_queue_desc urgent = {.size = sizeof urgent, .priority = INT32_MAX},
+                            idle = {.size = sizeof idle, .priority = INT32_MIN};
     assert_ok(gpuhal_queue_create(device, &urgent, &queue));
     gpuhal_queue_destroy(queue);
     assert_ok(gpuhal_queue_create(device, &idle, &queue));

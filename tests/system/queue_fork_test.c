@@ -21,8 +21,10 @@ static int child(gpuhal *gpu, gpuhal_queue *queue, gpuhal_queue *on_cpu, gpuhal_
     gpuhal_os_handle descriptor = -1;
     void *user = NULL;
     gpuhal_status ended = GPUHAL_OK;
-    bool fine = gpuhal_queue_flush(queue) == GPUHAL_ERROR_FORKED && gpuhal_queue_synchronize(queue, UINT64_MAX) == GPUHAL_ERROR_FORKED &&
-                gpuhal_event_wait(event, UINT64_MAX) == GPUHAL_ERROR_FORKED && gpuhal_queue_flush(on_cpu) == GPUHAL_ERROR_FORKED &&
+    bool fine = gpuhal_queue_flush(queue) == GPUHAL_ERROR_FORKED &&
+                gpuhal_queue_synchronize(queue, UINT64_MAX) == GPUHAL_ERROR_FORKED &&
+                gpuhal_event_wait(event, UINT64_MAX) == GPUHAL_ERROR_FORKED &&
+                gpuhal_queue_flush(on_cpu) == GPUHAL_ERROR_FORKED &&
                 gpuhal_queue_reset(queue, UINT64_MAX) == GPUHAL_ERROR_FORKED;
     gpuhal_event_destroy(event);
     gpuhal_queue_destroy(queue);
@@ -32,9 +34,9 @@ static int child(gpuhal *gpu, gpuhal_queue *queue, gpuhal_queue *on_cpu, gpuhal_
     gpu = open_backend(GPUHAL_ISOLATION_NEVER);
     fine = fine && report_of_backend(gpu).state == GPUHAL_PLUGIN_FORKED &&
            !gpuhal_queue_create(select_or_fail(gpu, "cpu:0"), NULL, &fresh) && !gpuhal_event_create(gpu, 0, &mine) &&
-           !gpuhal_event_record(mine, fresh) && !gpuhal_event_on_completion(mine, never, &seen) && !gpuhal_event_watch(mine, &seen) &&
-           !gpuhal_completion_descriptor(gpu, &descriptor) && is_readable(descriptor, 10000) && !gpuhal_next_completion(gpu, &user, &ended) &&
-           user == &seen;
+           !gpuhal_event_record(mine, fresh) && !gpuhal_event_on_completion(mine, never, &seen) &&
+           !gpuhal_event_watch(mine, &seen) && !gpuhal_completion_descriptor(gpu, &descriptor) &&
+           is_readable(descriptor, 10000) && !gpuhal_next_completion(gpu, &user, &ended) && user == &seen;
     for (int i = 0; fine && i < 10000 && atomic_load(&seen.count) == 0; i++) {
         pause_ms(1);
     }

@@ -1,5 +1,5 @@
-/* Queues over a CUDA driver that does not come back from a call: every wait returns in its time, other devices go on, and the
- * process ends. Each case runs in a child of its own, which the parent times. */
+/* Queues over a CUDA driver that does not come back from a call: every wait returns in its time, other devices go on,
+ * and the process ends. Each case runs in a child of its own, which the parent times. */
 #include "cuda_fake.h"
 #include "queues.h"
 #include "own_registry.h"
@@ -10,7 +10,8 @@
 #include <sys/wait.h>
 
 #ifdef __SANITIZE_THREAD__
-/* Threads of an object that stays, since its device hangs, are never joined. The sanitizer looks the function up by its name. */
+/* Threads of an object that stays, since its device hangs, are never joined. The sanitizer looks the function up by its
+ * name. */
 __attribute__((visibility("default"))) const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
@@ -54,7 +55,8 @@ static void *submit(void *user)
         status = gpuhal_fill(s->queue, s->buffer, 0, BYTES, 7, 4);
     }
     status = status ? status : gpuhal_event_record(s->event, s->queue);
-    if (!status && !gpuhal_event_on_completion(s->event, count_call, &s->seen) && !gpuhal_event_descriptor(s->event, &s->descriptor)) {
+    if (!status && !gpuhal_event_on_completion(s->event, count_call, &s->seen) &&
+        !gpuhal_event_descriptor(s->event, &s->descriptor)) {
         atomic_store(&s->recorded, true);
     }
     (void)gpuhal_event_poll(s->event);
@@ -92,8 +94,8 @@ static gpuhal_status wait_shortly(fixture *s)
 static void play(fixture *s)
 {
     pthread_t thread;
-    s->gpu = open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .backends = "cuda", .isolation = GPUHAL_ISOLATION_NEVER,
-                                           .hang_ns = HANG_NS});
+    s->gpu = open_or_fail(&(gpuhal_config){
+        .size = sizeof(gpuhal_config), .backends = "cuda", .isolation = GPUHAL_ISOLATION_NEVER, .hang_ns = HANG_NS});
     gpuhal_os_handle changes = -1;
     assert_ok(gpuhal_change_descriptor(s->gpu, &changes));
     s->device = select_or_fail(s->gpu, "cuda:0");
@@ -224,8 +226,8 @@ TEST(a_piece_in_the_middle_of_a_batch_that_hangs_blocks_no_other_caller)
 /* The only waits are a descriptor and a callback; and a queue of the CPU that waits for the one that hangs. */
 static void play_with_descriptors(fixture *s)
 {
-    s->gpu = open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .backends = "cuda", .isolation = GPUHAL_ISOLATION_NEVER,
-                                           .hang_ns = HANG_NS});
+    s->gpu = open_or_fail(&(gpuhal_config){
+        .size = sizeof(gpuhal_config), .backends = "cuda", .isolation = GPUHAL_ISOLATION_NEVER, .hang_ns = HANG_NS});
     s->device = select_or_fail(s->gpu, "cuda:0");
     s->cpu = select_or_fail(s->gpu, "cpu:0");
     s->queue = queue_or_fail(s->device, 0);
@@ -272,8 +274,8 @@ TEST(descriptors_and_callbacks_report_a_driver_that_hangs)
 /* The CPU's queue does the copy; it is the other device that hangs. */
 static void play_across(fixture *s)
 {
-    s->gpu = open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .backends = "cuda", .isolation = GPUHAL_ISOLATION_NEVER,
-                                           .hang_ns = HANG_NS});
+    s->gpu = open_or_fail(&(gpuhal_config){
+        .size = sizeof(gpuhal_config), .backends = "cuda", .isolation = GPUHAL_ISOLATION_NEVER, .hang_ns = HANG_NS});
     s->device = select_or_fail(s->gpu, "cuda:0");
     s->cpu = select_or_fail(s->gpu, "cpu:0");
     s->queue = queue_or_fail(s->cpu, 0);

@@ -1,6 +1,6 @@
-/* Queues beside the vendor's own: what the program submits itself during native access keeps its place, on OpenCL and on Vulkan; a queue of the
- * program's own is taken over; and queues of two backends that wait for each other in turn keep their order. Skipped where PoCL or lavapipe
- * is not installed. */
+/* Queues beside the vendor's own: what the program submits itself during native access keeps its place, on OpenCL and
+ * on Vulkan; a queue of the program's own is taken over; and queues of two backends that wait for each other in turn
+ * keep their order. Skipped where PoCL or lavapipe is not installed. */
 #include "adopt.h"
 #include "queues.h"
 
@@ -49,8 +49,9 @@ static void section_of_opencl(gpuhal *gpu, gpuhal_device *device, gpuhal_queue *
     assert_ok(gpuhal_queue_native_begin(queue, PATIENCE_NS, &native));
     assert_int_equal(native.type, GPUHAL_NATIVE_OPENCL_QUEUE);
     expect_busy(queue, buffer, event);
-    assert_int_equal(CL(clEnqueueFillBuffer)((cl_command_queue)(uintptr_t)native.values[0], (cl_mem)(uintptr_t)memory.values[0], &value, 1, 0,
-                                             BYTES / 2, 0, NULL, NULL),
+    assert_int_equal(CL(clEnqueueFillBuffer)((cl_command_queue)(uintptr_t)native.values[0],
+                                             (cl_mem)(uintptr_t)memory.values[0], &value, 1, 0, BYTES / 2, 0, NULL,
+                                             NULL),
                      CL_SUCCESS);
     assert_ok(gpuhal_queue_native_end(queue));
     assert_ok(gpuhal_fill(queue, buffer, 0, BYTES / 4, 0x33, 1));
@@ -161,7 +162,8 @@ static void expect_taken(gpuhal_queue *queue)
     pthread_join(thread, NULL);
     assert_int_equal(elsewhere.status, GPUHAL_ERROR_TIMEOUT);
     assert_int_equal(gpuhal_queue_native_begin(queue, UINT64_MAX, &native), GPUHAL_ERROR_BUSY);
-    assert_non_null(strstr(gpuhal_last_error()->sentence, "this thread has begun native access, which holds the VkQueue"));
+    assert_non_null(
+        strstr(gpuhal_last_error()->sentence, "this thread has begun native access, which holds the VkQueue"));
 }
 
 static void *end_section(void *user)
@@ -223,7 +225,8 @@ TEST(the_librarys_own_queues_have_no_native_access)
     gpuhal_close(gpu);
 }
 
-/* A word goes to and fro, and each side adds its mark to a row: a turn that came too early or too late leaves a wrong one behind. */
+/* A word goes to and fro, and each side adds its mark to a row: a turn that came too early or too late leaves a wrong
+ * one behind. */
 static void take_turns(const char *one, const char *other)
 {
     static uint32_t got[TURNS];
@@ -243,7 +246,8 @@ static void take_turns(const char *one, const char *other)
         unsigned own = turn % 2, before = 1 - own;
         if (turn > 0) {
             assert_ok(gpuhal_queue_wait(queues[own], events[before]));
-            assert_ok(gpuhal_copy(queues[own], words[own], 0, words[before], 0, 4)); /* what the other one has written just now */
+            assert_ok(gpuhal_copy(queues[own], words[own], 0, words[before], 0,
+                                  4)); /* what the other one has written just now */
             assert_ok(gpuhal_copy(queues[own], rows[own], 4 * (uint64_t)(turn - 1), words[own], 0, 4));
         }
         assert_ok(gpuhal_fill(queues[own], words[own], 0, 4, turn, 4));

@@ -1,7 +1,9 @@
-/* 8 threads enqueue 100,000 random copies, fills, waits and releases on 6 queues over 4 devices; the bytes are those of a sequential model.
+/* 8 threads enqueue 100,000 random copies, fills, waits and releases on 6 queues over 4 devices; the bytes are those of
+ * a sequential model.
  *
- * Every buffer belongs to one queue, so its contents are what the model says after the same work in the order in which it was enqueued.
- * A buffer of another queue is read only between two events: that queue's work on it before, and no more of it until the reader is done.
+ * Every buffer belongs to one queue, so its contents are what the model says after the same work in the order in which
+ * it was enqueued. A buffer of another queue is read only between two events: that queue's work on it before, and no
+ * more of it until the reader is done.
  *
  * Then queues and events that live for one copy, in four threads: Mesa 22.3 writes to a
  * semaphore for a moment after the work that awaited it has ended, which crashed within some hundred rounds. And
@@ -87,7 +89,8 @@ static gpuhal_status step_copy(lane *own, uint64_t *seed)
 {
     uint64_t one = exercise_random(seed, BUFFERS), other = (one + 1 + exercise_random(seed, BUFFERS - 1)) % BUFFERS;
     uint64_t to_offset = exercise_random(seed, BYTES), from_offset = exercise_random(seed, BYTES);
-    uint64_t most = BYTES - (to_offset > from_offset ? to_offset : from_offset), bytes = 1 + exercise_random(seed, most);
+    uint64_t most = BYTES - (to_offset > from_offset ? to_offset : from_offset),
+             bytes = 1 + exercise_random(seed, most);
     memcpy(own->copies[one].model + to_offset, own->copies[other].model + from_offset, (size_t)bytes);
     return gpuhal_copy(own->queue, own->copies[one].buffer, to_offset, own->copies[other].buffer, from_offset, bytes);
 }

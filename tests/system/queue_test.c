@@ -8,7 +8,8 @@ static const char *const selectors[] = {"cpu:0", "opencl:0", "opencl:1", "vulkan
 enum { DEVICES = sizeof selectors / sizeof *selectors };
 
 /* write, fill, copies in a chain and read, each depending on the one before: out of order, the bytes are wrong. */
-static void enqueue_chain(gpuhal_queue *queue, gpuhal_buffer *one, gpuhal_buffer *two, const unsigned char *in, unsigned char *out)
+static void enqueue_chain(gpuhal_queue *queue, gpuhal_buffer *one, gpuhal_buffer *two, const unsigned char *in,
+                          unsigned char *out)
 {
     assert_ok(gpuhal_write(queue, one, 0, in, BYTES));
     assert_ok(gpuhal_fill(queue, one, 4096, 4096, 0xabu, 1));
@@ -18,7 +19,8 @@ static void enqueue_chain(gpuhal_queue *queue, gpuhal_buffer *one, gpuhal_buffer
         assert_ok(gpuhal_copy(queue, one, (i + 1) * 65536, two, i * 65536, 65536));
         assert_ok(gpuhal_copy(queue, two, (i + 1) * 65536, one, (i + 1) * 65536, 65536));
     }
-    const gpuhal_rect to = {.buffer = one, .offset = 12288, .row_pitch = 256}, from = {.buffer = two, .offset = 0, .row_pitch = 128};
+    const gpuhal_rect to = {.buffer = one, .offset = 12288, .row_pitch = 256},
+                      from = {.buffer = two, .offset = 0, .row_pitch = 128};
     const uint64_t extent[3] = {64, 16, 1};
     assert_ok(gpuhal_copy_rect(queue, &to, &from, extent));
     assert_ok(gpuhal_read(queue, out, one, 0, BYTES));
@@ -51,7 +53,8 @@ TEST(work_of_a_queue_is_done_in_order_on_every_device)
         gpuhal_device *device = select_or_fail(gpu, selectors[d]);
         gpuhal_queue *queue = queue_or_fail(device, 0);
         gpuhal_event *event = event_or_fail(gpu, 0);
-        gpuhal_buffer *one = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES), *two = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
+        gpuhal_buffer *one = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES),
+                      *two = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
         memset(out, 0, BYTES);
         enqueue_chain(queue, one, two, in, out);
         assert_ok(gpuhal_event_record(event, queue));
@@ -79,7 +82,8 @@ TEST(a_queue_that_is_destroyed_with_work_in_it_still_does_it)
         gpuhal_device *device = select_or_fail(gpu, selectors[d]);
         gpuhal_queue *queue = queue_or_fail(device, 0);
         gpuhal_event *event = event_or_fail(gpu, 0);
-        gpuhal_buffer *one = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES), *two = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
+        gpuhal_buffer *one = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES),
+                      *two = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
         enqueue_chain(queue, one, two, in, out);
         assert_ok(gpuhal_event_record(event, queue));
         gpuhal_buffer_release(one);

@@ -1,5 +1,5 @@
-/* What is recorded of links and of devices that fail, over a vendor's fake: what the next program makes of it. A program is played by
- * opening and closing a gpuhal object: they share nothing but the record on the disk. */
+/* What is recorded of links and of devices that fail, over a vendor's fake: what the next program makes of it. A
+ * program is played by opening and closing a gpuhal object: they share nothing but the record on the disk. */
 #include "own_registry.h"
 #include "warnings.h"
 
@@ -46,7 +46,8 @@ TEST(a_link_that_was_found_broken_is_not_tried_by_the_next_program_until_verifie
     use_registry();
     warnings said = {0}, later = {0};
     gpuhal *gpu = open_listening(BACKEND, &said);
-    assert_int_equal(copy_exactly(select_or_fail(gpu, BACKEND ":0"), select_or_fail(gpu, BACKEND ":1")), GPUHAL_PATH_STAGED);
+    assert_int_equal(copy_exactly(select_or_fail(gpu, BACKEND ":0"), select_or_fail(gpu, BACKEND ":1")),
+                     GPUHAL_PATH_STAGED);
     gpuhal_close(gpu);
     gpuhal_registry_view *view = view_or_fail();
     gpuhal_link_record link = {.size = sizeof link};
@@ -261,7 +262,8 @@ TEST(without_a_record_faults_and_links_are_as_they_were)
     for (unsigned program = 0; program < 2; program++) {
         warnings said = {0};
         gpuhal *gpu = open_listening(BACKEND, &said);
-        assert_int_equal(copy_exactly(select_or_fail(gpu, BACKEND ":0"), select_or_fail(gpu, BACKEND ":1")), GPUHAL_PATH_STAGED);
+        assert_int_equal(copy_exactly(select_or_fail(gpu, BACKEND ":0"), select_or_fail(gpu, BACKEND ":1")),
+                         GPUHAL_PATH_STAGED);
         assert_int_equal(said.count, 1);
         expect_word(said.last, "bytes are wrong");
         gpuhal_close(gpu);

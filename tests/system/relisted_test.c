@@ -1,4 +1,5 @@
-/* What a further look at the machine leaves behind, over the fake CUDA driver: numbers, facts, links and what the next program finds. */
+/* What a further look at the machine leaves behind, over the fake CUDA driver: numbers, facts, links and what the next
+ * program finds. */
 #include "cuda_fake.h"
 #include "queues.h"
 #include "own_registry.h"
@@ -9,8 +10,10 @@
 
 static gpuhal *open_with(uint32_t isolation)
 {
-    return open_or_fail(&(gpuhal_config){
-        .size = sizeof(gpuhal_config), .backends = "cuda", .isolation = isolation, .helper_deadline_ns = 2000 * MILLISECOND_NS});
+    return open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config),
+                                         .backends = "cuda",
+                                         .isolation = isolation,
+                                         .helper_deadline_ns = 2000 * MILLISECOND_NS});
 }
 
 /* A machine and, for what is recorded, a registry. */
@@ -302,7 +305,8 @@ TEST(who_takes_a_line_of_the_log_may_write_what_is_noted_in_the_midst_of_writing
     use_registry();
     use_machine(make_cards("A"));
     put_cards("A", "lose 0 cuMemsetD8Async 1 719\nstrict 0");
-    gpuhal *gpu = open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .backends = "cuda", .log = flush_at_each_line, .log_user = &own});
+    gpuhal *gpu = open_or_fail(&(gpuhal_config){
+        .size = sizeof(gpuhal_config), .backends = "cuda", .log = flush_at_each_line, .log_user = &own});
     gpuhal_buffer *buffer = buffer_or_fail(find_card(gpu, 'A'), GPUHAL_MEMORY_DEVICE, 4096);
     /* Nothing can be written any more, which is worth a line. */
     snprintf(aside, sizeof aside, "%s.aside", registry_folder);

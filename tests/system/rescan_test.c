@@ -1,4 +1,5 @@
-/* Hardware that comes and goes while the program runs, over the fake CUDA driver: what becomes of handles, and which listeners are notified. */
+/* Hardware that comes and goes while the program runs, over the fake CUDA driver: what becomes of handles, and which
+ * listeners are notified. */
 #include "cuda_fake.h"
 #include "queues.h"
 
@@ -9,8 +10,8 @@
 static gpuhal *open_cards(const char *cards, const char *devices)
 {
     use_machine(make_cards(cards));
-    return open_or_fail(
-        &(gpuhal_config){.size = sizeof(gpuhal_config), .backends = "cuda", .isolation = GPUHAL_ISOLATION_ALWAYS, .devices = devices});
+    return open_or_fail(&(gpuhal_config){
+        .size = sizeof(gpuhal_config), .backends = "cuda", .isolation = GPUHAL_ISOLATION_ALWAYS, .devices = devices});
 }
 
 static void close_cards(gpuhal *gpu)
@@ -121,7 +122,8 @@ TEST(every_call_on_a_device_that_is_gone_answers_device_lost)
     expect_gone(gpuhal_write(NULL, buffer, 0, bytes, sizeof bytes), b);
     expect_gone(gpuhal_read(NULL, bytes, buffer, 0, sizeof bytes), b);
     expect_gone(gpuhal_device_sample(b, 0, &value, 1, NULL), b);
-    expect_gone(gpuhal_buffer_create(b, &(gpuhal_buffer_desc){.size = sizeof(gpuhal_buffer_desc), .bytes = 64}, &other), b);
+    expect_gone(gpuhal_buffer_create(b, &(gpuhal_buffer_desc){.size = sizeof(gpuhal_buffer_desc), .bytes = 64}, &other),
+                b);
     assert_int_equal(gpuhal_write(queue, buffer, 0, bytes, sizeof bytes), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(gpuhal_queue_synchronize(queue, PATIENCE_NS), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(gpuhal_device_status(a), GPUHAL_OK);
@@ -136,7 +138,8 @@ TEST(work_of_a_queue_fails_when_its_device_goes)
     gpuhal *gpu = open_cards("AB", NULL);
     gpuhal_device *a = find_card(gpu, 'A'), *b = find_card(gpu, 'B');
     gpuhal_queue *queue = queue_or_fail(b, 0), *holder = queue_or_fail(a, 0);
-    gpuhal_buffer *buffer = buffer_or_fail(b, GPUHAL_MEMORY_DEVICE, 4096), *held = buffer_or_fail(a, GPUHAL_MEMORY_DEVICE, 4096);
+    gpuhal_buffer *buffer = buffer_or_fail(b, GPUHAL_MEMORY_DEVICE, 4096),
+                  *held = buffer_or_fail(a, GPUHAL_MEMORY_DEVICE, 4096);
     gpuhal_event *before = event_or_fail(gpu, 0), *after = event_or_fail(gpu, 0);
     gate shut;
     enqueue_gate(&shut, holder, held);
@@ -211,8 +214,9 @@ TEST(a_handle_stays_with_its_hardware_when_the_driver_counts_anew)
     assert_ptr_equal(select_or_fail(gpu, "cuda:0"), a);
     /* The driver in this process starts here, and counts B first; only A has room for this. */
     gpuhal_buffer *large = buffer_or_fail(a, GPUHAL_MEMORY_DEVICE, 128 * MIB), *other = NULL;
-    assert_int_equal(gpuhal_buffer_create(b, &(gpuhal_buffer_desc){.size = sizeof(gpuhal_buffer_desc), .bytes = 128 * MIB}, &other),
-                     GPUHAL_ERROR_TOO_LARGE);
+    assert_int_equal(
+        gpuhal_buffer_create(b, &(gpuhal_buffer_desc){.size = sizeof(gpuhal_buffer_desc), .bytes = 128 * MIB}, &other),
+        GPUHAL_ERROR_TOO_LARGE);
     gpuhal_buffer_release(large);
     close_cards(gpu);
 }
@@ -297,7 +301,8 @@ static void listen(void *user, const gpuhal_change *change)
         gpuhal_device *found = NULL;
         status = gpuhal_select(all->gpu, gpuhal_device_id(change->device), 0, &found, NULL);
         status = status ? status
-                        : gpuhal_buffer_create(found, &(gpuhal_buffer_desc){.size = sizeof(gpuhal_buffer_desc), .bytes = 64}, &buffer);
+                        : gpuhal_buffer_create(
+                              found, &(gpuhal_buffer_desc){.size = sizeof(gpuhal_buffer_desc), .bytes = 64}, &buffer);
         gpuhal_buffer_release(buffer);
         status = status ? status : gpuhal_rescan(all->gpu, NULL);
     }
@@ -393,7 +398,8 @@ TEST(a_device_that_its_driver_loses_is_reported)
 {
     use_machine(make_cards("A"));
     put_cards("A", "lose 0 cuMemsetD8Async 1 719\nstrict 0");
-    gpuhal *gpu = open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .backends = "cuda", .isolation = GPUHAL_ISOLATION_ALWAYS});
+    gpuhal *gpu = open_or_fail(
+        &(gpuhal_config){.size = sizeof(gpuhal_config), .backends = "cuda", .isolation = GPUHAL_ISOLATION_ALWAYS});
     gpuhal_os_handle descriptor = -1;
     gpuhal_change change = {.size = sizeof change};
     assert_ok(gpuhal_change_descriptor(gpu, &descriptor));
@@ -518,13 +524,15 @@ static void walk_once(crowd *all)
         }
         (void)gpuhal_device_status(device);
     }
-    if (gpuhal_select(all->gpu, "auto", 0, &found, &reason) || gpuhal_select(all->gpu, "pci=0000:41:00.0", 0, &found, NULL)) {
+    if (gpuhal_select(all->gpu, "auto", 0, &found, &reason) ||
+        gpuhal_select(all->gpu, "pci=0000:41:00.0", 0, &found, NULL)) {
         atomic_fetch_add(&all->wrong, 1);
     }
     for (uint32_t i = 0; gpuhal_physical_get(all->gpu, i, &physical) == GPUHAL_OK; i++) {
         (void)gpuhal_physical_device(all->gpu, i, 0);
     }
-    for (uint32_t i = 0; gpuhal_plugin_report_get(all->gpu, i, &(gpuhal_plugin_report){.size = sizeof(gpuhal_plugin_report)}) == GPUHAL_OK;
+    for (uint32_t i = 0; gpuhal_plugin_report_get(
+                             all->gpu, i, &(gpuhal_plugin_report){.size = sizeof(gpuhal_plugin_report)}) == GPUHAL_OK;
          i++) {
     }
     atomic_fetch_add(&all->walks, 1);

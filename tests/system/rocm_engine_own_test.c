@@ -72,7 +72,8 @@ TEST(an_event_outlives_the_queue_in_which_it_was_recorded)
 
 /* ---- devices */
 
-/* Its memory may belong to another object by then, and the runtime would follow the stream in which the event was recorded.
+/* Its memory may belong to another object by then, and the runtime would follow the stream in which the event was
+ * recorded.
  */
 TEST(what_a_device_had_that_the_engine_reset_is_not_used_by_another_one)
 {

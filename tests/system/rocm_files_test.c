@@ -1,6 +1,7 @@
-/* The ROCm plugin over the fake runtime and the kernel's files of made-up machines: what sysfs, hwmon and gpu_metrics say, in the
- * units of their keys. The trees are those of an MI210, of a Navi card for displays and of an MI300X, cut down to what is read.
- */
+/* The ROCm plugin over the fake runtime and the kernel's files of made-up machines: what sysfs, hwmon and gpu_metrics
+ * say, in the units of their keys. The trees are those of an MI210, of a Navi card for displays and of an MI300X, cut
+ * down to what is
+ * read. */
 #include "bench.h"
 #include "rocm_tree.h"
 
@@ -61,7 +62,8 @@ typedef struct table_2_2 {
     table_header header;
     uint16_t temperature_gfx, temperature_soc, temperature_core[8], temperature_l3[2], activities[2];
     uint64_t system_clock_counter;
-    uint16_t powers[4], average_core_power[8], average_clocks[6], current_clocks[6], current_coreclk[8], current_l3clk[2];
+    uint16_t powers[4], average_core_power[8], average_clocks[6], current_clocks[6], current_coreclk[8],
+        current_l3clk[2];
     uint32_t throttle_status;
     uint16_t fan_pwm, padding[3];
     uint64_t indep_throttle_status;
@@ -72,9 +74,9 @@ static void put_table(const void *table, size_t size)
     put_bytes("sys/bus/pci/devices/0000:11:00.0/gpu_metrics", table, size);
 }
 
-#define HEADER(type, format, content)                                                                                            \
-    {                                                                                                                            \
-        .structure_size = sizeof(type), .format_revision = format, .content_revision = content                                   \
+#define HEADER(type, format, content)                                                                                  \
+    {                                                                                                                  \
+        .structure_size = sizeof(type), .format_revision = format, .content_revision = content                         \
     }
 
 /* ---- samples */
@@ -99,16 +101,16 @@ static void expect_values(gpuhal_device *device, const expected *wanted, size_t 
         const gpuhal_value value = sample(device, wanted[i].key);
         if (value.missing != wanted[i].missing || (!value.missing && value.u64 != wanted[i].value) ||
             (wanted[i].why && !strstr(value.why, wanted[i].why))) {
-            fail_msg("key %u: %llu, %s (%s)", wanted[i].key, (unsigned long long)value.u64, gpuhal_missing_name(value.missing),
-                     value.why);
+            fail_msg("key %u: %llu, %s (%s)", wanted[i].key, (unsigned long long)value.u64,
+                     gpuhal_missing_name(value.missing), value.why);
         }
     }
 }
 
-#define EXPECT(device, ...)                                                                                                      \
-    do {                                                                                                                         \
-        static const expected all[] = {__VA_ARGS__};                                                                             \
-        expect_values(device, all, sizeof all / sizeof *all);                                                                    \
+#define EXPECT(device, ...)                                                                                            \
+    do {                                                                                                               \
+        static const expected all[] = {__VA_ARGS__};                                                                   \
+        expect_values(device, all, sizeof all / sizeof *all);                                                          \
     } while (0)
 
 /* One device whose values come from its files alone. */
@@ -164,13 +166,16 @@ TEST(the_files_of_an_accelerator_with_passive_cooling_give_its_values_and_its_pl
     assert_int_equal(node, 3);
     EXPECT(
         device, {GPUHAL_VALUE_MEMORY_USED_BYTES, 10989568, 0, NULL},
-        {GPUHAL_VALUE_MEMORY_FREE_BYTES, UINT64_C(68691709952), 0, NULL}, {GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, 41000, 0, NULL},
-        {GPUHAL_VALUE_TEMPERATURE_MEMORY_MILLICELSIUS, 55000, 0, NULL}, {GPUHAL_VALUE_POWER_MICROWATTS, 42000000, 0, NULL},
-        {GPUHAL_VALUE_POWER_LIMIT_MICROWATTS, 300000000, 0, NULL}, {GPUHAL_VALUE_ENERGY_MICROJOULES, 7 * 15625 + 7812, 0, NULL},
+        {GPUHAL_VALUE_MEMORY_FREE_BYTES, UINT64_C(68691709952), 0, NULL},
+        {GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, 41000, 0, NULL},
+        {GPUHAL_VALUE_TEMPERATURE_MEMORY_MILLICELSIUS, 55000, 0, NULL},
+        {GPUHAL_VALUE_POWER_MICROWATTS, 42000000, 0, NULL}, {GPUHAL_VALUE_POWER_LIMIT_MICROWATTS, 300000000, 0, NULL},
+        {GPUHAL_VALUE_ENERGY_MICROJOULES, 7 * 15625 + 7812, 0, NULL},
         {GPUHAL_VALUE_CLOCK_CORE_HERTZ, 1700000000, 0, NULL}, {GPUHAL_VALUE_CLOCK_MEMORY_HERTZ, 1600000000, 0, NULL},
         {GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE, 370, 0, NULL}, {GPUHAL_VALUE_UTILIZATION_MEMORY_PERMILLE, 40, 0, NULL},
         {GPUHAL_VALUE_FAN_PERMILLE, 0, GPUHAL_MISSING_NOT_SUPPORTED, "pwm1 cannot be read (error 2)"},
-        {GPUHAL_VALUE_PCIE_RECEIVE_BYTES_PER_SECOND, 256000, 0, NULL}, {GPUHAL_VALUE_PCIE_SEND_BYTES_PER_SECOND, 512000, 0, NULL},
+        {GPUHAL_VALUE_PCIE_RECEIVE_BYTES_PER_SECOND, 256000, 0, NULL},
+        {GPUHAL_VALUE_PCIE_SEND_BYTES_PER_SECOND, 512000, 0, NULL},
         {GPUHAL_VALUE_THROTTLE_REASONS, GPUHAL_THROTTLE_POWER_CAP | GPUHAL_THROTTLE_THERMAL, 0, NULL},
         {GPUHAL_VALUE_ECC_CORRECTED_TOTAL, 31, 0, NULL}, {GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL, 2, 0, NULL});
     close_on_files(gpu);
@@ -180,9 +185,10 @@ TEST(the_files_of_an_accelerator_with_passive_cooling_give_its_values_and_its_pl
 static void put_target(const char *version)
 {
     char text[160];
-    put("sys/class/kfd/kfd/topology/nodes/0/properties", "cpu_cores_count 64\ngfx_target_version 0\nlocation_id 0\ndomain 0\n");
-    snprintf(text, sizeof text, "simd_count 1216\ngfx_target_version %s\nvendor_id 4098\nlocation_id %d\ndomain 0\n", version,
-             0x11 << 8);
+    put("sys/class/kfd/kfd/topology/nodes/0/properties",
+        "cpu_cores_count 64\ngfx_target_version 0\nlocation_id 0\ndomain 0\n");
+    snprintf(text, sizeof text, "simd_count 1216\ngfx_target_version %s\nvendor_id 4098\nlocation_id %d\ndomain 0\n",
+             version, 0x11 << 8);
     put("sys/class/kfd/kfd/topology/nodes/1/properties", text);
 }
 
@@ -238,10 +244,10 @@ TEST(targets_are_named_as_compilers_name_them_and_types_of_data_and_bandwidth_fo
         uint32_t types; /* beside those that all have */
         uint64_t bandwidth;
     } wanted[] = {
-        {"devices 1; attribute 0 23 9; attribute 0 61 0; attribute 0 59 4096; attribute 0 60 1600000", "90010", "gfx90a",
-         GPUHAL_DATA_BF16 | GPUHAL_DATA_INT8_DOT | GPUHAL_DATA_INT4, UINT64_C(1638400000000)},
-        {"devices 1; attribute 0 23 10; attribute 0 61 3; attribute 0 59 256; attribute 0 60 1000000", "100300", "gfx1030",
-         GPUHAL_DATA_INT8_DOT | GPUHAL_DATA_INT4, UINT64_C(512000000000)},
+        {"devices 1; attribute 0 23 9; attribute 0 61 0; attribute 0 59 4096; attribute 0 60 1600000", "90010",
+         "gfx90a", GPUHAL_DATA_BF16 | GPUHAL_DATA_INT8_DOT | GPUHAL_DATA_INT4, UINT64_C(1638400000000)},
+        {"devices 1; attribute 0 23 10; attribute 0 61 3; attribute 0 59 256; attribute 0 60 1000000", "100300",
+         "gfx1030", GPUHAL_DATA_INT8_DOT | GPUHAL_DATA_INT4, UINT64_C(512000000000)},
         {"devices 1; attribute 0 23 9; attribute 0 61 0", "90012", "gfx90c", 0, 0},
     };
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
@@ -255,14 +261,16 @@ TEST(targets_are_named_as_compilers_name_them_and_types_of_data_and_bandwidth_fo
         assert_string_equal(text, wanted[i].name);
         assert_ok(gpuhal_device_u64(device, GPUHAL_FACT_DATA_TYPES, &types));
         assert_int_equal(types, always | wanted[i].types);
-        const gpuhal_status status = gpuhal_device_u64(device, GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, &bandwidth);
+        const gpuhal_status status =
+            gpuhal_device_u64(device, GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, &bandwidth);
         assert_int_equal(status == GPUHAL_OK, wanted[i].bandwidth > 0);
         assert_int_equal(bandwidth, wanted[i].bandwidth);
         close_on_files(gpu);
     }
 }
 
-/* As with HSA_OVERRIDE_GFX_VERSION, with a kernel before 5.14, whose properties have no target, and without that file. */
+/* As with HSA_OVERRIDE_GFX_VERSION, with a kernel before 5.14, whose properties have no target, and without that
+ * file. */
 TEST(a_target_that_is_not_certain_is_missing_with_its_reason)
 {
     static const char *const versions[] = {"100301", "0", "rubbish"};
@@ -270,7 +278,8 @@ TEST(a_target_that_is_not_certain_is_missing_with_its_reason)
         gpuhal *gpu;
         gpuhal_device *device = open_with_target("devices 1", versions[i], &gpu);
         const char *why = NULL;
-        assert_int_equal(gpuhal_device_missing(device, GPUHAL_FACT_TARGET_ARCHITECTURE, &why), GPUHAL_MISSING_NOT_SUPPORTED);
+        assert_int_equal(gpuhal_device_missing(device, GPUHAL_FACT_TARGET_ARCHITECTURE, &why),
+                         GPUHAL_MISSING_NOT_SUPPORTED);
         assert_non_null(strstr(why, i == 0 ? "HSA_OVERRIDE_GFX_VERSION" : "lists no target"));
         assert_int_equal(gpuhal_device_missing(device, GPUHAL_FACT_DATA_TYPES, NULL), GPUHAL_MISSING_NOT_SUPPORTED);
         close_on_files(gpu);
@@ -362,7 +371,8 @@ TEST(tables_that_are_cut_off_or_of_ones_or_unknown_give_no_value)
     put_of_device("power/runtime_status", "active\n");
     gpuhal *gpu;
     gpuhal_device *device = open_on_files(&gpu);
-    table_1_3 table = {.header = HEADER(table_1_3, 1, 3), .energy_accumulator = UINT64_MAX, .indep_throttle_status = UINT64_MAX};
+    table_1_3 table = {
+        .header = HEADER(table_1_3, 1, 3), .energy_accumulator = UINT64_MAX, .indep_throttle_status = UINT64_MAX};
     put_table(&table, sizeof table);
     EXPECT(device, {GPUHAL_VALUE_ENERGY_MICROJOULES, 0, GPUHAL_MISSING_NOT_SUPPORTED, "the GPU does not measure it"},
            {GPUHAL_VALUE_THROTTLE_REASONS, 0, GPUHAL_MISSING_NOT_SUPPORTED, "the GPU does not measure it"});
@@ -388,7 +398,8 @@ TEST(where_hip_has_the_processors_memory_the_files_of_that_are_read)
     put_of_device("mem_info_gtt_used", "147483648\n");
     gpuhal *gpu;
     gpuhal_device *device = open_on_files(&gpu);
-    EXPECT(device, {GPUHAL_VALUE_MEMORY_USED_BYTES, 147483648, 0, NULL}, {GPUHAL_VALUE_MEMORY_FREE_BYTES, 2000000000, 0, NULL});
+    EXPECT(device, {GPUHAL_VALUE_MEMORY_USED_BYTES, 147483648, 0, NULL},
+           {GPUHAL_VALUE_MEMORY_FREE_BYTES, 2000000000, 0, NULL});
     put_of_device("mem_info_gtt_total", "1073741824\n");
     EXPECT(device, {GPUHAL_VALUE_MEMORY_FREE_BYTES, 0, GPUHAL_MISSING_NOT_SUPPORTED, "less memory than HIP has"});
     close_on_files(gpu);
@@ -440,9 +451,10 @@ TEST(a_gpu_that_sleeps_is_not_woken_for_a_value)
     put_of_device("gpu_busy_percent", "0\n");
     gpuhal *gpu = open_backend(0); /* both libraries are there, and neither is asked */
     gpuhal_device *device = select_or_fail(gpu, "rocm:0");
-    EXPECT(device,
-           {GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE, 0, GPUHAL_MISSING_ASLEEP, "the GPU sleeps, and reading would wake it"},
-           {GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, 0, GPUHAL_MISSING_ASLEEP, NULL});
+    EXPECT(
+        device,
+        {GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE, 0, GPUHAL_MISSING_ASLEEP, "the GPU sleeps, and reading would wake it"},
+        {GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, 0, GPUHAL_MISSING_ASLEEP, NULL});
     assert_int_equal(calls_of("amdsmi_init"), 0);
     close_on_files(gpu);
 }
@@ -462,7 +474,8 @@ static void take_value(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key ke
     own->there = own->there || key == own->key;
 }
 
-static void take_reason(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, gpuhal_missing reason, const char *why)
+static void take_reason(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, gpuhal_missing reason,
+                        const char *why)
 {
     (void)host;
     (void)why;

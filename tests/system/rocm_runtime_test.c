@@ -1,5 +1,5 @@
-/* The ROCm plugin over the distribution's HIP runtime, on a machine without a GPU: it has to be refused, quickly and with the
- * runtime's own words. Skipped where the runtime is not installed, and where there is an AMD GPU. */
+/* The ROCm plugin over the distribution's HIP runtime, on a machine without a GPU: it has to be refused, quickly and
+ * with the runtime's own words. Skipped where the runtime is not installed, and where there is an AMD GPU. */
 #include "rocm_fake.h"
 
 static void need_runtime_without_gpu(void)
@@ -18,7 +18,8 @@ static void need_runtime_without_gpu(void)
 static gpuhal *open_quickly(uint32_t isolation)
 {
     const double begun = seconds_now();
-    gpuhal *gpu = open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .backends = "rocm", .isolation = isolation});
+    gpuhal *gpu =
+        open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .backends = "rocm", .isolation = isolation});
     const double took = seconds_now() - begun;
     if (took >= 5) { /* 0.1 s on a quiet machine; a driver that waits for something waits longer */
         fail_msg("it took %.3f seconds", took);

@@ -1,13 +1,13 @@
-/* Values of the ROCm plugin over the fakes of AMD SMI and ROCm SMI, each for itself: units, identity, and what is missing. The
- * kernel's files are those of rocm_files_test.c; here there are none. */
+/* Values of the ROCm plugin over the fakes of AMD SMI and ROCm SMI, each for itself: units, identity, and what is
+ * missing. The kernel's files are those of rocm_files_test.c; here there are none. */
 #include "rocm_fake.h"
 
 static void expect_sample(gpuhal_device *device, gpuhal_key key, uint64_t wanted)
 {
     const gpuhal_value value = sample_one(device, key);
     if (value.missing || value.u64 != wanted) {
-        fail_msg("key %u: %llu, missing for reason %d (%s); wanted %llu", key, (unsigned long long)value.u64, (int)value.missing,
-                 value.why, (unsigned long long)wanted);
+        fail_msg("key %u: %llu, missing for reason %d (%s); wanted %llu", key, (unsigned long long)value.u64,
+                 (int)value.missing, value.why, (unsigned long long)wanted);
     }
 }
 
@@ -142,7 +142,8 @@ TEST(what_rocm_smi_reports_of_the_whole_gpu_is_not_taken_for_its_first_part)
     expect_no_memory_of_part_0();
 }
 
-/* HIP gives no numbers of parts, so ours are those of what it lists here; the library has others, or an order of its own. */
+/* HIP gives no numbers of parts, so ours are those of what it lists here; the library has others, or an order of its
+ * own. */
 TEST(parts_that_we_have_numbered_are_not_looked_for_under_these_numbers)
 {
     use_machine("devices 2; memory * 1G; pci 0 0000:c1:00.0; pci 1 0000:c1:00.0; used 0 1M");

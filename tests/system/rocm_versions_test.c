@@ -1,5 +1,5 @@
-/* The ROCm plugin over the fake runtime in the versions before 7, slot by slot: what those answer and do otherwise, as their
- * source says (ROCm/clr, tags rocm-6.1 to 6.3). */
+/* The ROCm plugin over the fake runtime in the versions before 7, slot by slot: what those answer and do otherwise, as
+ * their source says (ROCm/clr, tags rocm-6.1 to 6.3). */
 #include "bench.h"
 
 enum { HIP_6_1 = 60140093, HIP_6_2 = 60241134 };
@@ -24,11 +24,13 @@ static void expect_no_import_of_more(int version)
 {
     bench with;
     begin_version(&with, version, "devices 1");
-    gpuhal_memory from = allocate(&with, 0, (gpuhal_alloc){.bytes = 2 * MIB, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD});
+    gpuhal_memory from =
+        allocate(&with, 0, (gpuhal_alloc){.bytes = 2 * MIB, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD});
     gpuhal_alloc more = {.size = sizeof more, .bytes = 64 * MIB, .import = {.size = sizeof more.import}};
     gpuhal_memory memory = {.size = sizeof memory};
     uint64_t offset = 0;
-    expect_fine(with.ops.export_memory(with.devices[0], &from, GPUHAL_HANDLE_OPAQUE_FD, &more.import, &offset), &with, "export");
+    expect_fine(with.ops.export_memory(with.devices[0], &from, GPUHAL_HANDLE_OPAQUE_FD, &more.import, &offset), &with,
+                "export");
     assert_int_equal(with.ops.allocate(with.devices[0], &more, &memory), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(close((int)more.import.as.os), 0); /* it stayed the caller's */
     with.ops.release(with.devices[0], &from);
@@ -70,7 +72,8 @@ static void expect_alignment(int version)
     begin_version(&with, version, "devices 1");
     for (uint64_t alignment = 4096; alignment <= 256 * MIB; alignment *= 4) {
         gpuhal_memory memory = allocate(
-            &with, 0, (gpuhal_alloc){.bytes = 4096, .alignment = alignment, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD});
+            &with, 0,
+            (gpuhal_alloc){.bytes = 4096, .alignment = alignment, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD});
         char byte = 3, got = 0;
         assert_int_equal(memory.address % alignment, 0);
         expect_fine(with.ops.write(with.devices[0], NULL, &memory, 4095, &byte, 1), &with, "write");
@@ -164,7 +167,8 @@ static void expect_copies_across_chunks_between_devices(int version)
     assert_memory_equal(got, sent, BYTES);
     gpuhal_memory page_locked = allocate(&with, 1, (gpuhal_alloc){.bytes = BYTES, .kind = GPUHAL_MEMORY_UPLOAD});
     memset(page_locked.host, 0x37, BYTES);
-    expect_fine(with.ops.peer_copy(NULL, here, &area, at, there, &page_locked, 0, BYTES), &with, "peer_copy from the host");
+    expect_fine(with.ops.peer_copy(NULL, here, &area, at, there, &page_locked, 0, BYTES), &with,
+                "peer_copy from the host");
     expect_fine(with.ops.read(with.devices[0], NULL, got, &area, at, BYTES), &with, "read");
     assert_int_equal(got[0] + got[BYTES - 1], 2 * 0x37);
     with.ops.release(with.devices[1], &other);

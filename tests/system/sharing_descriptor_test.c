@@ -47,7 +47,8 @@ static int receive_descriptor(int socket)
         char space[CMSG_SPACE(sizeof(int))];
     } control;
     struct iovec part = {&byte, 1};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
     if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != 1) {
         return -1;
     }

@@ -1,4 +1,5 @@
-/* Sharing with real drivers, over every device that is there: the processor, the two of PoCL, and whatever else is built and found. */
+/* Sharing with real drivers, over every device that is there: the processor, the two of PoCL, and whatever else is
+ * built and found. */
 #include "system.h"
 #include "support/import_host.h"
 
@@ -44,8 +45,8 @@ static void expect_contents(gpuhal_buffer *buffer, const unsigned char *expected
     free(got);
 }
 
-/* Turns of writing on one side, synchronizing and comparing on the other; ranges are written by turns too, so that a synchronisation
- * that moves more than was written would undo something. */
+/* Turns of writing on one side, synchronizing and comparing on the other; ranges are written by turns too, so that a
+ * synchronisation that moves more than was written would undo something. */
 static void exchange(gpuhal_buffer *one, gpuhal_buffer *other, const char *what)
 {
     unsigned char *model = random_bytes(BYTES), *fresh = random_bytes(BYTES);
@@ -80,7 +81,8 @@ static bool share_pair(gpuhal_device *owner, gpuhal_memory_kind kind, gpuhal_dev
     gpuhal_handle_kind handle = 0;
     const char *why = NULL;
     char what[96];
-    snprintf(what, sizeof what, "memory of kind %u of %s shared with %s", kind, gpuhal_device_id(owner), gpuhal_device_id(user));
+    snprintf(what, sizeof what, "memory of kind %u of %s shared with %s", kind, gpuhal_device_id(owner),
+             gpuhal_device_id(user));
     if (gpuhal_share_query(owner, kind, user, &handle, &why) != GPUHAL_OK) {
         assert_true(*why != '\0');
         printf("# %s: not possible: %s\n", what, why);
@@ -113,7 +115,8 @@ TEST(every_pair_that_says_it_can_share_shows_each_others_bytes_exactly)
     int shared = 0;
     for (uint32_t o = 0; o < gpuhal_device_count(gpu); o++) {
         for (uint32_t u = 0; u < gpuhal_device_count(gpu); u++) {
-            for (gpuhal_memory_kind kind = GPUHAL_MEMORY_DEVICE; kind <= GPUHAL_MEMORY_DEVICE_MAPPED && o != u; kind++) {
+            for (gpuhal_memory_kind kind = GPUHAL_MEMORY_DEVICE; kind <= GPUHAL_MEMORY_DEVICE_MAPPED && o != u;
+                 kind++) {
                 shared += share_pair(gpuhal_device_at(gpu, o), kind, gpuhal_device_at(gpu, u), (o + u + kind) % 2);
             }
         }
@@ -144,7 +147,8 @@ TEST(every_ordered_pair_copies_byte_exact_and_reports_its_path)
         expect_contents(to, to_model, "copy");
         expect_contents(from, from_model, "copy");
         assert_ok(gpuhal_copy_path(to, from, &path));
-        assert_true(pair / count == pair % count ? path == GPUHAL_PATH_NATIVE : path == GPUHAL_PATH_SHARED || path == GPUHAL_PATH_STAGED);
+        assert_true(pair / count == pair % count ? path == GPUHAL_PATH_NATIVE
+                                                 : path == GPUHAL_PATH_SHARED || path == GPUHAL_PATH_STAGED);
         gpuhal_buffer_release(from);
         gpuhal_buffer_release(to);
         free(to_model);
@@ -225,12 +229,16 @@ TEST(facts_to_choose_by_are_there_or_say_why_not_and_agree_with_the_memory)
                 fail_msg("%s: %s is missing without a reason", gpuhal_device_id(device), gpuhal_key_name(key));
             }
             /* A device may compute with nothing but what all compute with. */
-            assert_true(missing || gpuhal_key_is_text(key) || key == GPUHAL_FACT_DATA_TYPES || number_or_0(device, key) > 0);
+            assert_true(missing || gpuhal_key_is_text(key) || key == GPUHAL_FACT_DATA_TYPES ||
+                        number_or_0(device, key) > 0);
         }
-        assert_true(number_or_0(device, GPUHAL_FACT_SUBGROUP_SIZE_MIN) <= number_or_0(device, GPUHAL_FACT_SUBGROUP_SIZE_MAX));
-        assert_true(number_or_0(device, GPUHAL_FACT_GROUP_SIZE_MAX_X) <= number_or_0(device, GPUHAL_FACT_GROUP_SIZE_MAX) ||
+        assert_true(number_or_0(device, GPUHAL_FACT_SUBGROUP_SIZE_MIN) <=
+                    number_or_0(device, GPUHAL_FACT_SUBGROUP_SIZE_MAX));
+        assert_true(number_or_0(device, GPUHAL_FACT_GROUP_SIZE_MAX_X) <=
+                        number_or_0(device, GPUHAL_FACT_GROUP_SIZE_MAX) ||
                     strcmp(gpuhal_device_backend(device), "opencl") == 0);
-        const uint64_t kinds = number_or_0(device, GPUHAL_FACT_MEMORY_KINDS), visible = number_or_0(device, GPUHAL_FACT_HOST_VISIBLE_KINDS);
+        const uint64_t kinds = number_or_0(device, GPUHAL_FACT_MEMORY_KINDS),
+                       visible = number_or_0(device, GPUHAL_FACT_HOST_VISIBLE_KINDS);
         assert_int_equal(visible & ~kinds, 0);
         assert_int_equal(number_or_0(device, GPUHAL_FACT_HOST_COHERENT_KINDS) & ~visible, 0);
         for (gpuhal_memory_kind kind = GPUHAL_MEMORY_DEVICE; kind <= GPUHAL_MEMORY_DEVICE_MAPPED; kind++) {
@@ -250,8 +258,8 @@ TEST(facts_to_choose_by_are_there_or_say_why_not_and_agree_with_the_memory)
     gpuhal_close(gpu);
 }
 
-/* How an engine has the weights of a model: a file that is mapped and may not be written. It is sparse, so what is read is zero but
- * for the mark in its middle. */
+/* How an engine has the weights of a model: a file that is mapped and may not be written. It is sparse, so what is read
+ * is zero but for the mark in its middle. */
 TEST(a_mapped_read_only_file_of_a_gib_is_imported_at_once_and_takes_no_memory)
 {
     const uint64_t bytes = UINT64_C(1) << 30, middle = (bytes / 2) + 12345;
@@ -270,9 +278,12 @@ TEST(a_mapped_read_only_file_of_a_gib_is_imported_at_once_and_takes_no_memory)
             continue;
         }
         assert_ok(gpuhal_device_open(device));
-        const gpuhal_host_import import = {.size = sizeof import, .flags = GPUHAL_IMPORT_READ_ONLY, .memory = view, .bytes = bytes};
-        const gpuhal_host_import first = {.size = sizeof first, .flags = GPUHAL_IMPORT_READ_ONLY, .memory = view, .bytes = 4096};
-        assert_ok(gpuhal_buffer_import_host(device, &first, &buffer, &offset)); /* what a driver does once is not counted */
+        const gpuhal_host_import import = {
+            .size = sizeof import, .flags = GPUHAL_IMPORT_READ_ONLY, .memory = view, .bytes = bytes};
+        const gpuhal_host_import first = {
+            .size = sizeof first, .flags = GPUHAL_IMPORT_READ_ONLY, .memory = view, .bytes = 4096};
+        assert_ok(
+            gpuhal_buffer_import_host(device, &first, &buffer, &offset)); /* what a driver does once is not counted */
         gpuhal_buffer_release(buffer);
         const long before_kib = memory_status_kib("VmRSS:");
         struct timespec begin, end;

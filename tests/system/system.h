@@ -16,7 +16,8 @@ static inline gpuhal *open_or_fail(const gpuhal_config *config)
     return gpu;
 }
 
-/* The tests are written for PoCL's devices `basic`, opencl:0, and `pthread`, opencl:1. Another OpenCL driver may have one device alone. */
+/* The tests are written for PoCL's devices `basic`, opencl:0, and `pthread`, opencl:1. Another OpenCL driver may have
+ * one device alone. */
 static inline bool has_one_opencl_device(gpuhal *gpu)
 {
     gpuhal_device *first = NULL, *second = NULL;
@@ -53,16 +54,17 @@ static inline gpuhal_buffer *buffer_or_fail(gpuhal_device *device, gpuhal_memory
     const gpuhal_buffer_desc desc = {.size = sizeof desc, .kind = kind, .bytes = bytes};
     gpuhal_buffer *buffer = NULL;
     if (gpuhal_buffer_create(device, &desc, &buffer)) {
-        fail_msg("%llu bytes on %s: %s", (unsigned long long)bytes, gpuhal_device_id(device), gpuhal_last_error()->sentence);
+        fail_msg("%llu bytes on %s: %s", (unsigned long long)bytes, gpuhal_device_id(device),
+                 gpuhal_last_error()->sentence);
     }
     return buffer;
 }
 
-#define assert_ok(status)                                                                                                              \
-    do {                                                                                                                               \
-        if ((status) != GPUHAL_OK) {                                                                                                   \
-            fail_msg("%s:%d: %s", __FILE__, __LINE__, gpuhal_last_error()->sentence);                                                  \
-        }                                                                                                                              \
+#define assert_ok(status)                                                                                              \
+    do {                                                                                                               \
+        if ((status) != GPUHAL_OK) {                                                                                   \
+            fail_msg("%s:%d: %s", __FILE__, __LINE__, gpuhal_last_error()->sentence);                                  \
+        }                                                                                                              \
     } while (0)
 
 /* A value in a line of /proc/self/status, in KiB. */

@@ -33,7 +33,8 @@ TEST(each_direction_is_counted_and_large_ones_are_timed)
     static unsigned char host[LARGE];
     gpuhal *gpu = open_or_fail(NULL);
     gpuhal_device *device = select_or_fail(gpu, "opencl:0");
-    gpuhal_buffer *one = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, LARGE), *two = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, LARGE);
+    gpuhal_buffer *one = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, LARGE),
+                  *two = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, LARGE);
     assert_ok(gpuhal_write(NULL, one, 0, host, SMALL));
     assert_ok(gpuhal_write(NULL, one, 0, host, LARGE));
     assert_ok(gpuhal_fill(NULL, one, 0, LARGE, 7, 4));
@@ -85,7 +86,8 @@ TEST(a_pair_counts_by_the_way_that_was_taken)
     gpuhal *gpu = open_or_fail(NULL);
     skip_without_two_opencl_devices(gpu);
     gpuhal_device *from_device = select_or_fail(gpu, "opencl:0"), *to_device = select_or_fail(gpu, "opencl:1");
-    gpuhal_buffer *from = buffer_or_fail(from_device, GPUHAL_MEMORY_DEVICE, LARGE), *to = buffer_or_fail(to_device, GPUHAL_MEMORY_DEVICE, LARGE);
+    gpuhal_buffer *from = buffer_or_fail(from_device, GPUHAL_MEMORY_DEVICE, LARGE),
+                  *to = buffer_or_fail(to_device, GPUHAL_MEMORY_DEVICE, LARGE);
     gpuhal_path path = 0;
     assert_ok(gpuhal_fill(NULL, from, 0, LARGE, 1, 4));
     assert_ok(gpuhal_copy(NULL, to, 0, from, 0, LARGE));
@@ -96,7 +98,8 @@ TEST(a_pair_counts_by_the_way_that_was_taken)
     assert_traffic(back.staged, 0, 0, 0);
     assert_traffic(there.peer, 0, 0, 0);
     assert_int_equal(gpuhal_device_usage(from_device, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(gpuhal_pair_usage(from_device, NULL, &(gpuhal_pair_traffic){.size = 8}), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_pair_usage(from_device, NULL, &(gpuhal_pair_traffic){.size = 8}),
+                     GPUHAL_ERROR_INVALID_ARGUMENT);
     gpuhal_buffer_release(from);
     gpuhal_buffer_release(to);
     gpuhal_close(gpu);

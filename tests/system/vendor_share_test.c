@@ -1,5 +1,5 @@
-/* A vendor's plugin over its fake: ranges that are filled piece by piece, memory given out and taken in, and memory that a
- * peer or another interface sees too. */
+/* A vendor's plugin over its fake: ranges that are filled piece by piece, memory given out and taken in, and memory
+ * that a peer or another interface sees too. */
 #include "bench.h"
 
 #include <fcntl.h>
@@ -18,7 +18,8 @@ static reserved reserve(const bench *with, uint64_t pieces)
 {
     reserved out = {.memory = {.size = sizeof out.memory}};
     expect_fine(with->ops.range_granularity(with->devices[0], &out.piece), with, "range_granularity");
-    expect_fine(with->ops.range_reserve(with->devices[0], pieces * out.piece, &out.memory, &out.range), with, "range_reserve");
+    expect_fine(with->ops.range_reserve(with->devices[0], pieces * out.piece, &out.memory, &out.range), with,
+                "range_reserve");
     return out;
 }
 
@@ -32,8 +33,8 @@ TEST(a_range_takes_memory_only_where_it_is_committed_and_copies_cross_its_pieces
     assert_int_equal(fake_report_get()->device_bytes[0] - before, 3 * piece);
     unsigned char *sent = pattern_of(9, 1000), got[1000] = {0};
     expect_fine(with.ops.write(with.devices[0], NULL, &area.memory, 4 * piece - 500, sent, 1000), &with, "write");
-    expect_fine(with.ops.copy(with.devices[0], NULL, &area.memory, 5 * piece, &area.memory, 4 * piece - 500, 1000), &with,
-                "copy");
+    expect_fine(with.ops.copy(with.devices[0], NULL, &area.memory, 5 * piece, &area.memory, 4 * piece - 500, 1000),
+                &with, "copy");
     expect_fine(with.ops.read(with.devices[0], NULL, got, &area.memory, 5 * piece, 1000), &with, "read");
     assert_memory_equal(got, sent, 1000);
     assert_int_equal(with.ops.range_commit(area.range, 4 * piece, piece, NULL, 0), GPUHAL_ERROR_INVALID_ARGUMENT);
@@ -55,7 +56,8 @@ TEST(a_commit_that_the_device_has_no_memory_for_leaves_the_range_as_it_was)
     unsigned char byte = 7, got = 0;
     expect_fine(with.ops.range_commit(area.range, 0, area.piece, NULL, 0), &with, "range_commit");
     expect_fine(with.ops.write(with.devices[0], NULL, &area.memory, 5, &byte, 1), &with, "write");
-    assert_int_equal(with.ops.range_commit(area.range, area.piece, 50 * area.piece, NULL, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(with.ops.range_commit(area.range, area.piece, 50 * area.piece, NULL, 0),
+                     GPUHAL_ERROR_OUT_OF_MEMORY);
     expect_fine(with.ops.read(with.devices[0], NULL, &got, &area.memory, 5, 1), &with, "read");
     assert_int_equal(got, 7);
     expect_fine(with.ops.range_commit(area.range, area.piece, 2 * area.piece, NULL, 0), &with, "range_commit");
@@ -97,7 +99,8 @@ TEST(exported_memory_is_the_same_memory_on_another_device_and_lives_until_both_l
 {
     enum { BYTES = 100000 };
     bench with = begin_on("devices 2", 2);
-    gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = BYTES, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD});
+    gpuhal_memory memory =
+        allocate(&with, 0, (gpuhal_alloc){.bytes = BYTES, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD});
     const gpuhal_handle handle = export_fd(&with, &memory);
     gpuhal_memory other = allocate(&with, 1, (gpuhal_alloc){.bytes = BYTES, .import = handle});
     unsigned char *sent = pattern_of(4, BYTES), *got = pattern_of(5, BYTES);
@@ -187,9 +190,10 @@ TEST(memory_that_may_only_be_read_is_imported_where_the_flag_says_so)
     assert_int_equal(ftruncate(file, 65536), 0);
     assert_int_equal(pwrite(file, "weights", 8, 4096), 8);
     unsigned char *view = mmap(NULL, 65536, PROT_READ, MAP_SHARED, file, 0), got[8] = {0};
-    gpuhal_alloc alloc = {.size = sizeof alloc,
-                          .bytes = 65536,
-                          .import = {.size = sizeof alloc.import, .kind = GPUHAL_HANDLE_HOST_POINTER, .as.pointer = view}};
+    gpuhal_alloc alloc = {
+        .size = sizeof alloc,
+        .bytes = 65536,
+        .import = {.size = sizeof alloc.import, .kind = GPUHAL_HANDLE_HOST_POINTER, .as.pointer = view}};
     gpuhal_memory memory = {.size = sizeof memory};
     if (madvise(view, 4096, 22 /* MADV_POPULATE_READ */) == 0) {
         assert_true(with.ops.allocate(with.devices[0], &alloc, &memory) < 0);

@@ -1,5 +1,5 @@
-/* A vendor's plugin over its fake, slot by slot (direct.h): queues, events, peers and programs. What is the vendor's own is in
- * cuda_slots_own_test.c and rocm_slots_own_test.c. */
+/* A vendor's plugin over its fake, slot by slot (direct.h): queues, events, peers and programs. What is the vendor's
+ * own is in cuda_slots_own_test.c and rocm_slots_own_test.c. */
 #include "bench.h"
 
 /* ---- queues and events */
@@ -89,7 +89,8 @@ TEST(an_event_after_work_that_failed_says_so_and_only_this_device_is_lost)
 
 static void copy_to_peer(const bench *with, unsigned char *out_got)
 {
-    gpuhal_memory from = allocate(with, 0, (gpuhal_alloc){.bytes = 64}), to = allocate(with, 1, (gpuhal_alloc){.bytes = 64});
+    gpuhal_memory from = allocate(with, 0, (gpuhal_alloc){.bytes = 64}),
+                  to = allocate(with, 1, (gpuhal_alloc){.bytes = 64});
     expect_fine(with->ops.fill(with->devices[0], NULL, &from, 0, 64, 0x61, 1), with, "fill");
     expect_fine(with->ops.fill(with->devices[1], NULL, &to, 0, 64, 0x62, 1), with, "fill");
     expect_fine(with->ops.peer_copy(NULL, with->devices[1], &to, 0, with->devices[0], &from, 0, 64), with, "peer_copy");
@@ -165,7 +166,8 @@ TEST(kernels_run_with_values_memory_and_offsets_in_the_order_of_their_queue)
     uint32_t seven = 7, five = 5, count = COUNT, got[2048] = {0};
     const gpuhal_argument number[] = {
         {.kind = 1, .memory = &one, .offset = 4}, {.bytes = 4, .value = &seven}, {.bytes = 4, .value = &count}};
-    const gpuhal_argument other[] = {{.kind = 1, .memory = &two}, {.bytes = 4, .value = &five}, {.bytes = 4, .value = &count}};
+    const gpuhal_argument other[] = {
+        {.kind = 1, .memory = &two}, {.bytes = 4, .value = &five}, {.bytes = 4, .value = &count}};
     const gpuhal_argument sum[] = {{.kind = 1, .memory = &two},
                                    {.kind = 1, .memory = &one, .offset = 4},
                                    {.kind = 1, .memory = &two},

@@ -1,5 +1,5 @@
-/* Large transfers between ordinary host memory and a device go through page-locked chunks of the library's own, over a vendor's fake;
- * what is page-locked already does not, and nothing is lost when something fails in the middle. */
+/* Large transfers between ordinary host memory and a device go through page-locked chunks of the library's own, over a
+ * vendor's fake; what is page-locked already does not, and nothing is lost when something fails in the middle. */
 #include "queues.h"
 #include "support/import_host.h"
 #include "support/process.h"
@@ -233,7 +233,8 @@ TEST(large_copies_between_two_devices_without_a_link_are_exact)
     assert_ok(gpuhal_write(NULL, from, 0, model, BYTES));
     assert_ok(gpuhal_write(NULL, to, 0, model, BYTES));
     for (int round = 0; round < 10; round++) {
-        uint32_t bytes = 1 + next_random(BYTES), to_offset = next_random(BYTES - bytes + 1), from_offset = next_random(BYTES - bytes + 1);
+        uint32_t bytes = 1 + next_random(BYTES), to_offset = next_random(BYTES - bytes + 1),
+                 from_offset = next_random(BYTES - bytes + 1);
         assert_ok(gpuhal_copy(NULL, to, to_offset, from, from_offset, bytes));
         assert_ok(gpuhal_read(NULL, got, to, to_offset, bytes));
         assert_memory_equal(got, model + from_offset, bytes);

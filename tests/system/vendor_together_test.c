@@ -1,5 +1,5 @@
-/* A vendor's plugin over its fake, used by several callers at once: threads that wait and threads that copy, and host memory that
- * more than one of them has page-locked. */
+/* A vendor's plugin over its fake, used by several callers at once: threads that wait and threads that copy, and host
+ * memory that more than one of them has page-locked. */
 #include "bench.h"
 
 #include <pthread.h>
@@ -72,7 +72,8 @@ typedef struct filling {
 static void *fill_it(void *argument)
 {
     filling *own = argument;
-    expect_fine(own->with->ops.fill(own->with->devices[0], NULL, own->memory, own->offset, 64, 1, 1), own->with, "fill");
+    expect_fine(own->with->ops.fill(own->with->devices[0], NULL, own->memory, own->offset, 64, 1, 1), own->with,
+                "fill");
     own->done = true;
     return NULL;
 }
@@ -152,7 +153,8 @@ TEST(two_devices_import_the_same_host_memory_and_each_keeps_it_when_the_other_le
         with.ops.release(with.devices[first], &whole);
         assert_int_equal(fake_report_get()->registrations, 1);
         expect_transfers(&with, 1 - first, &part, 0x33);
-        with.plugin->close(with.devices[first]); /* the context in which the memory was registered is kept for the other */
+        with.plugin->close(
+            with.devices[first]); /* the context in which the memory was registered is kept for the other */
         with.devices[first] = NULL;
         expect_transfers(&with, 1 - first, &part, 0x44);
         with.ops.release(with.devices[1 - first], &part);
@@ -283,7 +285,8 @@ TEST(page_locked_memory_that_a_reset_took_is_not_touched_by_blocking_copies)
     assert_int_equal(with.ops.read(with.devices[0], NULL, bytes, &other, 0, 8192), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(with.ops.copy(with.devices[0], NULL, &host, 0, &other, 0, 8192), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(with.ops.fill(with.devices[0], NULL, &host, 0, 8192, 1, 1), GPUHAL_ERROR_DEVICE_LOST);
-    assert_int_equal(with.ops.copy_rect(with.devices[0], NULL, &to, &from, (uint64_t[3]){32, 4, 1}), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(with.ops.copy_rect(with.devices[0], NULL, &to, &from, (uint64_t[3]){32, 4, 1}),
+                     GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(with.ops.query_health(with.devices[0]), GPUHAL_ERROR_DEVICE_LOST);
     with.ops.release(with.devices[0], &host);
     with.ops.release(with.devices[0], &other);

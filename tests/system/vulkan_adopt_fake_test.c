@@ -1,5 +1,6 @@
-/* Adopted devices of shapes that lavapipe does not have, over the fake driver (tests/fakes/vulkan): what the library makes on a program's
- * device is gone before the program destroys it, and the library destroys nothing of the program's. */
+/* Adopted devices of shapes that lavapipe does not have, over the fake driver (tests/fakes/vulkan): what the library
+ * makes on a program's device is gone before the program destroys it, and the library destroys nothing of the
+ * program's. */
 #include "adopt.h"
 #include "exercise.h"
 #include "queues.h"
@@ -159,7 +160,8 @@ TEST(a_queue_of_a_family_that_the_driver_has_not_is_refused_also_where_the_drive
     program.described.queue_count = 1;
     gpuhal *gpu = open_fake();
     const gpuhal_native native = native_of(&program);
-    expect_error(gpuhal_device_adopt(select_or_fail(gpu, "vulkan:0"), &native), GPUHAL_ERROR_INVALID_ARGUMENT, "family");
+    expect_error(gpuhal_device_adopt(select_or_fail(gpu, "vulkan:0"), &native), GPUHAL_ERROR_INVALID_ARGUMENT,
+                 "family");
     end_program(gpu, &fake);
 }
 

@@ -1,5 +1,5 @@
-/* A program with its own VkDevice on lavapipe hands it over, allocates and copies through the library, and runs its own compute shader on
- * the library's buffers. Skipped where lavapipe is not installed. */
+/* A program with its own VkDevice on lavapipe hands it over, allocates and copies through the library, and runs its own
+ * compute shader on the library's buffers. Skipped where lavapipe is not installed. */
 #include "adopt.h"
 #include "exercise.h"
 #include "shaders/mix_spirv.h"
@@ -44,56 +44,67 @@ typedef struct shader {
 static void make_pipeline(shader *s)
 {
     const vk *v = &program.v;
-    const VkShaderModuleCreateInfo module = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, .codeSize = sizeof mix_spirv,
-                                             .pCode = mix_spirv};
+    const VkShaderModuleCreateInfo module = {
+        .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, .codeSize = sizeof mix_spirv, .pCode = mix_spirv};
     assert_int_equal(v->vkCreateShaderModule(v->device, &module, NULL, &s->module), VK_SUCCESS);
-    const VkDescriptorSetLayoutBinding binding = {.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, .descriptorCount = 1,
+    const VkDescriptorSetLayoutBinding binding = {.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                                                  .descriptorCount = 1,
                                                   .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT};
-    const VkDescriptorSetLayoutCreateInfo set = {.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO, .bindingCount = 1,
-                                                 .pBindings = &binding};
+    const VkDescriptorSetLayoutCreateInfo set = {
+        .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO, .bindingCount = 1, .pBindings = &binding};
     assert_int_equal(v->vkCreateDescriptorSetLayout(v->device, &set, NULL, &s->set_layout), VK_SUCCESS);
-    const VkPipelineLayoutCreateInfo layout = {.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, .setLayoutCount = 1,
-                                               .pSetLayouts = &s->set_layout};
+    const VkPipelineLayoutCreateInfo layout = {
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, .setLayoutCount = 1, .pSetLayouts = &s->set_layout};
     assert_int_equal(v->vkCreatePipelineLayout(v->device, &layout, NULL, &s->layout), VK_SUCCESS);
     const VkComputePipelineCreateInfo pipeline = {
         .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
-        .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO, .stage = VK_SHADER_STAGE_COMPUTE_BIT, .module = s->module,
+        .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                  .stage = VK_SHADER_STAGE_COMPUTE_BIT,
+                  .module = s->module,
                   .pName = "main"},
         .layout = s->layout};
-    assert_int_equal(v->vkCreateComputePipelines(v->device, VK_NULL_HANDLE, 1, &pipeline, NULL, &s->pipeline), VK_SUCCESS);
+    assert_int_equal(v->vkCreateComputePipelines(v->device, VK_NULL_HANDLE, 1, &pipeline, NULL, &s->pipeline),
+                     VK_SUCCESS);
 }
 
 static void bind_buffer(shader *s, VkBuffer buffer)
 {
     const vk *v = &program.v;
     const VkDescriptorPoolSize size = {.type = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, .descriptorCount = 1};
-    const VkDescriptorPoolCreateInfo pool = {.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, .maxSets = 1, .poolSizeCount = 1,
-                                             .pPoolSizes = &size};
+    const VkDescriptorPoolCreateInfo pool = {
+        .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, .maxSets = 1, .poolSizeCount = 1, .pPoolSizes = &size};
     assert_int_equal(v->vkCreateDescriptorPool(v->device, &pool, NULL, &s->pool), VK_SUCCESS);
-    const VkDescriptorSetAllocateInfo set = {.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO, .descriptorPool = s->pool,
-                                             .descriptorSetCount = 1, .pSetLayouts = &s->set_layout};
+    const VkDescriptorSetAllocateInfo set = {.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
+                                             .descriptorPool = s->pool,
+                                             .descriptorSetCount = 1,
+                                             .pSetLayouts = &s->set_layout};
     assert_int_equal(v->vkAllocateDescriptorSets(v->device, &set, &s->set), VK_SUCCESS);
     const VkDescriptorBufferInfo range = {.buffer = buffer, .range = BYTES};
-    const VkWriteDescriptorSet write = {.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET, .dstSet = s->set, .descriptorCount = 1,
-                                        .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, .pBufferInfo = &range};
+    const VkWriteDescriptorSet write = {.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+                                        .dstSet = s->set,
+                                        .descriptorCount = 1,
+                                        .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                                        .pBufferInfo = &range};
     v->vkUpdateDescriptorSets(v->device, 1, &write, 0, NULL);
 }
 
 static void dispatch(const shader *s)
 {
     const vk *v = &program.v;
-    const VkMemoryBarrier into = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER, .srcAccessMask = VK_ACCESS_MEMORY_WRITE_BIT,
+    const VkMemoryBarrier into = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+                                  .srcAccessMask = VK_ACCESS_MEMORY_WRITE_BIT,
                                   .dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT};
     const VkMemoryBarrier out = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER, .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT,
                                  .dstAccessMask = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_HOST_READ_BIT};
     VkCommandPool pool = vk_pool(v, 0);
     VkCommandBuffer commands = vk_begin(v, pool);
-    v->vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1, &into, 0, NULL, 0, NULL);
+    v->vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1,
+                            &into, 0, NULL, 0, NULL);
     v->vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, s->pipeline);
     v->vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, s->layout, 0, 1, &s->set, 0, NULL);
     v->vkCmdDispatch(commands, (WORDS + 63) / 64, 1, 1);
-    v->vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT | VK_PIPELINE_STAGE_HOST_BIT, 0, 1,
-                            &out, 0, NULL, 0, NULL);
+    v->vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                            VK_PIPELINE_STAGE_TRANSFER_BIT | VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &out, 0, NULL, 0, NULL);
     vk_run(v, 0, commands);
     v->vkDestroyCommandPool(v->device, pool, NULL);
 }
@@ -112,7 +123,8 @@ TEST(the_programs_own_shader_runs_on_a_buffer_of_the_library)
 {
     gpuhal *gpu = NULL;
     gpuhal_device *device = begin(VK_API_VERSION_1_2, true, &gpu);
-    gpuhal_buffer *buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES), *copy = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
+    gpuhal_buffer *buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES),
+                  *copy = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
     static uint32_t sent[WORDS], got[WORDS];
     gpuhal_native native = {.size = sizeof native};
     shader s;
@@ -171,7 +183,8 @@ TEST(what_the_device_was_not_made_with_is_not_offered)
 {
     gpuhal *gpu = NULL;
     gpuhal_device *device = begin(VK_API_VERSION_1_2, true, &gpu);
-    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = BYTES, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD};
+    const gpuhal_buffer_desc desc = {
+        .size = sizeof desc, .bytes = BYTES, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD};
     gpuhal_buffer *buffer = NULL;
     assert_int_equal(gpuhal_buffer_create(device, &desc, &buffer), GPUHAL_ERROR_NOT_SUPPORTED);
     void *memory = aligned_alloc(4096, 4096);
@@ -195,7 +208,8 @@ TEST(the_programs_locks_are_taken_around_each_submission)
     gpuhal_device *device = select_or_fail(gpu, "vulkan:0");
     const gpuhal_native native = native_of(&program);
     assert_ok(gpuhal_device_adopt(device, &native));
-    gpuhal_buffer *one = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES), *two = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
+    gpuhal_buffer *one = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES),
+                  *two = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
     for (int copies = 1; copies <= 5; copies++) {
         assert_ok(gpuhal_copy(NULL, two, 0, one, 0, BYTES));
         assert_int_equal(all.taken, copies);

@@ -1,5 +1,6 @@
-/* The Vulkan plugin over the fake driver (tests/fakes/vulkan): everything that can be wrong with a driver, with what the caller hands in, or
- * with limits. Each is a status and a sentence with the words that help; nothing is lost, nothing is leaked. */
+/* The Vulkan plugin over the fake driver (tests/fakes/vulkan): everything that can be wrong with a driver, with what
+ * the caller hands in, or with limits. Each is a status and a sentence with the words that help; nothing is lost,
+ * nothing is leaked. */
 #include "fake.h"
 #include "support/import_host.h"
 #include "support/process.h"
@@ -109,7 +110,8 @@ TEST(above_the_number_of_allocations_the_limit_is_named)
     for (int b = 0; b < 3; b++) {
         assert_ok(try_buffer(s.device, GPUHAL_MEMORY_DEVICE, PAGE, &buffers[b]));
     }
-    expect_error(try_buffer(s.device, GPUHAL_MEMORY_DEVICE, PAGE, &buffers[3]), GPUHAL_ERROR_OUT_OF_MEMORY, "maxMemoryAllocationCount");
+    expect_error(try_buffer(s.device, GPUHAL_MEMORY_DEVICE, PAGE, &buffers[3]), GPUHAL_ERROR_OUT_OF_MEMORY,
+                 "maxMemoryAllocationCount");
     gpuhal_buffer_release(buffers[0]);
     assert_ok(try_buffer(s.device, GPUHAL_MEMORY_DEVICE, PAGE, &buffers[0]));
     for (int b = 0; b < 3; b++) {
@@ -122,7 +124,8 @@ TEST(a_full_heap_is_out_of_memory_with_the_numbers_and_works_again)
 {
     session s = begin_session("discrete;heaps=d4M,64M;types=d@0,vc@1,vch@1");
     gpuhal_buffer *first = buffer_or_fail(s.device, GPUHAL_MEMORY_DEVICE, 3 << 20), *second = NULL;
-    expect_error(try_buffer(s.device, GPUHAL_MEMORY_DEVICE, 2 << 20, &second), GPUHAL_ERROR_OUT_OF_MEMORY, "vkAllocateMemory");
+    expect_error(try_buffer(s.device, GPUHAL_MEMORY_DEVICE, 2 << 20, &second), GPUHAL_ERROR_OUT_OF_MEMORY,
+                 "vkAllocateMemory");
     assert_int_equal(gpuhal_last_error()->bytes_asked, 2 << 20);
     assert_int_equal(gpuhal_last_error()->bytes_free, 1 << 20);
     assert_int_equal(gpuhal_last_error()->bytes_total, 4 << 20);
@@ -189,7 +192,8 @@ TEST(host_memory_is_rounded_outwards_to_the_alignment_and_refused_with_it_where_
     assert_ptr_not_equal(pages, MAP_FAILED);
     char *start = pages + (0 - (uintptr_t)pages) % 65536;
     assert_int_equal(munmap(start + PAGE, 65536 - PAGE), 0);
-    expect_error(import_host(s.device, start, PAGE, let_go, &released, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT, "65536");
+    expect_error(import_host(s.device, start, PAGE, let_go, &released, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT,
+                 "65536");
     assert_int_equal(released, 0);
     munmap(pages, (size_t)(start - pages) + PAGE);
     munmap(start + 65536, (size_t)(pages + 65536 - start));
@@ -217,8 +221,10 @@ TEST(host_memory_that_is_not_mapped_is_refused)
     char *memory = pages_apart(4 * PAGE);
     assert_ptr_not_equal(memory, MAP_FAILED);
     assert_int_equal(munmap(memory + 2 * PAGE, 2 * PAGE), 0);
-    expect_error(import_host(s.device, memory + 2 * PAGE, PAGE, let_go, &released, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT, "mapped");
-    expect_error(import_host(s.device, memory, 4 * PAGE, let_go, &released, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT, "mapped");
+    expect_error(import_host(s.device, memory + 2 * PAGE, PAGE, let_go, &released, &buffer),
+                 GPUHAL_ERROR_INVALID_ARGUMENT, "mapped");
+    expect_error(import_host(s.device, memory, 4 * PAGE, let_go, &released, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT,
+                 "mapped");
     assert_int_equal(released, 0);
     munmap(memory, 2 * PAGE);
     end_session(&s);
@@ -242,8 +248,10 @@ static void expect_refused(gpuhal_device *device, const gpuhal_buffer_desc *desc
 TEST(a_descriptor_of_another_kind_is_refused_and_stays_open)
 {
     session s = begin_session("discrete");
-    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = BYTES, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD};
-    const gpuhal_buffer_desc other = {.size = sizeof desc, .bytes = BYTES, .export_kinds = 1u << GPUHAL_HANDLE_DMABUF_FD};
+    const gpuhal_buffer_desc desc = {
+        .size = sizeof desc, .bytes = BYTES, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD};
+    const gpuhal_buffer_desc other = {
+        .size = sizeof desc, .bytes = BYTES, .export_kinds = 1u << GPUHAL_HANDLE_DMABUF_FD};
     int pipes[2], file = memfd_create("not ours", MFD_CLOEXEC), null = open("/dev/null", O_RDWR | O_CLOEXEC);
     assert_true(pipe(pipes) == 0 && file >= 0 && null >= 0 && ftruncate(file, BYTES) == 0);
     expect_refused(s.device, &desc, GPUHAL_HANDLE_OPAQUE_FD, pipes[0]);
@@ -268,11 +276,13 @@ TEST(a_descriptor_of_another_kind_is_refused_and_stays_open)
 TEST(a_number_that_is_no_descriptor_is_refused)
 {
     session s = begin_session("discrete");
-    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = BYTES, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD};
+    const gpuhal_buffer_desc desc = {
+        .size = sizeof desc, .bytes = BYTES, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD};
     for (const int *fd = (const int[]){-1, 987654, -2}; *fd != -2; fd++) {
         const gpuhal_handle handle = {.size = sizeof handle, .kind = GPUHAL_HANDLE_OPAQUE_FD, .as.os = *fd};
         gpuhal_buffer *buffer = NULL;
-        expect_error(gpuhal_buffer_import(s.device, &desc, &handle, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT, "descriptor");
+        expect_error(gpuhal_buffer_import(s.device, &desc, &handle, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT,
+                     "descriptor");
     }
     end_session(&s);
 }
@@ -300,7 +310,8 @@ static void export_and_import(const char *script)
     end_session(&s);
 }
 
-/* Where the mapping happens to lie right it is taken, and begins with the first byte; else the alignment cannot be had. */
+/* Where the mapping happens to lie right it is taken, and begins with the first byte; else the alignment cannot be
+ * had. */
 TEST(imported_memory_is_never_moved_to_an_alignment)
 {
     session s = begin_session("integrated");
@@ -333,8 +344,10 @@ TEST(imported_memory_is_never_moved_to_an_alignment)
 TEST(a_descriptor_of_less_memory_than_asked_for_is_refused)
 {
     session s = begin_session("discrete");
-    const gpuhal_buffer_desc small = {.size = sizeof small, .bytes = PAGE, .export_kinds = 1u << GPUHAL_HANDLE_DMABUF_FD};
-    const gpuhal_buffer_desc large = {.size = sizeof large, .bytes = BYTES, .export_kinds = 1u << GPUHAL_HANDLE_DMABUF_FD};
+    const gpuhal_buffer_desc small = {
+        .size = sizeof small, .bytes = PAGE, .export_kinds = 1u << GPUHAL_HANDLE_DMABUF_FD};
+    const gpuhal_buffer_desc large = {
+        .size = sizeof large, .bytes = BYTES, .export_kinds = 1u << GPUHAL_HANDLE_DMABUF_FD};
     gpuhal_buffer *buffer = NULL, *again = NULL;
     gpuhal_handle handle = {.size = sizeof handle};
     assert_ok(gpuhal_buffer_create(s.device, &small, &buffer));
@@ -359,7 +372,8 @@ TEST(the_first_part_of_a_dma_buf_is_imported_as_dedicated_memory)
 {
     session s = begin_session("discrete;dedicated");
     const gpuhal_buffer_desc all = {.size = sizeof all, .bytes = BYTES, .export_kinds = 1u << GPUHAL_HANDLE_DMABUF_FD};
-    const gpuhal_buffer_desc part = {.size = sizeof part, .bytes = PAGE + 1, .export_kinds = 1u << GPUHAL_HANDLE_DMABUF_FD};
+    const gpuhal_buffer_desc part = {
+        .size = sizeof part, .bytes = PAGE + 1, .export_kinds = 1u << GPUHAL_HANDLE_DMABUF_FD};
     gpuhal_buffer *buffer = NULL, *again = NULL;
     gpuhal_handle handle = {.size = sizeof handle};
     char got[6] = {0};
@@ -388,7 +402,8 @@ TEST(a_buffer_that_another_shares_lives_until_both_are_released)
 {
     session s = begin_session("discrete");
     gpuhal_device *cpu = select_or_fail(s.gpu, "cpu:0");
-    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = BYTES, .export_kinds = 1u << GPUHAL_HANDLE_HOST_POINTER};
+    const gpuhal_buffer_desc desc = {
+        .size = sizeof desc, .bytes = BYTES, .export_kinds = 1u << GPUHAL_HANDLE_HOST_POINTER};
     gpuhal_buffer *original = NULL, *shared = NULL;
     char got[8] = {0};
     assert_ok(gpuhal_buffer_create(cpu, &desc, &original));

@@ -1,5 +1,5 @@
-/* The Vulkan plugin over the fake driver (tests/fakes/vulkan): hardware of other shapes than ours, through the public API. Every test ends
- * by asking the driver whether a rule of Vulkan was broken or an object forgotten. */
+/* The Vulkan plugin over the fake driver (tests/fakes/vulkan): hardware of other shapes than ours, through the public
+ * API. Every test ends by asking the driver whether a rule of Vulkan was broken or an object forgotten. */
 #include "exercise.h"
 #include "fake.h"
 
@@ -28,7 +28,9 @@ TEST(sizes_above_the_staging_limit_go_through_in_pieces)
 {
     enum { LARGE = 5 * 1024 * 1024 + 3 };
     fake_vulkan fake = fake_vulkan_script("discrete");
-    gpuhal *gpu = open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .isolation = GPUHAL_ISOLATION_NEVER, .backends = "vulkan",
+    gpuhal *gpu = open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config),
+                                                .isolation = GPUHAL_ISOLATION_NEVER,
+                                                .backends = "vulkan",
                                                 .staging_limit_bytes = 256 * 1024});
     gpuhal_buffer *buffer = buffer_or_fail(select_or_fail(gpu, "vulkan:0"), GPUHAL_MEMORY_DEVICE, LARGE);
     unsigned char *sent = malloc(LARGE), *got = malloc(LARGE);
@@ -68,7 +70,8 @@ TEST(buffers_that_want_memory_of_their_own_get_it)
 TEST(copies_take_the_family_that_does_nothing_else)
 {
     session s = begin_session("discrete;families=gct1,c1,t1/0");
-    gpuhal_buffer *one = buffer_or_fail(s.device, GPUHAL_MEMORY_DEVICE, BYTES), *two = buffer_or_fail(s.device, GPUHAL_MEMORY_DEVICE, BYTES);
+    gpuhal_buffer *one = buffer_or_fail(s.device, GPUHAL_MEMORY_DEVICE, BYTES),
+                  *two = buffer_or_fail(s.device, GPUHAL_MEMORY_DEVICE, BYTES);
     exercise_pair(one, two, STEPS, 7);
     assert_true(s.fake.submitted(2) > 0);
     assert_int_equal(s.fake.submitted(0), 0);
@@ -97,10 +100,11 @@ TEST(vulkan_1_1_with_the_extension_works_as_1_2_does)
 
 TEST(without_any_extension_that_can_be_missed_memory_and_copies_work)
 {
-    session s = begin_session("discrete;api=1.1;without=VK_KHR_external_memory_fd;without=VK_EXT_external_memory_dma_buf;"
-                              "without=VK_EXT_external_memory_host;without=VK_EXT_memory_budget;without=VK_EXT_pci_bus_info;"
-                              "without=VK_EXT_physical_device_drm;without=VK_EXT_host_query_reset;without=VK_KHR_buffer_device_address;"
-                              "without=VK_KHR_driver_properties");
+    session s = begin_session(
+        "discrete;api=1.1;without=VK_KHR_external_memory_fd;without=VK_EXT_external_memory_dma_buf;"
+        "without=VK_EXT_external_memory_host;without=VK_EXT_memory_budget;without=VK_EXT_pci_bus_info;"
+        "without=VK_EXT_physical_device_drm;without=VK_EXT_host_query_reset;without=VK_KHR_buffer_device_address;"
+        "without=VK_KHR_driver_properties");
     const char *why = NULL;
     assert_int_equal(gpuhal_device_missing(s.device, GPUHAL_FACT_PCI_ADDRESS, &why), GPUHAL_MISSING_NOT_SUPPORTED);
     assert_false(gpuhal_device_capabilities(s.device) & (GPUHAL_CAPABILITY_IMPORT | GPUHAL_CAPABILITY_EXPORT));
@@ -199,7 +203,8 @@ TEST(two_devices_with_one_uuid_are_two_devices)
         assert_int_equal(preferred, 1);
     }
     assert_int_not_equal(numbers[0], numbers[1]);
-    gpuhal_buffer *one = buffer_or_fail(devices[0], GPUHAL_MEMORY_DEVICE, BYTES), *two = buffer_or_fail(devices[1], GPUHAL_MEMORY_DEVICE, BYTES);
+    gpuhal_buffer *one = buffer_or_fail(devices[0], GPUHAL_MEMORY_DEVICE, BYTES),
+                  *two = buffer_or_fail(devices[1], GPUHAL_MEMORY_DEVICE, BYTES);
     exercise_pair(one, two, STEPS, 14);
     gpuhal_buffer_release(one);
     gpuhal_buffer_release(two);

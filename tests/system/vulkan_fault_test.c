@@ -1,5 +1,6 @@
-/* The Vulkan plugin over the fake driver (tests/fakes/vulkan) when the device is lost, hangs, or any one call of the driver fails: what a
- * program then gets is an error with a sentence, everything can be given back, and nothing is leaked. */
+/* The Vulkan plugin over the fake driver (tests/fakes/vulkan) when the device is lost, hangs, or any one call of the
+ * driver fails: what a program then gets is an error with a sentence, everything can be given back, and nothing is
+ * leaked. */
 #include "exercise.h"
 #include "fake.h"
 #include "support/import_host.h"
@@ -28,7 +29,8 @@ static void expect_all_calls_lost(session *s, gpuhal_buffer *one, gpuhal_buffer 
 static void lose_during_a_copy(const char *script)
 {
     session s = begin_session(script);
-    gpuhal_buffer *one = buffer_or_fail(s.device, GPUHAL_MEMORY_DEVICE, BYTES), *two = buffer_or_fail(s.device, GPUHAL_MEMORY_DEVICE, BYTES);
+    gpuhal_buffer *one = buffer_or_fail(s.device, GPUHAL_MEMORY_DEVICE, BYTES),
+                  *two = buffer_or_fail(s.device, GPUHAL_MEMORY_DEVICE, BYTES);
     gpuhal_buffer *on_cpu = buffer_or_fail(select_or_fail(s.gpu, "cpu:0"), GPUHAL_MEMORY_DEVICE, BYTES);
     assert_ok(gpuhal_fill(NULL, one, 0, BYTES, 0x11, 1));
     s.fake.lose(1);
@@ -117,7 +119,8 @@ static gpuhal_status move_bytes(work *w)
 
 static gpuhal_status share(work *w, gpuhal_device *device)
 {
-    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = BYTES, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD};
+    const gpuhal_buffer_desc desc = {
+        .size = sizeof desc, .bytes = BYTES, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD};
     gpuhal_status status = gpuhal_buffer_create(device, &desc, &w->exported);
     if (!status) {
         status = gpuhal_buffer_export(w->exported, GPUHAL_HANDLE_OPAQUE_FD, &w->handle);
@@ -135,8 +138,9 @@ static gpuhal_status share(work *w, gpuhal_device *device)
 static gpuhal_status do_work(work *w)
 {
     gpuhal_device *device = NULL;
-    gpuhal_status status =
-        gpuhal_open(&(gpuhal_config){.size = sizeof(gpuhal_config), .isolation = GPUHAL_ISOLATION_NEVER, .backends = "vulkan"}, &w->gpu);
+    gpuhal_status status = gpuhal_open(
+        &(gpuhal_config){.size = sizeof(gpuhal_config), .isolation = GPUHAL_ISOLATION_NEVER, .backends = "vulkan"},
+        &w->gpu);
     if (!status) {
         status = gpuhal_select(w->gpu, "vulkan:0", 0, &device, NULL);
     }
@@ -198,14 +202,38 @@ static void fail_each_call(const char *script)
         const char *function;
         int code;
     } sweeps[] = {
-        {"vkEnumeratePhysicalDevices", -1}, {"vkEnumerateDeviceExtensionProperties", -1}, {"vkCreateDevice", -3},
-        {"vkCreateDevice", -10}, {"vkCreateDevice", -4}, {"vkAllocateMemory", -1}, {"vkAllocateMemory", -2}, {"vkAllocateMemory", -10},
-        {"vkMapMemory", -1}, {"vkMapMemory", -5}, {"vkFlushMappedMemoryRanges", -1}, {"vkInvalidateMappedMemoryRanges", -2},
-        {"vkBindBufferMemory", -2}, {"vkCreateBuffer", -1}, {"vkCreateBuffer", -2}, {"vkCreateFence", -1}, {"vkResetFences", -2},
-        {"vkGetFenceStatus", -4}, {"vkWaitForFences", -1}, {"vkWaitForFences", -4}, {"vkCreateSemaphore", -1}, {"vkCreateQueryPool", -2},
-        {"vkCreateCommandPool", -1}, {"vkAllocateCommandBuffers", -2}, {"vkBeginCommandBuffer", -1}, {"vkEndCommandBuffer", -2},
-        {"vkQueueSubmit", -1}, {"vkQueueSubmit", -2}, {"vkQueueSubmit", -4}, {"vkGetMemoryFdKHR", -10},
-        {"vkGetMemoryHostPointerPropertiesEXT", -1}, {"vkGetMemoryHostPointerPropertiesEXT", -1000072003},
+        {"vkEnumeratePhysicalDevices", -1},
+        {"vkEnumerateDeviceExtensionProperties", -1},
+        {"vkCreateDevice", -3},
+        {"vkCreateDevice", -10},
+        {"vkCreateDevice", -4},
+        {"vkAllocateMemory", -1},
+        {"vkAllocateMemory", -2},
+        {"vkAllocateMemory", -10},
+        {"vkMapMemory", -1},
+        {"vkMapMemory", -5},
+        {"vkFlushMappedMemoryRanges", -1},
+        {"vkInvalidateMappedMemoryRanges", -2},
+        {"vkBindBufferMemory", -2},
+        {"vkCreateBuffer", -1},
+        {"vkCreateBuffer", -2},
+        {"vkCreateFence", -1},
+        {"vkResetFences", -2},
+        {"vkGetFenceStatus", -4},
+        {"vkWaitForFences", -1},
+        {"vkWaitForFences", -4},
+        {"vkCreateSemaphore", -1},
+        {"vkCreateQueryPool", -2},
+        {"vkCreateCommandPool", -1},
+        {"vkAllocateCommandBuffers", -2},
+        {"vkBeginCommandBuffer", -1},
+        {"vkEndCommandBuffer", -2},
+        {"vkQueueSubmit", -1},
+        {"vkQueueSubmit", -2},
+        {"vkQueueSubmit", -4},
+        {"vkGetMemoryFdKHR", -10},
+        {"vkGetMemoryHostPointerPropertiesEXT", -1},
+        {"vkGetMemoryHostPointerPropertiesEXT", -1000072003},
     };
     const fake_vulkan fake = fake_vulkan_script(script);
     void *memory = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

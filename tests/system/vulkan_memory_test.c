@@ -1,5 +1,5 @@
-/* Which memory the Vulkan plugin takes for which kind, on the memory types and heaps of real devices as the public reports of
- * vulkan.gpuinfo.org list them, given to the fake driver (tests/fakes/vulkan). Sizes are rounded. */
+/* Which memory the Vulkan plugin takes for which kind, on the memory types and heaps of real devices as the public
+ * reports of vulkan.gpuinfo.org list them, given to the fake driver (tests/fakes/vulkan). Sizes are rounded. */
 #include "direct_vulkan.h"
 #include "fake.h"
 #include "support/process.h"
@@ -13,8 +13,9 @@ static void expect_kind(const opening *o, gpuhal_memory_kind kind, const char *w
     char got[8] = "-";
     gpuhal_status status = allocate_direct(o, kind, BYTES, &memory);
     if (status == GPUHAL_OK) {
-        snprintf(got, sizeof got, "%s%s%s%s", memory.flags & GPUHAL_MEMORY_DEVICE_LOCAL ? "d" : "", memory.host ? "v" : "",
-                 memory.flags & GPUHAL_MEMORY_HOST_COHERENT ? "c" : "", memory.flags & GPUHAL_MEMORY_HOST_CACHED ? "h" : "");
+        snprintf(got, sizeof got, "%s%s%s%s", memory.flags & GPUHAL_MEMORY_DEVICE_LOCAL ? "d" : "",
+                 memory.host ? "v" : "", memory.flags & GPUHAL_MEMORY_HOST_COHERENT ? "c" : "",
+                 memory.flags & GPUHAL_MEMORY_HOST_CACHED ? "h" : "");
     } else {
         assert_int_equal(status, GPUHAL_ERROR_NOT_SUPPORTED);
     }
@@ -48,33 +49,47 @@ TEST(each_kind_of_memory_is_the_best_of_what_known_devices_list)
 {
     static const machine machines[] = {
         {"nvidia with a small window for the host",
-         "discrete;vendor=0x10de;heaps=d8G,24G,d246M;types=@1,d@0,vc@1,vch@1,dvc@2", {"d", "vc", "vch", "dvc"}},
+         "discrete;vendor=0x10de;heaps=d8G,24G,d246M;types=@1,d@0,vc@1,vch@1,dvc@2",
+         {"d", "vc", "vch", "dvc"}},
         {"nvidia with drivers that list every use of memory",
-         "discrete;vendor=0x10de;heaps=d8G,24G,d246M;types=@1,@1,@1,@1,@1,@1,@1,d@0,d@0,vc@1,vch@1,dvc@2", {"d", "vc", "vch", "dvc"}},
+         "discrete;vendor=0x10de;heaps=d8G,24G,d246M;types=@1,@1,@1,@1,@1,@1,@1,d@0,d@0,vc@1,vch@1,dvc@2",
+         {"d", "vc", "vch", "dvc"}},
         {"nvidia whose whole memory the host sees",
-         "discrete;vendor=0x10de;heaps=d10G,24G;types=@1,d@0,vc@1,vch@1,dvc@0", {"d", "vc", "vch", "dvc"}},
+         "discrete;vendor=0x10de;heaps=d10G,24G;types=@1,d@0,vc@1,vch@1,dvc@0",
+         {"d", "vc", "vch", "dvc"}},
         {"amd with a small window for the host",
-         "discrete;vendor=0x1002;heaps=d7936M,16G,d256M;types=d@0,vc@1,dvc@2,vch@1,dau@0,vcau@1,dvcau@2,vchau@1", {"d", "vc", "vch", "dvc"}},
+         "discrete;vendor=0x1002;heaps=d7936M,16G,d256M;types=d@0,vc@1,dvc@2,vch@1,dau@0,vcau@1,dvcau@2,vchau@1",
+         {"d", "vc", "vch", "dvc"}},
         {"amd whose whole memory the host sees",
-         "discrete;vendor=0x1002;heaps=16G,d8G;types=d@1,vc@0,dvc@1,vch@0,dau@1,vcau@0,dvcau@1,vchau@0", {"d", "vc", "vch", "dvc"}},
+         "discrete;vendor=0x1002;heaps=16G,d8G;types=d@1,vc@0,dvc@1,vch@0,dau@1,vcau@0,dvcau@1,vchau@0",
+         {"d", "vc", "vch", "dvc"}},
         {"amd processor that calls a little memory its own",
-         "integrated;vendor=0x1002;heaps=d512M,15G;types=d@0,vc@1,dvc@0,vch@1", {"dvc", "vc", "vch", "dvc"}},
+         "integrated;vendor=0x1002;heaps=d512M,15G;types=d@0,vc@1,dvc@0,vch@1",
+         {"dvc", "vc", "vch", "dvc"}},
         {"intel processor with a shared cache",
-         "integrated;vendor=0x8086;heaps=d15G;types=dvch@0", {"dvch", "dvch", "dvch", "dvch"}},
+         "integrated;vendor=0x8086;heaps=d15G;types=dvch@0",
+         {"dvch", "dvch", "dvch", "dvch"}},
         {"intel processor without a shared cache",
-         "integrated;vendor=0x8086;heaps=d6G;types=dvc@0,dvh@0", {"dvc", "dvc", "dvh", "dvc"}},
+         "integrated;vendor=0x8086;heaps=d6G;types=dvc@0,dvh@0",
+         {"dvc", "dvc", "dvh", "dvc"}},
         {"intel card whose whole memory the host sees",
-         "discrete;vendor=0x8086;heaps=d16G,16G;types=d@0,vch@1,dvc@0", {"d", "vch", "vch", "dvc"}},
+         "discrete;vendor=0x8086;heaps=d16G,16G;types=d@0,vch@1,dvc@0",
+         {"d", "vch", "vch", "dvc"}},
         {"arm mali with coherent caches",
-         "integrated;vendor=0x13b5;heaps=d7G;types=dvc@0,dvch@0,dl@0", {"dvch", "dvc", "dvch", "dvch"}},
+         "integrated;vendor=0x13b5;heaps=d7G;types=dvc@0,dvch@0,dl@0",
+         {"dvch", "dvc", "dvch", "dvch"}},
         {"arm mali without coherent caches",
-         "integrated;vendor=0x13b5;heaps=d3G;types=dvc@0,dvh@0,dl@0", {"dvc", "dvc", "dvh", "dvc"}},
+         "integrated;vendor=0x13b5;heaps=d3G;types=dvc@0,dvh@0,dl@0",
+         {"dvc", "dvc", "dvh", "dvc"}},
         {"qualcomm adreno",
-         "integrated;vendor=0x5143;heaps=d5G;types=d@0,dvc@0,dvh@0,dvch@0,dp@0,dl@0", {"dvch", "dvc", "dvch", "dvch"}},
+         "integrated;vendor=0x5143;heaps=d5G;types=d@0,dvc@0,dvh@0,dvch@0,dp@0,dl@0",
+         {"dvch", "dvc", "dvch", "dvch"}},
         {"apple processor under moltenvk",
-         "integrated;vendor=0x106b;heaps=d10G;types=d@0,dvch@0,dl@0", {"dvch", "dvch", "dvch", "dvch"}},
+         "integrated;vendor=0x106b;heaps=d10G;types=d@0,dvch@0,dl@0",
+         {"dvch", "dvch", "dvch", "dvch"}},
         {"amd card under moltenvk whose managed memory is not coherent",
-         "discrete;vendor=0x1002;heaps=d4G,32G;types=d@0,vch@1,dvh@0", {"d", "vch", "vch", "-"}},
+         "discrete;vendor=0x1002;heaps=d4G,32G;types=d@0,vch@1,dvh@0",
+         {"d", "vch", "vch", "-"}},
         {"lavapipe", "cpu;vendor=0x10005;heaps=d8G;types=dvch@0", {"dvch", "dvch", "dvch", "dvch"}},
     };
     for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
@@ -137,14 +152,16 @@ TEST(a_full_heap_is_out_of_memory_though_another_one_is_smaller)
 {
     session s = begin_session("discrete;heaps=d4M,8M;types=d@0,vc@1,vch@1,dvc@0");
     gpuhal_buffer *first = buffer_or_fail(s.device, GPUHAL_MEMORY_UPLOAD, 6 << 20), *second = NULL;
-    expect_error(try_buffer(s.device, GPUHAL_MEMORY_UPLOAD, 5 << 20, &second), GPUHAL_ERROR_OUT_OF_MEMORY, "vkAllocateMemory");
+    expect_error(try_buffer(s.device, GPUHAL_MEMORY_UPLOAD, 5 << 20, &second), GPUHAL_ERROR_OUT_OF_MEMORY,
+                 "vkAllocateMemory");
     assert_ok(try_buffer(s.device, GPUHAL_MEMORY_UPLOAD, 3 << 20, &second));
     gpuhal_buffer_release(first);
     gpuhal_buffer_release(second);
     end_session(&s);
 }
 
-/* A heap of 4 MiB to its last byte, and with the room that an alignment beyond Vulkan's takes; one unit more is refused unasked. */
+/* A heap of 4 MiB to its last byte, and with the room that an alignment beyond Vulkan's takes; one unit more is refused
+ * unasked. */
 TEST(a_heap_is_given_out_to_its_last_byte_and_no_further)
 {
     enum { HEAP = 4 << 20, ALIGNMENT = 64 << 10, UNIT = 4096 };
@@ -159,8 +176,10 @@ TEST(a_heap_is_given_out_to_its_last_byte_and_no_further)
     opening o;
     assert_ok(open_direct(&o));
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        const gpuhal_alloc alloc = {
-            .size = sizeof alloc, .kind = GPUHAL_MEMORY_UPLOAD, .bytes = cases[c].bytes, .alignment = cases[c].alignment};
+        const gpuhal_alloc alloc = {.size = sizeof alloc,
+                                    .kind = GPUHAL_MEMORY_UPLOAD,
+                                    .bytes = cases[c].bytes,
+                                    .alignment = cases[c].alignment};
         gpuhal_memory memory = {.size = sizeof memory};
         const unsigned asked = fake.calls("vkAllocateMemory");
         assert_int_equal(o.slots.ops.allocate(o.device, &alloc, &memory), cases[c].status);
@@ -174,7 +193,8 @@ TEST(a_heap_is_given_out_to_its_last_byte_and_no_further)
     fake_vulkan_expect_clean(&fake);
 }
 
-/* The driver refuses the memory once: nothing is handed out, what was to be imported stays the caller's, and the next try succeeds. */
+/* The driver refuses the memory once: nothing is handed out, what was to be imported stays the caller's, and the next
+ * try succeeds. */
 static void expect_refusal_then_success(const opening *o, const fake_vulkan *fake, const gpuhal_alloc *alloc)
 {
     gpuhal_memory memory = {.size = sizeof memory};
@@ -202,7 +222,8 @@ TEST(an_import_that_the_driver_has_no_memory_for_hands_out_nothing_and_works_lat
     uint64_t offset = 0;
     shared.import = (gpuhal_handle){.size = sizeof shared.import};
     assert_int_equal(o.slots.ops.allocate(o.device, &shared, &memory), GPUHAL_OK);
-    assert_int_equal(o.slots.ops.export_memory(o.device, &memory, GPUHAL_HANDLE_OPAQUE_FD, &shared.import, &offset), GPUHAL_OK);
+    assert_int_equal(o.slots.ops.export_memory(o.device, &memory, GPUHAL_HANDLE_OPAQUE_FD, &shared.import, &offset),
+                     GPUHAL_OK);
     expect_refusal_then_success(&o, &fake, &shared);
     o.slots.ops.release(o.device, &memory);
     o.plugin->close(o.device);
@@ -212,8 +233,8 @@ TEST(an_import_that_the_driver_has_no_memory_for_hands_out_nothing_and_works_lat
 
 /* ---- atoms of memory that is not coherent */
 
-/* The device writes all, the host a part that is no whole atom: the bytes beside it stay the device's. Through the slots, since the
- * library lets the host see each write at once. */
+/* The device writes all, the host a part that is no whole atom: the bytes beside it stay the device's. Through the
+ * slots, since the library lets the host see each write at once. */
 TEST(what_the_host_writes_in_an_atom_leaves_its_neighbours_alone)
 {
     enum { SIZE = 256 };

@@ -1,11 +1,18 @@
-/* tests/system/vulkan_message.h: what the two processes of a_buffer_exported_to_another_process_is_the_same_memory_there agree on: the
- * buffer, and where in it each leaves its message. */
+/* tests/system/vulkan_message.h: what the two processes of
+ * a_buffer_exported_to_another_process_is_the_same_memory_there agree on: the buffer, and where in it each leaves its
+ * message. */
 #ifndef GPUHAL_TEST_VULKAN_MESSAGE_H
 #define GPUHAL_TEST_VULKAN_MESSAGE_H
 
 #include <gpuhal/gpuhal.h>
 
-enum { MESSAGE_BYTES = 1000, EXPORTER_SEED = 41, EXPORTER_OFFSET = 12345, IMPORTER_SEED = 42, IMPORTER_OFFSET = 500000 };
+enum {
+    MESSAGE_BYTES = 1000,
+    EXPORTER_SEED = 41,
+    EXPORTER_OFFSET = 12345,
+    IMPORTER_SEED = 42,
+    IMPORTER_OFFSET = 500000
+};
 
 static const gpuhal_buffer_desc message_desc = {
     .size = sizeof message_desc, .bytes = 1 << 20, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD};

@@ -1,5 +1,5 @@
-/* Queues and events of the Vulkan plugin over the fake driver (tests/fakes/vulkan), through the plugin's slots: order, asynchrony, time,
- * hanging and lost devices. */
+/* Queues and events of the Vulkan plugin over the fake driver (tests/fakes/vulkan), through the plugin's slots: order,
+ * asynchrony, time, hanging and lost devices. */
 #include "direct_vulkan.h"
 #include "exercise.h"
 #include "fake.h"
@@ -80,7 +80,8 @@ static void run_in_order(const char *script)
     memcpy(expected, d.near.host, BYTES);
     for (int step = 0; step < STEPS; step++) {
         const uint64_t bytes = 4 * (1 + exercise_random(&seed, 200)), half = BYTES / 2;
-        const uint64_t from = 4 * exercise_random(&seed, (half - bytes) / 4), to = half + 4 * exercise_random(&seed, (half - bytes) / 4);
+        const uint64_t from = 4 * exercise_random(&seed, (half - bytes) / 4),
+                       to = half + 4 * exercise_random(&seed, (half - bytes) / 4);
         const bool down = exercise_random(&seed, 2) == 0;
         if (exercise_random(&seed, 3) == 0) {
             const uint32_t pattern = (uint32_t)exercise_random(&seed, UINT32_MAX);
@@ -89,7 +90,9 @@ static void run_in_order(const char *script)
                 memcpy(expected + from + i, &pattern, 4);
             }
         } else {
-            assert_int_equal(d.o.slots.ops.copy(d.o.device, d.queue, &d.far, down ? from : to, &d.far, down ? to : from, bytes), GPUHAL_OK);
+            assert_int_equal(
+                d.o.slots.ops.copy(d.o.device, d.queue, &d.far, down ? from : to, &d.far, down ? to : from, bytes),
+                GPUHAL_OK);
             memcpy(expected + (down ? from : to), expected + (down ? to : from), bytes);
         }
     }
@@ -144,7 +147,8 @@ TEST(sixty_four_small_copies_are_one_submission)
     close_fixture(&d);
 }
 
-/* A call that enqueues is back soon: what the host would copy for long is left to the core, which has a thread for it. */
+/* A call that enqueues is back soon: what the host would copy for long is left to the core, which has a thread for
+ * it. */
 TEST(the_host_copies_at_most_256_kib_inside_a_call_that_enqueues)
 {
     enum { LARGE = 512 << 10, SMALL = 256 << 10 };
@@ -162,7 +166,8 @@ TEST(the_host_copies_at_most_256_kib_inside_a_call_that_enqueues)
         assert_int_equal(ops->write(d.o.device, queue, &memory, 0, bytes, SMALL + 4096), large);
         assert_int_equal(ops->read(d.o.device, queue, bytes, &memory, 0, SMALL), GPUHAL_OK);
         assert_int_equal(ops->read(d.o.device, queue, bytes, &memory, 0, SMALL + 4096), large);
-        assert_int_equal(ops->copy_rect(d.o.device, queue, &device, &host, (const uint64_t[3]){1024, 256, 1}), GPUHAL_OK);
+        assert_int_equal(ops->copy_rect(d.o.device, queue, &device, &host, (const uint64_t[3]){1024, 256, 1}),
+                         GPUHAL_OK);
         assert_int_equal(ops->copy_rect(d.o.device, queue, &device, &host, (const uint64_t[3]){1024, 257, 1}), large);
     }
     release_direct(&d.o, &memory);
@@ -277,7 +282,8 @@ TEST(one_queue_waits_for_an_event_of_another)
     close_fixture(&d);
 }
 
-/* The VkQueue has submitted nothing since the one that awaited the event, so a driver like Mesa 22.3 still writes to its semaphore. */
+/* The VkQueue has submitted nothing since the one that awaited the event, so a driver like Mesa 22.3 still writes to
+ * its semaphore. */
 TEST(queues_and_events_may_be_destroyed_as_soon_as_the_work_that_awaited_them_has_ended)
 {
     fixture d = open_fixture("discrete;families=gct2,t1;late_waits", 0);
@@ -406,14 +412,16 @@ TEST(a_lost_device_answers_every_slot_of_its_queues_with_lost_and_closes)
 /* ---- any one call fails */
 
 /* A queue's life; the first error ends it, everything is given back. */
-static gpuhal_status live(opening *o, gpuhal_plugin_queue **queue, gpuhal_plugin_event *events[2], gpuhal_memory memory[2])
+static gpuhal_status live(opening *o, gpuhal_plugin_queue **queue, gpuhal_plugin_event *events[2],
+                          gpuhal_memory memory[2])
 {
     const gpuhal_ops *ops = &o->slots.ops;
     uint64_t elapsed_ns = 0;
     gpuhal_status status = ops->queue_create(o->device, 0, GPUHAL_TIMED, NULL, queue);
     for (int i = 0; i < 2 && !status; i++) {
         status = ops->event_create(o->device, GPUHAL_TIMED, &events[i]);
-        status = status ? status : allocate_direct(o, i == 0 ? GPUHAL_MEMORY_UPLOAD : GPUHAL_MEMORY_DEVICE, BYTES, &memory[i]);
+        status = status ? status
+                        : allocate_direct(o, i == 0 ? GPUHAL_MEMORY_UPLOAD : GPUHAL_MEMORY_DEVICE, BYTES, &memory[i]);
     }
     for (int round = 0; round < 3 && !status; round++) {
         status = ops->event_record(*queue, events[0]);
@@ -473,10 +481,22 @@ TEST(whichever_call_fails_in_the_life_of_a_queue_nothing_is_leaked)
         const char *function;
         int code;
     } sweeps[] = {
-        {"vkCreateSemaphore", -1}, {"vkCreateQueryPool", -2}, {"vkCreateCommandPool", -1}, {"vkAllocateCommandBuffers", -2},
-        {"vkBeginCommandBuffer", -1}, {"vkEndCommandBuffer", -2}, {"vkQueueSubmit", -1}, {"vkQueueSubmit", -4}, {"vkWaitSemaphores", -1},
-        {"vkWaitSemaphores", -4}, {"vkGetSemaphoreCounterValue", -4}, {"vkGetSemaphoreCounterValue", -1}, {"vkGetQueryPoolResults", -1},
-        {"vkGetQueryPoolResults", -4}, {"vkCreateFence", -2}, {"vkAllocateMemory", -2},
+        {"vkCreateSemaphore", -1},
+        {"vkCreateQueryPool", -2},
+        {"vkCreateCommandPool", -1},
+        {"vkAllocateCommandBuffers", -2},
+        {"vkBeginCommandBuffer", -1},
+        {"vkEndCommandBuffer", -2},
+        {"vkQueueSubmit", -1},
+        {"vkQueueSubmit", -4},
+        {"vkWaitSemaphores", -1},
+        {"vkWaitSemaphores", -4},
+        {"vkGetSemaphoreCounterValue", -4},
+        {"vkGetSemaphoreCounterValue", -1},
+        {"vkGetQueryPoolResults", -1},
+        {"vkGetQueryPoolResults", -4},
+        {"vkCreateFence", -2},
+        {"vkAllocateMemory", -2},
     };
     const fake_vulkan fake = fake_vulkan_script("discrete");
     for (size_t i = 0; i < sizeof sweeps / sizeof *sweeps; i++) {

@@ -1,5 +1,5 @@
-/* The Vulkan plugin over lavapipe, Mesa's Vulkan on the processor, beside the CPU and PoCL's two devices. Skipped where lavapipe is not
- * installed. */
+/* The Vulkan plugin over lavapipe, Mesa's Vulkan on the processor, beside the CPU and PoCL's two devices. Skipped where
+ * lavapipe is not installed. */
 #include "exercise.h"
 #include "fake.h"
 #include "vulkan_message.h"
@@ -84,7 +84,8 @@ TEST(verify_passes_and_every_memory_kind_is_byte_exact)
     gpuhal_close(gpu);
 }
 
-/* The way a copy takes depends on what both sides can: whatever it says, the bytes are right, and within one device it is the device's own. */
+/* The way a copy takes depends on what both sides can: whatever it says, the bytes are right, and within one device it
+ * is the device's own. */
 TEST(every_ordered_pair_of_devices_copies_byte_exact_and_reports_its_path)
 {
     static const char *const ids[] = {"cpu:0", "opencl:0", "opencl:1", "vulkan:0"};
@@ -102,7 +103,8 @@ TEST(every_ordered_pair_of_devices_copies_byte_exact_and_reports_its_path)
         const uint64_t at = exercise_random(&seed, BYTES - count + 1);
         exercise_fill(sent, BYTES, seed);
         assert_ok(gpuhal_copy_path(to, from, &path));
-        assert_true(devices[0] == devices[1] ? path == GPUHAL_PATH_NATIVE : path == GPUHAL_PATH_SHARED || path == GPUHAL_PATH_STAGED);
+        assert_true(devices[0] == devices[1] ? path == GPUHAL_PATH_NATIVE
+                                             : path == GPUHAL_PATH_SHARED || path == GPUHAL_PATH_STAGED);
         /* Both sides of this pair have a host address, so one pass over the bytes is enough. */
         if (pair == 3 || pair == 12) {
             assert_int_equal(path, GPUHAL_PATH_SHARED);
@@ -194,7 +196,8 @@ TEST(host_memory_of_the_caller_is_used_in_place_and_given_back)
 {
     gpuhal *gpu = open_lavapipe();
     uint64_t kinds = 0;
-    if (gpuhal_device_u64(select_or_fail(gpu, "vulkan:0"), GPUHAL_FACT_IMPORT_KINDS, &kinds) || !(kinds >> GPUHAL_HANDLE_HOST_POINTER & 1)) {
+    if (gpuhal_device_u64(select_or_fail(gpu, "vulkan:0"), GPUHAL_FACT_IMPORT_KINDS, &kinds) ||
+        !(kinds >> GPUHAL_HANDLE_HOST_POINTER & 1)) {
         SKIP_TEST("the Vulkan driver cannot import host memory");
     }
     void *released = NULL;

@@ -1,5 +1,6 @@
-/* vulkan_wrong_call.c: breaks two rules of Vulkan on purpose, one of the kind that any validation sees and one that synchronisation validation
- * alone sees. A run in which neither is reported proves nothing about other programs. Exit status 77: the layer is not installed. */
+/* vulkan_wrong_call.c: breaks two rules of Vulkan on purpose, one of the kind that any validation sees and one that
+ * synchronisation validation alone sees. A run in which neither is reported proves nothing about other programs. Exit
+ * status 77: the layer is not installed. */
 #include "support/vk.h"
 
 int main(void)

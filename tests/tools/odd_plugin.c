@@ -1,5 +1,5 @@
-/* odd_plugin.c: plugins that misbehave in ways that a user of gpuhal-probe sees. ODD_NAME is the name of the backend, and
- * ODD_KIND what is odd about it. Apart from that it is one device whose memory is host memory. */
+/* odd_plugin.c: plugins that misbehave in ways that a user of gpuhal-probe sees. ODD_NAME is the name of the backend,
+ * and ODD_KIND what is odd about it. Apart from that it is one device whose memory is host memory. */
 #include <gpuhal/plugin.h>
 
 #include <signal.h>
@@ -44,9 +44,10 @@ static gpuhal_status odd_start(const gpuhal_host *host, gpuhal_plugin_instance *
 
 static void list_device(const gpuhal_host *host, gpuhal_sink *sink, uint32_t index)
 {
-    const char *name = ODD_KIND == HAS_A_LONG_NAME
-                           ? "Überaus großer Grafikprozessor 图形处理器 with a name that no screen of eighty columns has room for"
-                           : "Odd GPU";
+    const char *name =
+        ODD_KIND == HAS_A_LONG_NAME
+            ? "Überaus großer Grafikprozessor 图形处理器 with a name that no screen of eighty columns has room for"
+            : "Odd GPU";
     host->device(host, sink, index);
     host->text(host, sink, GPUHAL_FACT_NAME, name);
     host->text(host, sink, GPUHAL_FACT_VENDOR, "Odd");

@@ -92,8 +92,9 @@ TEST(bad_descriptions_are_invalid_and_missing_kinds_not_supported)
     gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     gpuhal_device *device = gpuhal_device_at(gpu, 0);
     gpuhal_buffer *buffer = NULL;
-    const gpuhal_buffer_desc good = {.size = sizeof good, .bytes = 8}, no_size = {.bytes = 8}, empty = {.size = sizeof empty},
-                             odd = {.size = sizeof odd, .bytes = 8, .alignment = 3}, kind = {.size = sizeof kind, .kind = 9, .bytes = 8},
+    const gpuhal_buffer_desc good = {.size = sizeof good, .bytes = 8}, no_size = {.bytes = 8},
+                             empty = {.size = sizeof empty}, odd = {.size = sizeof odd, .bytes = 8, .alignment = 3},
+                             kind = {.size = sizeof kind, .kind = 9, .bytes = 8},
                              upload = {.size = sizeof upload, .kind = GPUHAL_MEMORY_UPLOAD, .bytes = 8};
     assert_int_equal(gpuhal_buffer_create(NULL, &good, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_buffer_create(device, NULL, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT);
@@ -158,7 +159,8 @@ TEST(every_buffer_that_is_left_is_found_while_others_come_and_go)
             buffers[at] = gpuhal_mock_buffer(gpu, 0, 1 + (uint64_t)step * 7 % 5000);
         }
         if (buffers[probed]) {
-            assert_int_equal(gpuhal_buffer_find(gpu, gpuhal_buffer_address(buffers[probed]), &found, &offset), GPUHAL_OK);
+            assert_int_equal(gpuhal_buffer_find(gpu, gpuhal_buffer_address(buffers[probed]), &found, &offset),
+                             GPUHAL_OK);
             assert_ptr_equal(found, buffers[probed]);
             gpuhal_buffer_release(found);
         }
@@ -236,7 +238,8 @@ static void check_mapping(uint32_t index)
 
 TEST(mapping_shows_the_bytes_and_refuses_transfers_meanwhile)
 {
-    gpuhal_mock = (gpuhal_mock_state){.count = 3, .devices = {{.name = "plain"}, {.hidden = 1, .mappable = 1}, {.not_coherent = 1}}};
+    gpuhal_mock = (gpuhal_mock_state){
+        .count = 3, .devices = {{.name = "plain"}, {.hidden = 1, .mappable = 1}, {.not_coherent = 1}}};
     check_mapping(0);
     check_mapping(1);
     check_mapping(2);
@@ -246,7 +249,8 @@ TEST(mapping_shows_the_bytes_and_refuses_transfers_meanwhile)
 /* Without it an engine that computes in memory with a host address cannot know whether it has to map. */
 TEST(a_buffer_is_coherent_where_its_memory_is_and_has_a_host_address)
 {
-    gpuhal_mock = (gpuhal_mock_state){.count = 3, .devices = {{.name = "plain"}, {.hidden = 1, .mappable = 1}, {.not_coherent = 1}}};
+    gpuhal_mock = (gpuhal_mock_state){
+        .count = 3, .devices = {{.name = "plain"}, {.hidden = 1, .mappable = 1}, {.not_coherent = 1}}};
     static const struct {
         uint32_t device;
         gpuhal_memory_kind kind;
@@ -358,7 +362,8 @@ static void *come_and_go(void *user)
         gpuhal_buffer **place = &held[i % HELD], *found = NULL;
         uint64_t offset = 0;
         if (*place) {
-            wrong += gpuhal_buffer_find(gpu, gpuhal_buffer_address(*place) + 9, &found, &offset) != GPUHAL_OK || found != *place || offset != 9;
+            wrong += gpuhal_buffer_find(gpu, gpuhal_buffer_address(*place) + 9, &found, &offset) != GPUHAL_OK ||
+                     found != *place || offset != 9;
             gpuhal_buffer_release(found);
             gpuhal_buffer_release(*place);
             *place = NULL;

@@ -43,8 +43,11 @@ TEST(records_are_read_line_by_line_with_comments_blanks_and_escapes)
 
 TEST(every_line_outside_the_grammar_is_an_error_with_its_number)
 {
-    static const char *const bad[] = {"[", "[]", "[a", "[A]", "[a b]", "word", "= value", "UPPER = 1", "a b = 1", "k = \\x", "k = \\x1", "k = \\x00", "k = \\xE9", "k = \\xg0", "k = \\",
-                                      "k = \x80", "k = \xc0\xaf", "k = \xed\xa0\x80", "k = \x01", "k = \x7f", "\xff\xfe"};
+    static const char *const bad[] = {
+        "[",         "[]",        "[a",      "[A]",      "[a b]",        "word",
+        "= value",   "UPPER = 1", "a b = 1", "k = \\x",  "k = \\x1",     "k = \\x00",
+        "k = \\xE9", "k = \\xg0", "k = \\",  "k = \x80", "k = \xc0\xaf", "k = \xed\xa0\x80",
+        "k = \x01",  "k = \x7f",  "\xff\xfe"};
     char name[64], value[256];
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(only_item(bad[i], name, value), GPUHAL_RECORDS_ERROR);
@@ -66,7 +69,18 @@ TEST(every_line_outside_the_grammar_is_an_error_with_its_number)
 
 TEST(what_is_written_is_read_back_the_same)
 {
-    static const char *const values[] = {"", " ", "  ", "plain", " both ends ", "line\nline", "\\", "\\n", "tab\tcr\r", "gr\xc3\xbc\xc3\x9f", "# no comment", "[x]"};
+    static const char *const values[] = {"",
+                                         " ",
+                                         "  ",
+                                         "plain",
+                                         " both ends ",
+                                         "line\nline",
+                                         "\\",
+                                         "\\n",
+                                         "tab\tcr\r",
+                                         "gr\xc3\xbc\xc3\x9f",
+                                         "# no comment",
+                                         "[x]"};
     gpuhal_text text = {0};
     gpuhal_records_write_kind(&text, "one");
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
@@ -123,7 +137,8 @@ TEST(numbers_are_whole_decimal_and_in_range)
     uint64_t number = 7;
     int32_t whole = 7;
     assert_true(gpuhal_records_u64("18446744073709551615", &number));
-    static const char *const bad[] = {"", " 1", "1 ", "-1", "+1", "0x1", "18446744073709551616", "99999999999999999999999", "1.0"};
+    static const char *const bad[] = {
+        "", " 1", "1 ", "-1", "+1", "0x1", "18446744073709551616", "99999999999999999999999", "1.0"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_false(gpuhal_records_u64(bad[i], &number));
     }
@@ -171,8 +186,10 @@ TEST(facts_survive_writing_and_reading)
     assert_string_equal(gpuhal_facts_find(&copy, GPUHAL_FACT_UUID)->text, "it said: no");
     assert_null(gpuhal_facts_text(&copy, GPUHAL_FACT_UUID));
     assert_int_equal(gpuhal_facts_u64(&copy, GPUHAL_FACT_NUMA_NODE, 42), 42);
-    static const char *const bad[][2] = {{"u64.name", "x"}, {"u64.nothing", "1"}, {"name", "x"}, {"missing.uuid", "9 x"}, {"missing.uuid", "why"},
-                                         {"missing.uuid", "0 x"}, {"u64.0x", "1"}, {"u64.0x123456789", "1"}, {"i64.uuid", "1"}, {"missing.uuid", ""}};
+    static const char *const bad[][2] = {{"u64.name", "x"},       {"u64.nothing", "1"},     {"name", "x"},
+                                         {"missing.uuid", "9 x"}, {"missing.uuid", "why"},  {"missing.uuid", "0 x"},
+                                         {"u64.0x", "1"},         {"u64.0x123456789", "1"}, {"i64.uuid", "1"},
+                                         {"missing.uuid", ""}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_false(gpuhal_facts_read_pair(&copy, bad[i][0], bad[i][1]));
     }
@@ -263,7 +280,8 @@ static gpuhal_status settings_with(const char *variable, const char *value)
 
 TEST(values_that_no_variable_knows_are_errors_that_name_it)
 {
-    static const char *const bad[][2] = {{"GPUHAL_LOG", "loud"}, {"GPUHAL_LOG", "INFO"}, {"GPUHAL_ISOLATION", "1"}, {"GPUHAL_ISOLATION", "twice"}};
+    static const char *const bad[][2] = {
+        {"GPUHAL_LOG", "loud"}, {"GPUHAL_LOG", "INFO"}, {"GPUHAL_ISOLATION", "1"}, {"GPUHAL_ISOLATION", "twice"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(settings_with(bad[i][0], bad[i][1]), GPUHAL_ERROR_INVALID_ARGUMENT);
         assert_non_null(strstr(gpuhal_last_error()->sentence, bad[i][0]));
@@ -277,7 +295,8 @@ TEST(values_that_no_variable_knows_are_errors_that_name_it)
 
 TEST(the_environment_comes_before_the_configuration_unless_it_is_to_be_ignored)
 {
-    gpuhal_config config = {.size = sizeof config, .backends = "cpu", .isolation = GPUHAL_ISOLATION_ALWAYS, .plugin_path = "/c"};
+    gpuhal_config config = {
+        .size = sizeof config, .backends = "cpu", .isolation = GPUHAL_ISOLATION_ALWAYS, .plugin_path = "/c"};
     gpuhal_settings settings;
     setenv("GPUHAL_BACKENDS", "opencl", 1);
     setenv("GPUHAL_ISOLATION", "never", 1);

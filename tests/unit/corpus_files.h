@@ -1,8 +1,8 @@
 /* tests/unit/corpus_files.h: the makers of corpus.inc: each writes the files of one bad plugin into a folder.
  *
- * make_<maker>(folder, name) writes name.gpuhal and what it leads to, and returns whether it could: root can read every file
- * (loader_files_test.c reads as another user), and some file systems have no sparse files. Where one maker serves several items, the name
- * says which one is wanted. */
+ * make_<maker>(folder, name) writes name.gpuhal and what it leads to, and returns whether it could: root can read every
+ * file (loader_files_test.c reads as another user), and some file systems have no sparse files. Where one maker serves
+ * several items, the name says which one is wanted. */
 #ifndef CORPUS_FILES_H
 #define CORPUS_FILES_H
 
@@ -188,7 +188,9 @@ static bool make_header(const char *in, const char *name)
             const uint16_t half = (uint16_t)changes[i].number;
             const uint8_t byte = (uint8_t)changes[i].number;
             const ElfW(Off) whole = (ElfW(Off))changes[i].number;
-            const void *number = changes[i].bytes == 1 ? (const void *)&byte : changes[i].bytes == 2 ? (const void *)&half : &whole;
+            const void *number = changes[i].bytes == 1   ? (const void *)&byte
+                                 : changes[i].bytes == 2 ? (const void *)&half
+                                                         : &whole;
             memcpy(text + changes[i].at, number, changes[i].bytes);
             known = true;
         }
@@ -274,7 +276,8 @@ static bool make_copy_with_long_tail(const char *in, const char *name)
 
 #define BYTES(text) text, sizeof(text) - 1
 
-static char long_path[6000] = "[plugin]\nname = manifest_long_path\nabi = 0.2\nlibrary = /", huge[10 << 20], long_line[60000];
+static char long_path[6000] = "[plugin]\nname = manifest_long_path\nabi = 0.2\nlibrary = /", huge[10 << 20],
+            long_line[60000];
 
 static void fill_long_texts(void)
 {
@@ -299,14 +302,17 @@ static bool make_manifest(const char *in, const char *name)
         {"manifest_of_windows", BYTES("[plugin]\r\nname = manifest_of_windows\r\nlibrary = a.so\r\nabi = 0.2\r\n")},
         {"manifest_with_mark", BYTES("\xef\xbb\xbf[plugin]\nname = manifest_with_mark\nlibrary = a.so\nabi = 0.2\n")},
         {"manifest_of_utf16", BYTES("\xff\xfe[\0p\0l\0u\0g\0i\0n\0]\0\n\0")},
-        {"manifest_binary", BYTES("\x7f" "ELF\x02\x01\x01\0\0\0\0\n\xde\xad\xbe\xef\n")},
+        {"manifest_binary", BYTES("\x7f"
+                                  "ELF\x02\x01\x01\0\0\0\0\n\xde\xad\xbe\xef\n")},
         {"manifest_half", BYTES("[plugin]\nname = manifest_half\n")},
         {"manifest_json", BYTES("{\"plugin\": {\"name\": \"manifest_json\"}}\n")},
         {"manifest_with_slash", BYTES("[plugin]\nname = ../manifest_with_slash\nlibrary = a.so\nabi = 0.2\n")},
         {"manifest_with_escapes", BYTES("[plugin]\nname = \033[2Jmanifest\nlibrary = a.so\nabi = 0.2\n")},
         {"manifest_of_other_abi", BYTES("[plugin]\nname = manifest_of_other_abi\nlibrary = a.so\nabi = 0.3\n")},
-        {"manifest_for_windows", BYTES("[plugin]\nname = manifest_for_windows\nlibrary = a.so\nabi = 0.2\nplatforms = windows\n")},
-        {"manifest_is_library", BYTES("[plugin]\nname = manifest_is_library\nlibrary = manifest_is_library.gpuhal\nabi = 0.2\n")},
+        {"manifest_for_windows",
+         BYTES("[plugin]\nname = manifest_for_windows\nlibrary = a.so\nabi = 0.2\nplatforms = windows\n")},
+        {"manifest_is_library",
+         BYTES("[plugin]\nname = manifest_is_library\nlibrary = manifest_is_library.gpuhal\nabi = 0.2\n")},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         if (strcmp(all[i].name, name) == 0) {

@@ -1,5 +1,6 @@
-/* A driver that stops in a call that the core makes under a deadline: starting, listing, opening, sampling, reading facts of a link, closing. The
- * caller gets an answer in time, other callers and other devices go on, and a driver that comes back late is used again. */
+/* A driver that stops in a call that the core makes under a deadline: starting, listing, opening, sampling, reading
+ * facts of a link, closing. The caller gets an answer in time, other callers and other devices go on, and a driver that
+ * comes back late is used again. */
 #include "support/mock.h"
 #include "test.h"
 
@@ -117,7 +118,8 @@ TEST(free_memory_that_hangs_while_listing_costs_that_value_alone)
     assert_true(seconds_now() - begun < IN_TIME_S);
     assert_int_equal(gpuhal_device_count(gpu), 3);
     for (uint32_t i = 0; i < 3; i++) {
-        assert_int_equal(gpuhal_device_missing(gpuhal_device_at(gpu, i), GPUHAL_VALUE_MEMORY_FREE_BYTES, NULL), GPUHAL_MISSING_TIMED_OUT);
+        assert_int_equal(gpuhal_device_missing(gpuhal_device_at(gpu, i), GPUHAL_VALUE_MEMORY_FREE_BYTES, NULL),
+                         GPUHAL_MISSING_TIMED_OUT);
         expect_works(gpuhal_device_at(gpu, i));
     }
     let_go();
@@ -211,7 +213,8 @@ TEST(an_object_may_be_closed_while_its_opening_is_stuck)
 
 static void *adopt_it(void *device)
 {
-    const gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_OPENCL_DEVICE, .values = {GPUHAL_MOCK_NATIVE}};
+    const gpuhal_native native = {
+        .size = sizeof native, .type = GPUHAL_NATIVE_OPENCL_DEVICE, .values = {GPUHAL_MOCK_NATIVE}};
     return (void *)(intptr_t)gpuhal_device_adopt(device, &native);
 }
 

@@ -33,7 +33,8 @@ TEST(facts_have_a_value_or_a_reason_and_the_wrong_kind_is_refused)
     assert_int_equal(gpuhal_device_text(device, GPUHAL_FACT_TYPE, &text), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_device_u64(NULL, GPUHAL_FACT_TYPE, &number), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_device_text(device, GPUHAL_FACT_NAME, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(gpuhal_device_capabilities(device), GPUHAL_CAPABILITY_HOST_COPY | GPUHAL_CAPABILITY_FILL | GPUHAL_CAPABILITY_COPY_RECT);
+    assert_int_equal(gpuhal_device_capabilities(device),
+                     GPUHAL_CAPABILITY_HOST_COPY | GPUHAL_CAPABILITY_FILL | GPUHAL_CAPABILITY_COPY_RECT);
     gpuhal_close(gpu);
 }
 
@@ -74,7 +75,8 @@ TEST(kinds_types_and_bits_have_names)
     assert_string_equal(gpuhal_data_type_name(0), "fp16");
     assert_string_equal(gpuhal_data_type_name(GPUHAL_DATA_COUNT - 1), "int4");
     assert_null(gpuhal_data_type_name(GPUHAL_DATA_COUNT));
-    gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.no_staging_kinds = 1, .adopt_kinds = 1u << GPUHAL_NATIVE_OPENCL_DEVICE}}};
+    gpuhal_mock = (gpuhal_mock_state){
+        .count = 1, .devices = {{.no_staging_kinds = 1, .adopt_kinds = 1u << GPUHAL_NATIVE_OPENCL_DEVICE}}};
     gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     const gpuhal_buffer_desc desc = {.size = sizeof desc, .kind = GPUHAL_MEMORY_READBACK, .bytes = 1};
     gpuhal_buffer *buffer = NULL;
@@ -280,10 +282,12 @@ TEST(a_plugin_without_a_vendors_library_has_no_functions_of_one)
 
 TEST(a_device_of_the_callers_is_taken_over_with_what_it_offers)
 {
-    gpuhal_mock = (gpuhal_mock_state){.count = 2, .devices = {{.adopt_kinds = 1u << GPUHAL_NATIVE_OPENCL_DEVICE}, {.name = "stubborn"}}};
+    gpuhal_mock = (gpuhal_mock_state){
+        .count = 2, .devices = {{.adopt_kinds = 1u << GPUHAL_NATIVE_OPENCL_DEVICE}, {.name = "stubborn"}}};
     gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     gpuhal_device *device = gpuhal_device_at(gpu, 0);
-    gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_OPENCL_DEVICE, .values = {GPUHAL_MOCK_NATIVE + 1}};
+    gpuhal_native native = {
+        .size = sizeof native, .type = GPUHAL_NATIVE_OPENCL_DEVICE, .values = {GPUHAL_MOCK_NATIVE + 1}};
     assert_true(gpuhal_device_capabilities(device) & GPUHAL_CAPABILITY_FILL);
     assert_int_equal(gpuhal_device_adopt(device, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_device_adopt(NULL, &native), GPUHAL_ERROR_INVALID_ARGUMENT);
@@ -294,7 +298,8 @@ TEST(a_device_of_the_callers_is_taken_over_with_what_it_offers)
     assert_int_equal(gpuhal_device_adopt(device, &native), GPUHAL_ERROR_INVALID_ARGUMENT);
     native.type = UINT32_MAX;
     assert_int_equal(gpuhal_device_adopt(device, &native), GPUHAL_ERROR_INVALID_ARGUMENT);
-    native = (gpuhal_native){.size = sizeof native, .type = GPUHAL_NATIVE_OPENCL_DEVICE, .values = {GPUHAL_MOCK_NATIVE}};
+    native =
+        (gpuhal_native){.size = sizeof native, .type = GPUHAL_NATIVE_OPENCL_DEVICE, .values = {GPUHAL_MOCK_NATIVE}};
     assert_int_equal(gpuhal_device_adopt(device, &native), GPUHAL_OK);
     assert_int_equal(gpuhal_mock.devices[0].openings, 1);
     assert_false(gpuhal_device_capabilities(device) & GPUHAL_CAPABILITY_FILL);
@@ -312,7 +317,8 @@ TEST(a_device_that_is_open_already_is_not_taken_over)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.adopt_kinds = 1u << GPUHAL_NATIVE_OPENCL_DEVICE}}};
     gpuhal *gpu = gpuhal_mock_open(NULL, 0);
-    const gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_OPENCL_DEVICE, .values = {GPUHAL_MOCK_NATIVE}};
+    const gpuhal_native native = {
+        .size = sizeof native, .type = GPUHAL_NATIVE_OPENCL_DEVICE, .values = {GPUHAL_MOCK_NATIVE}};
     assert_int_equal(gpuhal_device_open(gpuhal_device_at(gpu, 0)), GPUHAL_OK);
     assert_int_equal(gpuhal_device_adopt(gpuhal_device_at(gpu, 0), &native), GPUHAL_ERROR_BUSY);
     assert_int_equal(gpuhal_mock.devices[0].openings, 1);

@@ -1,5 +1,5 @@
-/* tests/unit/engine_support.h: the mock with queues, events and links. Work is done only when a thread waits for it, as late as a driver
- * may, and every slot can be made to fail. */
+/* tests/unit/engine_support.h: the mock with queues, events and links. Work is done only when a thread waits for it, as
+ * late as a driver may, and every slot can be made to fail. */
 #ifndef GPUHAL_TEST_ENGINE_SUPPORT_H
 #define GPUHAL_TEST_ENGINE_SUPPORT_H
 
@@ -64,7 +64,8 @@ static gpuhal_status not_now(void)
 
 static void perform(const work *w)
 {
-    assert_int_equal(engine.ops.copy(w->device, NULL, &w->to, w->to_offset, &w->from, w->from_offset, w->bytes), GPUHAL_OK);
+    assert_int_equal(engine.ops.copy(w->device, NULL, &w->to, w->to_offset, &w->from, w->from_offset, w->bytes),
+                     GPUHAL_OK);
 }
 
 static void finish(gpuhal_plugin_queue *queue)
@@ -75,8 +76,8 @@ static void finish(gpuhal_plugin_queue *queue)
     queue->count = 0;
 }
 
-static gpuhal_status queue_create(gpuhal_plugin_device *device, int32_t priority, uint32_t flags, const gpuhal_native *adopt,
-                                  gpuhal_plugin_queue **out_queue)
+static gpuhal_status queue_create(gpuhal_plugin_device *device, int32_t priority, uint32_t flags,
+                                  const gpuhal_native *adopt, gpuhal_plugin_queue **out_queue)
 {
     (void)device, (void)priority, (void)flags, (void)adopt;
     if (fails(QUEUE)) {
@@ -179,8 +180,8 @@ static gpuhal_status begin(gpuhal_plugin_queue *queue, const work *w)
     return GPUHAL_OK;
 }
 
-static gpuhal_status copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to, uint64_t to_offset,
-                          const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+static gpuhal_status copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
+                          uint64_t to_offset, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
     if (fails(COPY)) {
         return failed("engineCopy");
@@ -201,8 +202,9 @@ static void peer_disable(gpuhal_plugin_device *device, gpuhal_plugin_device *oth
     engine.accesses--;
 }
 
-static gpuhal_status peer_copy(gpuhal_plugin_queue *queue, gpuhal_plugin_device *to_device, const gpuhal_memory *to, uint64_t to_offset,
-                               gpuhal_plugin_device *from_device, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+static gpuhal_status peer_copy(gpuhal_plugin_queue *queue, gpuhal_plugin_device *to_device, const gpuhal_memory *to,
+                               uint64_t to_offset, gpuhal_plugin_device *from_device, const gpuhal_memory *from,
+                               uint64_t from_offset, uint64_t bytes)
 {
     (void)from_device;
     if (engine.peers_take_nothing || (queue && engine.peers_take_no_queue)) {

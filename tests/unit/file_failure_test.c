@@ -1,5 +1,5 @@
-/* Transfers between files and buffers that cannot be done, that fail in the middle, or that the application cancels: what is
- * reported, and that nothing is left behind. */
+/* Transfers between files and buffers that cannot be done, that fail in the middle, or that the application cancels:
+ * what is reported, and that nothing is left behind. */
 #include "file_support.h"
 #include "support/process.h"
 
@@ -67,9 +67,11 @@ TEST(ranges_that_leave_the_file_or_the_buffer_are_refused_before_anything_moves)
         assert_int_equal(gpuhal_write(NULL, buffer, 0, model, LARGE), GPUHAL_OK);
         gpuhal_file file = by_path(0);
         expect_failure(gpuhal_read_file(NULL, buffer, 0, &file, LARGE), GPUHAL_ERROR_OUT_OF_RANGE, "too few");
-        expect_failure(gpuhal_read_file(NULL, buffer, 2, &file, LARGE - 1), GPUHAL_ERROR_OUT_OF_RANGE, "outside the buffer");
+        expect_failure(gpuhal_read_file(NULL, buffer, 2, &file, LARGE - 1), GPUHAL_ERROR_OUT_OF_RANGE,
+                       "outside the buffer");
         file.offset = LARGE;
-        expect_failure(gpuhal_read_file(NULL, buffer, 0, &file, GPUHAL_WHOLE_SIZE), GPUHAL_ERROR_OUT_OF_RANGE, "too few");
+        expect_failure(gpuhal_read_file(NULL, buffer, 0, &file, GPUHAL_WHOLE_SIZE), GPUHAL_ERROR_OUT_OF_RANGE,
+                       "too few");
         expect_failure(gpuhal_read_file(NULL, buffer, 0, &file, 0), GPUHAL_ERROR_OUT_OF_RANGE, "too few");
         file.offset = UINT64_MAX;
         expect_failure(gpuhal_read_file(NULL, buffer, 0, &file, 1), GPUHAL_ERROR_OUT_OF_RANGE, "more than a file");
@@ -151,8 +153,8 @@ TEST(what_is_no_file_is_refused_without_waiting_on_it)
     name_file();
     assert_int_equal(unlink(path), 0);
     assert_int_equal(mkfifo(path, 0600), 0);
-    const gpuhal_file fifo = by_path(0), directory = {.size = sizeof directory, .path = "."}, in = by_descriptor(pipes[0]),
-                      out = by_descriptor(pipes[1]), socket = by_descriptor(sockets[0]);
+    const gpuhal_file fifo = by_path(0), directory = {.size = sizeof directory, .path = "."},
+                      in = by_descriptor(pipes[0]), out = by_descriptor(pipes[1]), socket = by_descriptor(sockets[0]);
     expect_failure(gpuhal_read_file(NULL, buffer, 0, &fifo, 1), GPUHAL_ERROR_INVALID_ARGUMENT, "no offsets");
     expect_failure(gpuhal_write_file(NULL, &fifo, buffer, 0, 1), GPUHAL_ERROR_INVALID_ARGUMENT, "no offsets");
     expect_failure(gpuhal_read_file(NULL, buffer, 0, &directory, 1), GPUHAL_ERROR_INVALID_ARGUMENT, "directory");
@@ -169,7 +171,8 @@ TEST(a_descriptor_that_is_closed_or_open_for_something_else_is_refused)
     gpuhal *gpu = open_two();
     gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 1, 64);
     put_file("0123456789", 10);
-    int reads = open(path, O_RDONLY), writes = open(path, O_WRONLY), appends = open(path, O_RDWR | O_APPEND), closed = dup(reads);
+    int reads = open(path, O_RDONLY), writes = open(path, O_WRONLY), appends = open(path, O_RDWR | O_APPEND),
+        closed = dup(reads);
     close(closed);
     gpuhal_file file = by_descriptor(closed);
     expect_failure(gpuhal_read_file(NULL, buffer, 0, &file, 1), GPUHAL_ERROR_INVALID_ARGUMENT, "not open for reading");
@@ -204,14 +207,16 @@ TEST(wrong_arguments_are_named)
     expect_failure(gpuhal_write_file(NULL, &file, buffer, 0, 1), GPUHAL_ERROR_INVALID_ARGUMENT, "flags 0x40000000");
     file.flags = 0;
     file.size = 4;
-    expect_failure(gpuhal_read_file(NULL, buffer, 0, &file, 1), GPUHAL_ERROR_INVALID_ARGUMENT, "size of gpuhal_file is 4");
+    expect_failure(gpuhal_read_file(NULL, buffer, 0, &file, 1), GPUHAL_ERROR_INVALID_ARGUMENT,
+                   "size of gpuhal_file is 4");
     file.size = sizeof file;
     file.path = "/dev/zero";
     expect_failure(gpuhal_read_file(NULL, buffer, 0, &file, GPUHAL_WHOLE_SIZE), GPUHAL_ERROR_INVALID_ARGUMENT,
                    "pass the number of bytes");
     gpuhal_queue *queue = NULL;
     assert_int_equal(gpuhal_queue_create(gpuhal_device_at(gpu, 0), NULL, &queue), GPUHAL_OK);
-    expect_failure(gpuhal_read_file(queue, buffer, 0, &file, GPUHAL_WHOLE_SIZE), GPUHAL_ERROR_INVALID_ARGUMENT, "pass the number of bytes");
+    expect_failure(gpuhal_read_file(queue, buffer, 0, &file, GPUHAL_WHOLE_SIZE), GPUHAL_ERROR_INVALID_ARGUMENT,
+                   "pass the number of bytes");
     gpuhal_queue_destroy(queue);
     assert_int_equal(gpuhal_fill(NULL, buffer, 0, 64, 1, 1), GPUHAL_OK);
     assert_int_equal(gpuhal_read_file(NULL, buffer, 0, &file, 64), GPUHAL_OK);

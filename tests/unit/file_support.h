@@ -63,7 +63,8 @@ static inline gpuhal_file by_descriptor(int descriptor)
 static inline gpuhal *open_two(void)
 {
     gpuhal_mock = (gpuhal_mock_state){
-        .count = 2, .devices = {{.name = "visible"}, {.name = "hidden", .hidden = 1, .no_read_write = 1, .copy_alignment = 4}}};
+        .count = 2,
+        .devices = {{.name = "visible"}, {.name = "hidden", .hidden = 1, .no_read_write = 1, .copy_alignment = 4}}};
     return gpuhal_mock_open(NULL, 0);
 }
 

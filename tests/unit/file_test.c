@@ -1,5 +1,5 @@
-/* Transfers between files and buffers, on devices of every shape: which bytes arrive, through the page cache and around it, at
- * once and in queues. */
+/* Transfers between files and buffers, on devices of every shape: which bytes arrive, through the page cache and around
+ * it, at once and in queues. */
 #include "file_support.h"
 
 #include "transfer/file_pieces.h"
@@ -26,7 +26,8 @@ static void move_ranges(bool to_file)
             uint64_t to = at_most(BYTES), from = at_most(BYTES), most = BYTES - (to > from ? to : from);
             uint64_t bytes = at_most(round % 3 ? most : most < 9 ? most : 9);
             const gpuhal_file file = by_path(to_file ? to : from);
-            assert_int_equal(to_file ? gpuhal_write_file(NULL, &file, buffer, from, bytes) : gpuhal_read_file(NULL, buffer, to, &file, bytes),
+            assert_int_equal(to_file ? gpuhal_write_file(NULL, &file, buffer, from, bytes)
+                                     : gpuhal_read_file(NULL, buffer, to, &file, bytes),
                              GPUHAL_OK);
             memcpy(model + to, contents + from, bytes);
         }
@@ -60,11 +61,13 @@ TEST(the_whole_size_ends_with_the_file_when_reading_and_with_the_buffer_when_wri
     assert_int_equal(gpuhal_read_file(NULL, buffer, 300, &file, GPUHAL_WHOLE_SIZE), GPUHAL_OK);
     memcpy(expected + 300, model, 700);
     expect_contents(buffer, expected, 1000);
-    expect_failure(gpuhal_read_file(NULL, buffer, 301, &file, GPUHAL_WHOLE_SIZE), GPUHAL_ERROR_OUT_OF_RANGE, "outside the buffer");
+    expect_failure(gpuhal_read_file(NULL, buffer, 301, &file, GPUHAL_WHOLE_SIZE), GPUHAL_ERROR_OUT_OF_RANGE,
+                   "outside the buffer");
 
     file.offset = 5;
     assert_int_equal(gpuhal_write_file(NULL, &file, buffer, 990, GPUHAL_WHOLE_SIZE), GPUHAL_OK);
-    expect_failure(gpuhal_write_file(NULL, &file, buffer, 1001, GPUHAL_WHOLE_SIZE), GPUHAL_ERROR_OUT_OF_RANGE, "outside the buffer");
+    expect_failure(gpuhal_write_file(NULL, &file, buffer, 1001, GPUHAL_WHOLE_SIZE), GPUHAL_ERROR_OUT_OF_RANGE,
+                   "outside the buffer");
     struct stat status;
     assert_int_equal(stat(path, &status), 0);
     assert_int_equal(status.st_size, 700);
@@ -194,11 +197,16 @@ TEST(in_a_queue_files_are_read_and_written_in_order_whatever_becomes_of_their_na
 }
 
 /* Reads around the page cache, whatever the size, and compares. */
-static void check_direct(gpuhal *gpu, uint32_t device, const unsigned char *model, uint64_t to, uint64_t from, uint64_t bytes)
+static void check_direct(gpuhal *gpu, uint32_t device, const unsigned char *model, uint64_t to, uint64_t from,
+                         uint64_t bytes)
 {
     gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, device, LARGE);
-    const gpuhal_file_job job = {
-        .buffer = buffer, .buffer_offset = to, .file_offset = from, .bytes = bytes, .file = open(path, O_RDONLY), .name = path};
+    const gpuhal_file_job job = {.buffer = buffer,
+                                 .buffer_offset = to,
+                                 .file_offset = from,
+                                 .bytes = bytes,
+                                 .file = open(path, O_RDONLY),
+                                 .name = path};
     gpuhal_file_moving moving = {.job = &job, .total = bytes, .piece_bytes = 256 << 10, .pieces_at_once = 3};
     moving.host = gpuhal_buffer_host(buffer) ? (char *)gpuhal_buffer_host(buffer) + to : NULL;
     unsigned char *expected = calloc(1, LARGE);
@@ -249,7 +257,8 @@ TEST(where_the_kernel_refuses_rings_reading_around_the_page_cache_gives_the_same
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    const struct sock_fprog program = {.len = sizeof rules / sizeof *rules, .filter = (struct sock_filter *)(uintptr_t)rules};
+    const struct sock_fprog program = {.len = sizeof rules / sizeof *rules,
+                                       .filter = (struct sock_filter *)(uintptr_t)rules};
     gpuhal_uring *ring = NULL;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) {
         SKIP_TEST("no filter can be set here");
@@ -274,7 +283,8 @@ TEST(a_ring_brings_every_read_that_was_begun_and_says_what_failed)
         bool seen[READS] = {false};
         memset(got, 0, READS * PIECE);
         for (uint64_t i = 0; i < READS; i++) {
-            assert_int_equal(gpuhal_os_uring_read(ring, i == 1 ? other : file, i * PIECE, got + i * PIECE, PIECE, i), 0);
+            assert_int_equal(gpuhal_os_uring_read(ring, i == 1 ? other : file, i * PIECE, got + i * PIECE, PIECE, i),
+                             0);
         }
         for (int i = 0; i < READS; i++) {
             uint64_t tag = 99;

@@ -1,4 +1,5 @@
-/* The kernel's news of hardware: which messages count, whatever their form; and that news makes the library look again, once for many. */
+/* The kernel's news of hardware: which messages count, whatever their form; and that news makes the library look again,
+ * once for many. */
 #include "device/device.h"
 #include "os/os.h"
 #include "test.h"
@@ -18,11 +19,13 @@
 #define MESSAGE(text) text, sizeof(text)
 
 /* As recorded with `udevadm monitor --kernel --property`. */
-#define DRM_ADD                                                                                                                        \
-    "add@/devices/pci0000:00/0000:00:01.0/0000:01:00.0/drm/card1\0ACTION=add\0"                                                        \
-    "DEVPATH=/devices/pci0000:00/0000:00:01.0/0000:01:00.0/drm/card1\0SUBSYSTEM=drm\0MAJOR=226\0MINOR=1\0DEVNAME=dri/card1\0"          \
+#define DRM_ADD                                                                                                        \
+    "add@/devices/pci0000:00/0000:00:01.0/0000:01:00.0/drm/card1\0ACTION=add\0"                                        \
+    "DEVPATH=/devices/pci0000:00/0000:00:01.0/0000:01:00.0/drm/card1\0SUBSYSTEM=drm\0MAJOR=226\0MINOR=1\0DEVNAME=dri/" \
+    "card1\0"                                                                                                          \
     "DEVTYPE=drm_minor\0SEQNUM=4711"
-#define USB_ADD "add@/devices/pci0000:00/0000:00:14.0/usb1/1-2\0ACTION=add\0DEVPATH=/devices/usb1/1-2\0SUBSYSTEM=usb\0SEQNUM=4712"
+#define USB_ADD                                                                                                        \
+    "add@/devices/pci0000:00/0000:00:14.0/usb1/1-2\0ACTION=add\0DEVPATH=/devices/usb1/1-2\0SUBSYSTEM=usb\0SEQNUM=4712"
 
 TEST(cards_that_come_and_go_count)
 {
@@ -32,7 +35,8 @@ TEST(cards_that_come_and_go_count)
     assert_true(gpuhal_os_hotplug_concerns(MESSAGE("add@/devices/virtual/kfd/kfd\0ACTION=add\0SUBSYSTEM=kfd")));
     assert_true(gpuhal_os_hotplug_concerns(MESSAGE("unbind@/x\0ACTION=unbind\0SUBSYSTEM=pci\0PCI_CLASS=30200")));
     assert_true(gpuhal_os_hotplug_concerns(MESSAGE("bind@/x\0ACTION=bind\0SUBSYSTEM=pci\0PCI_CLASS=120000")));
-    assert_true(gpuhal_os_hotplug_concerns(MESSAGE("add@/module/nvidia\0ACTION=add\0DEVPATH=/module/nvidia\0SUBSYSTEM=module")));
+    assert_true(gpuhal_os_hotplug_concerns(
+        MESSAGE("add@/module/nvidia\0ACTION=add\0DEVPATH=/module/nvidia\0SUBSYSTEM=module")));
 }
 
 TEST(other_hardware_and_monitors_do_not_count)
@@ -43,12 +47,14 @@ TEST(other_hardware_and_monitors_do_not_count)
     assert_false(gpuhal_os_hotplug_concerns(MESSAGE("bind@/x\0ACTION=bind\0SUBSYSTEM=pci\0PCI_CLASS=20000")));
     assert_false(gpuhal_os_hotplug_concerns(MESSAGE("bind@/x\0ACTION=bind\0SUBSYSTEM=pci\0PCI_CLASS=3")));
     assert_false(gpuhal_os_hotplug_concerns(MESSAGE("bind@/x\0ACTION=bind\0SUBSYSTEM=pci")));
-    assert_false(gpuhal_os_hotplug_concerns(MESSAGE("add@/module/fuse\0ACTION=add\0DEVPATH=/module/fuse\0SUBSYSTEM=module")));
+    assert_false(
+        gpuhal_os_hotplug_concerns(MESSAGE("add@/module/fuse\0ACTION=add\0DEVPATH=/module/fuse\0SUBSYSTEM=module")));
 }
 
 TEST(what_is_no_message_does_not_count)
 {
-    static const char unended[] = {'A', 'C', 'T', 'I', 'O', 'N', '=', 'a', 'd', 'd', 0, 'S', 'U', 'B', 'S', 'Y', 'S', 'T', 'E', 'M', '=', 'd', 'r', 'm'};
+    static const char unended[] = {'A', 'C', 'T', 'I', 'O', 'N', '=', 'a', 'd', 'd', 0,   'S',
+                                   'U', 'B', 'S', 'Y', 'S', 'T', 'E', 'M', '=', 'd', 'r', 'm'};
     assert_false(gpuhal_os_hotplug_concerns("", 0));
     assert_false(gpuhal_os_hotplug_concerns(MESSAGE("")));
     assert_false(gpuhal_os_hotplug_concerns(MESSAGE("libudev\0\xfe\xed\xca\xfe")));

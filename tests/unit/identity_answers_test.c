@@ -1,5 +1,5 @@
-/* What the library says of physical devices, on recorded machines: hidden interfaces, the reasons of a choice, evidence in words, and
- * questions that make no sense. */
+/* What the library says of physical devices, on recorded machines: hidden interfaces, the reasons of a choice, evidence
+ * in words, and questions that make no sense. */
 #include "identity_support.h"
 
 TEST(hiding_the_interface_that_joins_two_others_keeps_them_joined_with_evidence)
@@ -54,9 +54,9 @@ TEST(the_reason_names_the_other_interfaces_and_ignored_devices)
     gpuhal_device *device = NULL;
     const char *reason = NULL;
     assert_int_equal(gpuhal_select(gpu, "auto", 0, &device, &reason), GPUHAL_OK);
-    assert_string_equal(reason,
-                        "first GPU of the preferred API (cuda); also reachable through vulkan:1; ignored: vulkan:2 (software "
-                        "driver on the CPU; select it by name)");
+    assert_string_equal(
+        reason, "first GPU of the preferred API (cuda); also reachable through vulkan:1; ignored: vulkan:2 (software "
+                "driver on the CPU; select it by name)");
     assert_int_equal(gpuhal_select(gpu, "pci=0000:00:02.0", 0, &device, &reason), GPUHAL_OK);
     assert_string_equal(reason, "\"pci=0000:00:02.0\" names the physical device, whose preferred API is vulkan; also "
                                 "reachable through opencl:0");
@@ -84,9 +84,10 @@ TEST(hiding_the_first_of_distinct_devices_leaves_the_others_distinct)
     gpuhal_evidence evidence = {.size = sizeof evidence};
     assert_int_equal(gpuhal_physical_evidence(gpu, 1, 0, &evidence), GPUHAL_OK);
     assert_int_equal(evidence.same, 0);
-    assert_string_equal(evidence.sentence,
-                        "third:0 and opencl:1 state the same UUID, but that identifies neither: opencl:0 is at PCI address "
-                        "0000:03:00.0 and opencl:1 at 0000:04:00.0");
+    assert_string_equal(
+        evidence.sentence,
+        "third:0 and opencl:1 state the same UUID, but that identifies neither: opencl:0 is at PCI address "
+        "0000:03:00.0 and opencl:1 at 0000:04:00.0");
     gpuhal_close(gpu);
 }
 

@@ -1,7 +1,7 @@
-/* The identity rule on machines made up at random, beside the plainest way to say it: every interface has the label of its physical device,
- * and joining is relabelling. Most of these machines are absurd; the rule holds for them as well. Evidence and parts are checked
- * by what they promise, with some devices hidden. A failure names the seed; IDENTITY_SEED and IDENTITY_MACHINES in the environment
- * choose where to begin and how many to look at. */
+/* The identity rule on machines made up at random, beside the plainest way to say it: every interface has the label of
+ * its physical device, and joining is relabelling. Most of these machines are absurd; the rule holds for them as well.
+ * Evidence and parts are checked by what they promise, with some devices hidden. A failure names the seed;
+ * IDENTITY_SEED and IDENTITY_MACHINES in the environment choose where to begin and how many to look at. */
 #include "device/identity.h"
 #include "test.h"
 
@@ -28,7 +28,8 @@ static uint32_t roll(uint32_t sides)
     return (state >> 10) % sides;
 }
 
-/* ------------------------------------------------------------------------------------------------ making machines up */
+/* ------------------------------------------------------------------------------------------------ making machines
+ * up */
 
 static const char *keep_text(plain_interface *iface, gpuhal_key key, const char *text)
 {
@@ -42,7 +43,8 @@ static void make_plain_interface(plain_interface *iface)
 {
     static const char *const backends[] = {"cuda", "vulkan", "opencl"}, *const drivers[] = {NULL, "1", "2"};
     static const uint64_t vendors[] = {0, 0x10de, 0x1002, 0x8086, 0x8086, 0x8086, 0x10005};
-    static const char *const slots[] = {NULL, NULL, NULL, "0000:01:00.0", "0000:02:00.0", "0000:01:00.1", "0000:00:00.0"};
+    static const char *const slots[] = {NULL,           NULL,           NULL,          "0000:01:00.0",
+                                        "0000:02:00.0", "0000:01:00.1", "0000:00:00.0"};
     static const char *const nodes[] = {NULL, NULL, NULL, "226:128", "226:129"};
     static const char *const uuids[] = {NULL, NULL, "11111111-0000-0000-0000-000000000001",
                                         "22222222-0000-0000-0000-000000000002", "00000000-0000-0000-0000-000000000000"};
@@ -96,7 +98,8 @@ static void make_machine(uint32_t number)
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t k = 0; k < count && !interfaces[i].partition && interfaces[i].vendor == 0x1002; k++) {
             bool divided = same_text(interfaces[k].partition, "1") && same_driver(&interfaces[i], &interfaces[k]);
-            if (divided && same_text(interfaces[i].values[GPUHAL_IDENTITY_PCI], interfaces[k].values[GPUHAL_IDENTITY_PCI])) {
+            if (divided &&
+                same_text(interfaces[i].values[GPUHAL_IDENTITY_PCI], interfaces[k].values[GPUHAL_IDENTITY_PCI])) {
                 interfaces[i].partition = "0";
             }
         }
@@ -110,7 +113,8 @@ static void forget_machine(void)
     }
 }
 
-/* ------------------------------------------------------------------------------------------------ the rule in plain words */
+/* ------------------------------------------------------------------------------------------------ the rule in plain
+ * words */
 
 static uint32_t labels[INTERFACES];
 
@@ -130,7 +134,8 @@ static bool two_places(uint32_t a, uint32_t b, gpuhal_identity_level level)
 {
     bool common = false;
     for (uint32_t i = 0; i < count; i++) {
-        common = common || (labels[i] == a && interfaces[i].values[level] && states_any(b, level, interfaces[i].values[level]));
+        common = common ||
+                 (labels[i] == a && interfaces[i].values[level] && states_any(b, level, interfaces[i].values[level]));
     }
     return states_any(a, level, NULL) && states_any(b, level, NULL) && !common;
 }
@@ -139,7 +144,8 @@ static bool one_driver_lists_both(uint32_t a, uint32_t b)
 {
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t k = 0; k < count; k++) {
-            bool partitions = interfaces[i].partition && interfaces[k].partition && strcmp(interfaces[i].partition, interfaces[k].partition) != 0;
+            bool partitions = interfaces[i].partition && interfaces[k].partition &&
+                              strcmp(interfaces[i].partition, interfaces[k].partition) != 0;
             if (labels[i] == a && labels[k] == b && same_driver(&interfaces[i], &interfaces[k]) && !partitions) {
                 return true;
             }
@@ -150,8 +156,9 @@ static bool one_driver_lists_both(uint32_t a, uint32_t b)
 
 static bool are_two(uint32_t a, uint32_t b, gpuhal_identity_level level)
 {
-    return a != b && ((level > GPUHAL_IDENTITY_PCI && two_places(a, b, GPUHAL_IDENTITY_PCI)) ||
-                      (level > GPUHAL_IDENTITY_DRM && (two_places(a, b, GPUHAL_IDENTITY_DRM) || one_driver_lists_both(a, b))));
+    return a != b &&
+           ((level > GPUHAL_IDENTITY_PCI && two_places(a, b, GPUHAL_IDENTITY_PCI)) ||
+            (level > GPUHAL_IDENTITY_DRM && (two_places(a, b, GPUHAL_IDENTITY_DRM) || one_driver_lists_both(a, b))));
 }
 
 /* Joins all of the group or none. */
@@ -179,8 +186,8 @@ static uint64_t maker_of(const plain_interface *iface)
 {
     uint64_t maker = iface->vendor;
     for (uint32_t i = 0; i < count && iface->vendor >= 0x10000; i++) {
-        bool names = same_text(interfaces[i].values[GPUHAL_IDENTITY_UUID], iface->values[GPUHAL_IDENTITY_UUID]) && interfaces[i].vendor &&
-                     interfaces[i].vendor < 0x10000;
+        bool names = same_text(interfaces[i].values[GPUHAL_IDENTITY_UUID], iface->values[GPUHAL_IDENTITY_UUID]) &&
+                     interfaces[i].vendor && interfaces[i].vendor < 0x10000;
         if (names && maker < 0x10000 && maker != interfaces[i].vendor) {
             return iface->vendor;
         }
@@ -226,7 +233,8 @@ static void join_plainly(void)
     }
 }
 
-/* ------------------------------------------------------------------------------------------------ the library's answer */
+/* ------------------------------------------------------------------------------------------------ the library's
+ * answer */
 
 /* With the interfaces rotated by `turn` places, and every second order backwards. */
 static uint32_t place_of(uint32_t iface, uint32_t turn)
@@ -254,7 +262,8 @@ static void check(bool holds, const char *promise, const char *a, const char *b)
     for (uint32_t i = 0; !holds && i < count; i++) {
         const plain_interface *iface = &interfaces[i];
         print_message("%s:%u vendor %#x, driver %s, part %s%s\n", iface->backend, iface->index, (unsigned)iface->vendor,
-                      iface->driver ? iface->driver : "-", iface->partition ? iface->partition : "-", iface->host ? ", on the processor" : "");
+                      iface->driver ? iface->driver : "-", iface->partition ? iface->partition : "-",
+                      iface->host ? ", on the processor" : "");
         for (gpuhal_identity_level level = GPUHAL_IDENTITY_PCI; level < GPUHAL_IDENTITY_HOST; level++) {
             print_message("    %s\n", iface->values[level] ? iface->values[level] : "-");
         }
@@ -273,13 +282,16 @@ static void check_relations(void)
         gpuhal_identity identity = find(turn);
         for (uint32_t i = 0; i < count; i++) {
             for (uint32_t k = 0; k < i; k++) {
-                const gpuhal_interface *a = &identity.interfaces[place_of(i, turn)], *b = &identity.interfaces[place_of(k, turn)];
+                const gpuhal_interface *a = &identity.interfaces[place_of(i, turn)],
+                                       *b = &identity.interfaces[place_of(k, turn)];
                 bool one = a->physical == b->physical;
                 check(one == (labels[i] == labels[k]), one ? "not one by the rule" : "one by the rule", a->id, b->id);
                 same_partition[i][k] = turn == 0 ? a->partition == b->partition : same_partition[i][k];
-                check(same_partition[i][k] == (a->partition == b->partition), "parts depend on the order", a->id, b->id);
+                check(same_partition[i][k] == (a->partition == b->partition), "parts depend on the order", a->id,
+                      b->id);
                 check(one || a->partition != b->partition, "a part of two things", a->id, b->id);
-                check(!(a->partition == b->partition && interfaces[i].partition && interfaces[k].partition && strcmp(interfaces[i].partition, interfaces[k].partition) != 0),
+                check(!(a->partition == b->partition && interfaces[i].partition && interfaces[k].partition &&
+                        strcmp(interfaces[i].partition, interfaces[k].partition) != 0),
                       "two parts taken for one", a->id, b->id);
             }
         }
@@ -316,8 +328,8 @@ static void relabel(uint32_t *sets, uint32_t a, uint32_t b)
 }
 
 /* Devices that stay apart although they state the same are connected by items that say so, hidden ones or not. */
-static void check_apart(const gpuhal_identity *identity, const bool *visible, const gpuhal_identity_evidence_list *evidence,
-                        gpuhal_identity_level level)
+static void check_apart(const gpuhal_identity *identity, const bool *visible,
+                        const gpuhal_identity_evidence_list *evidence, gpuhal_identity_level level)
 {
     uint32_t sets[INTERFACES];
     for (uint32_t i = 0; i < count; i++) {
@@ -328,7 +340,8 @@ static void check_apart(const gpuhal_identity *identity, const bool *visible, co
         uint32_t a = interface_named(identity, item->device), b = interface_named(identity, item->other);
         if (!item->same && level_named(item->matched_by) == level) {
             check(visible[a] && visible[b], "a hidden device is reported as distinct", item->device, item->other);
-            check(identity->interfaces[a].physical != identity->interfaces[b].physical, "reported as distinct, and one", item->device, item->other);
+            check(identity->interfaces[a].physical != identity->interfaces[b].physical, "reported as distinct, and one",
+                  item->device, item->other);
             relabel(sets, a, b);
         }
     }
@@ -357,8 +370,8 @@ static void check_evidence(void)
         uint32_t a = interface_named(&identity, item->device), b = interface_named(&identity, item->other);
         gpuhal_identity_level level = level_named(item->matched_by);
         bool host = level == GPUHAL_IDENTITY_HOST && identity.interfaces[a].host && identity.interfaces[b].host;
-        check(host || same_text(identity.interfaces[a].values[level], identity.interfaces[b].values[level]), "evidence of what is not so",
-              item->device, item->other);
+        check(host || same_text(identity.interfaces[a].values[level], identity.interfaces[b].values[level]),
+              "evidence of what is not so", item->device, item->other);
         check(strstr(item->sentence, item->device) && strstr(item->sentence, item->other), "a sentence about others",
               item->device, item->other);
         if (item->same) {
@@ -386,13 +399,15 @@ static void check_refusals(void)
     gpuhal_identity identity = find(0);
     for (uint32_t r = 0; r < identity.refusal_count; r++) {
         const gpuhal_refusal *refusal = &identity.refusals[r];
-        const gpuhal_interface *a = &identity.interfaces[refusal->witness[0]], *b = &identity.interfaces[refusal->witness[1]];
+        const gpuhal_interface *a = &identity.interfaces[refusal->witness[0]],
+                               *b = &identity.interfaces[refusal->witness[1]];
         if (refusal->doubt <= GPUHAL_DOUBT_DRM) {
-            gpuhal_identity_level level = refusal->doubt == GPUHAL_DOUBT_PCI ? GPUHAL_IDENTITY_PCI : GPUHAL_IDENTITY_DRM;
+            gpuhal_identity_level level =
+                refusal->doubt == GPUHAL_DOUBT_PCI ? GPUHAL_IDENTITY_PCI : GPUHAL_IDENTITY_DRM;
             check(!same_text(a->values[level], b->values[level]), "reported to be in two places", a->id, b->id);
         }
-        check(refusal->doubt != GPUHAL_DOUBT_ONE_DRIVER || gpuhal_interface_same_driver(a, b), "reported to be of one driver", a->id,
-              b->id);
+        check(refusal->doubt != GPUHAL_DOUBT_ONE_DRIVER || gpuhal_interface_same_driver(a, b),
+              "reported to be of one driver", a->id, b->id);
     }
     gpuhal_identity_finish(&identity);
 }

@@ -1,5 +1,5 @@
-/* The rule by which devices are interfaces of one physical device, on all recorded machines: through the whole library, and the rule
- * alone with the devices in many orders. Besides, the forms of what identifies a device. */
+/* The rule by which devices are interfaces of one physical device, on all recorded machines: through the whole library,
+ * and the rule alone with the devices in many orders. Besides, the forms of what identifies a device. */
 #include "device/identity.h"
 #include "identity_support.h"
 
@@ -144,7 +144,8 @@ static void shuffle(uint32_t seed, uint32_t order[DEVICES])
     }
 }
 
-/* For each two devices of the file: '.' for two physical devices, 'p' for two partitions of one, '=' for two interfaces of one. */
+/* For each two devices of the file: '.' for two physical devices, 'p' for two partitions of one, '=' for two interfaces
+ * of one. */
 static void find_relations(uint32_t seed, char relations[DEVICES * DEVICES + 1])
 {
     uint32_t order[DEVICES], place[DEVICES];

@@ -1,5 +1,6 @@
-/* tests/unit/identity_support.h: a recorded machine, and plugins named like the real ones which list what its file says, so that
- * the whole library decides about it. The machines are in tests/recorded/identity; docs/identity.md says how to add one. */
+/* tests/unit/identity_support.h: a recorded machine, and plugins named like the real ones which list what its file
+ * says, so that the whole library decides about it. The machines are in tests/recorded/identity; docs/identity.md says
+ * how to add one. */
 #ifndef GPUHAL_TEST_IDENTITY_SUPPORT_H
 #define GPUHAL_TEST_IDENTITY_SUPPORT_H
 
@@ -45,7 +46,8 @@ static inline void keep(char *to, size_t bytes, const char *value)
 
 static inline uint64_t number_of(gpuhal_key key, const char *value)
 {
-    for (gpuhal_device_type type = GPUHAL_DEVICE_GPU; key == GPUHAL_FACT_TYPE && type <= GPUHAL_DEVICE_ACCELERATOR; type++) {
+    for (gpuhal_device_type type = GPUHAL_DEVICE_GPU; key == GPUHAL_FACT_TYPE && type <= GPUHAL_DEVICE_ACCELERATOR;
+         type++) {
         if (strcmp(value, gpuhal_device_type_name(type)) == 0) {
             return type;
         }
@@ -108,7 +110,8 @@ static inline void keep_of_choice(recorded_choice *choice, const char *name, con
 {
     bool selector = strcmp(name, "selector") == 0;
     assert_true(selector || strcmp(name, "device") == 0);
-    keep(selector ? choice->selector : choice->device, selector ? sizeof choice->selector : sizeof choice->device, value);
+    keep(selector ? choice->selector : choice->device, selector ? sizeof choice->selector : sizeof choice->device,
+         value);
 }
 
 static inline void keep_pair(const char *kind, const char *name, const char *value)
@@ -293,8 +296,12 @@ static inline gpuhal *open_machine(const char *devices)
 {
     static gpuhal_builtin_fn *const all[] = {cuda_query,   rocm_query,  vulkan_query, opencl_query, third_query,
                                              fourth_query, fifth_query, cpu_query,    NULL};
-    gpuhal_config config = {
-        .size = sizeof config, .isolation = GPUHAL_ISOLATION_NEVER, .ignore_environment = 1, .registry = "none", .builtins = all, .devices = devices};
+    gpuhal_config config = {.size = sizeof config,
+                            .isolation = GPUHAL_ISOLATION_NEVER,
+                            .ignore_environment = 1,
+                            .registry = "none",
+                            .builtins = all,
+                            .devices = devices};
     gpuhal *gpu = NULL;
     if (gpuhal_open(&config, &gpu)) {
         fail_msg("%s: %s", now.name, gpuhal_last_error()->sentence);

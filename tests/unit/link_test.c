@@ -1,5 +1,5 @@
-/* Links: distances of PCI devices over trees of several machines, nodes, memory near a node, and what follows for devices of any
- * backend. The trees are texts in tests/recorded/pci: adding a machine is dropping a file there. */
+/* Links: distances of PCI devices over trees of several machines, nodes, memory near a node, and what follows for
+ * devices of any backend. The trees are texts in tests/recorded/pci: adding a machine is dropping a file there. */
 #include "support/mock.h"
 #include "test.h"
 
@@ -137,7 +137,8 @@ TEST(a_system_without_a_tree_yields_no_facts)
 static uint64_t kind_between(gpuhal *gpu, uint32_t from, uint32_t to)
 {
     uint64_t kind = 0;
-    assert_int_equal(gpuhal_link_u64(gpuhal_device_at(gpu, from), gpuhal_device_at(gpu, to), GPUHAL_LINK_KIND, &kind), GPUHAL_OK);
+    assert_int_equal(gpuhal_link_u64(gpuhal_device_at(gpu, from), gpuhal_device_at(gpu, to), GPUHAL_LINK_KIND, &kind),
+                     GPUHAL_OK);
     return kind;
 }
 
@@ -167,7 +168,8 @@ TEST(a_link_fact_without_a_source_is_missing_with_its_reason)
     uint64_t value = 1;
     assert_int_equal(gpuhal_link_missing(one, other, GPUHAL_LINK_PEER_ADVERTISED, &why), GPUHAL_MISSING_NOT_SUPPORTED);
     assert_string_equal(why, "the backend reports no links");
-    assert_int_equal(gpuhal_link_missing(one, cpu, GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND, &why), GPUHAL_MISSING_NOT_SUPPORTED);
+    assert_int_equal(gpuhal_link_missing(one, cpu, GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND, &why),
+                     GPUHAL_MISSING_NOT_SUPPORTED);
     assert_string_equal(why, "the two are devices of two backends");
     assert_int_equal(gpuhal_link_missing(one, other, GPUHAL_LINK_KIND, &why), 0);
     assert_string_equal(why, "");
@@ -187,7 +189,8 @@ TEST(devices_without_peer_access_are_verified_by_the_way_that_copies_take)
     gpuhal_mock.devices[0].hidden = gpuhal_mock.devices[1].hidden = 1;
     gpuhal_mock.devices[1].copy_alignment = 4;
     gpuhal *gpu = gpuhal_mock_open(NULL, 0);
-    gpuhal_device *one = gpuhal_device_at(gpu, 0), *other = gpuhal_device_at(gpu, 1), *visible = gpuhal_device_at(gpu, 2);
+    gpuhal_device *one = gpuhal_device_at(gpu, 0), *other = gpuhal_device_at(gpu, 1),
+                  *visible = gpuhal_device_at(gpu, 2);
     uint64_t value = 0;
     assert_int_equal(gpuhal_link_verify(one, other), GPUHAL_OK);
     assert_int_equal(gpuhal_link_u64(one, other, GPUHAL_LINK_PATH, &value), GPUHAL_OK);
@@ -234,7 +237,8 @@ TEST(pages_near_a_node_are_pages_with_that_wish_where_the_system_takes_one)
     unsigned long nodes[16] = {0};
     unsigned char *pages = gpuhal_os_pages_map_on(1u << 20, 0);
     assert_non_null(pages);
-    if (syscall(SYS_get_mempolicy, &mode, nodes, 1024ul, pages, (unsigned long)MPOL_F_ADDR) == 0 && mode != MPOL_DEFAULT) {
+    if (syscall(SYS_get_mempolicy, &mode, nodes, 1024ul, pages, (unsigned long)MPOL_F_ADDR) == 0 &&
+        mode != MPOL_DEFAULT) {
         assert_int_equal(mode, MPOL_PREFERRED);
         assert_int_equal(nodes[0], 1);
     }

@@ -1,5 +1,5 @@
-/* Backends in this process: started once, shared, tried again after a failure, refused after a fork; and what plugins get from
- * the host table. */
+/* Backends in this process: started once, shared, tried again after a failure, refused after a fork; and what plugins
+ * get from the host table. */
 #include "loader_support.h"
 
 #include "core/log.h"
@@ -120,7 +120,8 @@ static int play_a_held_loader(void)
     if (start_within("good", DEADLINE_NS, &ns) != GPUHAL_OK) {
         return 1;
     }
-    if (start_within("constructor_sleeps", 500000000u, &ns) != GPUHAL_ERROR_TIMEOUT || !strstr(gpuhal_last_error()->sentence, "while loading")) {
+    if (start_within("constructor_sleeps", 500000000u, &ns) != GPUHAL_ERROR_TIMEOUT ||
+        !strstr(gpuhal_last_error()->sentence, "while loading")) {
         return 2;
     }
     if (start_within("good_fork_safe", DEADLINE_NS, &ns) != GPUHAL_ERROR_BUSY || ns > DEADLINE_NS / 2 ||
@@ -230,7 +231,8 @@ TEST(a_file_that_was_replaced_since_the_listing_is_started_as_it_is_now)
     copy_file(test_plugin("good_many_devices"), in_folder("new.so"));
     assert_int_equal(rename(in_folder("new.so"), in_folder("gpuhal-good.so")), 0);
     gpuhal_backend *backend;
-    assert_int_equal(gpuhal_backend_start(find_candidate(&candidates, "good"), DEADLINE_NS, &backend), GPUHAL_ERROR_DRIVER);
+    assert_int_equal(gpuhal_backend_start(find_candidate(&candidates, "good"), DEADLINE_NS, &backend),
+                     GPUHAL_ERROR_DRIVER);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "name is \"good_many_devices\", its manifest has \"good\""));
     gpuhal_candidates_finish(&candidates);
 }
@@ -315,7 +317,8 @@ static void keep_line(__attribute__((unused)) void *user, __attribute__((unused)
 /* The result and the driver of good_with_driver in the current environment. */
 static char *given_options; /* to the plugins of the next probe */
 
-static const gpuhal_candidate *probe_driver(gpuhal_candidates *candidates, bool isolate, bool ignore_environment, gpuhal_log *log)
+static const gpuhal_candidate *probe_driver(gpuhal_candidates *candidates, bool isolate, bool ignore_environment,
+                                            gpuhal_log *log)
 {
     gpuhal_settings settings = own_settings();
     settings.isolation = isolate ? GPUHAL_ISOLATION_ALWAYS : GPUHAL_ISOLATION_NEVER;
@@ -358,13 +361,13 @@ TEST(a_variable_overrides_the_vendors_library_and_must_be_absolute)
     write_manifest("good.gpuhal", "start_without_driver", test_plugin("start_without_driver"), "");
     gpuhal_settings settings = own_settings();
     candidates = run_loader(&settings);
-    assert_result(&candidates, find_candidate(&candidates, "start_without_driver"), GPUHAL_PLUGIN_NO_DRIVER, GPUHAL_STAGE_START,
-                   "tried /nowhere/libvendor.so: ");
+    assert_result(&candidates, find_candidate(&candidates, "start_without_driver"), GPUHAL_PLUGIN_NO_DRIVER,
+                  GPUHAL_STAGE_START, "tried /nowhere/libvendor.so: ");
     gpuhal_candidates_finish(&candidates);
     setenv("GPUHAL_TESTVENDOR_LIBRARY", "libvendor.so", 1);
     candidates = run_loader(&settings);
-    assert_result(&candidates, find_candidate(&candidates, "start_without_driver"), GPUHAL_PLUGIN_NO_DRIVER, GPUHAL_STAGE_START,
-                   "GPUHAL_TESTVENDOR_LIBRARY is \"libvendor.so\", which is not an absolute path");
+    assert_result(&candidates, find_candidate(&candidates, "start_without_driver"), GPUHAL_PLUGIN_NO_DRIVER,
+                  GPUHAL_STAGE_START, "GPUHAL_TESTVENDOR_LIBRARY is \"libvendor.so\", which is not an absolute path");
     gpuhal_candidates_finish(&candidates);
     unsetenv("GPUHAL_TESTVENDOR_LIBRARY");
 }

@@ -1,5 +1,5 @@
-/* tests/unit/loader_cache.h: what tests of cached results share: starts of a program that reads and writes a registry, and plugins
- * that can be changed. */
+/* tests/unit/loader_cache.h: what tests of cached results share: starts of a program that reads and writes a registry,
+ * and plugins that can be changed. */
 #ifndef LOADER_CACHE_H
 #define LOADER_CACHE_H
 
@@ -19,8 +19,11 @@ UNUSED_HELPER gpuhal_candidates start(const gpuhal_settings *settings, gpuhal_lo
     gpuhal_snapshot *known = gpuhal_registry_snapshot(registry);
     assert_int_equal(gpuhal_loader_run(settings, log, &known->database, false, &candidates), GPUHAL_OK);
     gpuhal_snapshot_release(known);
-    gpuhal_changes changes = {.now = gpuhal_os_wall_clock(), .plugins = candidates.learned, .plugin_count = candidates.learned_count,
-                              .faults = candidates.faults, .fault_count = candidates.fault_count};
+    gpuhal_changes changes = {.now = gpuhal_os_wall_clock(),
+                              .plugins = candidates.learned,
+                              .plugin_count = candidates.learned_count,
+                              .faults = candidates.faults,
+                              .fault_count = candidates.fault_count};
     assert_int_equal(gpuhal_registry_update(registry, &changes), GPUHAL_OK);
     gpuhal_registry_destroy(registry);
     return candidates;

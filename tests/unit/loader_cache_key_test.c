@@ -1,4 +1,5 @@
-/* What a cached result depends on besides the plugin itself: whose fault an end was, and what changed around the plugin. */
+/* What a cached result depends on besides the plugin itself: whose fault an end was, and what changed around the
+ * plugin. */
 #include "loader_cache.h"
 
 #include <signal.h>
@@ -17,7 +18,8 @@ TEST(a_plugin_whose_helper_was_ended_from_outside_gets_another_chance_and_no_thi
         gpuhal_settings settings = once(), no_helper = without_helper();
         setenv("GPUHAL_TEST_SIGNAL", cases[i].number, 1);
         gpuhal_candidates first = start(&settings, NULL);
-        assert_result(&first, candidate_of(&first, "killed_on_request"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_START, cases[i].words);
+        assert_result(&first, candidate_of(&first, "killed_on_request"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_START,
+                      cases[i].words);
         gpuhal_candidates_finish(&first);
         assert_false(result_is_cached(&settings, "killed_on_request", GPUHAL_PLUGIN_FAILED));
         assert_true(result_is_cached(&no_helper, "killed_on_request", GPUHAL_PLUGIN_QUARANTINED));
@@ -44,7 +46,8 @@ TEST(a_plugin_that_works_after_its_helper_was_killed_is_as_good_as_any)
 static void expect_not_probed(const gpuhal_settings *settings, const char *name)
 {
     gpuhal_candidates candidates = start(settings, NULL);
-    assert_result(&candidates, candidate_of(&candidates, name), GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_STAGE_SPAWN, "does not exist");
+    assert_result(&candidates, candidate_of(&candidates, name), GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_STAGE_SPAWN,
+                  "does not exist");
     gpuhal_candidates_finish(&candidates);
 }
 
@@ -82,7 +85,8 @@ TEST(names_that_are_not_utf8_are_recorded_unchanged)
         snprintf(text, sizeof text, "%s/good.gpuhal", path);
         FILE *file = fopen(text, "w");
         assert_non_null(file);
-        fprintf(file, "[plugin]\nname = start_crashes\nlibrary = gpuhal-start_crashes.so\nabi = 0.2\nenvironment = GPUHAL_TEST_NAME\n");
+        fprintf(file, "[plugin]\nname = start_crashes\nlibrary = gpuhal-start_crashes.so\nabi = 0.2\nenvironment = "
+                      "GPUHAL_TEST_NAME\n");
         fclose(file);
         setenv("GPUHAL_TEST_NAME", names[i], 1);
         gpuhal_settings settings = once(), no_helper = without_helper();
@@ -160,7 +164,8 @@ TEST(a_preloaded_library_is_part_of_the_cache_key)
 TEST(a_driver_that_is_put_where_it_was_missed_is_found)
 {
     new_folder();
-    own_plugin("start_without_driver", "vendor_libraries = libother.so libgpuhal-test-vendor.so.1\nwatch = /etc/none\n");
+    own_plugin("start_without_driver",
+               "vendor_libraries = libother.so libgpuhal-test-vendor.so.1\nwatch = /etc/none\n");
     gpuhal_settings settings = once();
     char path[600];
     snprintf(path, sizeof path, "/nonexistent:%s", own_folder());

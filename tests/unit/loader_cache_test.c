@@ -1,5 +1,5 @@
-/* Cached results: what is cached is not probed again, what crashed is not run again, and a change of anything that a result depends
- * on causes a new probe. That nothing was run is proven by a helper program that is not there. */
+/* Cached results: what is cached is not probed again, what crashed is not run again, and a change of anything that a
+ * result depends on causes a new probe. That nothing was run is proven by a helper program that is not there. */
 #include "loader_cache.h"
 
 #include <signal.h>
@@ -32,10 +32,13 @@ TEST(a_cached_listing_does_not_know_the_free_memory)
     own_plugin("good", "");
     gpuhal_settings settings = once();
     gpuhal_candidates first = start(&settings, NULL), second = start(&settings, NULL);
-    const gpuhal_fact *then = gpuhal_facts_find(&candidate_of(&first, "good")->devices.list[0].facts, GPUHAL_VALUE_MEMORY_FREE_BYTES);
-    const gpuhal_fact *now = gpuhal_facts_find(&candidate_of(&second, "good")->devices.list[0].facts, GPUHAL_VALUE_MEMORY_FREE_BYTES);
+    const gpuhal_fact *then =
+        gpuhal_facts_find(&candidate_of(&first, "good")->devices.list[0].facts, GPUHAL_VALUE_MEMORY_FREE_BYTES);
+    const gpuhal_fact *now =
+        gpuhal_facts_find(&candidate_of(&second, "good")->devices.list[0].facts, GPUHAL_VALUE_MEMORY_FREE_BYTES);
     assert_true(then && now);
-    assert_int_equal(now->missing, then->missing == GPUHAL_MISSING_NOT_SUPPORTED ? GPUHAL_MISSING_NOT_SUPPORTED : GPUHAL_MISSING_NOT_READ);
+    assert_int_equal(now->missing, then->missing == GPUHAL_MISSING_NOT_SUPPORTED ? GPUHAL_MISSING_NOT_SUPPORTED
+                                                                                 : GPUHAL_MISSING_NOT_READ);
     gpuhal_candidates_finish(&first);
     gpuhal_candidates_finish(&second);
 }
@@ -285,14 +288,15 @@ TEST(what_a_hung_plugin_had_listed_is_kept_and_it_stays_timed_out)
     settings.helper_deadline_ns = 4000000000u;
     gpuhal_candidates first = start(&settings, NULL), second = start(&settings, NULL);
     const gpuhal_candidate *is = candidate_of(&first, "sample_hangs_at_second");
-    assert_result(&first, is, GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_ENUMERATE, "had listed 1 device: sample_hangs_at_second:0 ");
+    assert_result(&first, is, GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_ENUMERATE,
+                  "had listed 1 device: sample_hangs_at_second:0 ");
     assert_int_equal(is->devices.count, 0);
     assert_int_equal(first.learned_count, 1);
     assert_int_equal(first.learned[0].state, GPUHAL_PLUGIN_TIMED_OUT);
     assert_int_equal(first.learned[0].devices.count, 1);
     assert_int_equal(first.faults[0].kind, GPUHAL_FAULT_HANG);
-    assert_result(&second, candidate_of(&second, "sample_hangs_at_second"), GPUHAL_PLUGIN_QUARANTINED, GPUHAL_STAGE_ENUMERATE,
-                   "had listed 1 device");
+    assert_result(&second, candidate_of(&second, "sample_hangs_at_second"), GPUHAL_PLUGIN_QUARANTINED,
+                  GPUHAL_STAGE_ENUMERATE, "had listed 1 device");
     gpuhal_candidates_finish(&first);
     gpuhal_candidates_finish(&second);
 }
@@ -316,7 +320,8 @@ TEST(no_device_of_a_plugin_that_watches_nothing_is_asked_again_with_a_note)
     }
 }
 
-/* A daemon behind the driver that stops for a while, as in a suspended machine: first it works, then it hangs, then it works. */
+/* A daemon behind the driver that stops for a while, as in a suspended machine: first it works, then it hangs, then it
+ * works. */
 TEST(one_stall_of_a_plugin_that_worked_does_not_quarantine_it_and_two_do)
 {
     new_folder();

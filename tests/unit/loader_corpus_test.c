@@ -1,5 +1,6 @@
-/* The bad plugins of tests/plugins/corpus.inc: each alone, and all of them together in one folder. Whatever they do, this process
- * lives, the good plugin beside them is listed, nothing is loaded here, nothing is left behind, and the report names the fault. */
+/* The bad plugins of tests/plugins/corpus.inc: each alone, and all of them together in one folder. Whatever they do,
+ * this process lives, the good plugin beside them is listed, nothing is loaded here, nothing is left behind, and the
+ * report names the fault. */
 #include "corpus_files.h"
 
 #include "core/records.h"
@@ -40,7 +41,8 @@ typedef struct item {
 } item;
 
 static const item corpus[] = {
-#define PLUGIN(name, effect, state, stage, words) {#name, effect, NULL, GPUHAL_PLUGIN_##state, GPUHAL_STAGE_##stage, words},
+#define PLUGIN(name, effect, state, stage, words)                                                                      \
+    {#name, effect, NULL, GPUHAL_PLUGIN_##state, GPUHAL_STAGE_##stage, words},
 #define MADE(name, maker, state, stage, words) \
     {#name, OF_FILES, make_##maker, GPUHAL_PLUGIN_##state, GPUHAL_STAGE_##stage, words},
 #include "../plugins/corpus.inc"
@@ -70,8 +72,9 @@ static bool is_as_expected(const item *it, gpuhal_plugin_state state, gpuhal_plu
 
 static void print_difference(const item *it, gpuhal_plugin_state state, gpuhal_plugin_stage stage, const char *reason)
 {
-    printf("# %s: %s at %s: %s\n#     wanted: %s at %s: %s\n", it->name, gpuhal_plugin_state_name(state), gpuhal_plugin_stage_name(stage),
-           reason, gpuhal_plugin_state_name(it->state), gpuhal_plugin_stage_name(it->stage), it->words ? it->words : "");
+    printf("# %s: %s at %s: %s\n#     wanted: %s at %s: %s\n", it->name, gpuhal_plugin_state_name(state),
+           gpuhal_plugin_stage_name(stage), reason, gpuhal_plugin_state_name(it->state),
+           gpuhal_plugin_stage_name(it->stage), it->words ? it->words : "");
 }
 
 /* Nothing of them was loaded into this process, and every helper is gone. */
@@ -107,15 +110,16 @@ static bool is_probed_alone(const item *it)
     }
     bool in_time = gpuhal_os_monotonic_ns() - begun < PATIENT_NS;
     const gpuhal_candidate *candidate = find_candidate(&candidates, it->name);
-    bool reported = candidate && is_as_expected(it, candidate->state, candidate->stage, candidate->reason ? candidate->reason : "");
+    bool reported =
+        candidate && is_as_expected(it, candidate->state, candidate->stage, candidate->reason ? candidate->reason : "");
     bool waited = candidate && (it->effect != SILENCE || candidate->time_ns >= SILENCE_NS);
     bool protected = candidate && candidate->isolated == (candidate->stage > GPUHAL_STAGE_FILE);
     bool listed = candidate && (candidate->devices.count > 0) == (it->state == GPUHAL_PLUGIN_OK);
     bool others = has_result(find_candidate(&candidates, "good"), GPUHAL_PLUGIN_OK, GPUHAL_STAGE_DONE, NULL);
     bool good = reported && waited && protected && listed && others && in_time && candidates.note_count == 0;
     if (!good) {
-        printf("# %s: reported %d, waited %d, protected %d, listed %d, others %d, in time %d\n", it->name, reported, waited, protected, listed,
-               others, in_time);
+        printf("# %s: reported %d, waited %d, protected %d, listed %d, others %d, in time %d\n", it->name, reported,
+               waited, protected, listed, others, in_time);
         print_candidates(&candidates);
         printf("#     wanted: %s at %s: %s\n", gpuhal_plugin_state_name(it->state), gpuhal_plugin_stage_name(it->stage),
                it->words ? it->words : "");
@@ -163,9 +167,11 @@ TEST(plugins_that_only_break_a_rule_are_named_the_same_way_without_a_helper)
     gpuhal_candidates candidates = run_loader(&settings);
     size_t different = 0;
     for (size_t i = 0; i < ITEMS; i++) {
-        const gpuhal_candidate *candidate = corpus[i].effect == RULE ? find_candidate(&candidates, corpus[i].name) : NULL;
+        const gpuhal_candidate *candidate =
+            corpus[i].effect == RULE ? find_candidate(&candidates, corpus[i].name) : NULL;
         const char *reason = candidate && candidate->reason ? candidate->reason : "";
-        if (candidate && (!is_as_expected(&corpus[i], candidate->state, candidate->stage, reason) || candidate->isolated)) {
+        if (candidate &&
+            (!is_as_expected(&corpus[i], candidate->state, candidate->stage, reason) || candidate->isolated)) {
             print_difference(&corpus[i], candidate->state, candidate->stage, reason);
             different++;
         }
@@ -265,7 +271,8 @@ static char *output_of(const char *const *arguments, const char *const *environm
     size_t bytes = 0;
     assert_int_equal(posix_spawn_file_actions_init(&actions), 0);
     assert_int_equal(posix_spawn_file_actions_addopen(&actions, 1, path, O_CREAT | O_TRUNC | O_WRONLY, 0644), 0);
-    assert_int_equal(posix_spawn(&child, arguments[0], &actions, NULL, (char *const *)arguments, (char *const *)environment), 0);
+    assert_int_equal(
+        posix_spawn(&child, arguments[0], &actions, NULL, (char *const *)arguments, (char *const *)environment), 0);
     posix_spawn_file_actions_destroy(&actions);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
@@ -291,7 +298,8 @@ static bool is_explained(const item *it, const char *part)
 {
     char begin[96], reached[64];
     bool used = it->state == GPUHAL_PLUGIN_OK;
-    snprintf(begin, sizeof begin, "%s: %s%s", it->name, used ? "used, " : "not used, ", used ? "" : gpuhal_plugin_state_name(it->state));
+    snprintf(begin, sizeof begin, "%s: %s%s", it->name, used ? "used, " : "not used, ",
+             used ? "" : gpuhal_plugin_state_name(it->state));
     for (char *at = strchr(begin, ':'); (at = strchr(at, '_'));) {
         *at = ' ';
     }
@@ -308,10 +316,12 @@ static bool is_explained(const item *it, const char *part)
 #define GPUHAL_PROBE NULL
 #endif
 
-/* Those that die or fall silent are explained like the others, so one of each is enough: all of them together ran before. */
+/* Those that die or fall silent are explained like the others, so one of each is enough: all of them together ran
+ * before. */
 static bool is_for_the_probe(const item *it)
 {
-    return (it->effect != DEATH && it->effect != SILENCE) || strcmp(it->name, "start_crashes") == 0 || strcmp(it->name, "start_hangs") == 0;
+    return (it->effect != DEATH && it->effect != SILENCE) || strcmp(it->name, "start_crashes") == 0 ||
+           strcmp(it->name, "start_hangs") == 0;
 }
 
 TEST(gpuhal_probe_explains_every_bad_plugin)
@@ -326,8 +336,9 @@ TEST(gpuhal_probe_explains_every_bad_plugin)
     char seconds[8];
     snprintf(seconds, sizeof seconds, "%d", TOGETHER_S);
     const char *const arguments[] = {GPUHAL_PROBE, "--explain", "--timeout", seconds, NULL};
-    const char *const environment[] = {path, "GPUHAL_BACKENDS=-opencl,-vulkan,-cuda,-rocm", "GPUHAL_REGISTRY=none", "COLUMNS=9999",
-                                       "LC_ALL=C.UTF-8", NULL};
+    const char *const environment[] = {
+        path, "GPUHAL_BACKENDS=-opencl,-vulkan,-cuda,-rocm", "GPUHAL_REGISTRY=none", "COLUMNS=9999", "LC_ALL=C.UTF-8",
+        NULL};
     char *text = output_of(arguments, environment);
     size_t different = 0;
     for (size_t i = 0; i < ITEMS; i++) {

@@ -1,5 +1,6 @@
-/* A real plugin, damaged by chance: bits flipped and bytes cut off. Whatever comes of it is the helper's affair: this process lives, has
- * loaded nothing of it, and says in words what is wrong, or lists the device when the damage is harmless. */
+/* A real plugin, damaged by chance: bits flipped and bytes cut off. Whatever comes of it is the helper's affair: this
+ * process lives, has loaded nothing of it, and says in words what is wrong, or lists the device when the damage is
+ * harmless. */
 #include "loader_support.h"
 
 #include "core/records.h"
@@ -25,8 +26,8 @@ static size_t draw(uint64_t *state, size_t limit)
     return (size_t)((*state >> 33) % limit);
 }
 
-/* The first third goes into the headers, where the dynamic loader believes what it reads; the second anywhere; each flips 1 to 8
- * bits. */
+/* The first third goes into the headers, where the dynamic loader believes what it reads; the second anywhere; each
+ * flips 1 to 8 bits. */
 static size_t damage(unsigned number, char *copy)
 {
     uint64_t state = SEED + number;
@@ -88,7 +89,8 @@ static bool is_survived(unsigned number, char *copy)
     }
     const gpuhal_candidate *candidate = find_candidate(&candidates, "cpu");
     /* A process that is killed may take its time to die on a busy machine, which a note reports. */
-    bool good = candidate && is_result(candidate) && (candidates.note_count == 0 || candidate->state == GPUHAL_PLUGIN_TIMED_OUT);
+    bool good = candidate && is_result(candidate) &&
+                (candidates.note_count == 0 || candidate->state == GPUHAL_PLUGIN_TIMED_OUT);
     if (!good) {
         print_candidates(&candidates);
     }
@@ -99,7 +101,8 @@ static bool is_survived(unsigned number, char *copy)
 static void *damage_some(__attribute__((unused)) void *user)
 {
     char *copy = malloc(original_bytes);
-    for (unsigned number = atomic_fetch_add(&next_number, 1); copy && number < COUNT; number = atomic_fetch_add(&next_number, 1)) {
+    for (unsigned number = atomic_fetch_add(&next_number, 1); copy && number < COUNT;
+         number = atomic_fetch_add(&next_number, 1)) {
         if (!is_survived(number, copy)) {
             printf("# seed %u, number %u: no result\n", SEED, number);
             atomic_fetch_add(&failures, 1);
@@ -121,13 +124,15 @@ TEST(four_hundred_damaged_copies_of_a_real_plugin_are_refused_broken_or_work_and
         pthread_join(threads[i], NULL);
     }
     free(original);
-    printf("# seed %u: %u refused, %u broken, %u listed\n", SEED, atomic_load(&refused), atomic_load(&broken), atomic_load(&listed));
+    printf("# seed %u: %u refused, %u broken, %u listed\n", SEED, atomic_load(&refused), atomic_load(&broken),
+           atomic_load(&listed));
     assert_int_equal(atomic_load(&failures), 0);
     assert_int_equal(atomic_load(&refused) + atomic_load(&broken) + atomic_load(&listed), COUNT);
     assert_true(atomic_load(&refused) > CUTS / 2 && atomic_load(&broken) > 0 && atomic_load(&listed) > 0);
     assert_false(is_mapped(own_folder()));
 #ifdef __SANITIZE_ADDRESS__
-    /* The system takes longer to end a process with a sanitizer's memory than the library waits for one that it has killed. */
+    /* The system takes longer to end a process with a sanitizer's memory than the library waits for one that it has
+     * killed. */
     while (waitpid(-1, NULL, 0) > 0) {
     }
 #endif

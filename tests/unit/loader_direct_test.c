@@ -33,10 +33,13 @@ TEST(a_bad_file_is_refused_with_stage_status_and_sentence)
     assert_load_refused("/nowhere.so", GPUHAL_ERROR_NOT_FOUND, GPUHAL_STAGE_FILE, "/nowhere.so does not exist");
     assert_load_refused("/dev/null", GPUHAL_ERROR_DRIVER, GPUHAL_STAGE_FILE, "is no regular file");
     assert_load_refused("/etc/passwd", GPUHAL_ERROR_DRIVER, GPUHAL_STAGE_FILE, "is no shared library");
-    assert_load_refused(test_plugin("undefined_symbol"), GPUHAL_ERROR_DRIVER, GPUHAL_STAGE_LOAD, "gpuhal_test_undefined");
-    assert_load_refused(test_plugin("no_symbol"), GPUHAL_ERROR_DRIVER, GPUHAL_STAGE_HANDSHAKE, "exports no gpuhal_plugin_query");
+    assert_load_refused(test_plugin("undefined_symbol"), GPUHAL_ERROR_DRIVER, GPUHAL_STAGE_LOAD,
+                        "gpuhal_test_undefined");
+    assert_load_refused(test_plugin("no_symbol"), GPUHAL_ERROR_DRIVER, GPUHAL_STAGE_HANDSHAKE,
+                        "exports no gpuhal_plugin_query");
     assert_load_refused(test_plugin("other_abi"), GPUHAL_ERROR_INCOMPATIBLE, GPUHAL_STAGE_HANDSHAKE, "0.2");
-    assert_load_refused(test_plugin("query_refuses"), GPUHAL_ERROR_INCOMPATIBLE, GPUHAL_STAGE_HANDSHAKE, "it wants plugin ABI 7.3");
+    assert_load_refused(test_plugin("query_refuses"), GPUHAL_ERROR_INCOMPATIBLE, GPUHAL_STAGE_HANDSHAKE,
+                        "it wants plugin ABI 7.3");
     assert_string_equal(gpuhal_last_error()->vendor_call, "vendorInit");
     assert_int_equal(gpuhal_last_error()->vendor_code, 42);
     assert_int_equal(gpuhal_direct_load(NULL, &plugin, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
@@ -53,7 +56,8 @@ static void hear_device(__attribute__((unused)) void *user, uint32_t index)
 
 static void hear_u64(__attribute__((unused)) void *user, gpuhal_key key, uint64_t value)
 {
-    snprintf(reported + strlen(reported), sizeof reported - strlen(reported), " %u=%llu", key, (unsigned long long)value);
+    snprintf(reported + strlen(reported), sizeof reported - strlen(reported), " %u=%llu", key,
+             (unsigned long long)value);
 }
 
 static void hear_text(__attribute__((unused)) void *user, gpuhal_key key, const char *value)
@@ -76,7 +80,8 @@ TEST(everything_a_plugin_says_reaches_the_listener_unchecked)
     assert_int_equal(gpuhal_direct_load(test_plugin("index_twice"), &plugin, NULL), GPUHAL_OK);
     assert_int_equal(gpuhal_direct_enumerate(plugin, NULL, &listener), GPUHAL_OK);
     assert_string_equal(
-        reported, "[1] 1=Test Device 4=1 26=0 28=1 8!1[1] 1=Test Device 4=1 26=0 28=1 8!1[0] 1=Test Device 4=1 26=0 28=1 8!1");
+        reported,
+        "[1] 1=Test Device 4=1 26=0 28=1 8!1[1] 1=Test Device 4=1 26=0 28=1 8!1[0] 1=Test Device 4=1 26=0 28=1 8!1");
     reported[0] = 0;
     const gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
     assert_int_equal(gpuhal_direct_sample(plugin, NULL, 0, &key, 1, 0, &listener), GPUHAL_OK);

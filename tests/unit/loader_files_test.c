@@ -1,4 +1,5 @@
-/* Files that must not be loaded: refused before a byte of them runs, in words, and the good plugin beside them is listed. */
+/* Files that must not be loaded: refused before a byte of them runs, in words, and the good plugin beside them is
+ * listed. */
 #include "loader_support.h"
 
 #include "loader/load_context.h"
@@ -133,10 +134,11 @@ static int look_without_rights(void)
         return 1;
     }
     bool good = has_result(find_candidate(&candidates, "secret"), GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_FILE,
-                            "/secret.so cannot be read: Permission denied") &&
+                           "/secret.so cannot be read: Permission denied") &&
                 has_result(find_candidate(&candidates, "buried"), GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_FILE,
-                            "/vault/buried.so cannot be read: Permission denied") &&
-                has_result(find_candidate(&candidates, "unspoken"), GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_MANIFEST, "Permission denied");
+                           "/vault/buried.so cannot be read: Permission denied") &&
+                has_result(find_candidate(&candidates, "unspoken"), GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_MANIFEST,
+                           "Permission denied");
     if (!good) {
         print_candidates(&candidates);
     }

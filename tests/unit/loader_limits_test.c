@@ -1,4 +1,5 @@
-/* What a process learns that may do less than others: its failures are its own, its successes are everybody's. Each is learned in a child. */
+/* What a process learns that may do less than others: its failures are its own, its successes are everybody's. Each is
+ * learned in a child. */
 #include "loader_cache.h"
 
 #include "support/stack.h"
@@ -75,7 +76,8 @@ static void start_limited(void (*restrain)(void), const char *name, gpuhal_plugi
         restrain();
         gpuhal_candidates candidates = start(&settings, NULL);
         const gpuhal_candidate *candidate = candidate_of(&candidates, name);
-        bool noted = state == GPUHAL_PLUGIN_OK || (candidate->note && strstr(candidate->note, "this process is restricted: "));
+        bool noted =
+            state == GPUHAL_PLUGIN_OK || (candidate->note && strstr(candidate->note, "this process is restricted: "));
         _exit(candidate->state == state && noted ? 0 : 1);
     }
     int status = -1;
@@ -175,14 +177,15 @@ TEST(a_plugin_that_prints_without_end_is_ended_at_once_with_that_reason)
         uint64_t begun = gpuhal_os_monotonic_ns();
         gpuhal_candidates candidates = start(&settings, NULL);
         assert_true(gpuhal_os_monotonic_ns() - begun < settings.helper_deadline_ns);
-        assert_result(&candidates, candidate_of(&candidates, "start_prints_without_end"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_START,
-                       "it printed more than 4 MiB while starting");
+        assert_result(&candidates, candidate_of(&candidates, "start_prints_without_end"), GPUHAL_PLUGIN_FAILED,
+                      GPUHAL_STAGE_START, "it printed more than 4 MiB while starting");
         assert_listed(&candidates, "good");
         gpuhal_candidates_finish(&candidates);
     }
 }
 
-/* Three that print whenever they are looked at kept each other alive for ten times their deadline: only the time between the looks counted. */
+/* Three that print whenever they are looked at kept each other alive for ten times their deadline: only the time
+ * between the looks counted. */
 TEST(helpers_that_print_without_end_stretch_no_deadline)
 {
     new_folder();
@@ -194,7 +197,8 @@ TEST(helpers_that_print_without_end_stretch_no_deadline)
     gpuhal_candidates candidates = run_loader(&settings);
     /* A busy machine may add one. */
     assert_true(gpuhal_os_monotonic_ns() - begun < 5 * settings.helper_deadline_ns);
-    assert_result(&candidates, find_candidate(&candidates, "copy_2"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_SPAWN, "within 1 s");
+    assert_result(&candidates, find_candidate(&candidates, "copy_2"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_SPAWN,
+                  "within 1 s");
     gpuhal_candidates_finish(&candidates);
 }
 

@@ -30,10 +30,10 @@ static void assert_refused(const char *text, const char *words)
 TEST(a_whole_manifest_is_read)
 {
     new_folder();
-    write_manifest(
-        "whole.gpuhal", "whole", "lib/whole.so",
-        "platforms = windows linux\npriority = -5\nvendor_libraries = libwhole.so.1\nenvironment = WHOLE\nwatch = /etc/whole\n"
-        "color = green\n");
+    write_manifest("whole.gpuhal", "whole", "lib/whole.so",
+                   "platforms = windows linux\npriority = -5\nvendor_libraries = libwhole.so.1\nenvironment = "
+                   "WHOLE\nwatch = /etc/whole\n"
+                   "color = green\n");
     gpuhal_load_context load = {0};
     gpuhal_manifest manifest;
     assert_true(gpuhal_manifest_read(&load, in_folder("whole.gpuhal"), false, &manifest));
@@ -51,7 +51,8 @@ TEST(a_whole_manifest_is_read)
 TEST(a_library_without_a_suffix_gets_that_of_the_system)
 {
     new_folder();
-    static const char *const names[][2] = {{"gpuhal-a", "gpuhal-a.so"}, {"gpuhal-a.so.1", "gpuhal-a.so.1"}, {"plain", "plain"}};
+    static const char *const names[][2] = {
+        {"gpuhal-a", "gpuhal-a.so"}, {"gpuhal-a.so.1", "gpuhal-a.so.1"}, {"plain", "plain"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         write_manifest("bare.gpuhal", "bare", names[i][0], "");
         gpuhal_load_context load = {0};
@@ -89,10 +90,12 @@ TEST(a_mistake_in_a_manifest_is_refused_with_file_and_line)
     assert_refused("[plugin]\nabi =\n", "line 2: abi must be");
     assert_refused("[plugin]\nabi = 0.2 next\n", "line 2: abi must be");
     assert_refused("[plugin]\nabi = 0.2, 0.3\n", "line 2: abi must be");
-    assert_refused("[plugin]\nplatforms = linux, windows\n", "line 2: the words of a list are separated by blanks, not by commas");
+    assert_refused("[plugin]\nplatforms = linux, windows\n",
+                   "line 2: the words of a list are separated by blanks, not by commas");
     assert_refused("[plugin]\nenvironment = A,B\n", "line 2: the words of a list are separated by blanks");
     assert_refused("[plugin]\nvendor_libraries = a.so, b.so\n", "line 2: the words of a list are separated by blanks");
-    assert_refused("[plugin]\nname = a\nlibrary = a.so\nabi = 0.1 0.3 1.2\n", "ABI 0.1 0.3 1.2; this library speaks 0.2");
+    assert_refused("[plugin]\nname = a\nlibrary = a.so\nabi = 0.1 0.3 1.2\n",
+                   "ABI 0.1 0.3 1.2; this library speaks 0.2");
     assert_string_equal(refusal_of("[plugin]\nname = a\nlibrary = a.so\nabi = 0.1  0.2 0.3\nwatch = /a,b\n"), "");
     assert_refused("[plugin]\nno equals sign\n", "line 2: ");
     assert_refused("[plugin]\nname = \xff\n", "line 2: ");
@@ -156,8 +159,8 @@ TEST(a_directory_listed_twice_is_searched_once)
     add_folder("plugins", "good");
     assert_int_equal(symlink("plugins", in_folder("again")), 0);
     gpuhal_settings settings = own_settings();
-    settings.plugin_path = gpuhal_text_format("%s:%s/:%s//plugins/.:%s", in_folder("plugins"), in_folder("plugins"), own_folder(),
-                                              in_folder("again"));
+    settings.plugin_path = gpuhal_text_format("%s:%s/:%s//plugins/.:%s", in_folder("plugins"), in_folder("plugins"),
+                                              own_folder(), in_folder("again"));
     gpuhal_candidates candidates = run_loader(&settings);
     assert_listed(&candidates, "good");
     for (size_t i = 0; i < candidates.count; i++) {

@@ -1,4 +1,5 @@
-/* Odd plugins that break no rule: what they list is there, whole and their own. Those with a fault are in loader_corpus_test.c. */
+/* Odd plugins that break no rule: what they list is there, whole and their own. Those with a fault are in
+ * loader_corpus_test.c. */
 #include "loader_support.h"
 
 static void check_good(const char *name, size_t devices)
@@ -51,7 +52,8 @@ TEST(two_plugins_in_this_process_that_export_one_name_keep_their_own)
 {
     gpuhal_settings settings = own_settings();
     settings.isolation = GPUHAL_ISOLATION_NEVER;
-    settings.plugin_path = gpuhal_text_format("%s/good_twin_a:%s/good_twin_b", GPUHAL_TEST_PLUGINS, GPUHAL_TEST_PLUGINS);
+    settings.plugin_path =
+        gpuhal_text_format("%s/good_twin_a:%s/good_twin_b", GPUHAL_TEST_PLUGINS, GPUHAL_TEST_PLUGINS);
     gpuhal_candidates candidates = run_loader(&settings);
     const char *const names[] = {"good_twin_a", "good_twin_b"};
     for (size_t i = 0; i < 2; i++) {
@@ -66,8 +68,8 @@ TEST(two_plugins_in_this_process_that_export_one_name_keep_their_own)
 TEST(free_memory_is_sampled_while_listing_or_named_as_missing)
 {
     gpuhal_settings settings = own_settings();
-    settings.plugin_path = gpuhal_text_format("%s/good:%s/good_sample_fails:%s/good_without_optional", GPUHAL_TEST_PLUGINS,
-                                              GPUHAL_TEST_PLUGINS, GPUHAL_TEST_PLUGINS);
+    settings.plugin_path = gpuhal_text_format("%s/good:%s/good_sample_fails:%s/good_without_optional",
+                                              GPUHAL_TEST_PLUGINS, GPUHAL_TEST_PLUGINS, GPUHAL_TEST_PLUGINS);
     gpuhal_candidates candidates = run_loader(&settings);
     const gpuhal_facts *facts = &find_candidate(&candidates, "good")->devices.list[0].facts;
     assert_int_equal(gpuhal_facts_u64(facts, GPUHAL_VALUE_MEMORY_FREE_BYTES, 0), 12345678);

@@ -1,4 +1,5 @@
-/* Cached results over real drivers: variables that change what they list, and the folder in which the ICD loader finds them. */
+/* Cached results over real drivers: variables that change what they list, and the folder in which the ICD loader finds
+ * them. */
 #include "loader_support.h"
 
 #include <gpuhal/gpuhal.h>
@@ -20,13 +21,18 @@ static answer start_one(const char *backend)
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        gpuhal_config config = {.size = sizeof config, .registry = registry, .plugin_path = GPUHAL_BUILD_PLUGINS, .backends = backend,
-                                .helper_path = GPUHAL_HELPER, .helper_deadline_ns = PATIENT_NS};
+        gpuhal_config config = {.size = sizeof config,
+                                .registry = registry,
+                                .plugin_path = GPUHAL_BUILD_PLUGINS,
+                                .backends = backend,
+                                .helper_path = GPUHAL_HELPER,
+                                .helper_deadline_ns = PATIENT_NS};
         gpuhal *gpu = NULL;
         gpuhal_plugin_report report = {.size = sizeof report};
         bool good = gpuhal_open(&config, &gpu) == GPUHAL_OK && gpuhal_plugin_report_get(gpu, 0, &report) == GPUHAL_OK;
         result = (answer){.devices = report.device_count, .cached = report.cached, .state = report.state};
-        _exit(good && strcmp(report.name, backend) == 0 && write(ends[1], &result, sizeof result) == sizeof result ? 0 : 1);
+        _exit(good && strcmp(report.name, backend) == 0 && write(ends[1], &result, sizeof result) == sizeof result ? 0
+                                                                                                                   : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
@@ -45,8 +51,8 @@ static void check(uint32_t devices, uint32_t cached)
 {
     answer result = start();
     if (result.devices != devices || result.cached != cached) {
-        fail_msg("%u devices, state %s, cached: %u; wanted %u, %u", result.devices, gpuhal_plugin_state_name(result.state),
-                 result.cached, devices, cached);
+        fail_msg("%u devices, state %s, cached: %u; wanted %u, %u", result.devices,
+                 gpuhal_plugin_state_name(result.state), result.cached, devices, cached);
     }
 }
 
@@ -104,17 +110,25 @@ static void expect_asked_again(const char *backend, const char *const *names, si
 /* Each decides what an OpenCL driver lists, or in which order; PoCL without a place for its cache lists nothing. */
 TEST(a_variable_that_may_change_the_listing_makes_the_driver_be_asked_again)
 {
-    static const char *const names[] = {"OCL_ICD_PLATFORM_SORT", "OCL_ICD_ASSUME_ICD_EXTENSION", "OCLGRIND_GLOBAL_MEM_SIZE",
-                                        "OCLGRIND_LOCAL_MEM_SIZE", "OCLGRIND_MAX_WGSIZE", "RUSTICL_DEVICE_TYPE", "LP_NUM_THREADS",
-                                        "POCL_MAX_PTHREAD_COUNT", "POCL_CACHE_DIR", "XDG_CACHE_HOME", "HOME"};
+    static const char *const names[] = {"OCL_ICD_PLATFORM_SORT",
+                                        "OCL_ICD_ASSUME_ICD_EXTENSION",
+                                        "OCLGRIND_GLOBAL_MEM_SIZE",
+                                        "OCLGRIND_LOCAL_MEM_SIZE",
+                                        "OCLGRIND_MAX_WGSIZE",
+                                        "RUSTICL_DEVICE_TYPE",
+                                        "LP_NUM_THREADS",
+                                        "POCL_MAX_PTHREAD_COUNT",
+                                        "POCL_CACHE_DIR",
+                                        "XDG_CACHE_HOME",
+                                        "HOME"};
     setenv("POCL_DEVICES", "basic", 1);
     expect_asked_again("opencl", names, sizeof names / sizeof *names);
 }
 
 TEST(a_variable_that_may_change_what_vulkan_lists_makes_it_be_asked_again)
 {
-    static const char *const names[] = {"MESA_VK_DEVICE_SELECT", "MESA_VK_DEVICE_SELECT_FORCE_DEFAULT_DEVICE", "NODEVICE_SELECT",
-                                        "VK_IMPLICIT_LAYER_PATH", "VK_ADD_IMPLICIT_LAYER_PATH"};
+    static const char *const names[] = {"MESA_VK_DEVICE_SELECT", "MESA_VK_DEVICE_SELECT_FORCE_DEFAULT_DEVICE",
+                                        "NODEVICE_SELECT", "VK_IMPLICIT_LAYER_PATH", "VK_ADD_IMPLICIT_LAYER_PATH"};
     expect_asked_again("vulkan", names, sizeof names / sizeof *names);
 }
 

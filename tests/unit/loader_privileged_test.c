@@ -28,7 +28,8 @@ static void check_environment_of_helper(void)
     assert_null(strstr(text, "GPUHAL_"));
 }
 
-/* "mock" stands for a driver, and needs no file. Without the program's word none is so much as asked; cpu always works. */
+/* "mock" stands for a driver, and needs no file. Without the program's word none is so much as asked; cpu always
+ * works. */
 static void check_drivers(bool environment_is_clean)
 {
     static gpuhal_builtin_fn *const builtins[] = {gpuhal_mock_query, gpuhal_mock_cpu_query, NULL};
@@ -108,7 +109,8 @@ TEST(a_privileged_process_loads_nothing_that_its_user_could_have_a_say_in)
     pid_t child = fork();
     if (child == 0) {
         if (setgid(65534) == 0 && setuid(65534) == 0) {
-            execl(in_folder("program"), "program", "a_privileged_process_loads_nothing_that_its_user_could_have_a_say_in", NULL);
+            execl(in_folder("program"), "program",
+                  "a_privileged_process_loads_nothing_that_its_user_could_have_a_say_in", NULL);
         }
         _exit(77);
     }

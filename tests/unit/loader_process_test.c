@@ -1,5 +1,5 @@
-/* Helper processes in unfriendly hosts: whatever the host does with signals, children and descriptors, the answer is the same and
- * nothing is left behind. */
+/* Helper processes in unfriendly hosts: whatever the host does with signals, children and descriptors, the answer is
+ * the same and nothing is left behind. */
 #include "loader_support.h"
 
 #include <pthread.h>
@@ -7,8 +7,8 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-/* A good plugin, one that crashes, one without stack for its last words, one that exits, and one whose death only the wait status
- * reveals. */
+/* A good plugin, one that crashes, one without stack for its last words, one that exits, and one whose death only the
+ * wait status reveals. */
 static void add_plugins(void)
 {
     write_manifest("a.gpuhal", "good", test_plugin("good"), "");
@@ -25,14 +25,14 @@ static void check_plugins(bool status_known)
     gpuhal_candidates candidates = run_loader(&settings);
     const char *lost = "sent no result: the stream ended while loading";
     assert_listed(&candidates, "good");
-    assert_result(&candidates, find_candidate(&candidates, "constructor_segfault"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD,
-                   "crashed with signal 11 (Segmentation fault) while loading");
+    assert_result(&candidates, find_candidate(&candidates, "constructor_segfault"), GPUHAL_PLUGIN_FAILED,
+                  GPUHAL_STAGE_LOAD, "crashed with signal 11 (Segmentation fault) while loading");
     assert_result(&candidates, find_candidate(&candidates, "constructor_stack_overflow"), GPUHAL_PLUGIN_FAILED,
                    GPUHAL_STAGE_LOAD, "crashed with signal 11 (Segmentation fault) while loading");
-    assert_result(&candidates, find_candidate(&candidates, "constructor_exit_3"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD,
-                   status_known ? "exited with code 3 while loading" : lost);
-    assert_result(&candidates, find_candidate(&candidates, "constructor_killed"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD,
-                   status_known ? "signal 9 (Killed) while loading" : lost);
+    assert_result(&candidates, find_candidate(&candidates, "constructor_exit_3"), GPUHAL_PLUGIN_FAILED,
+                  GPUHAL_STAGE_LOAD, status_known ? "exited with code 3 while loading" : lost);
+    assert_result(&candidates, find_candidate(&candidates, "constructor_killed"), GPUHAL_PLUGIN_FAILED,
+                  GPUHAL_STAGE_LOAD, status_known ? "signal 9 (Killed) while loading" : lost);
     assert_int_equal(candidates.note_count, 0);
     gpuhal_candidates_finish(&candidates);
 }
@@ -65,10 +65,10 @@ TEST(a_host_whose_handler_reaps_every_child_gets_the_same_listing)
         gpuhal_settings settings = own_settings();
         gpuhal_candidates candidates = run_loader(&settings);
         assert_listed(&candidates, "good");
-        assert_result(&candidates, find_candidate(&candidates, "constructor_segfault"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD,
-                       "crashed with signal 11 (Segmentation fault) while loading");
-        assert_result(&candidates, find_candidate(&candidates, "constructor_killed"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD,
-                       "while loading");
+        assert_result(&candidates, find_candidate(&candidates, "constructor_segfault"), GPUHAL_PLUGIN_FAILED,
+                      GPUHAL_STAGE_LOAD, "crashed with signal 11 (Segmentation fault) while loading");
+        assert_result(&candidates, find_candidate(&candidates, "constructor_killed"), GPUHAL_PLUGIN_FAILED,
+                      GPUHAL_STAGE_LOAD, "while loading");
         gpuhal_candidates_finish(&candidates);
     }
     signal(SIGCHLD, SIG_DFL);
@@ -98,7 +98,8 @@ TEST(a_helper_inherits_neither_descriptors_nor_signals_and_leaves_no_core)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     assert_listed(&candidates, "good_looks_around");
     const gpuhal_facts *facts = &find_candidate(&candidates, "good_looks_around")->devices.list[0].facts;
-    assert_string_equal(gpuhal_facts_text(facts, GPUHAL_FACT_VENDOR), "more 0 null 1 blocked 0 ignored 0 core 0 leader 1 first 1");
+    assert_string_equal(gpuhal_facts_text(facts, GPUHAL_FACT_VENDOR),
+                        "more 0 null 1 blocked 0 ignored 0 core 0 leader 1 first 1");
     gpuhal_candidates_finish(&candidates);
     for (int i = 0; i < 3; i++) {
         close(leaky[i]);
@@ -173,8 +174,8 @@ static void check_in_child(void (*prepare)(void))
         gpuhal_candidates candidates;
         bool good = gpuhal_loader_run(&settings, NULL, NULL, false, &candidates) == GPUHAL_OK &&
                     has_result(find_candidate(&candidates, "good"), GPUHAL_PLUGIN_OK, GPUHAL_STAGE_DONE, NULL) &&
-                    has_result(find_candidate(&candidates, "constructor_segfault"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD,
-                                "crashed with signal 11") &&
+                    has_result(find_candidate(&candidates, "constructor_segfault"), GPUHAL_PLUGIN_FAILED,
+                               GPUHAL_STAGE_LOAD, "crashed with signal 11") &&
                     find_candidate(&candidates, "good")->isolated;
         _exit(good ? 0 : 1);
     }
@@ -212,7 +213,8 @@ static void *run_in_thread(void *user)
     bool *good = user;
     if (gpuhal_loader_run(&settings, NULL, NULL, false, &candidates) == GPUHAL_OK) {
         *good = has_result(find_candidate(&candidates, "good"), GPUHAL_PLUGIN_OK, GPUHAL_STAGE_DONE, NULL) &&
-                has_result(find_candidate(&candidates, "constructor_exit_3"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD, "code 3");
+                has_result(find_candidate(&candidates, "constructor_exit_3"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD,
+                           "code 3");
         gpuhal_candidates_finish(&candidates);
     }
     return NULL;
@@ -239,8 +241,10 @@ static void check_without_helper(const char *helper, const char *words)
     gpuhal_settings settings = own_settings();
     settings.helper_path = (char *)helper;
     gpuhal_candidates candidates = run_loader(&settings);
-    assert_result(&candidates, find_candidate(&candidates, "good"), GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_STAGE_SPAWN, words);
-    assert_result(&candidates, find_candidate(&candidates, "constructor_abort"), GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_STAGE_SPAWN, words);
+    assert_result(&candidates, find_candidate(&candidates, "good"), GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_STAGE_SPAWN,
+                  words);
+    assert_result(&candidates, find_candidate(&candidates, "constructor_abort"), GPUHAL_PLUGIN_NOT_PROBED,
+                  GPUHAL_STAGE_SPAWN, words);
     assert_int_equal(candidates.note_count, 1);
     assert_non_null(strstr(candidates.notes[0], words));
     assert_false(is_mapped("gpuhal-good"));
@@ -260,7 +264,9 @@ TEST(without_a_helper_plugins_are_not_probed_and_a_note_says_so)
     write_file(in_folder("script"), "#!/bin/sh\n", 10);
     assert_int_equal(chmod(in_folder("script"), 0755), 0);
     check_without_helper(in_folder("script"), "is no program");
-    check_without_helper("/bin/true", "sent nothing: it is not a helper of this version, or is in another PID namespace than this process");
+    check_without_helper(
+        "/bin/true",
+        "sent nothing: it is not a helper of this version, or is in another PID namespace than this process");
     check_without_helper("/usr", "/usr is a directory");
 }
 
@@ -315,7 +321,8 @@ TEST(where_helpers_do_not_all_fit_the_rest_wait_for_their_turn)
     assert_int_equal(status, GPUHAL_OK);
     assert_listed(&candidates, "good");
     assert_true(find_candidate(&candidates, "good")->isolated);
-    assert_result(&candidates, find_candidate(&candidates, "copy_5"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD, "signal 11");
+    assert_result(&candidates, find_candidate(&candidates, "copy_5"), GPUHAL_PLUGIN_FAILED, GPUHAL_STAGE_LOAD,
+                  "signal 11");
     assert_int_equal(candidates.note_count, 0);
     gpuhal_candidates_finish(&candidates);
 }
@@ -342,7 +349,8 @@ TEST(a_tiny_deadline_is_worded_as_it_is)
     settings.helper_path = (char *)"/usr/bin/yes";
     settings.helper_deadline_ns = 5000;
     gpuhal_candidates candidates = run_loader(&settings);
-    assert_result(&candidates, find_candidate(&candidates, "good"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_SPAWN, "within 5 µs");
+    assert_result(&candidates, find_candidate(&candidates, "good"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_SPAWN,
+                  "within 5 µs");
     gpuhal_candidates_finish(&candidates);
 }
 
@@ -387,7 +395,9 @@ TEST(a_host_that_may_open_few_files_can_wait_for_helpers)
 
 TEST(a_process_that_only_prints_wakes_who_waits_for_it_and_for_no_other)
 {
-    static const char *const silent[] = {"/bin/sleep", "60", NULL}, *const prints[] = {"/bin/sh", "-c", "echo words; exec sleep 60", NULL};
+    static const char *const silent[] = {"/bin/sleep", "60", NULL}, *const prints[] = {"/bin/sh", "-c",
+                                                                                       "echo words; exec sleep 60",
+                                                                                       NULL};
     for (size_t speaker = 0; speaker < 3; speaker++) {
         gpuhal_process processes[3], *all[3] = {&processes[0], &processes[1], &processes[2]};
         bool ready[3] = {false, false, false};
@@ -412,7 +422,8 @@ TEST(a_process_that_hangs_is_asked_to_end_before_it_is_killed)
 {
     char script[700];
     new_folder();
-    snprintf(script, sizeof script, "trap 'echo asked >%s; exit 7' TERM; echo ready; while :; do sleep 1; done", in_folder("asked"));
+    snprintf(script, sizeof script, "trap 'echo asked >%s; exit 7' TERM; echo ready; while :; do sleep 1; done",
+             in_folder("asked"));
     const char *const arguments[] = {"/bin/sh", "-c", script, NULL};
     gpuhal_process process;
     char bytes[16];

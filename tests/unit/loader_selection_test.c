@@ -11,7 +11,8 @@ static const char *listed_with(const char *backends)
     names[0] = 0;
     for (size_t i = 0; i < candidates.count; i++) {
         if (candidates.list[i].state == GPUHAL_PLUGIN_OK) {
-            snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", names[0] ? " " : "", candidates.list[i].name);
+            snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", names[0] ? " " : "",
+                     candidates.list[i].name);
         }
     }
     gpuhal_candidates_finish(&candidates);
@@ -42,7 +43,8 @@ static const char *left_of(const char *allowed, const char *environment, bool *o
     names[0] = 0;
     for (size_t i = 0; i < candidates.count; i++) {
         if (candidates.list[i].state == GPUHAL_PLUGIN_OK) {
-            snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", names[0] ? " " : "", candidates.list[i].name);
+            snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", names[0] ? " " : "",
+                     candidates.list[i].name);
         }
     }
     *out_noted = candidates.note_count > 0;
@@ -133,8 +135,8 @@ TEST(excluded_backends_are_left_out_and_neither_checked_nor_loaded)
     gpuhal_candidates candidates = run_loader(&settings);
     assert_result(&candidates, find_candidate(&candidates, "good"), GPUHAL_PLUGIN_EXCLUDED, GPUHAL_STAGE_SELECT,
                    "GPUHAL_BACKENDS is \"-good,-constructor_segfault\"");
-    assert_result(&candidates, find_candidate(&candidates, "constructor_segfault"), GPUHAL_PLUGIN_EXCLUDED, GPUHAL_STAGE_SELECT,
-                   "GPUHAL_BACKENDS");
+    assert_result(&candidates, find_candidate(&candidates, "constructor_segfault"), GPUHAL_PLUGIN_EXCLUDED,
+                  GPUHAL_STAGE_SELECT, "GPUHAL_BACKENDS");
     assert_listed(&candidates, "good_fork_safe");
     assert_listed(&candidates, "good_but_prints");
     gpuhal_candidates_finish(&candidates);
@@ -165,7 +167,8 @@ TEST(a_known_backend_that_is_not_installed_is_reported)
     settings.environment_backends = (char *)"rocm,good";
     gpuhal_candidates candidates = run_loader(&settings);
     assert_string_equal(candidates.list[0].name, "rocm");
-    assert_result(&candidates, &candidates.list[0], GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_SEARCH, "has a manifest of that name");
+    assert_result(&candidates, &candidates.list[0], GPUHAL_PLUGIN_REJECTED, GPUHAL_STAGE_SEARCH,
+                  "has a manifest of that name");
     assert_string_equal(candidates.list[1].name, "good");
     assert_listed(&candidates, "good");
     gpuhal_candidates_finish(&candidates);
@@ -204,10 +207,11 @@ TEST(of_the_same_file_or_the_same_name_the_first_is_taken_and_the_other_says_so)
     assert_string_equal(find_candidate(&candidates, "good")->file, test_plugin("good"));
     char wanted[700];
     snprintf(wanted, sizeof wanted, "a plugin named good was found earlier: %s", test_plugin("good"));
-    assert_result(&candidates, candidate_at(&candidates, in_folder("copy.so")), GPUHAL_PLUGIN_DUPLICATE, GPUHAL_STAGE_SELECT,
-                   wanted);
+    assert_result(&candidates, candidate_at(&candidates, in_folder("copy.so")), GPUHAL_PLUGIN_DUPLICATE,
+                  GPUHAL_STAGE_SELECT, wanted);
     snprintf(wanted, sizeof wanted, "the same file was found earlier, as good (%s)", test_plugin("good"));
-    assert_result(&candidates, find_candidate(&candidates, "alias"), GPUHAL_PLUGIN_DUPLICATE, GPUHAL_STAGE_SELECT, wanted);
+    assert_result(&candidates, find_candidate(&candidates, "alias"), GPUHAL_PLUGIN_DUPLICATE, GPUHAL_STAGE_SELECT,
+                  wanted);
     gpuhal_candidates_finish(&candidates);
 }
 
@@ -245,7 +249,8 @@ TEST(neither_a_refused_nor_a_forgotten_file_keeps_a_good_plugin_from_its_turn)
     assert_string_equal(listed_with(NULL), "good");
 }
 
-static const gpuhal_plugin *refusing_query(__attribute__((unused)) uint32_t abi, __attribute__((unused)) const gpuhal_host *host)
+static const gpuhal_plugin *refusing_query(__attribute__((unused)) uint32_t abi,
+                                           __attribute__((unused)) const gpuhal_host *host)
 {
     return NULL;
 }
@@ -274,13 +279,16 @@ static gpuhal_status no_memory(__attribute__((unused)) gpuhal_plugin_device *dev
     return GPUHAL_ERROR_OUT_OF_MEMORY;
 }
 
-static void no_release(__attribute__((unused)) gpuhal_plugin_device *device, __attribute__((unused)) gpuhal_memory *memory)
+static void no_release(__attribute__((unused)) gpuhal_plugin_device *device,
+                       __attribute__((unused)) gpuhal_memory *memory)
 {
 }
 
 static gpuhal_status no_copy(__attribute__((unused)) gpuhal_plugin_device *device,
-                             __attribute__((unused)) gpuhal_plugin_queue *queue, __attribute__((unused)) const gpuhal_memory *to,
-                             __attribute__((unused)) uint64_t to_offset, __attribute__((unused)) const gpuhal_memory *from,
+                             __attribute__((unused)) gpuhal_plugin_queue *queue,
+                             __attribute__((unused)) const gpuhal_memory *to,
+                             __attribute__((unused)) uint64_t to_offset,
+                             __attribute__((unused)) const gpuhal_memory *from,
                              __attribute__((unused)) uint64_t from_offset, __attribute__((unused)) uint64_t bytes)
 {
     return GPUHAL_ERROR_DRIVER;
@@ -310,7 +318,8 @@ static void close_none(__attribute__((unused)) gpuhal_plugin_device *device)
 {
 }
 
-static const gpuhal_plugin *builtin_query(__attribute__((unused)) uint32_t abi, __attribute__((unused)) const gpuhal_host *host)
+static const gpuhal_plugin *builtin_query(__attribute__((unused)) uint32_t abi,
+                                          __attribute__((unused)) const gpuhal_host *host)
 {
     static const gpuhal_plugin plugin = {
         .size = sizeof plugin,
@@ -350,7 +359,8 @@ TEST(a_plugin_without_devices_leaves_its_name_to_the_next)
     gpuhal_candidates candidates = run_loader(&settings);
     assert_result(&candidates, candidate_at(&candidates, "built in"), GPUHAL_PLUGIN_NO_DEVICE, GPUHAL_STAGE_ENUMERATE,
                    "nothing here");
-    assert_result(&candidates, candidate_at(&candidates, test_plugin("good")), GPUHAL_PLUGIN_OK, GPUHAL_STAGE_DONE, NULL);
+    assert_result(&candidates, candidate_at(&candidates, test_plugin("good")), GPUHAL_PLUGIN_OK, GPUHAL_STAGE_DONE,
+                  NULL);
     gpuhal_candidates_finish(&candidates);
 }
 
@@ -367,8 +377,8 @@ TEST(a_built_in_plugin_is_probed_in_this_process_and_wins_over_a_file_of_its_nam
     assert_string_equal(good->file, "built in");
     assert_string_equal(good->version, "7");
     assert_false(good->isolated);
-    assert_result(&candidates, candidate_at(&candidates, test_plugin("good")), GPUHAL_PLUGIN_DUPLICATE, GPUHAL_STAGE_SELECT,
-                   "a plugin named good was found earlier: built in");
+    assert_result(&candidates, candidate_at(&candidates, test_plugin("good")), GPUHAL_PLUGIN_DUPLICATE,
+                  GPUHAL_STAGE_SELECT, "a plugin named good was found earlier: built in");
     assert_listed(&candidates, "good_fork_safe");
     assert_true(find_candidate(&candidates, "good_fork_safe")->isolated);
     size_t broken = 0, again = 0;

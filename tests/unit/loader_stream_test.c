@@ -32,7 +32,8 @@ static char *good_stream(void)
 }
 
 /* Feeds a text in pieces of `step` bytes; finish both afterwards. */
-static gpuhal_stream_state feed(gpuhal_stream *stream, gpuhal_load_context *load, const char *text, size_t length, size_t step)
+static gpuhal_stream_state feed(gpuhal_stream *stream, gpuhal_load_context *load, const char *text, size_t length,
+                                size_t step)
 {
     *load = (gpuhal_load_context){0};
     *stream = (gpuhal_stream){.load = load};
@@ -62,7 +63,8 @@ TEST(a_good_stream_is_read_in_pieces_of_any_size)
         assert_int_equal(stream.devices.list[1].index, 3);
         assert_int_equal(stream.devices.list[1].capabilities, 1);
         assert_string_equal(gpuhal_facts_text(&stream.devices.list[0].facts, GPUHAL_FACT_NAME), " Name = [x] # \\ ");
-        assert_int_equal(gpuhal_facts_find(&stream.devices.list[0].facts, GPUHAL_FACT_UUID)->missing, GPUHAL_MISSING_FAILED);
+        assert_int_equal(gpuhal_facts_find(&stream.devices.list[0].facts, GPUHAL_FACT_UUID)->missing,
+                         GPUHAL_MISSING_FAILED);
         assert_string_equal(load.driver, "/usr/lib/libvendor.so.1");
         assert_string_equal(load.version, "1.0");
         assert_int_equal(load.stage, GPUHAL_STAGE_ENUMERATE);
@@ -85,7 +87,8 @@ TEST(a_stream_that_stops_anywhere_has_no_end)
 }
 
 #define HELLO  "[hello]\nprotocol = 3\nabi = 2\n"
-#define OPEN   "[device]\nindex = 0\ncapabilities = 0\ntext.name = a\nu64.type = 1\nu64.software = 0\nu64.memory_kinds = 1\n"
+#define OPEN                                                                                                           \
+    "[device]\nindex = 0\ncapabilities = 0\ntext.name = a\nu64.type = 1\nu64.software = 0\nu64.memory_kinds = 1\n"
 #define DEVICE OPEN "complete = 1\n"
 #define END    "[end]\nstate = 0\nstatus = 0\ndevices = 1\ncomplete = 1\n"
 
@@ -116,7 +119,8 @@ TEST(rubbish_is_named_with_its_line)
         {HELLO OPEN END, 15, "not complete"},
         {HELLO OPEN "u64.copy_alignment_bytes = 6\ncomplete = 1\n" END, 12, "not a power of two"},
         {HELLO DEVICE DEVICE "[end]\nstate = 0\nstatus = 0\ndevices = 2\ncomplete = 1\n", 19, "device 0 came twice"},
-        {HELLO DEVICE "[end]\nstate = 0\nstatus = 0\ndevices = 2\ncomplete = 1\n", 16, "1 devices came, 2 were announced"},
+        {HELLO DEVICE "[end]\nstate = 0\nstatus = 0\ndevices = 2\ncomplete = 1\n", 16,
+         "1 devices came, 2 were announced"},
         {HELLO "[end]\nstate = 0\nstatus = 0\ndevices = 0\ncomplete = 1\n", 8, "0 devices came"},
         {HELLO "[end]\nstate = 10\nstatus = -17\nreason = x\ndevices = 0\ncomplete = 1\n", 9, "without a result"},
         {HELLO "[end]\nstate = 4\nstatus = -17\ndevices = 0\ncomplete = 1\n", 8, "without a result"},
@@ -125,7 +129,8 @@ TEST(rubbish_is_named_with_its_line)
         {HELLO DEVICE "[end]\nstate = 0\nstatus = -4\ndevices = 1\ncomplete = 1\n", 16, "without a result"},
         {HELLO "[plugin]\nversion = a\\nb\n", 5, "an invalid value"},
         {HELLO "[library]\npath = lib/x\n", 5, "an invalid value"},
-        {HELLO "[plugin]\nversion = 0123456789012345678901234567890123456789012345678901234567890123\n", 5, "an invalid value"},
+        {HELLO "[plugin]\nversion = 0123456789012345678901234567890123456789012345678901234567890123\n", 5,
+         "an invalid value"},
         {HELLO "[end]\nstate = 99\n", 5, "an invalid value"},
         {HELLO "[end]\nstatus = x\n", 5, "an invalid value"},
         {HELLO "[end]\ncomplete = 2\n", 5, "an invalid value"},
@@ -137,7 +142,8 @@ TEST(rubbish_is_named_with_its_line)
         gpuhal_load_context load;
         gpuhal_stream stream;
         gpuhal_stream_state state = feed(&stream, &load, cases[i].text, strlen(cases[i].text), 5);
-        if (state != GPUHAL_STREAM_RUBBISH || stream.line != cases[i].line || !strstr(stream.problem, cases[i].problem)) {
+        if (state != GPUHAL_STREAM_RUBBISH || stream.line != cases[i].line ||
+            !strstr(stream.problem, cases[i].problem)) {
             fail_msg("case %zu: state %d, line %u: %s", i, (int)state, stream.line, stream.problem);
         }
         finish(&stream, &load);

@@ -1,5 +1,5 @@
-/* Helpers that cannot be ended, as those that wait in the kernel for a driver cannot, and a host that is stopped while it waits for them:
- * signals of this process go nowhere, and its waits are held up, when the test says so. */
+/* Helpers that cannot be ended, as those that wait in the kernel for a driver cannot, and a host that is stopped while
+ * it waits for them: signals of this process go nowhere, and its waits are held up, when the test says so. */
 #include "loader_cache.h"
 
 #include <poll.h>
@@ -87,8 +87,10 @@ TEST(a_helper_that_cannot_be_ended_is_left_behind_and_reported_and_blocks_nothin
     assert_true(gpuhal_os_monotonic_ns() - begun < PATIENT_NS);
     assert_true(atomic_load(&signals_sent) >= 4); /* each was asked, and then killed */
     assert_listed(&first, "good");
-    assert_result(&first, candidate_of(&first, "start_hangs"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_START, "the driver hung while starting (2 s timeout)");
-    assert_result(&first, candidate_of(&first, "constructor_sleeps"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_LOAD, "the driver hung");
+    assert_result(&first, candidate_of(&first, "start_hangs"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_START,
+                  "the driver hung while starting (2 s timeout)");
+    assert_result(&first, candidate_of(&first, "constructor_sleeps"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_LOAD,
+                  "the driver hung");
     assert_int_equal(count_descriptors(), descriptors);
     pid_t left[] = {process_in(&first, "start_hangs"), process_in(&first, "constructor_sleeps")};
     assert_int_equal(first.note_count, 2);
@@ -112,9 +114,13 @@ TEST(a_helper_that_cannot_be_ended_is_left_behind_and_reported_and_blocks_nothin
 #define DEADLINE_NS UINT64_C(3000000000)
 #endif
 
-static void hear(__attribute__((unused)) void *user, __attribute__((unused)) int32_t level, __attribute__((unused)) const char *line) {}
+static void hear(__attribute__((unused)) void *user, __attribute__((unused)) int32_t level,
+                 __attribute__((unused)) const char *line)
+{
+}
 
-/* By a debugger, or from the keyboard. What the helper has to say is more than a pipe takes, so that it waits for the host, too. */
+/* By a debugger, or from the keyboard. What the helper has to say is more than a pipe takes, so that it waits for the
+ * host, too. */
 TEST(a_host_that_is_stopped_while_it_waits_blames_no_plugin)
 {
     new_folder();

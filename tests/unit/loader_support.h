@@ -1,5 +1,5 @@
-/* tests/unit/loader_support.h: what the loader's tests share: settings without surroundings, a folder of their own, and finding a
- * candidate's result. */
+/* tests/unit/loader_support.h: what the loader's tests share: settings without surroundings, a folder of their own, and
+ * finding a candidate's result. */
 #ifndef LOADER_SUPPORT_H
 #define LOADER_SUPPORT_H
 
@@ -153,9 +153,9 @@ UNUSED_HELPER void print_candidates(const gpuhal_candidates *candidates)
 {
     for (size_t i = 0; i < candidates->count; i++) {
         const gpuhal_candidate *candidate = &candidates->list[i];
-        printf("# %s (%s): %s at %s: %s\n", candidate->name ? candidate->name : "-", candidate->file ? candidate->file : "-",
-               gpuhal_plugin_state_name(candidate->state), gpuhal_plugin_stage_name(candidate->stage),
-               candidate->reason ? candidate->reason : "");
+        printf("# %s (%s): %s at %s: %s\n", candidate->name ? candidate->name : "-",
+               candidate->file ? candidate->file : "-", gpuhal_plugin_state_name(candidate->state),
+               gpuhal_plugin_stage_name(candidate->stage), candidate->reason ? candidate->reason : "");
     }
     for (size_t i = 0; i < candidates->note_count; i++) {
         printf("# note: %s\n", candidates->notes[i]);
@@ -175,7 +175,8 @@ UNUSED_HELPER void assert_result(const gpuhal_candidates *candidates, const gpuh
 {
     if (!has_result(candidate, state, stage, words)) {
         print_candidates(candidates);
-        printf("# wanted: %s at %s: %s\n", gpuhal_plugin_state_name(state), gpuhal_plugin_stage_name(stage), words ? words : "");
+        printf("# wanted: %s at %s: %s\n", gpuhal_plugin_state_name(state), gpuhal_plugin_stage_name(stage),
+               words ? words : "");
         fail_msg("another result");
     }
 }

@@ -1,4 +1,5 @@
-/* Every call that opening, listing and closing make fails once, in the process that opens and in the helper that probes a plugin. */
+/* Every call that opening, listing and closing make fails once, in the process that opens and in the helper that probes
+ * a plugin. */
 #include "loader_support.h"
 #include "registry/registry.h"
 #include "support/faulty_helper.h"

@@ -1,5 +1,5 @@
-/* A warm start: eight GPUs of the fake CUDA driver are listed from the registry. What that touches is counted by functions of the system
- * that this program wraps: no device file, no vendor's library, no process. */
+/* A warm start: eight GPUs of the fake CUDA driver are listed from the registry. What that touches is counted by
+ * functions of the system that this program wraps: no device file, no vendor's library, no process. */
 #include "loader_support.h"
 
 #include "device/device.h"
@@ -22,10 +22,10 @@ DIR *__real_opendir(const char *path);
 DIR *__wrap_opendir(const char *path);
 void *__real_dlopen(const char *name, int flags);
 void *__wrap_dlopen(const char *name, int flags);
-int __real_posix_spawn(pid_t *out_pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
-                       char *const *arguments, char *const *environment);
-int __wrap_posix_spawn(pid_t *out_pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
-                       char *const *arguments, char *const *environment);
+int __real_posix_spawn(pid_t *out_pid, const char *path, const posix_spawn_file_actions_t *actions,
+                       const posix_spawnattr_t *attributes, char *const *arguments, char *const *environment);
+int __wrap_posix_spawn(pid_t *out_pid, const char *path, const posix_spawn_file_actions_t *actions,
+                       const posix_spawnattr_t *attributes, char *const *arguments, char *const *environment);
 int __real_rename(const char *from, const char *to);
 int __wrap_rename(const char *from, const char *to);
 
@@ -56,8 +56,8 @@ void *__wrap_dlopen(const char *name, int flags)
     return __real_dlopen(name, flags);
 }
 
-int __wrap_posix_spawn(pid_t *out_pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
-                       char *const *arguments, char *const *environment)
+int __wrap_posix_spawn(pid_t *out_pid, const char *path, const posix_spawn_file_actions_t *actions,
+                       const posix_spawnattr_t *attributes, char *const *arguments, char *const *environment)
 {
     processes_started++;
     return __real_posix_spawn(out_pid, path, actions, attributes, arguments, environment);
@@ -89,8 +89,13 @@ static gpuhal *open_machine(void)
     setenv("GPUHAL_CUDA_LIBRARY", FAKES "libcuda.so.1", 1);
     setenv("GPUHAL_NVML_LIBRARY", FAKES "libnvidia-ml.so.1", 1);
     unsetenv("GPUHAL_REGISTRY");
-    gpuhal_config config = {.size = sizeof config, .registry = registry, .plugin_path = GPUHAL_BUILD_PLUGINS, .backends = "cuda",
-                            .helper_path = GPUHAL_HELPER, .helper_deadline_ns = PATIENT_NS, .log = keep_line};
+    gpuhal_config config = {.size = sizeof config,
+                            .registry = registry,
+                            .plugin_path = GPUHAL_BUILD_PLUGINS,
+                            .backends = "cuda",
+                            .helper_path = GPUHAL_HELPER,
+                            .helper_deadline_ns = PATIENT_NS,
+                            .log = keep_line};
     gpuhal *gpu = NULL;
     if (gpuhal_open(&config, &gpu)) {
         fail_msg("%s", gpuhal_last_error()->sentence);
@@ -140,7 +145,8 @@ TEST(eight_devices_are_listed_without_a_process_a_driver_or_a_device_file)
     uint64_t bytes = 0;
     assert_int_equal(gpuhal_device_u64(device_named(gpu, "cuda:7"), GPUHAL_FACT_MEMORY_TOTAL_BYTES, &bytes), GPUHAL_OK);
     assert_int_equal(bytes, 256u << 20);
-    assert_int_equal(gpuhal_device_missing(device_named(gpu, "cuda:7"), GPUHAL_VALUE_MEMORY_FREE_BYTES, NULL), GPUHAL_MISSING_NOT_READ);
+    assert_int_equal(gpuhal_device_missing(device_named(gpu, "cuda:7"), GPUHAL_VALUE_MEMORY_FREE_BYTES, NULL),
+                     GPUHAL_MISSING_NOT_READ);
     gpuhal_plugin_report report = {.size = sizeof report};
     assert_int_equal(gpuhal_plugin_report_get(gpu, 0, &report), GPUHAL_OK);
     assert_int_equal(report.cached, 1);

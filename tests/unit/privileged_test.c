@@ -1,5 +1,6 @@
-/* The whole library in a process with more rights than its user: this program again, set-user-id or set-group-id, run by a user who
- * sets every variable and every member of the configuration. What these name is watched: it must not even be opened. */
+/* The whole library in a process with more rights than its user: this program again, set-user-id or set-group-id, run
+ * by a user who sets every variable and every member of the configuration. What these name is watched: it must not even
+ * be opened. */
 #include "loader_support.h"
 
 #include <gpuhal/gpuhal.h>
@@ -58,7 +59,8 @@ static void check_as_privileged(void)
 static void set_variables(void)
 {
     for (uint32_t i = 0; gpuhal_variable_name(i); i++) {
-        setenv(gpuhal_variable_name(i), strstr(gpuhal_variable_name(i), "_LIBRARY") ? in_folder("trap/library.so") : "no, such word!", 1);
+        setenv(gpuhal_variable_name(i),
+               strstr(gpuhal_variable_name(i), "_LIBRARY") ? in_folder("trap/library.so") : "no, such word!", 1);
     }
     setenv("GPUHAL_PLUGIN_PATH", in_folder("trap"), 1);
     setenv("GPUHAL_REGISTRY", in_folder("registry"), 1);
@@ -85,7 +87,8 @@ static int set_traps(void)
     copy_file(GPUHAL_HELPER, in_folder("trap/gpuhal-helper"));
     copy_file(test_plugin("good"), in_folder("trap/library.so"));
     for (size_t i = 0; i < sizeof traps / sizeof *traps; i++) {
-        assert_true(inotify_add_watch(watch, in_folder(traps[i]), IN_OPEN | IN_CREATE | IN_ACCESS | IN_MODIFY | IN_DELETE) >= 0);
+        assert_true(inotify_add_watch(watch, in_folder(traps[i]),
+                                      IN_OPEN | IN_CREATE | IN_ACCESS | IN_MODIFY | IN_DELETE) >= 0);
     }
     return watch;
 }

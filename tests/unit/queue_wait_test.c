@@ -261,7 +261,8 @@ static void see_change(void *user, const gpuhal_change *change)
     (void)change, (void)user;
 }
 
-/* What a container with few processes shows. The object goes on working without the thread, and with it once there is one. */
+/* What a container with few processes shows. The object goes on working without the thread, and with it once there is
+ * one. */
 TEST(a_thread_that_cannot_be_started_is_named_with_the_reason_and_the_limit)
 {
     gpuhal_mock.devices[0].import_kinds = 1u << GPUHAL_HANDLE_HOST_POINTER;

@@ -1,4 +1,5 @@
-/* gpuhal/registry.h as an application sees it: views that stand still, records of every kind, forgetting, exporting and importing. */
+/* gpuhal/registry.h as an application sees it: views that stand still, records of every kind, forgetting, exporting and
+ * importing. */
 #include "registry/checksum.h"
 #include "registry/key.h"
 #include "registry_support.h"
@@ -391,7 +392,8 @@ TEST(an_export_with_any_byte_missing_or_changed_is_refused_as_a_whole)
         gpuhal_status status = gpuhal_registry_import(&config, file);
         text[at] ^= 1;
         /* A byte of a comment may change without harm. */
-        assert_true(status == GPUHAL_ERROR_FILE || (status == GPUHAL_OK && text[at] != '[' && at < strcspn(text, "\n")));
+        assert_true(status == GPUHAL_ERROR_FILE ||
+                    (status == GPUHAL_OK && text[at] != '[' && at < strcspn(text, "\n")));
         refused += status != GPUHAL_OK;
     }
     assert_true(refused > 10);

@@ -1,5 +1,5 @@
-/* tests/unit/registry_faults_test.c: every system call of a registry write, and every allocation, fails once; and the writer is killed
- * before and after each. See support/faults.h. */
+/* tests/unit/registry_faults_test.c: every system call of a registry write, and every allocation, fails once; and the
+ * writer is killed before and after each. See support/faults.h. */
 #include "registry_support.h"
 #include "support/faults.h"
 
@@ -14,7 +14,8 @@ static bool file_holds(const char *directory, unsigned first, unsigned second)
     gpuhal_database database;
     gpuhal_serial_report report;
     char *text = contents_of(below(directory, "registry"), &bytes);
-    bool read = gpuhal_serial_read(text, bytes, &database, &report) == GPUHAL_READ_OK && !gpuhal_serial_is_damaged(&report);
+    bool read =
+        gpuhal_serial_read(text, bytes, &database, &report) == GPUHAL_READ_OK && !gpuhal_serial_is_damaged(&report);
     bool holds = read && knows_plugin(&database, first) && (second == 0 || knows_plugin(&database, second));
     gpuhal_database_finish(&database);
     free(text);
@@ -36,7 +37,8 @@ static void prepare(const char *directory, bool damaged)
 
 static void clear(const char *directory)
 {
-    static const char *const names[] = {"registry", "registry.lock", "registry.damaged-1", "registry.damaged-2", "registry.damaged-3"};
+    static const char *const names[] = {"registry", "registry.lock", "registry.damaged-1", "registry.damaged-2",
+                                        "registry.damaged-3"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         remove(below(directory, names[i]));
     }
@@ -173,8 +175,13 @@ TEST(every_allocation_may_fail_once)
         gpuhal_sighting seen[2] = {{.backend = "cuda", .uuid = "a", .name = "One", .driver_version = "1"},
                                    {.group = 1, .backend = "cuda", .uuid = "b", .name = "Two", .driver_version = "1"}};
         gpuhal_database_fault crash = {.kind = GPUHAL_FAULT_CRASH, .count = 1, .plugin = (char[]){"x"}};
-        gpuhal_changes changes = {.now = 1, .plugins = &plugin, .plugin_count = 1, .sightings = seen, .sighting_count = 2,
-                                  .faults = &crash, .fault_count = 1};
+        gpuhal_changes changes = {.now = 1,
+                                  .plugins = &plugin,
+                                  .plugin_count = 1,
+                                  .sightings = seen,
+                                  .sighting_count = 2,
+                                  .faults = &crash,
+                                  .fault_count = 1};
         gpuhal_fault_begin(GPUHAL_FAULT_ALLOCATION, at, 0);
         gpuhal_registry *registry = gpuhal_registry_create(directory, QUICKLY, NULL);
         gpuhal_status status = registry ? gpuhal_registry_update(registry, &changes) : GPUHAL_ERROR_HOST_MEMORY;

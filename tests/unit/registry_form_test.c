@@ -1,4 +1,5 @@
-/* tests/unit/registry_form_test.c: the registry as text: what is written is read again, what is damaged is never taken for good. */
+/* tests/unit/registry_form_test.c: the registry as text: what is written is read again, what is damaged is never taken
+ * for good. */
 #include "registry/checksum.h"
 #include "registry_support.h"
 
@@ -156,7 +157,8 @@ static gpuhal_serial_report read_with(const char *record, gpuhal_database *out_c
     gpuhal_text text = {0};
     gpuhal_serial_report report;
     for (size_t i = 0; i < 3; i++) {
-        gpuhal_text_printf(&text, "%scrc = %08x\n", partitions[i], gpuhal_checksum(0, partitions[i], strlen(partitions[i])));
+        gpuhal_text_printf(&text, "%scrc = %08x\n", partitions[i],
+                           gpuhal_checksum(0, partitions[i], strlen(partitions[i])));
     }
     assert_int_equal(gpuhal_serial_read(text.data, text.length, out_content, &report), GPUHAL_READ_OK);
     gpuhal_text_finish(&text);
@@ -215,7 +217,8 @@ TEST(the_record_stays_small_and_the_oldest_goes_first)
         record_plugin(registry, number);
     }
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
-    assert_int_equal(snapshot->database.records[GPUHAL_RECORD_PLUGIN].count, gpuhal_database_limit(GPUHAL_RECORD_PLUGIN));
+    assert_int_equal(snapshot->database.records[GPUHAL_RECORD_PLUGIN].count,
+                     gpuhal_database_limit(GPUHAL_RECORD_PLUGIN));
     assert_true(knows_plugin(&snapshot->database, 100));
     assert_true(knows_plugin(&snapshot->database, 37));
     assert_false(knows_plugin(&snapshot->database, 36));

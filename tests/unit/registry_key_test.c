@@ -1,4 +1,5 @@
-/* tests/unit/registry_key_test.c: the cache key, by which a result is valid or stale: a change of any one part of it is noticed. */
+/* tests/unit/registry_key_test.c: the cache key, by which a result is valid or stale: a change of any one part of it is
+ * noticed. */
 #include "registry/key.h"
 #include "registry_support.h"
 

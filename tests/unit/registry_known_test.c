@@ -1,5 +1,5 @@
-/* Numbers that stay with the hardware, as the whole library gives them: a machine of eight GPUs that is started again and again, each
- * time by another process, in another order, with one card taken out and another put in. */
+/* Numbers that stay with the hardware, as the whole library gives them: a machine of eight GPUs that is started again
+ * and again, each time by another process, in another order, with one card taken out and another put in. */
 #include "identity_support.h"
 #include "registry_support.h"
 
@@ -44,8 +44,12 @@ static void set_machine(const char *cards, const char *driver)
 static seen look(const char *directory)
 {
     static gpuhal_builtin_fn *const both[] = {cuda_query, vulkan_query, NULL};
-    gpuhal_config config = {.size = sizeof config, .isolation = GPUHAL_ISOLATION_NEVER, .ignore_environment = 1, .builtins = both,
-                            .registry = directory, .backends = "cuda,vulkan"};
+    gpuhal_config config = {.size = sizeof config,
+                            .isolation = GPUHAL_ISOLATION_NEVER,
+                            .ignore_environment = 1,
+                            .builtins = both,
+                            .registry = directory,
+                            .backends = "cuda,vulkan"};
     gpuhal *gpu = NULL;
     seen result = {.interfaces = 0};
     assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_OK);
@@ -114,8 +118,13 @@ TEST(hiding_devices_changes_no_number)
     const char *directory = fresh_directory();
     set_machine("012", "535.1");
     static gpuhal_builtin_fn *const both[] = {cuda_query, vulkan_query, NULL};
-    gpuhal_config config = {.size = sizeof config, .isolation = GPUHAL_ISOLATION_NEVER, .ignore_environment = 1, .builtins = both,
-                            .registry = directory, .backends = "cuda,vulkan", .devices = "cuda:2"};
+    gpuhal_config config = {.size = sizeof config,
+                            .isolation = GPUHAL_ISOLATION_NEVER,
+                            .ignore_environment = 1,
+                            .builtins = both,
+                            .registry = directory,
+                            .backends = "cuda,vulkan",
+                            .devices = "cuda:2"};
     gpuhal *gpu = NULL;
     gpuhal_physical_info physical = {.size = sizeof physical};
     assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_OK);
@@ -147,7 +156,8 @@ TEST(a_start_on_a_machine_that_did_not_change_writes_nothing)
     assert_int_not_equal(after.st_ino, before.st_ino);
 }
 
-static const gpuhal_database_interface *interface_with(const gpuhal_database *database, const char *backend, const char *uuid_end)
+static const gpuhal_database_interface *interface_with(const gpuhal_database *database, const char *backend,
+                                                       const char *uuid_end)
 {
     size_t count;
     const gpuhal_database_interface *interfaces = gpuhal_database_interfaces(database, &count);
@@ -167,7 +177,8 @@ TEST(a_card_that_was_taken_out_is_no_longer_there_and_driver_versions_are_kept)
     start_machine(directory, "012", "550.2");
     gpuhal_registry *registry = open_registry(directory);
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
-    const gpuhal_database_interface *kept = interface_with(&snapshot->database, "cuda", "02"), *gone = interface_with(&snapshot->database, "vulkan", "03");
+    const gpuhal_database_interface *kept = interface_with(&snapshot->database, "cuda", "02"),
+                                    *gone = interface_with(&snapshot->database, "vulkan", "03");
     assert_true(kept && gone);
     assert_int_equal(kept->present, 1);
     assert_int_equal(gone->present, 0);
@@ -184,8 +195,12 @@ TEST(a_backend_that_was_not_asked_does_not_make_its_devices_vanish)
     start_machine(directory, "01", "535.1");
     set_machine("01", "535.1");
     static gpuhal_builtin_fn *const both[] = {cuda_query, vulkan_query, NULL};
-    gpuhal_config config = {.size = sizeof config, .isolation = GPUHAL_ISOLATION_NEVER, .ignore_environment = 1, .builtins = both,
-                            .registry = directory, .backends = "-vulkan"};
+    gpuhal_config config = {.size = sizeof config,
+                            .isolation = GPUHAL_ISOLATION_NEVER,
+                            .ignore_environment = 1,
+                            .builtins = both,
+                            .registry = directory,
+                            .backends = "-vulkan"};
     gpuhal *gpu = NULL;
     assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_OK);
     gpuhal_close(gpu);

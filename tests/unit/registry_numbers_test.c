@@ -1,4 +1,5 @@
-/* tests/unit/registry_numbers_test.c: numbers of hardware that stay, whatever happens to the order, the drivers and the slots. */
+/* tests/unit/registry_numbers_test.c: numbers of hardware that stay, whatever happens to the order, the drivers and the
+ * slots. */
 #include "registry_support.h"
 
 enum { CARDS = 8 };
@@ -9,8 +10,19 @@ static void see(gpuhal_sighting *to, uint32_t card, uint32_t group, const char *
     static char pci[2 * CARDS][16], uuid[2 * CARDS][16];
     snprintf(pci[card], sizeof pci[card], "0000:%02x:00.0", card + 1);
     snprintf(uuid[card], sizeof uuid[card], "uuid-%u", card);
-    to[0] = (gpuhal_sighting){.group = group, .vendor_id = 0x10de, .pci = pci[card], .uuid = uuid[card], .backend = "cuda", .name = "H100", .driver_version = driver};
-    to[1] = (gpuhal_sighting){.group = group, .vendor_id = 0x10de, .pci = pci[card], .backend = "vulkan", .name = "NVIDIA H100", .driver_version = driver};
+    to[0] = (gpuhal_sighting){.group = group,
+                              .vendor_id = 0x10de,
+                              .pci = pci[card],
+                              .uuid = uuid[card],
+                              .backend = "cuda",
+                              .name = "H100",
+                              .driver_version = driver};
+    to[1] = (gpuhal_sighting){.group = group,
+                              .vendor_id = 0x10de,
+                              .pci = pci[card],
+                              .backend = "vulkan",
+                              .name = "NVIDIA H100",
+                              .driver_version = driver};
 }
 
 static void look(gpuhal_registry *registry, gpuhal_sighting *seen, size_t count)
@@ -66,7 +78,8 @@ TEST(eight_cards_in_another_order_with_one_missing_and_one_new_keep_their_number
     }
     assert_int_equal(second[4].physical, CARDS + 1);
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
-    const gpuhal_database_interface *gone = interface_of(&snapshot->database, first[8].iface), *there = interface_of(&snapshot->database, first[0].iface);
+    const gpuhal_database_interface *gone = interface_of(&snapshot->database, first[8].iface),
+                                    *there = interface_of(&snapshot->database, first[0].iface);
     assert_int_equal(gone->present, 0);
     assert_int_equal(there->present, 1);
     assert_int_equal(there->drivers.count, 2);
@@ -79,16 +92,21 @@ TEST(eight_cards_in_another_order_with_one_missing_and_one_new_keep_their_number
 TEST(a_card_that_moved_to_another_slot_keeps_its_number)
 {
     gpuhal_registry *registry = gpuhal_registry_create(NULL, 0, NULL);
-    uint32_t one = look_at_one(registry, (gpuhal_sighting){.pci = "0000:01:00.0", .uuid = "a", .backend = "cuda", .driver_version = "1"});
-    assert_int_equal(look_at_one(registry, (gpuhal_sighting){.pci = "0000:09:00.0", .uuid = "a", .backend = "cuda", .driver_version = "1"}), one);
+    uint32_t one = look_at_one(
+        registry, (gpuhal_sighting){.pci = "0000:01:00.0", .uuid = "a", .backend = "cuda", .driver_version = "1"});
+    assert_int_equal(
+        look_at_one(registry,
+                    (gpuhal_sighting){.pci = "0000:09:00.0", .uuid = "a", .backend = "cuda", .driver_version = "1"}),
+        one);
     gpuhal_registry_destroy(registry);
 }
 
 TEST(two_cards_that_changed_slots_change_numbers_with_them)
 {
     gpuhal_registry *registry = gpuhal_registry_create(NULL, 0, NULL);
-    gpuhal_sighting seen[2] = {{.group = 0, .pci = "0000:01:00.0", .uuid = "a", .backend = "cuda", .driver_version = "1"},
-                               {.group = 1, .pci = "0000:02:00.0", .uuid = "b", .backend = "cuda", .driver_version = "1"}};
+    gpuhal_sighting seen[2] = {
+        {.group = 0, .pci = "0000:01:00.0", .uuid = "a", .backend = "cuda", .driver_version = "1"},
+        {.group = 1, .pci = "0000:02:00.0", .uuid = "b", .backend = "cuda", .driver_version = "1"}};
     look(registry, seen, 2);
     uint32_t a = seen[0].physical, b = seen[1].physical;
     seen[0].uuid = "b";
@@ -102,7 +120,8 @@ TEST(two_cards_that_changed_slots_change_numbers_with_them)
 TEST(another_card_in_the_same_slot_is_another_one)
 {
     gpuhal_registry *registry = gpuhal_registry_create(NULL, 0, NULL);
-    const gpuhal_sighting old = {.vendor_id = 0x10de, .pci = "0000:01:00.0", .uuid = "a", .backend = "cuda", .driver_version = "1"};
+    const gpuhal_sighting old = {
+        .vendor_id = 0x10de, .pci = "0000:01:00.0", .uuid = "a", .backend = "cuda", .driver_version = "1"};
     gpuhal_sighting other = old, driver = old, vendor = old;
     other.uuid = "b";
     driver.uuid = "c";
@@ -124,7 +143,8 @@ TEST(another_card_in_the_same_slot_is_another_one)
 TEST(what_states_neither_address_nor_uuid_is_known_by_name_and_place)
 {
     gpuhal_registry *registry = gpuhal_registry_create(NULL, 0, NULL);
-    gpuhal_sighting seen[3] = {{.group = 0, .backend = "opencl", .name = "Mali"}, {.group = 1, .backend = "opencl", .name = "Mali"},
+    gpuhal_sighting seen[3] = {{.group = 0, .backend = "opencl", .name = "Mali"},
+                               {.group = 1, .backend = "opencl", .name = "Mali"},
                                {.group = 2, .host = 1, .backend = "cpu", .name = "the processor"}};
     look(registry, seen, 3);
     uint32_t numbers[3] = {seen[0].physical, seen[1].physical, seen[2].physical};
@@ -156,8 +176,9 @@ TEST(a_backend_that_was_not_listed_loses_no_interface)
 TEST(partitions_of_one_card_are_interfaces_of_their_own)
 {
     gpuhal_registry *registry = gpuhal_registry_create(NULL, 0, NULL);
-    gpuhal_sighting seen[2] = {{.pci = "0000:01:00.0", .uuid = "a", .partition = "mig-0", .backend = "cuda", .name = "H100"},
-                               {.pci = "0000:01:00.0", .uuid = "b", .partition = "mig-1", .backend = "cuda", .name = "H100"}};
+    gpuhal_sighting seen[2] = {
+        {.pci = "0000:01:00.0", .uuid = "a", .partition = "mig-0", .backend = "cuda", .name = "H100"},
+        {.pci = "0000:01:00.0", .uuid = "b", .partition = "mig-1", .backend = "cuda", .name = "H100"}};
     look(registry, seen, 2);
     uint32_t first = seen[0].iface, second = seen[1].iface;
     assert_int_equal(seen[0].physical, seen[1].physical);
@@ -229,7 +250,8 @@ TEST(a_plugin_with_a_hundred_devices_takes_no_number_from_hardware_that_is_there
     }
     for (uint32_t i = 0; i < MANY; i++) {
         snprintf(pci[i], sizeof pci[i], "0001:%02x:00.0", i);
-        seen[i] = (gpuhal_sighting){.group = 2 + i, .vendor_id = 0x1234, .pci = pci[i], .backend = "many", .name = "Many"};
+        seen[i] =
+            (gpuhal_sighting){.group = 2 + i, .vendor_id = 0x1234, .pci = pci[i], .backend = "many", .name = "Many"};
     }
     gpuhal_changes changes = {.now = 1700000000, .sightings = seen, .sighting_count = MANY + 3, .listed = all};
     uint64_t generation = 0;

@@ -1,5 +1,5 @@
-/* tests/unit/registry_open_test.c: the library opened over a registry that is damaged, from the future, not to be written, or that others
- * write at the same moment: devices are listed all the same, and what was known stays. */
+/* tests/unit/registry_open_test.c: the library opened over a registry that is damaged, from the future, not to be
+ * written, or that others write at the same moment: devices are listed all the same, and what was known stays. */
 #include "loader_support.h"
 #include "registry_support.h"
 
@@ -45,7 +45,8 @@ static bool is_whole(const char *path)
     gpuhal_database database;
     gpuhal_serial_report report;
     char *text = contents_of(path, &bytes);
-    bool whole = gpuhal_serial_read(text, bytes, &database, &report) == GPUHAL_READ_OK && !gpuhal_serial_is_damaged(&report);
+    bool whole =
+        gpuhal_serial_read(text, bytes, &database, &report) == GPUHAL_READ_OK && !gpuhal_serial_is_damaged(&report);
     gpuhal_database_finish(&database);
     free(text);
     return whole;

@@ -1,4 +1,5 @@
-/* tests/unit/registry_place_test.c: where the registry lies: the environment, the configuration, the system's own variables. */
+/* tests/unit/registry_place_test.c: where the registry lies: the environment, the configuration, the system's own
+ * variables. */
 #include "registry_support.h"
 
 #include "core/config.h"

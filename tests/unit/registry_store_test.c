@@ -1,4 +1,5 @@
-/* tests/unit/registry_store_test.c: the registry's files: what becomes of them whatever the disk, the clock, and others do. */
+/* tests/unit/registry_store_test.c: the registry's files: what becomes of them whatever the disk, the clock, and others
+ * do. */
 #include "registry_support.h"
 
 #include "registry/checksum.h"
@@ -369,7 +370,8 @@ TEST(processes_that_write_all_at_once_lose_nothing)
             for (unsigned r = 0; r < ROUNDS && good; r++) {
                 gpuhal_database_fault fault = {.kind = GPUHAL_FAULT_CRASH, .count = 1, .plugin = (char[]){"shared"}};
                 gpuhal_changes changes = {.faults = &fault, .fault_count = 1};
-                good = record_plugin(registry, p * ROUNDS + r) == GPUHAL_OK && gpuhal_registry_update(registry, &changes) == GPUHAL_OK;
+                good = record_plugin(registry, p * ROUNDS + r) == GPUHAL_OK &&
+                       gpuhal_registry_update(registry, &changes) == GPUHAL_OK;
             }
             _exit(!good);
         }
@@ -397,7 +399,8 @@ static void write_for_ever(const char *directory, unsigned first, int pipe_end)
 {
     gpuhal_registry *registry = gpuhal_registry_create(directory, UINT64_C(60000000000), NULL);
     for (unsigned number = first; registry; number++) {
-        if (record_plugin(registry, number % 50) != GPUHAL_OK || write(pipe_end, &number, sizeof number) != sizeof number) {
+        if (record_plugin(registry, number % 50) != GPUHAL_OK ||
+            write(pipe_end, &number, sizeof number) != sizeof number) {
             break;
         }
     }

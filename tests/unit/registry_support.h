@@ -1,4 +1,5 @@
-/* tests/unit/registry_support.h: a directory of one's own for a registry, something to record, and the lines of the log. */
+/* tests/unit/registry_support.h: a directory of one's own for a registry, something to record, and the lines of the
+ * log. */
 #ifndef GPUHAL_TEST_REGISTRY_SUPPORT_H
 #define GPUHAL_TEST_REGISTRY_SUPPORT_H
 
@@ -103,8 +104,14 @@ static inline gpuhal_database_plugin plugin_number(unsigned number)
 {
     char name[32];
     snprintf(name, sizeof name, "vendor%u", number);
-    gpuhal_database_plugin plugin = {.state = GPUHAL_PLUGIN_OK, .stage = GPUHAL_STAGE_DONE, .probed_at = 1700000000 + number, .version = strdup("1.2"),
-                                  .identity = strdup(name), .name = strdup(name), .file = strdup("/lib/a \\ b.so"), .reason = strdup("")};
+    gpuhal_database_plugin plugin = {.state = GPUHAL_PLUGIN_OK,
+                                     .stage = GPUHAL_STAGE_DONE,
+                                     .probed_at = 1700000000 + number,
+                                     .version = strdup("1.2"),
+                                     .identity = strdup(name),
+                                     .name = strdup(name),
+                                     .file = strdup("/lib/a \\ b.so"),
+                                     .reason = strdup("")};
     gpuhal_texts_add(&plugin.key, "boot 1");
     gpuhal_texts_add(&plugin.key, "variable A= two words ");
     gpuhal_texts_add(&plugin.output, "the last line\twith a tab");
@@ -129,16 +136,39 @@ static inline gpuhal_status record_plugin(gpuhal_registry *registry, unsigned nu
 static inline gpuhal_status record_all_kinds(gpuhal_registry *registry)
 {
     gpuhal_sighting seen[] = {
-        {.group = 0, .vendor_id = 0x10de, .pci = "0000:01:00.0", .uuid = "u-1", .backend = "cuda", .name = "One", .driver_version = "535.1"},
-        {.group = 1, .vendor_id = 0x10de, .pci = "0000:02:00.0", .uuid = "u-2", .backend = "cuda", .name = "Two", .driver_version = "535.1"},
-        {.group = 0, .vendor_id = 0x10de, .pci = "0000:01:00.0", .backend = "vulkan", .name = "One", .driver_version = "535.1"},
+        {.group = 0,
+         .vendor_id = 0x10de,
+         .pci = "0000:01:00.0",
+         .uuid = "u-1",
+         .backend = "cuda",
+         .name = "One",
+         .driver_version = "535.1"},
+        {.group = 1,
+         .vendor_id = 0x10de,
+         .pci = "0000:02:00.0",
+         .uuid = "u-2",
+         .backend = "cuda",
+         .name = "Two",
+         .driver_version = "535.1"},
+        {.group = 0,
+         .vendor_id = 0x10de,
+         .pci = "0000:01:00.0",
+         .backend = "vulkan",
+         .name = "One",
+         .driver_version = "535.1"},
     };
     gpuhal_database_plugin plugin = plugin_number(7);
-    gpuhal_changes changes = {.now = 1700000000, .plugins = &plugin, .plugin_count = 1, .sightings = seen, .sighting_count = 3};
+    gpuhal_changes changes = {
+        .now = 1700000000, .plugins = &plugin, .plugin_count = 1, .sightings = seen, .sighting_count = 3};
     gpuhal_status status = gpuhal_registry_update(registry, &changes);
     gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &plugin);
-    gpuhal_database_link link = {.from = seen[0].iface, .to = seen[1].iface, .verified = 1, .bytes_per_second = 25000000000, .from_driver = (char[]){"535.1"}};
-    gpuhal_database_fault fault = {.kind = GPUHAL_FAULT_HANG, .iface = seen[1].iface, .count = 2, .detail = (char[]){"no answer"}};
+    gpuhal_database_link link = {.from = seen[0].iface,
+                                 .to = seen[1].iface,
+                                 .verified = 1,
+                                 .bytes_per_second = 25000000000,
+                                 .from_driver = (char[]){"535.1"}};
+    gpuhal_database_fault fault = {
+        .kind = GPUHAL_FAULT_HANG, .iface = seen[1].iface, .count = 2, .detail = (char[]){"no answer"}};
     const gpuhal_database_write write = {
         .iface = seen[2].iface, .driver = (char[]){"535.1"}, .staged = 1, .staged_bytes_per_second = 12000000000};
     gpuhal_changes more = {.now = 1700000001, .links = &link, .link_count = 1, .faults = &fault, .fault_count = 1};
@@ -162,7 +192,8 @@ static inline bool knows_plugin(const gpuhal_database *database, unsigned number
     return false;
 }
 
-static inline void keep_line(__attribute__((unused)) void *user, __attribute__((unused)) int32_t level, const char *line)
+static inline void keep_line(__attribute__((unused)) void *user, __attribute__((unused)) int32_t level,
+                             const char *line)
 {
     snprintf(logged + strlen(logged), sizeof logged - strlen(logged), "%s\n", line);
 }

@@ -1,4 +1,5 @@
-/* Devices that are plugged in and unplugged while a program has their plugin loaded: what can be opened, and which handle is whose. */
+/* Devices that are plugged in and unplugged while a program has their plugin loaded: what can be opened, and which
+ * handle is whose. */
 #include "support/mock.h"
 #include "loader_support.h"
 

@@ -146,14 +146,18 @@ TEST(a_selector_that_matches_nothing_says_why_the_backend_has_no_device_and_what
     gpuhal *gpu = gpuhal_mock_open(NULL, 1);
     gpuhal_device *device = NULL;
     assert_int_equal(gpuhal_select(gpu, "mockk", 0, &device, NULL), GPUHAL_ERROR_NOT_FOUND);
-    assert_non_null(strstr(gpuhal_last_error()->sentence, "there is no plugin \"mockk\"; available: mock:0, mock:1, mock:2, mock:3, mock:4, cpu:0"));
+    assert_non_null(strstr(gpuhal_last_error()->sentence,
+                           "there is no plugin \"mockk\"; available: mock:0, mock:1, mock:2, mock:3, mock:4, cpu:0"));
     assert_int_equal(gpuhal_select(gpu, "mock:9", 0, &device, NULL), GPUHAL_ERROR_NOT_FOUND);
     assert_null(strstr(gpuhal_last_error()->sentence, "plugin"));
     assert_non_null(strstr(gpuhal_last_error()->sentence, "available: mock:0"));
     gpuhal_close(gpu);
     gpuhal_builtin_fn *const builtins[] = {no_driver, gpuhal_mock_cpu_query, NULL};
-    const gpuhal_config config = {
-        .size = sizeof config, .ignore_environment = 1, .registry = "none", .isolation = GPUHAL_ISOLATION_NEVER, .builtins = builtins};
+    const gpuhal_config config = {.size = sizeof config,
+                                  .ignore_environment = 1,
+                                  .registry = "none",
+                                  .isolation = GPUHAL_ISOLATION_NEVER,
+                                  .builtins = builtins};
     assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_OK);
     gpuhal_plugin_report report = {.size = sizeof report};
     for (uint32_t i = 0; i < gpuhal_plugin_count(gpu); i++) {
@@ -229,7 +233,11 @@ TEST(hidden_devices_are_gone_and_the_others_keep_their_ids)
     assert_string_equal(chosen(gpu, "auto", 0), "mock:3");
     assert_string_equal(chosen(gpu, "mock:2", 0), "none");
     gpuhal_close(gpu);
-    gpuhal_config config = {.size = sizeof config, .ignore_environment = 1, .registry = "none", .isolation = GPUHAL_ISOLATION_NEVER, .devices = "mock:77"};
+    gpuhal_config config = {.size = sizeof config,
+                            .ignore_environment = 1,
+                            .registry = "none",
+                            .isolation = GPUHAL_ISOLATION_NEVER,
+                            .devices = "mock:77"};
     gpuhal_builtin_fn *const builtins[] = {gpuhal_mock_query, NULL};
     config.builtins = builtins;
     gpu = (gpuhal *)&config;
@@ -246,15 +254,24 @@ TEST(the_environment_narrows_the_devices_that_the_program_allows)
         const char *allowed, *environment, *left; /* left NULL: nothing, which is an error */
         uint32_t notes;
     } cases[] = {
-        {"mock:0,mock:1", "mock:1,mock:2", "mock:1", 0}, {NULL, "mock:2", "mock:2", 0},   {"mock", "mock:0", "mock:0", 0},
-        {"mock:0,cpu", "mock:2", "cpu:0", 1},         {"mock:0", "mock:2", NULL, 0}, {"mock:0", NULL, "mock:0", 0},
+        {"mock:0,mock:1", "mock:1,mock:2", "mock:1", 0},
+        {NULL, "mock:2", "mock:2", 0},
+        {"mock", "mock:0", "mock:0", 0},
+        {"mock:0,cpu", "mock:2", "cpu:0", 1},
+        {"mock:0", "mock:2", NULL, 0},
+        {"mock:0", NULL, "mock:0", 0},
     };
     gpuhal_mock = (gpuhal_mock_state){.count = 3};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         gpuhal *gpu = NULL;
-        const gpuhal_config config = {.size = sizeof config, .registry = "none", .isolation = GPUHAL_ISOLATION_NEVER, .builtins = builtins, .devices = cases[i].allowed,
+        const gpuhal_config config = {.size = sizeof config,
+                                      .registry = "none",
+                                      .isolation = GPUHAL_ISOLATION_NEVER,
+                                      .builtins = builtins,
+                                      .devices = cases[i].allowed,
                                       .backends = "mock"};
-        assert_int_equal(cases[i].environment ? setenv("GPUHAL_DEVICES", cases[i].environment, 1) : unsetenv("GPUHAL_DEVICES"), 0);
+        assert_int_equal(
+            cases[i].environment ? setenv("GPUHAL_DEVICES", cases[i].environment, 1) : unsetenv("GPUHAL_DEVICES"), 0);
         assert_int_equal(gpuhal_open(&config, &gpu), cases[i].left ? GPUHAL_OK : GPUHAL_ERROR_NOT_FOUND);
         if (!cases[i].left) {
             assert_non_null(strstr(gpuhal_last_error()->sentence, cases[i].allowed));
@@ -288,12 +305,19 @@ TEST(when_the_preferred_interface_is_hidden_another_is_preferred)
     assert_string_equal(chosen(gpu, "name=*[a-z]*", 0), "none");
     gpuhal_device *device = NULL;
     assert_int_equal(gpuhal_select(gpu, "cpu", 0, &device, NULL), GPUHAL_ERROR_NOT_FOUND);
-    assert_non_null(strstr(gpuhal_last_error()->sentence, "; available: mock:0; 1 is hidden by GPUHAL_DEVICES or config.devices"));
+    assert_non_null(
+        strstr(gpuhal_last_error()->sentence, "; available: mock:0; 1 is hidden by GPUHAL_DEVICES or config.devices"));
     assert_int_equal(gpuhal_select(gpu, "auto", 0, &device, NULL), GPUHAL_ERROR_NOT_FOUND);
-    assert_non_null(strstr(gpuhal_last_error()->sentence, "; ignored: mock:0 (software driver on the CPU; select it by name); 1 is hidden"));
+    assert_non_null(strstr(gpuhal_last_error()->sentence,
+                           "; ignored: mock:0 (software driver on the CPU; select it by name); 1 is hidden"));
     gpuhal_close(gpu);
     gpuhal_builtin_fn *const builtins[] = {gpuhal_mock_query, NULL};
-    gpuhal_config config = {.size = sizeof config, .ignore_environment = 1, .registry = "none", .isolation = GPUHAL_ISOLATION_NEVER, .builtins = builtins, .devices = "mock,"};
+    gpuhal_config config = {.size = sizeof config,
+                            .ignore_environment = 1,
+                            .registry = "none",
+                            .isolation = GPUHAL_ISOLATION_NEVER,
+                            .builtins = builtins,
+                            .devices = "mock,"};
     assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_ERROR_INVALID_ARGUMENT);
 }
 

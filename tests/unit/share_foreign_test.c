@@ -106,12 +106,15 @@ TEST(host_memory_of_any_alignment_is_imported_with_an_inner_offset_and_ends_with
     assert_int_equal(gpuhal_buffer_bytes(buffer), 5);
     gpuhal_buffer_release(buffer);
     import.flags = 8;
-    assert_int_equal(gpuhal_buffer_import_host(gpuhal_device_at(gpu, 1), &import, &buffer, &offset), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_buffer_import_host(gpuhal_device_at(gpu, 1), &import, &buffer, &offset),
+                     GPUHAL_ERROR_INVALID_ARGUMENT);
     import.flags = 0;
     import.size = 0;
-    assert_int_equal(gpuhal_buffer_import_host(gpuhal_device_at(gpu, 1), &import, &buffer, &offset), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_buffer_import_host(gpuhal_device_at(gpu, 1), &import, &buffer, &offset),
+                     GPUHAL_ERROR_INVALID_ARGUMENT);
     import.size = sizeof import;
-    assert_int_equal(gpuhal_buffer_import_host(gpuhal_device_at(gpu, 1), &import, &buffer, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_buffer_import_host(gpuhal_device_at(gpu, 1), &import, &buffer, NULL),
+                     GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(l.calls, 2);
     munmap(pages, 3 * PAGE);
     gpuhal_close(gpu);
@@ -164,7 +167,8 @@ TEST(read_only_host_memory_is_read_by_every_path_and_refused_as_a_destination)
                                        .user = &l};
     for (uint32_t d = 1; d <= 2; d++) {
         gpuhal_device *device = gpuhal_device_at(gpu, d);
-        gpuhal_buffer *buffer = NULL, *other = gpuhal_mock_buffer(gpu, d, 2 * PAGE), *far = gpuhal_mock_buffer(gpu, 3, 2 * PAGE);
+        gpuhal_buffer *buffer = NULL, *other = gpuhal_mock_buffer(gpu, d, 2 * PAGE),
+                      *far = gpuhal_mock_buffer(gpu, 3, 2 * PAGE);
         gpuhal_queue *queue = NULL;
         uint64_t offset = 1;
         void *pointer = NULL;
@@ -243,21 +247,26 @@ TEST(a_wrapped_object_stays_its_owners_and_the_owner_is_notified_once)
     static char object[BYTES];
     gpuhal_mock = (gpuhal_mock_state){
         .count = 2,
-        .devices = {{.hidden = 1}, {.hidden = 1, .adopt_kinds = 1u << GPUHAL_NATIVE_OPENCL_BUFFER, .copy_alignment = 4}}};
+        .devices = {{.hidden = 1},
+                    {.hidden = 1, .adopt_kinds = 1u << GPUHAL_NATIVE_OPENCL_BUFFER, .copy_alignment = 4}}};
     gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     gpuhal_device *device = gpuhal_device_at(gpu, 1);
-    gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_OPENCL_BUFFER, .values = {(uintptr_t)object, BYTES}};
+    gpuhal_native native = {
+        .size = sizeof native, .type = GPUHAL_NATIVE_OPENCL_BUFFER, .values = {(uintptr_t)object, BYTES}};
     gpuhal_buffer *buffer = NULL;
     lender l = {.memory = object};
-    assert_int_equal(gpuhal_buffer_wrap(gpuhal_device_at(gpu, 0), &native, 8, let_go, &l, &buffer), GPUHAL_ERROR_NOT_SUPPORTED);
-    assert_int_equal(gpuhal_buffer_wrap(device, &native, BYTES + 4, let_go, &l, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_buffer_wrap(gpuhal_device_at(gpu, 0), &native, 8, let_go, &l, &buffer),
+                     GPUHAL_ERROR_NOT_SUPPORTED);
+    assert_int_equal(gpuhal_buffer_wrap(device, &native, BYTES + 4, let_go, &l, &buffer),
+                     GPUHAL_ERROR_INVALID_ARGUMENT);
     native.type = GPUHAL_NATIVE_VULKAN_BUFFER;
     assert_int_equal(gpuhal_buffer_wrap(device, &native, BYTES, let_go, &l, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT);
     native.type = 0xdeadbeef;
     assert_int_equal(gpuhal_buffer_wrap(device, &native, BYTES, let_go, &l, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT);
     native.type = GPUHAL_NATIVE_OPENCL_BUFFER;
     native.values[1] = BYTES - 2;
-    assert_int_equal(gpuhal_buffer_wrap(device, &native, BYTES - 2, let_go, &l, &buffer), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_buffer_wrap(device, &native, BYTES - 2, let_go, &l, &buffer),
+                     GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "steps of 4 bytes"));
     native.values[1] = BYTES;
     assert_null(buffer);
@@ -279,9 +288,11 @@ TEST(a_wrapped_object_of_any_size_is_filled_and_copied_to_its_last_byte_and_not_
     static unsigned char object[ODD + 7];
     gpuhal_mock = (gpuhal_mock_state){
         .count = 2,
-        .devices = {{.hidden = 1}, {.hidden = 1, .adopt_kinds = 1u << GPUHAL_NATIVE_OPENCL_BUFFER, .fill_alignment = 8}}};
+        .devices = {{.hidden = 1},
+                    {.hidden = 1, .adopt_kinds = 1u << GPUHAL_NATIVE_OPENCL_BUFFER, .fill_alignment = 8}}};
     gpuhal *gpu = gpuhal_mock_open(NULL, 0);
-    const gpuhal_native native = {.size = sizeof native, .type = GPUHAL_NATIVE_OPENCL_BUFFER, .values = {(uintptr_t)object, ODD}};
+    const gpuhal_native native = {
+        .size = sizeof native, .type = GPUHAL_NATIVE_OPENCL_BUFFER, .values = {(uintptr_t)object, ODD}};
     gpuhal_buffer *buffer = NULL, *plain = gpuhal_mock_buffer(gpu, 1, ODD), *far = gpuhal_mock_buffer(gpu, 0, ODD);
     unsigned char got[ODD], expected[ODD];
     memset(object, '|', sizeof object);

@@ -21,7 +21,8 @@ static void expect_reason(gpuhal *gpu, uint32_t owner, gpuhal_memory_kind kind, 
     assert_non_null(strstr(gpuhal_last_error()->sentence, reason));
 }
 
-static void expect_kind(gpuhal *gpu, uint32_t owner, gpuhal_memory_kind kind, uint32_t user, gpuhal_handle_kind expected)
+static void expect_kind(gpuhal *gpu, uint32_t owner, gpuhal_memory_kind kind, uint32_t user,
+                        gpuhal_handle_kind expected)
 {
     gpuhal_handle_kind handle = 0;
     const char *why = "?";
@@ -44,7 +45,8 @@ TEST(the_question_gives_the_kind_or_names_what_is_missing_on_which_side)
     gpuhal_handle_kind kind = 0;
     assert_int_equal(gpuhal_share_query(device, 0, device, &kind, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_share_query(device, 0, NULL, &kind, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(gpuhal_share_query(device, 9, gpuhal_device_at(gpu, 1), &kind, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_share_query(device, 9, gpuhal_device_at(gpu, 1), &kind, NULL),
+                     GPUHAL_ERROR_INVALID_ARGUMENT);
     for (uint32_t d = 0; d < 4; d++) {
         assert_int_equal(gpuhal_mock.devices[d].openings, 0);
     }
@@ -53,18 +55,19 @@ TEST(the_question_gives_the_kind_or_names_what_is_missing_on_which_side)
 
 TEST(opaque_descriptors_pass_between_equal_drivers_on_equal_hardware_alone)
 {
-    gpuhal_mock = (gpuhal_mock_state){.count = 7,
-                                    .devices = {{.hidden = 1, .export_kinds = OPAQUE, .driver_uuid = DRIVER, .uuid = OTHER},
-                                                {.hidden = 1, .import_kinds = OPAQUE, .driver_uuid = DRIVER, .uuid = OTHER},
-                                                {.hidden = 1, .import_kinds = OPAQUE, .driver_uuid = OTHER, .uuid = OTHER},
-                                                {.hidden = 1, .import_kinds = OPAQUE, .driver_uuid = DRIVER, .uuid = DRIVER},
-                                                {.hidden = 1, .import_kinds = OPAQUE, .uuid = OTHER},
-                                                {.hidden = 1, .import_kinds = OPAQUE, .driver_uuid = DRIVER, .software = 1},
-                                                {.hidden = 1,
-                                                 .import_kinds = 1u << GPUHAL_HANDLE_DMABUF_FD,
-                                                 .export_kinds = OPAQUE,
-                                                 .driver_uuid = DRIVER,
-                                                 .software = 1}}};
+    gpuhal_mock =
+        (gpuhal_mock_state){.count = 7,
+                            .devices = {{.hidden = 1, .export_kinds = OPAQUE, .driver_uuid = DRIVER, .uuid = OTHER},
+                                        {.hidden = 1, .import_kinds = OPAQUE, .driver_uuid = DRIVER, .uuid = OTHER},
+                                        {.hidden = 1, .import_kinds = OPAQUE, .driver_uuid = OTHER, .uuid = OTHER},
+                                        {.hidden = 1, .import_kinds = OPAQUE, .driver_uuid = DRIVER, .uuid = DRIVER},
+                                        {.hidden = 1, .import_kinds = OPAQUE, .uuid = OTHER},
+                                        {.hidden = 1, .import_kinds = OPAQUE, .driver_uuid = DRIVER, .software = 1},
+                                        {.hidden = 1,
+                                         .import_kinds = 1u << GPUHAL_HANDLE_DMABUF_FD,
+                                         .export_kinds = OPAQUE,
+                                         .driver_uuid = DRIVER,
+                                         .software = 1}}};
     gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     expect_kind(gpu, 0, GPUHAL_MEMORY_DEVICE, 1, GPUHAL_HANDLE_OPAQUE_FD);
     expect_reason(gpu, 0, GPUHAL_MEMORY_DEVICE, 2, "mock:0 has another driver than mock:2");
@@ -169,7 +172,8 @@ TEST(an_exported_descriptor_is_imported_and_a_bad_one_stays_the_callers)
     assert_int_equal(gpuhal_buffer_import(device, &desc, &bad, &imported), GPUHAL_ERROR_INVALID_ARGUMENT);
     bad = (gpuhal_handle){.size = sizeof bad, .kind = GPUHAL_HANDLE_HOST_POINTER, .as.pointer = &bad};
     assert_int_equal(gpuhal_buffer_import(device, &desc, &bad, &imported), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(gpuhal_buffer_import(gpuhal_device_at(gpu, 2), &desc, &handle, &imported), GPUHAL_ERROR_NOT_SUPPORTED);
+    assert_int_equal(gpuhal_buffer_import(gpuhal_device_at(gpu, 2), &desc, &handle, &imported),
+                     GPUHAL_ERROR_NOT_SUPPORTED);
     const gpuhal_buffer_desc no_kind = {.size = sizeof no_kind, .bytes = BYTES};
     assert_int_equal(gpuhal_buffer_import(device, &no_kind, &handle, &imported), GPUHAL_ERROR_INVALID_ARGUMENT);
     /* Refused after the plugin has taken it: it is the caller's all the same. */

@@ -58,7 +58,8 @@ TEST(on_a_device_that_works_on_a_copy_nobodys_bytes_are_lost)
     assert_int_equal(gpuhal_fill(NULL, shared, 8, 4, '#', 1), GPUHAL_OK);
     expect_bytes(original, 0, "deviceho####");
     /* Rows of two bytes, eight apart: what the host writes between them stays. */
-    const gpuhal_rect to = {.buffer = shared, .offset = 16, .row_pitch = 8}, from = {.host = (void *)(uintptr_t) "aabbcc"};
+    const gpuhal_rect to = {.buffer = shared, .offset = 16, .row_pitch = 8},
+                      from = {.host = (void *)(uintptr_t) "aabbcc"};
     assert_int_equal(gpuhal_write(NULL, original, 16, "------------------", 18), GPUHAL_OK);
     assert_int_equal(gpuhal_copy_rect(NULL, &to, &from, (const uint64_t[3]){2, 3, 1}), GPUHAL_OK);
     expect_bytes(original, 16, "aa------bb------cc");
@@ -126,7 +127,8 @@ TEST(memory_that_is_not_coherent_shows_what_was_written_before_it_was_shared)
     assert_int_equal(gpuhal_buffer_create(gpuhal_device_at(gpu, 3), &desc, &original), GPUHAL_OK);
     assert_int_equal(gpuhal_write(NULL, original, 0, "x", 1), GPUHAL_OK);
     assert_int_equal(gpuhal_mock.devices[3].cleans, 1);
-    /* What the host writes in a mapping is the host's until it ends: sharing meanwhile brings no bytes of the device over it. */
+    /* What the host writes in a mapping is the host's until it ends: sharing meanwhile brings no bytes of the device
+     * over it. */
     void *view = NULL;
     assert_int_equal(gpuhal_buffer_map(original, 0, BYTES, GPUHAL_ACCESS_WRITE, &view), GPUHAL_OK);
     gpuhal_buffer *shared = share_with(gpu, original, 1);

@@ -1,21 +1,29 @@
-/* tests/unit/share_support.h: mock devices that share memory in different ways, and what the tests of sharing look at. */
+/* tests/unit/share_support.h: mock devices that share memory in different ways, and what the tests of sharing look
+ * at. */
 #ifndef GPUHAL_TEST_SHARE_SUPPORT_H
 #define GPUHAL_TEST_SHARE_SUPPORT_H
 
 #include "support/mock.h"
 #include "test.h"
 
-enum { PAGE = 4096, BYTES = 8 * PAGE, POINTER = 1u << GPUHAL_HANDLE_HOST_POINTER, OPAQUE = 1u << GPUHAL_HANDLE_OPAQUE_FD };
+enum {
+    PAGE = 4096,
+    BYTES = 8 * PAGE,
+    POINTER = 1u << GPUHAL_HANDLE_HOST_POINTER,
+    OPAQUE = 1u << GPUHAL_HANDLE_OPAQUE_FD
+};
 
-/* mock:0 has memory that the host sees, mock:1 imports such memory, mock:2 does so on a copy of its own, mock:3 neither. */
+/* mock:0 has memory that the host sees, mock:1 imports such memory, mock:2 does so on a copy of its own, mock:3
+ * neither. */
 static inline gpuhal *open_four(void)
 {
     gpuhal_mock = (gpuhal_mock_state){
         .count = 4,
-        .devices = {{.name = "plain", .export_kinds = POINTER},
-                    {.name = "importer", .hidden = 1, .import_kinds = POINTER, .import_alignment = PAGE},
-                    {.name = "copier", .hidden = 1, .import_kinds = POINTER, .import_alignment = 64, .caches_imports = 1},
-                    {.name = "loner", .hidden = 1}}};
+        .devices = {
+            {.name = "plain", .export_kinds = POINTER},
+            {.name = "importer", .hidden = 1, .import_kinds = POINTER, .import_alignment = PAGE},
+            {.name = "copier", .hidden = 1, .import_kinds = POINTER, .import_alignment = 64, .caches_imports = 1},
+            {.name = "loner", .hidden = 1}}};
     return gpuhal_mock_open(NULL, 0);
 }
 

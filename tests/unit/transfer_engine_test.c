@@ -1,5 +1,6 @@
-/* Devices with queues and links of their own, over the mock: work is done only when a thread waits for it, as late as a driver may, and
- * every slot can be made to fail. What is staged, and what goes over a link, stays right; and what fails leaves nothing behind. */
+/* Devices with queues and links of their own, over the mock: work is done only when a thread waits for it, as late as a
+ * driver may, and every slot can be made to fail. What is staged, and what goes over a link, stays right; and what
+ * fails leaves nothing behind. */
 #include "engine_support.h"
 
 #include "device/device.h"
@@ -18,7 +19,8 @@ static void move_at_random(gpuhal *gpu, int rounds)
     gpuhal_buffer *from = gpuhal_mock_buffer(gpu, 0, BYTES), *to = gpuhal_mock_buffer(gpu, 1, BYTES);
     assert_int_equal(gpuhal_write(NULL, from, 0, model, BYTES), GPUHAL_OK);
     for (int round = 0; round < rounds; round++) {
-        uint64_t bytes = 1 + next_random() % BYTES, at = next_random() % (BYTES - bytes + 1), of = next_random() % (BYTES - bytes + 1);
+        uint64_t bytes = 1 + next_random() % BYTES, at = next_random() % (BYTES - bytes + 1),
+                 of = next_random() % (BYTES - bytes + 1);
         assert_int_equal(gpuhal_copy(NULL, to, at, from, of, bytes), GPUHAL_OK);
         assert_int_equal(gpuhal_read(NULL, got, to, at, bytes), GPUHAL_OK);
         assert_memory_equal(got, model + of, bytes);
@@ -203,7 +205,8 @@ TEST(buffers_of_two_gpuhal_objects_have_no_path)
     gpuhal *gpu = open_engine();
     gpuhal_mock.count = GPUHAL_MOCK_DEVICES;
     gpuhal *many = gpuhal_mock_open(NULL, 0);
-    gpuhal_buffer *here = gpuhal_mock_buffer(gpu, 0, 64), *there = gpuhal_mock_buffer(many, GPUHAL_MOCK_DEVICES - 1, 64);
+    gpuhal_buffer *here = gpuhal_mock_buffer(gpu, 0, 64),
+                  *there = gpuhal_mock_buffer(many, GPUHAL_MOCK_DEVICES - 1, 64);
     gpuhal_path path = GPUHAL_PATH_PEER;
     assert_int_equal(gpuhal_copy_path(there, here, &path), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(path, 0);

@@ -1,18 +1,21 @@
-/* The way of a copy between two devices: through an import of the other side's memory, or staged through a bounded ring. */
+/* The way of a copy between two devices: through an import of the other side's memory, or staged through a bounded
+ * ring. */
 #include "transfer_support.h"
 
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* mock:0 has memory that the host sees, mock:1 none, and no way to write or read it but through its own copies; it imports. */
+/* mock:0 has memory that the host sees, mock:1 none, and no way to write or read it but through its own copies; it
+ * imports. */
 static gpuhal *open_importer(uint32_t refuses)
 {
-    gpuhal_mock = (gpuhal_mock_state){
-        .count = 2,
-        .devices = {
-            {.name = "visible"},
-            {.name = "discrete", .hidden = 1, .import_kinds = 1u << GPUHAL_HANDLE_HOST_POINTER, .import_alignment = 4096}}};
+    gpuhal_mock = (gpuhal_mock_state){.count = 2,
+                                      .devices = {{.name = "visible"},
+                                                  {.name = "discrete",
+                                                   .hidden = 1,
+                                                   .import_kinds = 1u << GPUHAL_HANDLE_HOST_POINTER,
+                                                   .import_alignment = 4096}}};
     gpuhal_mock.devices[1].no_read_write = refuses == 0;
     gpuhal_mock.devices[1].refuses = refuses;
     return gpuhal_mock_open(NULL, 0);
@@ -271,7 +274,8 @@ TEST(a_staged_copy_works_in_a_child_whose_parent_was_copying)
     gpuhal_close(gpu);
 }
 
-/* The plugin cannot reach its memory from the host, so pageable memory is staged; what is page-locked already is not. */
+/* The plugin cannot reach its memory from the host, so pageable memory is staged; what is page-locked already is
+ * not. */
 TEST(page_locked_memory_of_the_devices_own_is_never_staged)
 {
     enum { COUNT = 100000, AT = 640 };

@@ -1,5 +1,5 @@
-/* Writes, reads, copies and fills of ranges on devices of every shape: exact to the byte, refused where they make no sense, and
- * honest about what failed. */
+/* Writes, reads, copies and fills of ranges on devices of every shape: exact to the byte, refused where they make no
+ * sense, and honest about what failed. */
 #include "support/pattern.h"
 #include "transfer_support.h"
 
@@ -43,7 +43,8 @@ TEST(copies_between_every_pair_of_devices_are_byte_exact)
     gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     for (uint32_t pair = 0; pair < SHAPES * SHAPES; pair++) {
         unsigned char *to_model = random_bytes(BYTES), *from_model = random_bytes(BYTES);
-        gpuhal_buffer *to = gpuhal_mock_buffer(gpu, pair / SHAPES, BYTES), *from = gpuhal_mock_buffer(gpu, pair % SHAPES, BYTES);
+        gpuhal_buffer *to = gpuhal_mock_buffer(gpu, pair / SHAPES, BYTES),
+                      *from = gpuhal_mock_buffer(gpu, pair % SHAPES, BYTES);
         assert_int_equal(gpuhal_write(NULL, to, 0, to_model, BYTES), GPUHAL_OK);
         assert_int_equal(gpuhal_write(NULL, from, 0, from_model, BYTES), GPUHAL_OK);
         for (int round = 0; round < 12; round++) {
@@ -115,7 +116,8 @@ TEST(ranges_that_leave_the_buffer_or_overflow_move_nothing)
         assert_int_equal(gpuhal_fill(NULL, buffer, offset, bytes, 0, 1), GPUHAL_ERROR_OUT_OF_RANGE);
         const gpuhal_rect rect = {.buffer = buffer, .offset = offset}, host = {.host = other};
         if (bytes > 0) {
-            assert_int_equal(gpuhal_copy_rect(NULL, &rect, &host, (const uint64_t[]){bytes, 1, 1}), GPUHAL_ERROR_OUT_OF_RANGE);
+            assert_int_equal(gpuhal_copy_rect(NULL, &rect, &host, (const uint64_t[]){bytes, 1, 1}),
+                             GPUHAL_ERROR_OUT_OF_RANGE);
         }
         assert_string_equal(gpuhal_last_error()->backend, "mock");
     }

@@ -2,8 +2,8 @@
 #include "transfer_support.h"
 
 /* What copy_rect must do, row by row. */
-static void model_rect(unsigned char *to, const gpuhal_rect *to_rect, const unsigned char *from, const gpuhal_rect *from_rect,
-                       const uint64_t extent[3])
+static void model_rect(unsigned char *to, const gpuhal_rect *to_rect, const unsigned char *from,
+                       const gpuhal_rect *from_rect, const uint64_t extent[3])
 {
     for (uint64_t z = 0; z < extent[2]; z++) {
         for (uint64_t y = 0; y < extent[1]; y++) {
@@ -91,9 +91,11 @@ TEST(interleaved_boxes_of_one_buffer_are_copied_and_overlapping_ones_refused)
         memcpy(model + 100 * row + 50, model + 100 * row, 50);
     }
     expect_contents(buffer, model, 1000);
-    assert_int_equal(gpuhal_copy_rect(NULL, &right, &left, (const uint64_t[]){51, 9, 1}), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_copy_rect(NULL, &right, &left, (const uint64_t[]){51, 9, 1}),
+                     GPUHAL_ERROR_INVALID_ARGUMENT);
     right.row_pitch = 95;
-    assert_int_equal(gpuhal_copy_rect(NULL, &right, &left, (const uint64_t[]){50, 9, 1}), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_copy_rect(NULL, &right, &left, (const uint64_t[]){50, 9, 1}),
+                     GPUHAL_ERROR_INVALID_ARGUMENT);
     expect_contents(buffer, model, 1000);
     gpuhal_buffer_release(buffer);
     free(model);

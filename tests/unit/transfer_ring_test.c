@@ -187,8 +187,12 @@ TEST(the_consumer_can_end_a_ring_with_an_error_of_its_own)
     gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 0, BYTES);
     assert_int_equal(gpuhal_write(NULL, buffer, 0, model, BYTES), GPUHAL_OK);
     taking t = {.got = calloc(1, BYTES), .fail_at = BYTES / 2, .mutex = PTHREAD_MUTEX_INITIALIZER};
-    gpuhal_ring_copy copy = {.device = gpuhal_device_at(gpu, 0), .direction = GPUHAL_STAGING_FROM_DEVICE, .memory = &buffer->memory,
-                             .bytes = BYTES, .move = take, .user = &t};
+    gpuhal_ring_copy copy = {.device = gpuhal_device_at(gpu, 0),
+                             .direction = GPUHAL_STAGING_FROM_DEVICE,
+                             .memory = &buffer->memory,
+                             .bytes = BYTES,
+                             .move = take,
+                             .user = &t};
     assert_int_equal(gpuhal_ring_run(&copy), GPUHAL_ERROR_CANCELLED);
     assert_string_equal(gpuhal_last_error()->sentence, "it was enough");
     assert_true(t.bytes < BYTES);
@@ -250,7 +254,8 @@ static void *go_round(void *user)
 TEST(copies_from_every_device_to_every_other_go_on_where_the_total_is_one_chunk)
 {
     enum { DEVICES = 4 };
-    gpuhal *gpu = open_hidden(DEVICES, &(gpuhal_config){.staging_limit_bytes = 128 << 10, .staging_total_bytes = 64 << 10});
+    gpuhal *gpu =
+        open_hidden(DEVICES, &(gpuhal_config){.staging_limit_bytes = 128 << 10, .staging_total_bytes = 64 << 10});
     for (uint32_t i = 0; i < DEVICES; i++) {
         gpuhal_mock.devices[i].refuses = i % 2 ? GPUHAL_MOCK_READ_WRITE : 0;
     }
@@ -261,7 +266,8 @@ TEST(copies_from_every_device_to_every_other_go_on_where_the_total_is_one_chunk)
     for (uint32_t a = 0; a < DEVICES; a++) {
         for (uint32_t b = 0; b < DEVICES; b++) {
             if (a != b) {
-                circles[count] = (circle){.to = gpuhal_mock_buffer(gpu, a, BYTES), .from = gpuhal_mock_buffer(gpu, b, BYTES)};
+                circles[count] =
+                    (circle){.to = gpuhal_mock_buffer(gpu, a, BYTES), .from = gpuhal_mock_buffer(gpu, b, BYTES)};
                 assert_int_equal(gpuhal_write(NULL, circles[count].from, 0, model, BYTES), GPUHAL_OK);
                 count++;
             }
@@ -290,8 +296,19 @@ TEST(the_total_is_read_from_the_environment_with_its_unit)
     static const struct {
         const char *text;
         uint64_t bytes; /* 0: an error */
-    } cases[] = {{"64K", 64 << 10}, {"100000", 100000}, {"3M", 3 << 20}, {"2G", UINT64_C(2) << 30}, {"", 256 << 20}, {"63K", 0}, {"64k", 0},
-                 {"M", 0}, {"1MB", 0}, {"-1", 0}, {" 64K", 0}, {"99999999999999999999", 0}, {"18446744073709551615G", 0}};
+    } cases[] = {{"64K", 64 << 10},
+                 {"100000", 100000},
+                 {"3M", 3 << 20},
+                 {"2G", UINT64_C(2) << 30},
+                 {"", 256 << 20},
+                 {"63K", 0},
+                 {"64k", 0},
+                 {"M", 0},
+                 {"1MB", 0},
+                 {"-1", 0},
+                 {" 64K", 0},
+                 {"99999999999999999999", 0},
+                 {"18446744073709551615G", 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         gpuhal_settings settings;
         setenv("GPUHAL_STAGING_TOTAL", cases[i].text, 1);

@@ -1,4 +1,5 @@
-/* tests/unit/transfer_support.h: one mock device of each shape that a plugin may have, and a model in host memory beside them. */
+/* tests/unit/transfer_support.h: one mock device of each shape that a plugin may have, and a model in host memory
+ * beside them. */
 #ifndef GPUHAL_TEST_TRANSFER_SUPPORT_H
 #define GPUHAL_TEST_TRANSFER_SUPPORT_H
 

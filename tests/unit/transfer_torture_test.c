@@ -1,5 +1,5 @@
-/* Every call that a transfer makes fails once: transfers of the caller's thread, by a thread of the library, by queues of the plugin,
- * through files, over a stage between two devices. */
+/* Every call that a transfer makes fails once: transfers of the caller's thread, by a thread of the library, by queues
+ * of the plugin, through files, over a stage between two devices. */
 #include "engine_support.h"
 #include "support/torture.h"
 

@@ -353,7 +353,8 @@ static void watch_with_no_patience(fixture *s)
     assert_int_equal(gpuhal_device_status(s->device), GPUHAL_OK);
 }
 
-/* The least hang_ns is 20 ms, for which a busy machine may keep a call waiting: several attempts, of which one must pass. */
+/* The least hang_ns is 20 ms, for which a busy machine may keep a call waiting: several attempts, of which one must
+ * pass. */
 TEST(a_hang_ns_of_a_nanosecond_keeps_no_processor_busy_and_opens_devices)
 {
     static fixture s;

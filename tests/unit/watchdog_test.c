@@ -1,5 +1,5 @@
-/* tests/unit/watchdog_test.c: a driver that stops in one slot costs its device, and every other thread learns that in time: by the status, by
- * listeners and by the registry. */
+/* tests/unit/watchdog_test.c: a driver that stops in one slot costs its device, and every other thread learns that in
+ * time: by the status, by listeners and by the registry. */
 #include "core/call.h"
 #include "device/device.h"
 #include "watchdog_support.h"
@@ -270,7 +270,8 @@ static void stay_in_enumerate(fixture *s)
     open_fixture(s);
     fill_fixture(s);
     assert_int_equal(pthread_create(&thread, NULL, stay_in_plugin, s->device), 0);
-    for (double end = now() + LEARNT_SECONDS; now() < end && (!gpuhal_device_status(s->device) || !gpuhal_device_status(s->other));) {
+    for (double end = now() + LEARNT_SECONDS;
+         now() < end && (!gpuhal_device_status(s->device) || !gpuhal_device_status(s->other));) {
         pause_ms(5);
     }
     assert_int_equal(gpuhal_device_status(s->device), GPUHAL_ERROR_DEVICE_LOST);

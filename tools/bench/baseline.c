@@ -88,8 +88,8 @@ bool gpuhal_bench_baseline_list(const char *backend, const char *library, uint32
     }
     void *loaded = load(library);
     *out_count = 0;
-    return loaded != NULL &&
-           (known->driver != NULL ? gpuhal_bench_stream_list(known->driver, loaded, out_count) : known->list(loaded, out_count));
+    return loaded != NULL && (known->driver != NULL ? gpuhal_bench_stream_list(known->driver, loaded, out_count)
+                                                    : known->list(loaded, out_count));
 }
 
 gpuhal_bench_baseline *gpuhal_bench_baseline_create(const gpuhal *gpu, gpuhal_device *device)

@@ -48,7 +48,8 @@ static bool opencl_write(gpuhal_bench_baseline *baseline, const gpuhal_native *t
     return true;
 }
 
-static bool opencl_read(gpuhal_bench_baseline *baseline, void *to, const gpuhal_native *from, uint64_t bytes, uint64_t count)
+static bool opencl_read(gpuhal_bench_baseline *baseline, void *to, const gpuhal_native *from, uint64_t bytes,
+                        uint64_t count)
 {
     const gpuhal_bench_opencl *o = opencl_of(baseline);
     for (uint64_t i = 0; i < count; i++) {
@@ -61,10 +62,10 @@ static bool opencl_read(gpuhal_bench_baseline *baseline, void *to, const gpuhal_
     return true;
 }
 
-/* Waits for the event: clFinish is quicker on some drivers, but does not report whether the copy failed, so a program that needs
- * to know cannot use it. */
-static bool opencl_copy(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const gpuhal_native *from, uint64_t bytes,
-                        uint64_t count)
+/* Waits for the event: clFinish is quicker on some drivers, but does not report whether the copy failed, so a program
+ * that needs to know cannot use it. */
+static bool opencl_copy(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const gpuhal_native *from,
+                        uint64_t bytes, uint64_t count)
 {
     const gpuhal_bench_opencl *o = opencl_of(baseline);
     for (uint64_t i = 0; i < count; i++) {
@@ -91,10 +92,10 @@ static void release_events(gpuhal_bench_opencl *o)
     o->event_count = 0;
 }
 
-/* Keeps the event of each copy: drivers go on behind a copy that failed (PoCL), so that waiting for the last one alone hides what became
- * of the others. */
-static bool opencl_enqueue(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const gpuhal_native *from, uint64_t bytes,
-                           uint64_t pieces)
+/* Keeps the event of each copy: drivers go on behind a copy that failed (PoCL), so that waiting for the last one alone
+ * hides what became of the others. */
+static bool opencl_enqueue(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const gpuhal_native *from,
+                           uint64_t bytes, uint64_t pieces)
 {
     gpuhal_bench_opencl *o = opencl_of(baseline);
     release_events(o);

@@ -1,7 +1,7 @@
 /* baseline_stream.c: direct calls of CUDA and HIP on memory of the library's devices.
  *
- * The device is made current once for all @count calls and is not afterwards: so the library's side is measured as in a program
- * that does not use the API itself, and pays for making it current each time. */
+ * The device is made current once for all @count calls and is not afterwards: so the library's side is measured as in a
+ * program that does not use the API itself, and pays for making it current each time. */
 #include "baseline_stream.h"
 #include "measure.h"
 
@@ -65,7 +65,8 @@ static unsigned move_once(const stream_baseline *s, const job *work)
 
 static unsigned move_peer_once(const stream_baseline *s, const job *work)
 {
-    const unsigned code = s->driver->move_peer(&s->device, work->to, work->from_device, work->from, work->bytes, s->stream);
+    const unsigned code =
+        s->driver->move_peer(&s->device, work->to, work->from_device, work->from, work->bytes, s->stream);
     return code != 0 ? code : s->driver->wait(s->stream);
 }
 
@@ -103,14 +104,15 @@ static bool stream_write(gpuhal_bench_baseline *baseline, const gpuhal_native *t
     return run(baseline, &work, count);
 }
 
-static bool stream_read(gpuhal_bench_baseline *baseline, void *to, const gpuhal_native *from, uint64_t bytes, uint64_t count)
+static bool stream_read(gpuhal_bench_baseline *baseline, void *to, const gpuhal_native *from, uint64_t bytes,
+                        uint64_t count)
 {
     const job work = {move_once, "reading", GPUHAL_BENCH_TO_HOST, (uintptr_t)to, from->values[0], bytes, 1, NULL};
     return run(baseline, &work, count);
 }
 
-static bool stream_copy(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const gpuhal_native *from, uint64_t bytes,
-                        uint64_t count)
+static bool stream_copy(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const gpuhal_native *from,
+                        uint64_t bytes, uint64_t count)
 {
     const job work = {move_once, "copying", GPUHAL_BENCH_ON_DEVICE, to->values[0], from->values[0], bytes, 1, NULL};
     return run(baseline, &work, count);
@@ -130,10 +132,11 @@ static bool stream_copy_peer(gpuhal_bench_baseline *baseline, const gpuhal_nativ
     return run(baseline, &work, count);
 }
 
-static bool stream_enqueue(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const gpuhal_native *from, uint64_t bytes,
-                           uint64_t pieces)
+static bool stream_enqueue(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const gpuhal_native *from,
+                           uint64_t bytes, uint64_t pieces)
 {
-    const job work = {enqueue_once, "copying", GPUHAL_BENCH_ON_DEVICE, to->values[0], from->values[0], bytes, pieces, NULL};
+    const job work = {enqueue_once, "copying", GPUHAL_BENCH_ON_DEVICE, to->values[0], from->values[0], bytes,
+                      pieces,       NULL};
     return run(baseline, &work, 1);
 }
 

@@ -1,8 +1,9 @@
-/* baseline_stream.h: what CUDA and HIP have in common, so that their direct calls are written down once: copies are given to a
- * stream, and the stream or an event is awaited.
+/* baseline_stream.h: what CUDA and HIP have in common, so that their direct calls are written down once: copies are
+ * given to a stream, and the stream or an event is awaited.
  *
- * baseline_cuda.c and baseline_hip.c bring the functions, over baseline_calls.inc; they use the vendors' declarations in the
- * plugins' folders, of which there is one copy. Nothing is linked: the library is the one that the plugin opened, so that handles mean the same. */
+ * baseline_cuda.c and baseline_hip.c bring the functions, over baseline_calls.inc; they use the vendors' declarations
+ * in the plugins' folders, of which there is one copy. Nothing is linked: the library is the one that the plugin
+ * opened, so that handles mean the same. */
 #ifndef GPUHAL_BENCH_BASELINE_STREAM_H
 #define GPUHAL_BENCH_BASELINE_STREAM_H
 
@@ -14,7 +15,8 @@ typedef enum gpuhal_bench_direction {
     GPUHAL_BENCH_ON_DEVICE
 } gpuhal_bench_direction;
 
-/* One API behind functions of one shape. They return the API's code, 0 for success; streams and events are its own handles. */
+/* One API behind functions of one shape. They return the API's code, 0 for success; streams and events are its own
+ * handles. */
 typedef struct gpuhal_bench_stream_driver {
     const char *name;                   /* "CUDA" */
     const gpuhal_bench_symbol *symbols; /* What must be found before anything else is called. */

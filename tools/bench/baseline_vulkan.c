@@ -1,5 +1,5 @@
-/* baseline_vulkan.c: Vulkan on the VkDevice and VkQueue that the library uses, where everything that can be is used again: one
- * command buffer, one fence.
+/* baseline_vulkan.c: Vulkan on the VkDevice and VkQueue that the library uses, where everything that can be is used
+ * again: one command buffer, one fence.
  *
  * Nothing is linked: every function comes from the get_instance_proc_addr of the described device. */
 #include "baseline_vulkan.h"
@@ -40,8 +40,8 @@ static bool has_addresses(const gpuhal_vulkan_device *device)
     return has;
 }
 
-/* After the last command of a submission: what was written is there for the host too, as it is when a call of the library has
- * returned. */
+/* After the last command of a submission: what was written is there for the host too, as it is when a call of the
+ * library has returned. */
 static void make_visible(const vulkan_baseline *v)
 {
     const VkMemoryBarrier barrier = {
@@ -49,7 +49,8 @@ static void make_visible(const vulkan_baseline *v)
         .srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT,
         .dstAccessMask = VK_ACCESS_HOST_READ_BIT,
     };
-    v->vk.vkCmdPipelineBarrier(v->commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0, NULL, 0, NULL);
+    v->vk.vkCmdPipelineBarrier(v->commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier,
+                               0, NULL, 0, NULL);
 }
 
 static bool vulkan_enqueue(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const gpuhal_native *from,
@@ -106,8 +107,8 @@ static bool vulkan_await(gpuhal_bench_baseline *baseline)
     return code == VK_SUCCESS || failed("vkResetFences", code);
 }
 
-static bool vulkan_copy(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const gpuhal_native *from, uint64_t bytes,
-                        uint64_t count)
+static bool vulkan_copy(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const gpuhal_native *from,
+                        uint64_t bytes, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
         if (!vulkan_enqueue(baseline, to, from, bytes, 1) || !vulkan_submit(baseline) || !vulkan_await(baseline)) {
@@ -162,8 +163,8 @@ static bool make_fence(vulkan_baseline *v)
     return code == VK_SUCCESS || failed("vkCreateFence", code);
 }
 
-/* Asked of the device itself, functions skip the loader's dispatch, as those of any program that looks for speed. What was promoted
- * later may be there under its older name alone. */
+/* Asked of the device itself, functions skip the loader's dispatch, as those of any program that looks for speed. What
+ * was promoted later may be there under its older name alone. */
 static bool find_functions(VkDevice device, PFN_vkGetDeviceProcAddr get, gpuhal_bench_vulkan_functions *out_vk)
 {
 #define REQUIRED(name) {#name, &out_vk->name, true},

@@ -45,7 +45,8 @@ static bool create(const gpuhal_bench_vulkan *v, uint64_t bytes, vulkan_memory *
     const VkBufferCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
         .size = bytes,
-        .usage = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
+        .usage = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
+                 VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
                  (v->has_addresses ? VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT : 0u),
     };
     const VkMemoryAllocateFlagsInfo flags = {
@@ -96,8 +97,8 @@ static bool create(const gpuhal_bench_vulkan *v, uint64_t bytes, vulkan_memory *
     return true;
 }
 
-/* Memory of a software device is host memory, whose pages come at their first touch: that is now, by one call where they are
- * many. */
+/* Memory of a software device is host memory, whose pages come at their first touch: that is now, by one call where
+ * they are many. */
 static void bring_pages(void *start, uint64_t bytes)
 {
     volatile char *at = start;

@@ -1,4 +1,5 @@
-/* baseline_vulkan_memory.h: what the direct calls of Vulkan work with, and those of them that make memory (baseline.h). */
+/* baseline_vulkan_memory.h: what the direct calls of Vulkan work with, and those of them that make memory
+ * (baseline.h). */
 #ifndef GPUHAL_BENCH_BASELINE_VULKAN_MEMORY_H
 #define GPUHAL_BENCH_BASELINE_VULKAN_MEMORY_H
 

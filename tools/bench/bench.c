@@ -17,7 +17,8 @@ bool gpuhal_bench_open_alone(const char *backend, uint32_t isolation, gpuhal **o
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         unsetenv(others[i]);
     }
-    const gpuhal_config config = {.size = sizeof config, .isolation = isolation, .backends = backend, .registry = "none"};
+    const gpuhal_config config = {
+        .size = sizeof config, .isolation = isolation, .backends = backend, .registry = "none"};
     return gpuhal_open(&config, out_gpu) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_open");
 }
 
@@ -122,8 +123,8 @@ void gpuhal_bench_report(gpuhal_bench *bench, gpuhal_bench_row row, size_t side,
     gpuhal_bench_row_add(bench->output, &row);
 }
 
-bool gpuhal_bench_measure_row(gpuhal_bench *bench, gpuhal_bench_row row, const gpuhal_bench_side *sides, size_t side_count,
-                              const gpuhal_bench_plan *plan)
+bool gpuhal_bench_measure_row(gpuhal_bench *bench, gpuhal_bench_row row, const gpuhal_bench_side *sides,
+                              size_t side_count, const gpuhal_bench_plan *plan)
 {
     gpuhal_bench_begin(bench->output, &row);
     if (!gpuhal_bench_measure(sides, side_count, plan, &bench->times)) {
@@ -195,8 +196,8 @@ static bool works_in_host_memory(const gpuhal_device *device)
            (gpuhal_device_u64(device, GPUHAL_FACT_UNIFIED_MEMORY, &unified) == GPUHAL_OK && unified != 0);
 }
 
-/* Software devices promise memory that the system does not have; the first touch then kills the process. So the free memory is
- * compared before; a tenth is left to others. */
+/* Software devices promise memory that the system does not have; the first touch then kills the process. So the free
+ * memory is compared before; a tenth is left to others. */
 static bool has_room(gpuhal_device *device, uint64_t bytes)
 {
     uint64_t left;
@@ -213,7 +214,8 @@ bool gpuhal_bench_fits(gpuhal_bench *bench, gpuhal_device *to, gpuhal_device *fr
         const uint64_t here = to == from ? 2 * bytes : bytes;
         host += works_in_host_memory(ends[i]) ? bytes : 0;
         good = good && (works_in_host_memory(ends[i]) || has_room(ends[i], here));
-        good = good && (gpuhal_device_u64(ends[i], GPUHAL_FACT_ALLOCATION_MAX_BYTES, &largest) != GPUHAL_OK || bytes <= largest);
+        good = good && (gpuhal_device_u64(ends[i], GPUHAL_FACT_ALLOCATION_MAX_BYTES, &largest) != GPUHAL_OK ||
+                        bytes <= largest);
     }
     good = good && has_room(gpuhal_bench_cpu(bench->gpu), host);
     if (!good) {

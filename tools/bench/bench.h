@@ -1,4 +1,5 @@
-/* bench.h: what all groups of rows share: the opened library, the devices to measure, rows, buffers and blocking moves. */
+/* bench.h: what all groups of rows share: the opened library, the devices to measure, rows, buffers and blocking
+ * moves. */
 #ifndef GPUHAL_BENCH_BENCH_H
 #define GPUHAL_BENCH_BENCH_H
 
@@ -32,8 +33,8 @@ void gpuhal_bench_rows_copy(gpuhal_bench *bench, gpuhal_device *device);
 void gpuhal_bench_rows_open_all(gpuhal_bench *bench);
 void gpuhal_bench_rows_pairs(gpuhal_bench *bench);
 
-/* The library with one backend (and the CPU, which is always there), whatever the user's environment says; only where plugins and
- * vendors' libraries are found is theirs to say. Nothing is taken from the registry, nor kept in it.
+/* The library with one backend (and the CPU, which is always there), whatever the user's environment says; only where
+ * plugins and vendors' libraries are found is theirs to say. Nothing is taken from the registry, nor kept in it.
  * @isolation: GPUHAL_ISOLATION_NEVER to probe the plugin in this process. */
 bool gpuhal_bench_open_alone(const char *backend, uint32_t isolation, gpuhal **out_gpu);
 
@@ -43,7 +44,8 @@ bool gpuhal_bench_is_software(const gpuhal_device *device);
 /* The first device of the CPU; NULL: there is none. */
 gpuhal_device *gpuhal_bench_cpu(const gpuhal *gpu);
 
-/* Whether it is a device of CUDA or HIP. Memory of kind UPLOAD and READBACK is page-locked there, and copied by the host alone. */
+/* Whether it is a device of CUDA or HIP. Memory of kind UPLOAD and READBACK is page-locked there, and copied by the
+ * host alone. */
 bool gpuhal_bench_is_streamed(const gpuhal_device *device);
 
 /* The memory whose copies cost nothing but the call: the plugin makes them with the processor, before it returns. */
@@ -54,24 +56,25 @@ gpuhal_memory_kind gpuhal_bench_call_kind(const gpuhal_device *device);
 bool gpuhal_bench_is_inline(const gpuhal_device *device);
 bool gpuhal_bench_is_threaded(const gpuhal_device *device);
 
-/* Rounds for copies, and for rows of short samples, which can have many more of them. Where nothing is @judged, less certainty
- * will do. */
+/* Rounds for copies, and for rows of short samples, which can have many more of them. Where nothing is @judged, less
+ * certainty will do. */
 gpuhal_bench_plan gpuhal_bench_plan_copies(const gpuhal_bench *bench, bool judged);
 gpuhal_bench_plan gpuhal_bench_plan_calls(const gpuhal_bench *bench);
 
 /* An empty row of the device, without a budget; its unit is ns unless it is about copies. */
 gpuhal_bench_row gpuhal_bench_row_of(const gpuhal_device *device, const char *test, gpuhal_bench_kind kind);
 
-/* Adds the row with gpuhal's time, which is that of @side, the baseline's and the result, all from bench->times. @baseline equal to @side: there is
- * no baseline, hence no ratio. */
+/* Adds the row with gpuhal's time, which is that of @side, the baseline's and the result, all from bench->times.
+ * @baseline equal to @side: there is no baseline, hence no ratio. */
 void gpuhal_bench_report(gpuhal_bench *bench, gpuhal_bench_row row, size_t side, size_t baseline);
 
-/* Measures the sides and adds the row of the first two. One side: there is no baseline. False with gpuhal_bench_failure(). */
-bool gpuhal_bench_measure_row(gpuhal_bench *bench, gpuhal_bench_row row, const gpuhal_bench_side *sides, size_t side_count,
-                              const gpuhal_bench_plan *plan);
+/* Measures the sides and adds the row of the first two. One side: there is no baseline. False with
+ * gpuhal_bench_failure(). */
+bool gpuhal_bench_measure_row(gpuhal_bench *bench, gpuhal_bench_row row, const gpuhal_bench_side *sides,
+                              size_t side_count, const gpuhal_bench_plan *plan);
 
-/* The row that was begun last has no result, because of gpuhal_bench_failure(). That is no failure of the run where a buffer could not
- * be had because the device has not that much memory. */
+/* The row that was begun last has no result, because of gpuhal_bench_failure(). That is no failure of the run where a
+ * buffer could not be had because the device has not that much memory. */
 void gpuhal_bench_not_measured(gpuhal_bench *bench);
 
 /* Adds a row of samples that are processes of their own, gpuhal's (@words, child.h) and the baseline's in turn; a
@@ -82,12 +85,12 @@ bool gpuhal_bench_children_row(gpuhal_bench *bench, gpuhal_bench_row row, const 
 /* Adds a row of one figure, which one child process found. A failure is reported. */
 void gpuhal_bench_child_row(gpuhal_bench *bench, gpuhal_bench_row row, const char *const *words);
 
-/* Which of two sides of bench->times is the slower one over all rounds: taking the slower one of each round would flatter what is
- * compared with it, by the noise of two samples. */
+/* Which of two sides of bench->times is the slower one over all rounds: taking the slower one of each round would
+ * flatter what is compared with it, by the noise of two samples. */
 size_t gpuhal_bench_slower(const gpuhal_bench *bench, size_t one, size_t other);
 
-/* Whether a buffer pair of @bytes on each device fits, beside as much memory of the host; else says that the row is left out.
- * Memory of devices that work in the host's counts as the host's. @to and @from may be the same. */
+/* Whether a buffer pair of @bytes on each device fits, beside as much memory of the host; else says that the row is
+ * left out. Memory of devices that work in the host's counts as the host's. @to and @from may be the same. */
 bool gpuhal_bench_fits(gpuhal_bench *bench, gpuhal_device *to, gpuhal_device *from, const char *test, uint64_t bytes);
 
 /* A buffer in memory of the device itself, and one of any kind. False with gpuhal_bench_failure(). */
@@ -112,8 +115,8 @@ void gpuhal_bench_pattern(void *memory, uint64_t bytes, uint64_t seed);
 /* Whether the memory has the pattern. False with gpuhal_bench_failure(). */
 bool gpuhal_bench_pattern_is(const void *memory, uint64_t bytes, uint64_t seed);
 
-/* Writes the pattern to @from, copies it to @to and reads it back; @host has @bytes. It proves that the calls to be measured move
- * the bytes, and leaves no page of either side unwritten. */
+/* Writes the pattern to @from, copies it to @to and reads it back; @host has @bytes. It proves that the calls to be
+ * measured move the bytes, and leaves no page of either side unwritten. */
 bool gpuhal_bench_prove(gpuhal_buffer *to, gpuhal_buffer *from, void *host, uint64_t bytes);
 
 #endif

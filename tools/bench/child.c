@@ -221,8 +221,8 @@ static bool sharing(const char *const *words, double *out_kib)
     return good;
 }
 
-/* Two such runs with different counts differ in nothing but the calls: the difference of their instruction counts, divided by that of
- * the calls, is what one call costs (instructions.sh). */
+/* Two such runs with different counts differ in nothing but the calls: the difference of their instruction counts,
+ * divided by that of the calls, is what one call costs (instructions.sh). */
 static bool calls(const char *const *words, double *out_count)
 {
     const char *selector = words[1];
@@ -234,8 +234,9 @@ static bool calls(const char *const *words, double *out_count)
     if (!gpuhal_bench_open_alone(backend, GPUHAL_ISOLATION_NEVER, &gpu)) {
         return false;
     }
-    bool good = (gpuhal_select(gpu, selector, 0, &device, NULL) == GPUHAL_OK && gpuhal_device_open(device) == GPUHAL_OK) ||
-                gpuhal_bench_failed_call("opening the device");
+    bool good =
+        (gpuhal_select(gpu, selector, 0, &device, NULL) == GPUHAL_OK && gpuhal_device_open(device) == GPUHAL_OK) ||
+        gpuhal_bench_failed_call("opening the device");
     good = good && gpuhal_bench_direct_calls(gpu, device, strcmp(words[0], "direct") == 0, count);
     gpuhal_close(gpu);
     *out_count = (double)count;

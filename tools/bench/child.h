@@ -1,4 +1,5 @@
-/* child.h: what must be measured in a fresh process: the program starts itself with --child WORD… and reads one number back. */
+/* child.h: what must be measured in a fresh process: the program starts itself with --child WORD… and reads one number
+ * back. */
 #ifndef GPUHAL_BENCH_CHILD_H
 #define GPUHAL_BENCH_CHILD_H
 
@@ -19,8 +20,8 @@ enum { GPUHAL_BENCH_CHILD_WORDS = 12 }; /* At most, without the NULL. */
  * function, and returns COUNT: for counting instructions. */
 bool gpuhal_bench_child_run(const char *const *words, double *out_number);
 
-/* Runs another program without arguments, and returns how long it took, from starting the process to its end. What it prints goes
- * nowhere. False with gpuhal_bench_failure(). */
+/* Runs another program without arguments, and returns how long it took, from starting the process to its end. What it
+ * prints goes nowhere. False with gpuhal_bench_failure(). */
 bool gpuhal_bench_child_time(const char *file, double *out_ns);
 
 /* The child's side: does what the words say, prints the number, and returns the exit code. */

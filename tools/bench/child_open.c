@@ -78,7 +78,8 @@ bool gpuhal_bench_child_device_memory(const char *const *words, double *out_kib)
     gpuhal *gpu;
     double before;
     double after;
-    if (!gpuhal_bench_device_memory(backend, pci, &before) || !gpuhal_bench_open_alone(backend, GPUHAL_ISOLATION_NEVER, &gpu)) {
+    if (!gpuhal_bench_device_memory(backend, pci, &before) ||
+        !gpuhal_bench_open_alone(backend, GPUHAL_ISOLATION_NEVER, &gpu)) {
         return false;
     }
     const bool good = lists(gpu, backend) && gpuhal_bench_device_memory(backend, pci, &after);

@@ -1,5 +1,5 @@
-/* direct.c: opening one device of a plugin, and calling its copy. The duties of the core (describe before open, sizes set,
- * release before close) are done here. */
+/* direct.c: opening one device of a plugin, and calling its copy. The duties of the core (describe before open, sizes
+ * set, release before close) are done here. */
 #include "direct.h"
 #include "bench.h"
 
@@ -11,13 +11,15 @@ static bool find_file(const gpuhal *gpu, const char *backend, gpuhal_plugin_repo
         *out_report = (gpuhal_plugin_report){.size = sizeof *out_report};
         if (gpuhal_plugin_report_get(gpu, i, out_report) == GPUHAL_OK && out_report->state == GPUHAL_PLUGIN_OK &&
             strcmp(out_report->name, backend) == 0) {
-            return *out_report->file == '/' || gpuhal_bench_failed("%s is %s: there is no file", backend, out_report->file);
+            return *out_report->file == '/' ||
+                   gpuhal_bench_failed("%s is %s: there is no file", backend, out_report->file);
         }
     }
     return gpuhal_bench_failed("no report names the file of %s", backend);
 }
 
-static bool allocate(const gpuhal_bench_direct *direct, gpuhal_memory_kind kind, uint64_t bytes, gpuhal_memory *out_memory)
+static bool allocate(const gpuhal_bench_direct *direct, gpuhal_memory_kind kind, uint64_t bytes,
+                     gpuhal_memory *out_memory)
 {
     const gpuhal_alloc alloc = {.size = sizeof alloc, .kind = kind, .bytes = bytes};
     *out_memory = (gpuhal_memory){.size = sizeof *out_memory};
@@ -114,7 +116,8 @@ bool gpuhal_bench_direct_calls(const gpuhal *gpu, gpuhal_device *device, bool di
         return good;
     }
     good = gpuhal_bench_buffer_of(device, kind, BUFFER_BYTES, &to) &&
-           gpuhal_bench_buffer_of(device, kind, BUFFER_BYTES, &from) && gpuhal_bench_copies(to, from, CALL_BYTES, count);
+           gpuhal_bench_buffer_of(device, kind, BUFFER_BYTES, &from) &&
+           gpuhal_bench_copies(to, from, CALL_BYTES, count);
     gpuhal_buffer_release(to);
     gpuhal_buffer_release(from);
     return good;

@@ -20,8 +20,9 @@ typedef struct gpuhal_bench_direct {
     gpuhal_memory from;
 } gpuhal_bench_direct;
 
-/* Opens what @device is in its plugin, once more, with two allocations of @bytes. @device has been opened by the library: that
- * has started the plugin, and it is the same file, so the functions are the very same. False with gpuhal_bench_failure(). */
+/* Opens what @device is in its plugin, once more, with two allocations of @bytes. @device has been opened by the
+ * library: that has started the plugin, and it is the same file, so the functions are the very same. False with
+ * gpuhal_bench_failure(). */
 bool gpuhal_bench_direct_open(const gpuhal *gpu, gpuhal_device *device, gpuhal_memory_kind kind, uint64_t bytes,
                               gpuhal_bench_direct *out_direct);
 void gpuhal_bench_direct_close(gpuhal_bench_direct *direct);

@@ -13,8 +13,8 @@ gpuhal_bench_fd_thread *gpuhal_bench_fd_thread_start(gpuhal_bench_baseline *base
 /* Takes NULL. */
 void gpuhal_bench_fd_thread_stop(gpuhal_bench_fd_thread *thread);
 
-/* Has the thread await what was submitted last. The descriptor is readable when it has ended, or has failed, until accept() returns
- * which of the two. */
+/* Has the thread await what was submitted last. The descriptor is readable when it has ended, or has failed, until
+ * accept() returns which of the two. */
 bool gpuhal_bench_fd_thread_watch(gpuhal_bench_fd_thread *thread);
 bool gpuhal_bench_fd_thread_accept(gpuhal_bench_fd_thread *thread);
 int gpuhal_bench_fd_thread_descriptor(const gpuhal_bench_fd_thread *thread);

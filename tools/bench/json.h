@@ -1,5 +1,6 @@
-/* json.h: results as JSON Lines, schema "gpuhal.bench/2": a header, a line for each row, and the status of the run. Every key
- * is always there; what does not apply is null. Each line is flushed: a run that is stopped leaves all that it has measured. */
+/* json.h: results as JSON Lines, schema "gpuhal.bench/2": a header, a line for each row, and the status of the run.
+ * Every key is always there; what does not apply is null. Each line is flushed: a run that is stopped leaves all that
+ * it has measured. */
 #ifndef GPUHAL_BENCH_JSON_H
 #define GPUHAL_BENCH_JSON_H
 

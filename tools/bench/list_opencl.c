@@ -1,7 +1,8 @@
 /* list_opencl.c: which devices OpenCL has, asked as a program does that wants to choose among them.
  *
- * Of each platform its version; of each device the type, name, vendor, versions, memory, largest allocation and compute units,
- * and of one that is not the host's processor its UUID and PCI address. What a driver does not know is left out. */
+ * Of each platform its version; of each device the type, name, vendor, versions, memory, largest allocation and compute
+ * units, and of one that is not the host's processor its UUID and PCI address. What a driver does not know is left out.
+ */
 #include "baseline_opencl.h"
 #include "opencl_calls.h"
 

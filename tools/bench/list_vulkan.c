@@ -1,7 +1,8 @@
 /* list_vulkan.c: which devices Vulkan has, asked as a program does that wants to choose among them.
  *
- * An instance of Vulkan 1.1 or later is made, as it must be before anything can be asked. Of each device: its extensions, since
- * they say what may be asked; name, versions, UUID and what is known of the driver; its PCI address; its memory and its queues.
+ * An instance of Vulkan 1.1 or later is made, as it must be before anything can be asked. Of each device: its
+ * extensions, since they say what may be asked; name, versions, UUID and what is known of the driver; its PCI address;
+ * its memory and its queues.
  */
 #include "baseline_vulkan.h"
 #include "measure.h"
@@ -42,7 +43,8 @@ static bool create_instance(PFN_vkGetInstanceProcAddr get, VkInstance *out_insta
         .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
         .apiVersion = version < VK_API_VERSION_1_3 ? version : VK_API_VERSION_1_3,
     };
-    const VkInstanceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO, .pApplicationInfo = &application};
+    const VkInstanceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
+                                       .pApplicationInfo = &application};
     const VkResult code = create(&info, NULL, out_instance);
     return code == VK_SUCCESS || code == VK_ERROR_INCOMPATIBLE_DRIVER || failed("vkCreateInstance", code);
 }
@@ -86,7 +88,8 @@ static bool ask_extensions(const functions *vk, VkPhysicalDevice device, bool *o
 
 static bool describe(const functions *vk, VkPhysicalDevice device)
 {
-    VkPhysicalDevicePCIBusInfoPropertiesEXT pci = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT};
+    VkPhysicalDevicePCIBusInfoPropertiesEXT pci = {.sType =
+                                                       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT};
     VkPhysicalDeviceDriverProperties driver = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
     VkPhysicalDeviceIDProperties id = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES, .pNext = &driver};
     VkPhysicalDeviceProperties2 properties = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &id};

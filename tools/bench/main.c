@@ -1,4 +1,5 @@
-/* main.c: gpuhal-bench, which measures the library beside the calls beneath it. docs/measurements/README.md describes the method. */
+/* main.c: gpuhal-bench, which measures the library beside the calls beneath it. docs/measurements/README.md describes
+ * the method. */
 #include "bench.h"
 #include "child.h"
 #include "watch.h"

@@ -1,7 +1,7 @@
 /* measure.c: rounds of samples, and what is computed from them round by round.
  *
- * Ratios and differences are taken within a round and only then summarised: what disturbs a round disturbs both of its samples,
- * or makes one outlier that the median passes over. Nothing is pinned, and no sample is thrown away. */
+ * Ratios and differences are taken within a round and only then summarised: what disturbs a round disturbs both of its
+ * samples, or makes one outlier that the median passes over. Nothing is pinned, and no sample is thrown away. */
 #include "measure.h"
 #include "watch.h"
 
@@ -17,8 +17,8 @@ static const uint64_t largest_batch = UINT64_C(1) << 24;
 /* A first call that takes so long is measured well enough, cold as it is. */
 static const uint64_t long_ns = 20000000;
 
-/* A ratio known to 2 % is known well enough. More rounds are added on account of the width of the interval alone, never of where
- * it lies, so that they favour no result. */
+/* A ratio known to 2 % is known well enough. More rounds are added on account of the width of the interval alone, never
+ * of where it lies, so that they favour no result. */
 static const double wanted_width = 0.02;
 
 static char failure[512] = "nothing failed";
@@ -82,7 +82,8 @@ static bool calibrate(const gpuhal_bench_side *side, const gpuhal_bench_plan *pl
     return true;
 }
 
-static bool add_rounds(const gpuhal_bench_side *sides, size_t side_count, uint64_t batch, size_t count, gpuhal_bench_times *times)
+static bool add_rounds(const gpuhal_bench_side *sides, size_t side_count, uint64_t batch, size_t count,
+                       gpuhal_bench_times *times)
 {
     for (const size_t end = times->rounds + count; times->rounds < end; times->rounds++) {
         for (size_t step = 0; step < side_count; step++) {
@@ -132,8 +133,9 @@ static bool one_series(const gpuhal_bench_side *sides, size_t side_count, const 
     return true;
 }
 
-/* A budget in nanoseconds is about a processor that is left alone; on a shared one everything takes twice as long for a while,
- * and so does the difference. The calmest series is the one with the quickest baseline: gpuhal has no say in it. */
+/* A budget in nanoseconds is about a processor that is left alone; on a shared one everything takes twice as long for a
+ * while, and so does the difference. The calmest series is the one with the quickest baseline: gpuhal has no say in
+ * it. */
 bool gpuhal_bench_measure(const gpuhal_bench_side *sides, size_t side_count, const gpuhal_bench_plan *plan,
                           gpuhal_bench_times *out_times)
 {

@@ -24,7 +24,8 @@ typedef struct gpuhal_bench_plan {
     uint64_t sample_ns; /* A sample lasts at least so long: quick operations are repeated within it ... */
     uint64_t max_count; /* ... so often at most; 0: no limit. */
     size_t series;      /* Of so many series, spread over time, the calmest counts; 0 and 1: one. */
-    uint64_t extra_ns;  /* Time for more rounds where the noise leaves the ratio of the first two sides uncertain; 0: none. */
+    uint64_t
+        extra_ns; /* Time for more rounds where the noise leaves the ratio of the first two sides uncertain; 0: none. */
 } gpuhal_bench_plan;
 
 /* Nanoseconds for one operation: of each side, in each round. */
@@ -36,8 +37,9 @@ typedef struct gpuhal_bench_times {
 /* The clock of all measurements: monotonic, and not slewed. */
 uint64_t gpuhal_bench_now_ns(void);
 
-/* Times the sides. Rounds go forth and back (A B, B A, A B …), so that a drift of the machine, and what one side leaves in the
- * caches for the next, fall on all sides alike. False when an operation failed; gpuhal_bench_failure() says why. */
+/* Times the sides. Rounds go forth and back (A B, B A, A B …), so that a drift of the machine, and what one side leaves
+ * in the caches for the next, fall on all sides alike. False when an operation failed; gpuhal_bench_failure() says
+ * why. */
 bool gpuhal_bench_measure(const gpuhal_bench_side *sides, size_t side_count, const gpuhal_bench_plan *plan,
                           gpuhal_bench_times *out_times);
 
@@ -46,8 +48,8 @@ gpuhal_bench_interval gpuhal_bench_time(const gpuhal_bench_times *times, size_t 
 gpuhal_bench_interval gpuhal_bench_ratio(const gpuhal_bench_times *times, size_t numerator, size_t denominator);
 gpuhal_bench_interval gpuhal_bench_difference(const gpuhal_bench_times *times, size_t side, size_t less);
 
-/* The sentence about the last operation that failed. failed() sets it and returns false; failed_call() takes its text from
- * gpuhal_last_error(). */
+/* The sentence about the last operation that failed. failed() sets it and returns false; failed_call() takes its text
+ * from gpuhal_last_error(). */
 bool gpuhal_bench_failed(const char *format, ...) __attribute__((format(printf, 1, 2)));
 bool gpuhal_bench_failed_call(const char *call);
 const char *gpuhal_bench_failure(void);

@@ -7,7 +7,8 @@
 /* The value of one line of /proc/self/status: "VmRSS", "VmHWM". */
 bool gpuhal_bench_status_kib(const char *key, double *out_kib);
 
-/* The resident part of the mappings whose line contains @word; "": of all. Exact, while VmRSS lags behind by some pages. */
+/* The resident part of the mappings whose line contains @word; "": of all. Exact, while VmRSS lags behind by some
+ * pages. */
 bool gpuhal_bench_mapped_kib(const char *word, double *out_kib);
 
 /* Lets VmHWM begin again at the present value. False where the system forbids it. */

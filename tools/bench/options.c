@@ -27,9 +27,11 @@ static const char *const groups[GPUHAL_BENCH_GROUPS] = {
 static const char doc[] =
     "Measures what libgpuhal costs: opening, calls, queues, allocations, copies. With --baseline it measures the "
     "vendor's own calls and memcpy in the same run, and compares the difference with a budget.\v"
-    "A ratio is the baseline's time over gpuhal's: 1.0 is the same speed, more is faster. A row fails when its whole 95 "
+    "A ratio is the baseline's time over gpuhal's: 1.0 is the same speed, more is faster. A row fails when its whole "
+    "95 "
     "% interval lies on the wrong side of the budget. docs/measurements/README.md describes each row.\n\n"
-    "Exit status: 0 every budget held, 1 a budget or a call failed, or a driver hangs, 2 usage, 3 no device, 5 the device "
+    "Exit status: 0 every budget held, 1 a budget or a call failed, or a driver hangs, 2 usage, 3 no device, 5 the "
+    "device "
     "was not found.";
 
 enum {

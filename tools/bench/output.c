@@ -110,7 +110,8 @@ void gpuhal_bench_row_add(gpuhal_bench_output *output, const gpuhal_bench_row *r
 void gpuhal_bench_note(gpuhal_bench_output *output, const char *device, const char *test, const char *why)
 {
     clear_line(output);
-    fprintf(stderr, "gpuhal-bench: %s%s%s: not measured: %s\n", device, test != NULL ? " " : "", test != NULL ? test : "", why);
+    fprintf(stderr, "gpuhal-bench: %s%s%s: not measured: %s\n", device, test != NULL ? " " : "",
+            test != NULL ? test : "", why);
 }
 
 void gpuhal_bench_note_row(gpuhal_bench_output *output, const char *why)
@@ -144,7 +145,8 @@ bool gpuhal_bench_output_finish(gpuhal_bench_output *output)
     const bool flushed = fflush(stdout) == 0;
     const bool whole = flushed && !output->lost && ferror(stdout) == 0;
     if (!whole) {
-        fprintf(stderr, "gpuhal-bench: writing the results: %s\n", flushed ? "some of them were lost" : strerror(errno));
+        fprintf(stderr, "gpuhal-bench: writing the results: %s\n",
+                flushed ? "some of them were lost" : strerror(errno));
     }
     return whole && output->totals.missed == 0 && output->totals.errors == 0;
 }

@@ -11,8 +11,8 @@
 typedef enum gpuhal_bench_kind {
     GPUHAL_BENCH_RATIO,       /* Time of the baseline over gpuhal's, of a copy; the budget is the minimum. */
     GPUHAL_BENCH_SLOWER_SIDE, /* Time of the slower side of a copy over the whole; the budget is the minimum. */
-    GPUHAL_BENCH_TIMES,       /* Time of the baseline over gpuhal's, of anything but copies; the budget is the minimum. */
-    GPUHAL_BENCH_AMOUNT       /* gpuhal's, or gpuhal's less the baseline, in the row's unit; the budget is the maximum. */
+    GPUHAL_BENCH_TIMES, /* Time of the baseline over gpuhal's, of anything but copies; the budget is the minimum. */
+    GPUHAL_BENCH_AMOUNT /* gpuhal's, or gpuhal's less the baseline, in the row's unit; the budget is the maximum. */
 } gpuhal_bench_kind;
 
 /* One result. Numbers that do not apply are NAN. gpuhal and baseline are nanoseconds for @bytes, or in @unit. */
@@ -55,7 +55,8 @@ void gpuhal_bench_begin(gpuhal_bench_output *output, const gpuhal_bench_row *row
 /* Shows and counts a result. */
 void gpuhal_bench_row_add(gpuhal_bench_output *output, const gpuhal_bench_row *row);
 
-/* Something was not measured, for a reason that is not a failure: a message, no row. @p test may be NULL: no test of the device was. */
+/* Something was not measured, for a reason that is not a failure: a message, no row. @p test may be NULL: no test of
+ * the device was. */
 void gpuhal_bench_note(gpuhal_bench_output *output, const char *device, const char *test, const char *why);
 /* The same of the row that was begun last. */
 void gpuhal_bench_note_row(gpuhal_bench_output *output, const char *why);

@@ -1,4 +1,5 @@
-/* queued.c: both sides use the same two buffers, of which every byte that moved is compared before anything is timed. */
+/* queued.c: both sides use the same two buffers, of which every byte that moved is compared before anything is
+ * timed. */
 #include "queued.h"
 
 #include <stdlib.h>
@@ -20,7 +21,8 @@ bool gpuhal_bench_queued_open(gpuhal_bench *bench, gpuhal_device *device, uint64
 {
     gpuhal_bench_queued *q = out_queued;
     *q = (gpuhal_bench_queued){.bytes = bytes, .pieces = pieces};
-    if (!gpuhal_bench_buffer(device, bytes * pieces, &q->to) || !gpuhal_bench_buffer(device, bytes * pieces, &q->from)) {
+    if (!gpuhal_bench_buffer(device, bytes * pieces, &q->to) ||
+        !gpuhal_bench_buffer(device, bytes * pieces, &q->from)) {
         return false;
     }
     if (gpuhal_queue_create(device, NULL, &q->queue) != GPUHAL_OK) {
@@ -29,7 +31,8 @@ bool gpuhal_bench_queued_open(gpuhal_bench *bench, gpuhal_device *device, uint64
     if (gpuhal_event_create(bench->gpu, 0, &q->event) != GPUHAL_OK) {
         return gpuhal_bench_failed_call("gpuhal_event_create");
     }
-    return !bench->options->baseline || !gpuhal_bench_baseline_is_known(gpuhal_device_backend(device)) || open_baseline(bench, device, q);
+    return !bench->options->baseline || !gpuhal_bench_baseline_is_known(gpuhal_device_backend(device)) ||
+           open_baseline(bench, device, q);
 }
 
 void gpuhal_bench_queued_close(gpuhal_bench_queued *queued)
@@ -54,7 +57,8 @@ bool gpuhal_bench_queued_enqueue(const gpuhal_bench_queued *queued, uint64_t fir
 
 bool gpuhal_bench_queued_record(const gpuhal_bench_queued *queued)
 {
-    return gpuhal_event_record(queued->event, queued->queue) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_event_record");
+    return gpuhal_event_record(queued->event, queued->queue) == GPUHAL_OK ||
+           gpuhal_bench_failed_call("gpuhal_event_record");
 }
 
 bool gpuhal_bench_queued_await(const gpuhal_bench_queued *queued)
@@ -64,10 +68,12 @@ bool gpuhal_bench_queued_await(const gpuhal_bench_queued *queued)
 
 bool gpuhal_bench_queued_synchronize(const gpuhal_bench_queued *queued)
 {
-    return gpuhal_queue_synchronize(queued->queue, timeout_ns) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_queue_synchronize");
+    return gpuhal_queue_synchronize(queued->queue, timeout_ns) == GPUHAL_OK ||
+           gpuhal_bench_failed_call("gpuhal_queue_synchronize");
 }
 
-bool gpuhal_bench_queued_prove(gpuhal_bench_queued *queued, const gpuhal_bench_side *side, uint64_t count, uint64_t seed)
+bool gpuhal_bench_queued_prove(gpuhal_bench_queued *queued, const gpuhal_bench_side *side, uint64_t count,
+                               uint64_t seed)
 {
     const uint64_t bytes = queued->bytes * queued->pieces;
     void *host = gpuhal_bench_host_memory(bytes);

@@ -1,5 +1,5 @@
-/* queued.h: small copies on a queue of the application, beside the same copies on a queue of the vendor's: what the rows about
- * queues share. */
+/* queued.h: small copies on a queue of the application, beside the same copies on a queue of the vendor's: what the
+ * rows about queues share. */
 #ifndef GPUHAL_BENCH_QUEUED_H
 #define GPUHAL_BENCH_QUEUED_H
 
@@ -17,8 +17,8 @@ typedef struct gpuhal_bench_queued {
     uint64_t pieces;
 } gpuhal_bench_queued;
 
-/* A queue, an event, and two buffers of that many pieces. The baseline only where the run compares and the API is known. False
- * with gpuhal_bench_failure(); close it in any case. */
+/* A queue, an event, and two buffers of that many pieces. The baseline only where the run compares and the API is
+ * known. False with gpuhal_bench_failure(); close it in any case. */
 bool gpuhal_bench_queued_open(gpuhal_bench *bench, gpuhal_device *device, uint64_t bytes, uint64_t pieces,
                               gpuhal_bench_queued *out_queued);
 void gpuhal_bench_queued_close(gpuhal_bench_queued *queued);
@@ -31,6 +31,7 @@ bool gpuhal_bench_queued_await(const gpuhal_bench_queued *queued);
 bool gpuhal_bench_queued_synchronize(const gpuhal_bench_queued *queued);
 
 /* Lets a side, run @count times, move a pattern of all pieces and compares every byte. */
-bool gpuhal_bench_queued_prove(gpuhal_bench_queued *queued, const gpuhal_bench_side *side, uint64_t count, uint64_t seed);
+bool gpuhal_bench_queued_prove(gpuhal_bench_queued *queued, const gpuhal_bench_side *side, uint64_t count,
+                               uint64_t seed);
 
 #endif

@@ -1,7 +1,8 @@
 /* rows_allocate.c: allocating and releasing beside the direct calls.
  *
- * Both sides commit the memory, since an allocation that is paid for at its first use only looks quick: OpenCL by migrating the
- * buffer to its device, Vulkan and the CPU by bringing the pages of what is host memory; CUDA and HIP do it by themselves. */
+ * Both sides commit the memory, since an allocation that is paid for at its first use only looks quick: OpenCL by
+ * migrating the buffer to its device, Vulkan and the CPU by bringing the pages of what is host memory; CUDA and HIP do
+ * it by themselves. */
 #include "bench.h"
 
 #include <math.h>
@@ -11,8 +12,8 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* What the library adds while it is in the caches. A call of the kernel for much memory evicts it, and varies by more than that from one
- * time to the next: there a share of it is the limit. */
+/* What the library adds while it is in the caches. A call of the kernel for much memory evicts it, and varies by more
+ * than that from one time to the next: there a share of it is the limit. */
 static const double budget_ns = 150, budget_share_of_much = 0.05;
 static const uint64_t huge_page = UINT64_C(2) << 20;
 
@@ -50,7 +51,8 @@ static bool run_mmap(void *user, uint64_t count)
         if (memory == MAP_FAILED) {
             return gpuhal_bench_failed("mmap failed");
         }
-        /* The plugin asks for huge pages, so the comparison does; a system without them returns an error and has small ones. */
+        /* The plugin asks for huge pages, so the comparison does; a system without them returns an error and has small
+         * ones. */
         if (bytes >= huge_page) {
             madvise(memory, bytes, MADV_HUGEPAGE);
         }
@@ -76,9 +78,11 @@ static void measure(gpuhal_bench *bench, allocation *a, size_t index)
 {
     const gpuhal_bench_side sides[] = {{run_gpuhal, a, NULL}, {a->baseline != NULL ? run_vendor : run_mmap, a, NULL}};
     const bool compared = bench->options->baseline && (a->baseline != NULL || gpuhal_bench_is_cpu(a->device));
-    /* PoCL's other devices wake a thread and wait for it, which takes a hundred times what the budget allows, up or down. */
+    /* PoCL's other devices wake a thread and wait for it, which takes a hundred times what the budget allows, up or
+     * down. */
     const bool judged = compared && !gpuhal_bench_is_threaded(a->device);
-    const gpuhal_bench_plan plan = rows[index].brief ? gpuhal_bench_plan_calls(bench) : gpuhal_bench_plan_copies(bench, judged);
+    const gpuhal_bench_plan plan =
+        rows[index].brief ? gpuhal_bench_plan_calls(bench) : gpuhal_bench_plan_copies(bench, judged);
     gpuhal_bench_row row = gpuhal_bench_row_of(a->device, rows[index].test, GPUHAL_BENCH_AMOUNT);
     a->bytes = rows[index].bytes;
     gpuhal_bench_begin(bench->output, &row);
@@ -99,7 +103,8 @@ void gpuhal_bench_rows_allocate(gpuhal_bench *bench, gpuhal_device *device)
     const size_t count = bench->options->quick ? 1 : sizeof rows / sizeof *rows;
     const gpuhal_bench_row first = gpuhal_bench_row_of(device, rows[0].test, GPUHAL_BENCH_AMOUNT);
     gpuhal_bench_begin(bench->output, &first);
-    if (gpuhal_bench_baseline_is_known(gpuhal_device_backend(device)) && (a.baseline = gpuhal_bench_baseline_create(bench->gpu, device)) == NULL) {
+    if (gpuhal_bench_baseline_is_known(gpuhal_device_backend(device)) &&
+        (a.baseline = gpuhal_bench_baseline_create(bench->gpu, device)) == NULL) {
         gpuhal_bench_not_measured(bench);
         return;
     }

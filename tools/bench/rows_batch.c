@@ -1,5 +1,5 @@
-/* rows_batch.c: 64 copies of 4 KiB on an application's queue, submitted together, beside the same copies awaited one by one,
- * and beside one submission written by hand. */
+/* rows_batch.c: 64 copies of 4 KiB on an application's queue, submitted together, beside the same copies awaited one by
+ * one, and beside one submission written by hand. */
 #include "queued.h"
 
 #include <math.h>
@@ -17,7 +17,8 @@ static bool run_batch(void *user, uint64_t count)
 {
     const gpuhal_bench_queued *q = user;
     for (uint64_t i = 0; i < count; i++) {
-        if (!gpuhal_bench_queued_enqueue(q, 0, PIECES) || !gpuhal_bench_queued_record(q) || !gpuhal_bench_queued_await(q)) {
+        if (!gpuhal_bench_queued_enqueue(q, 0, PIECES) || !gpuhal_bench_queued_record(q) ||
+            !gpuhal_bench_queued_await(q)) {
             return false;
         }
     }
@@ -52,8 +53,8 @@ static bool run_direct(void *user, uint64_t count)
     const gpuhal_bench_queued *q = user;
     const gpuhal_bench_baseline_calls *calls = q->baseline->calls;
     for (uint64_t i = 0; i < count; i++) {
-        if (!calls->enqueue(q->baseline, &q->native_to, &q->native_from, PIECE_BYTES, PIECES) || !calls->submit(q->baseline) ||
-            !calls->await(q->baseline)) {
+        if (!calls->enqueue(q->baseline, &q->native_to, &q->native_from, PIECE_BYTES, PIECES) ||
+            !calls->submit(q->baseline) || !calls->await(q->baseline)) {
             return false;
         }
     }

@@ -1,9 +1,10 @@
 /* rows_call.c: what a small blocking copy costs more than the call beneath it.
  *
- * Where the plugin works inside the call, on the CPU and in the page-locked memory of CUDA and HIP, that call is the plugin's own
- * function, on memory of its own: 64 bytes, so that the cost of the call is all there is. Elsewhere it is the vendor's call with
- * its wait, on the very same buffers. PoCL's device `basic` does the work inside the call, so that the difference there is the
- * library's own; elsewhere a wait for another thread or the device hides much of it. */
+ * Where the plugin works inside the call, on the CPU and in the page-locked memory of CUDA and HIP, that call is the
+ * plugin's own function, on memory of its own: 64 bytes, so that the cost of the call is all there is. Elsewhere it is
+ * the vendor's call with its wait, on the very same buffers. PoCL's device `basic` does the work inside the call, so
+ * that the difference there is the library's own; elsewhere a wait for another thread or the device hides much of it.
+ */
 #include "bench.h"
 #include "direct.h"
 
@@ -85,7 +86,8 @@ static bool awaited_copy(gpuhal_bench *bench, gpuhal_device *device, call_pair *
     row.budget = streamed ? streamed_budget_ns : gpuhal_bench_is_inline(device) ? awaited_budget_ns : NAN;
     gpuhal_bench_begin(bench->output, &row);
     return open_pair(device, GPUHAL_MEMORY_DEVICE, streamed ? STREAMED_BYTES : AWAITED_BYTES, pair) &&
-           gpuhal_bench_native_of(pair->to, &pair->native_to) && gpuhal_bench_native_of(pair->from, &pair->native_from) &&
+           gpuhal_bench_native_of(pair->to, &pair->native_to) &&
+           gpuhal_bench_native_of(pair->from, &pair->native_from) &&
            (pair->baseline = gpuhal_bench_baseline_create(bench->gpu, device)) != NULL &&
            measure(bench, row, pair, run_vendor);
 }

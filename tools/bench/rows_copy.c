@@ -1,10 +1,11 @@
 /* rows_copy.c: writing, reading and copying on one device over sizes.
  *
- * Devices are measured beside the vendor's own calls on the same native buffer and the same host pages. Where the API has no such
- * call, as Vulkan has none for host memory, or is none, as on the CPU, the baseline is memcpy on the addresses at which the host
- * sees the buffers; memory without an address is then measured alone. Fast transfers of an application go through page-locked
- * buffers of kind UPLOAD and READBACK: the vendor's calls get those by their address, or on Vulkan as the buffers that they are.
- * One warm buffer pair of the largest size would hide what small sizes cost, so each size has buffers of its own. */
+ * Devices are measured beside the vendor's own calls on the same native buffer and the same host pages. Where the API
+ * has no such call, as Vulkan has none for host memory, or is none, as on the CPU, the baseline is memcpy on the
+ * addresses at which the host sees the buffers; memory without an address is then measured alone. Fast transfers of an
+ * application go through page-locked buffers of kind UPLOAD and READBACK: the vendor's calls get those by their
+ * address, or on Vulkan as the buffers that they are. One warm buffer pair of the largest size would hide what small
+ * sizes cost, so each size has buffers of its own. */
 #include "bench.h"
 
 #include <math.h>
@@ -140,7 +141,8 @@ static double budget_of(const gpuhal_device *device, const transfer *t, size_t d
 
 static void measure(gpuhal_bench *bench, gpuhal_device *device, transfer *t, size_t direction)
 {
-    const gpuhal_bench_side sides[] = {{directions[direction].gpuhal, t, NULL}, {directions[direction].direct, t, NULL}};
+    const gpuhal_bench_side sides[] = {{directions[direction].gpuhal, t, NULL},
+                                       {directions[direction].direct, t, NULL}};
     const bool compared = bench->options->baseline && is_compared(t, direction);
     gpuhal_bench_row row = gpuhal_bench_row_of(device, directions[direction].test, GPUHAL_BENCH_RATIO);
     row.bytes = t->bytes;
@@ -167,7 +169,8 @@ static bool prepare(gpuhal_device *device, size_t pair, transfer *t)
     }
     t->host_to = gpuhal_buffer_host(t->to);
     t->host_from = gpuhal_buffer_host(t->from);
-    return find_native(t, t->to, pairs[pair].to, &t->native_to) && find_native(t, t->from, pairs[pair].from, &t->native_from) &&
+    return find_native(t, t->to, pairs[pair].to, &t->native_to) &&
+           find_native(t, t->from, pairs[pair].from, &t->native_from) &&
            gpuhal_bench_prove(t->to, t->from, t->host, t->bytes);
 }
 
@@ -204,7 +207,8 @@ void gpuhal_bench_rows_copy(gpuhal_bench *bench, gpuhal_device *device)
     gpuhal_bench_baseline *baseline = NULL;
     const gpuhal_bench_row row = gpuhal_bench_row_of(device, "copy", GPUHAL_BENCH_RATIO);
     gpuhal_bench_begin(bench->output, &row);
-    if (gpuhal_bench_baseline_is_known(gpuhal_device_backend(device)) && (baseline = gpuhal_bench_baseline_create(bench->gpu, device)) == NULL) {
+    if (gpuhal_bench_baseline_is_known(gpuhal_device_backend(device)) &&
+        (baseline = gpuhal_bench_baseline_create(bench->gpu, device)) == NULL) {
         gpuhal_bench_not_measured(bench);
         return;
     }

@@ -1,5 +1,5 @@
-/* rows_file.c: from a file that lies in the page cache to a device, beside its two sides: reading the file into host memory, and
- * writing host memory to the device. Both sides at once could take as long as the slower one. */
+/* rows_file.c: from a file that lies in the page cache to a device, beside its two sides: reading the file into host
+ * memory, and writing host memory to the device. Both sides at once could take as long as the slower one. */
 #include "bench.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* rows_open.c: what opening the library costs: with the CPU plugin alone the time to the list of devices, and resident memory;
- * with one vendor's backend the time beside loading the vendor's library and listing its devices directly; with CUDA or HIP the
- * memory of the device. rows_open_all.c has what concerns all plugins together. */
+/* rows_open.c: what opening the library costs: with the CPU plugin alone the time to the list of devices, and resident
+ * memory; with one vendor's backend the time beside loading the vendor's library and listing its devices directly; with
+ * CUDA or HIP the memory of the device. rows_open_all.c has what concerns all plugins together. */
 #include "bench.h"
 #include "device_memory.h"
 

@@ -1,5 +1,5 @@
-/* rows_open_all.c: opening with all plugins: cold, beside one process that asks all vendors itself; and warm, from the registry,
- * where no vendor is asked at all. Each sample is a process of its own. */
+/* rows_open_all.c: opening with all plugins: cold, beside one process that asks all vendors itself; and warm, from the
+ * registry, where no vendor is asked at all. Each sample is a process of its own. */
 #include "bench.h"
 #include "child.h"
 
@@ -18,15 +18,16 @@ static const char everything[] = "all";
 static bool only_software(const gpuhal_bench *bench)
 {
     for (uint32_t i = 0; i < gpuhal_device_count(bench->gpu); i++) {
-        if (!gpuhal_bench_is_software(gpuhal_device_at(bench->gpu, i)) && !gpuhal_bench_is_cpu(gpuhal_device_at(bench->gpu, i))) {
+        if (!gpuhal_bench_is_software(gpuhal_device_at(bench->gpu, i)) &&
+            !gpuhal_bench_is_cpu(gpuhal_device_at(bench->gpu, i))) {
             return false;
         }
     }
     return true;
 }
 
-/* The words for the direct calls of every vendor whose library was found, also of one that lists no device: finding that out is a
- * part of the work. False: there is none, or no device at all. */
+/* The words for the direct calls of every vendor whose library was found, also of one that lists no device: finding
+ * that out is a part of the work. False: there is none, or no device at all. */
 static bool direct_words(const gpuhal_bench *bench, const char *words[GPUHAL_BENCH_CHILD_WORDS + 1])
 {
     size_t count = 0;

@@ -1,11 +1,11 @@
 /* rows_pairs.c: copies between two devices beside their two sides, and the host memory that they take.
  *
- * The sides are what a program would do without the library: reading the source into host memory, and writing host memory to
- * the destination. A staged copy that overlaps them perfectly takes as long as the slower one, if the machine has a processor and
- * memory bandwidth to spare for the other. Whether it has is measured in the same rounds: the ceiling is both sides at once, by
- * pieces through small memory of their own, without passing anything on. Where the ceiling lies below the budget, the
- * budget does not count. A copy in one pass over shared memory is compared with the same sides. One over a link
- * has no sides: it is compared with the vendor's own call for two devices. */
+ * The sides are what a program would do without the library: reading the source into host memory, and writing host
+ * memory to the destination. A staged copy that overlaps them perfectly takes as long as the slower one, if the machine
+ * has a processor and memory bandwidth to spare for the other. Whether it has is measured in the same rounds: the
+ * ceiling is both sides at once, by pieces through small memory of their own, without passing anything on. Where the
+ * ceiling lies below the budget, the budget does not count. A copy in one pass over shared memory is compared with the
+ * same sides. One over a link has no sides: it is compared with the vendor's own call for two devices. */
 #include "bench.h"
 
 #include <inttypes.h>
@@ -105,16 +105,19 @@ static bool run_peer(void *user, uint64_t count)
 
 static bool prepare(gpuhal_device *to, gpuhal_device *from, pair *p)
 {
-    const bool good = gpuhal_bench_buffer(from, p->bytes, &p->from) && gpuhal_bench_buffer(to, p->bytes, &p->to) &&
-                      (p->host = gpuhal_bench_host_memory(p->bytes > 2 * piece_bytes ? p->bytes : 2 * piece_bytes)) != NULL &&
-                      gpuhal_bench_prove(p->to, p->from, p->host, p->bytes);
-    return good && (gpuhal_copy_path(p->to, p->from, &p->path) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_copy_path"));
+    const bool good =
+        gpuhal_bench_buffer(from, p->bytes, &p->from) && gpuhal_bench_buffer(to, p->bytes, &p->to) &&
+        (p->host = gpuhal_bench_host_memory(p->bytes > 2 * piece_bytes ? p->bytes : 2 * piece_bytes)) != NULL &&
+        gpuhal_bench_prove(p->to, p->from, p->host, p->bytes);
+    return good &&
+           (gpuhal_copy_path(p->to, p->from, &p->path) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_copy_path"));
 }
 
 /* Finds the vendor's own call for a copy over a link. Where its API has none, the baseline stays NULL. */
 static bool prepare_peer(gpuhal_bench *bench, gpuhal_device *to, gpuhal_device *from, pair *p)
 {
-    if (p->path != GPUHAL_PATH_PEER || !bench->options->baseline || !gpuhal_bench_baseline_is_known(gpuhal_device_backend(to))) {
+    if (p->path != GPUHAL_PATH_PEER || !bench->options->baseline ||
+        !gpuhal_bench_baseline_is_known(gpuhal_device_backend(to))) {
         return true;
     }
     p->from_device = (gpuhal_native){.size = sizeof p->from_device};
@@ -154,8 +157,8 @@ static bool measure_peer(gpuhal_bench *bench, pair *p)
     const gpuhal_bench_side sides[] = {{run_whole, p, NULL}, {run_peer, p, NULL}};
     const bool judged = p->bytes >= judged_peer_bytes;
     const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench, judged);
-    return gpuhal_bench_measure_row(bench, copy_row(p, "copy", GPUHAL_BENCH_RATIO, judged ? peer_budget : NAN), sides, 2,
-                                    &plan);
+    return gpuhal_bench_measure_row(bench, copy_row(p, "copy", GPUHAL_BENCH_RATIO, judged ? peer_budget : NAN), sides,
+                                    2, &plan);
 }
 
 static bool measure(gpuhal_bench *bench, pair *p)

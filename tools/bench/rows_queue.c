@@ -1,5 +1,5 @@
-/* rows_queue.c: what the smallest copy costs on an application's queue: to enqueue it, to wait for its event, and to wait for
- * its end through a descriptor, each beside what a program would write on a queue of the vendor's. */
+/* rows_queue.c: what the smallest copy costs on an application's queue: to enqueue it, to wait for its event, and to
+ * wait for its end through a descriptor, each beside what a program would write on a queue of the vendor's. */
 #include "fd_thread.h"
 #include "queued.h"
 
@@ -10,8 +10,10 @@
 enum { PIECES = GPUHAL_BENCH_PIECES, PIECE_BYTES = 256 };
 
 static const double descriptor_budget = 1 / 1.25;
-static const double descriptor_budget_ns = 40000; /* later than the vendor's wait returns, on PoCL's devices that wake a thread */
-static const double synchronize_budget_ns = 1000; /* behind work that has ended, on PoCL's `basic`, which works inside the call */
+static const double descriptor_budget_ns =
+    40000; /* later than the vendor's wait returns, on PoCL's devices that wake a thread */
+static const double synchronize_budget_ns =
+    1000; /* behind work that has ended, on PoCL's `basic`, which works inside the call */
 static const int timeout_ms = 10000;
 
 typedef struct small_copies {
@@ -86,7 +88,8 @@ static bool await_direct(void *user, uint64_t count)
 static bool becomes_readable(int epoll)
 {
     struct epoll_event event;
-    return epoll_wait(epoll, &event, 1, timeout_ms) == 1 || gpuhal_bench_failed("the descriptor did not become readable");
+    return epoll_wait(epoll, &event, 1, timeout_ms) == 1 ||
+           gpuhal_bench_failed("the descriptor did not become readable");
 }
 
 static bool poll_by_gpuhal(void *user, uint64_t count)
@@ -109,8 +112,9 @@ static bool poll_direct(void *user, uint64_t count)
     const small_copies *s = user;
     const gpuhal_bench_queued *q = &s->queued;
     for (uint64_t i = 0; i < count; i++) {
-        if (!enqueue_direct(q, 1) || !q->baseline->calls->submit(q->baseline) || !gpuhal_bench_fd_thread_watch(s->thread) ||
-            !becomes_readable(s->direct) || !gpuhal_bench_fd_thread_accept(s->thread)) {
+        if (!enqueue_direct(q, 1) || !q->baseline->calls->submit(q->baseline) ||
+            !gpuhal_bench_fd_thread_watch(s->thread) || !becomes_readable(s->direct) ||
+            !gpuhal_bench_fd_thread_accept(s->thread)) {
             return false;
         }
     }
@@ -164,7 +168,8 @@ static bool measure(gpuhal_bench *bench, gpuhal_bench_row row, small_copies *s, 
     return gpuhal_bench_measure_row(bench, row, sides, last + 1, &plan);
 }
 
-static bool one_device(gpuhal_bench *bench, const gpuhal_device *device, small_copies *s, gpuhal_os_handle *out_descriptor)
+static bool one_device(gpuhal_bench *bench, const gpuhal_device *device, small_copies *s,
+                       gpuhal_os_handle *out_descriptor)
 {
     const gpuhal_bench_side submit[] = {{submit_by_gpuhal, s, settle_by_gpuhal}, {submit_direct, s, settle_direct}};
     const gpuhal_bench_side await[] = {{await_by_gpuhal, s, NULL}, {await_direct, s, NULL}};

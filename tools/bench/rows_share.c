@@ -1,5 +1,6 @@
-/* rows_share.c: letting another device see 1 GiB of memory of cpu:0 without copying: the time, with releasing the device's view
- * again, and the memory that it takes. CUDA and HIP page-lock the memory for it, page after page, so the time has no budget there. */
+/* rows_share.c: letting another device see 1 GiB of memory of cpu:0 without copying: the time, with releasing the
+ * device's view again, and the memory that it takes. CUDA and HIP page-lock the memory for it, page after page, so the
+ * time has no budget there. */
 #include "bench.h"
 
 #include <inttypes.h>
@@ -41,7 +42,8 @@ static bool exportable(gpuhal_device *device, uint64_t bytes, gpuhal_buffer **ou
 {
     const gpuhal_buffer_desc desc = {
         .size = sizeof desc, .bytes = bytes, .export_kinds = 1u << GPUHAL_HANDLE_HOST_POINTER};
-    return gpuhal_buffer_create(device, &desc, out_buffer) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_buffer_create");
+    return gpuhal_buffer_create(device, &desc, out_buffer) == GPUHAL_OK ||
+           gpuhal_bench_failed_call("gpuhal_buffer_create");
 }
 
 static uint64_t bytes_of(const gpuhal_bench *bench)
@@ -55,7 +57,8 @@ static bool measure(gpuhal_bench *bench, gpuhal_bench_row row, gpuhal_device *ow
     const gpuhal_bench_side side = {run_share, &s, NULL};
     const gpuhal_bench_plan plan =
         gpuhal_bench_is_streamed(device) ? gpuhal_bench_plan_copies(bench, false) : gpuhal_bench_plan_calls(bench);
-    const bool good = exportable(owner, bytes_of(bench), &s.buffer) && gpuhal_bench_measure_row(bench, row, &side, 1, &plan);
+    const bool good =
+        exportable(owner, bytes_of(bench), &s.buffer) && gpuhal_bench_measure_row(bench, row, &side, 1, &plan);
     gpuhal_buffer_release(s.buffer);
     return good;
 }

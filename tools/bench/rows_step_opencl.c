@@ -25,7 +25,8 @@ static const char source[] = "kernel void layer(global const float *matrix, glob
 typedef struct step {
     gpuhal_queue *queue;
     gpuhal_buffer *matrix;
-    gpuhal_buffer *vectors[2]; /* Each layer takes one and fills the other; LAYERS is even, so the first holds the result. */
+    gpuhal_buffer
+        *vectors[2]; /* Each layer takes one and fills the other; LAYERS is even, so the first holds the result. */
     gpuhal_bench_opencl *direct;
     gpuhal_native first; /* vectors[0], as a cl_mem and an offset. */
     cl_program program;
@@ -54,7 +55,8 @@ static bool launch_natively(const step *s)
         return gpuhal_bench_failed_call("gpuhal_queue_native_begin");
     }
     const bool launched = launch(s, (cl_command_queue)(uintptr_t)native.values[0]);
-    return (gpuhal_queue_native_end(s->queue) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_queue_native_end")) && launched;
+    return (gpuhal_queue_native_end(s->queue) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_queue_native_end")) &&
+           launched;
 }
 
 static bool run_gpuhal(void *user, uint64_t count)
@@ -124,14 +126,16 @@ static bool compiles(const gpuhal_bench_opencl *o)
     return code == CL_SUCCESS && available;
 }
 
-/* A layer moves every element by one place: the result shows exactly whether all of them have run, on the right vector. */
+/* A layer moves every element by one place: the result shows exactly whether all of them have run, on the right
+ * vector. */
 static bool write_matrix(step *s)
 {
     float matrix[WIDTH * WIDTH] = {0};
     for (int row = 0; row < WIDTH; row++) {
         matrix[row * WIDTH + (row + 1) % WIDTH] = 1;
     }
-    return gpuhal_write(NULL, s->matrix, 0, matrix, MATRIX_BYTES) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_write");
+    return gpuhal_write(NULL, s->matrix, 0, matrix, MATRIX_BYTES) == GPUHAL_OK ||
+           gpuhal_bench_failed_call("gpuhal_write");
 }
 
 static bool make_layer(step *s, int from)

@@ -101,7 +101,8 @@ static void begin_block(gpuhal_bench_table *table, const gpuhal_bench_row *row)
 void gpuhal_bench_table_row(gpuhal_bench_table *table, const gpuhal_bench_row *row)
 {
     char name[48], size[GPUHAL_BENCH_CELL] = "", own[GPUHAL_BENCH_CELL], baseline[GPUHAL_BENCH_CELL];
-    char result[GPUHAL_BENCH_CELL], low[GPUHAL_BENCH_CELL], high[GPUHAL_BENCH_CELL], interval[2 * GPUHAL_BENCH_CELL + 2];
+    char result[GPUHAL_BENCH_CELL], low[GPUHAL_BENCH_CELL], high[GPUHAL_BENCH_CELL],
+        interval[2 * GPUHAL_BENCH_CELL + 2];
     char limit[GPUHAL_BENCH_CELL];
     const int status = gpuhal_bench_row_status(row);
     const char *word = status < 0 ? "" : status > 0 ? " ok" : " FAIL";

@@ -1,4 +1,5 @@
-/* table.h: results for people, at most 80 columns wide: a block for each device or pair of devices, a line for each row. */
+/* table.h: results for people, at most 80 columns wide: a block for each device or pair of devices, a line for each
+ * row. */
 #ifndef GPUHAL_BENCH_TABLE_H
 #define GPUHAL_BENCH_TABLE_H
 

@@ -29,8 +29,8 @@ const char *gpuhal_kind_name(gpuhal_memory_kind kind)
     return kind < 4 ? names[kind] : "unknown";
 }
 
-gpuhal_status gpuhal_plain_allocate(const gpuhal_opened *opened, gpuhal_memory_kind kind, uint64_t bytes, uint64_t alignment,
-                                    gpuhal_memory *out_memory)
+gpuhal_status gpuhal_plain_allocate(const gpuhal_opened *opened, gpuhal_memory_kind kind, uint64_t bytes,
+                                    uint64_t alignment, gpuhal_memory *out_memory)
 {
     const gpuhal_alloc alloc = {.size = sizeof alloc, .kind = kind, .bytes = bytes, .alignment = alignment};
     *out_memory = (gpuhal_memory){.size = sizeof *out_memory};
@@ -44,26 +44,29 @@ void gpuhal_plain_release(const gpuhal_opened *opened, gpuhal_memory *memory)
     opened->slots.ops.release(opened->device, memory);
 }
 
-void gpuhal_plain_copy(const gpuhal_opened *opened, const gpuhal_memory *to, uint64_t to_offset, const gpuhal_memory *from,
-                       uint64_t from_offset, uint64_t bytes)
+void gpuhal_plain_copy(const gpuhal_opened *opened, const gpuhal_memory *to, uint64_t to_offset,
+                       const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
     gpuhal_step("the slot copy");
     gpuhal_expect_ok(opened->slots.ops.copy(opened->device, NULL, to, to_offset, from, from_offset, bytes), "copy");
 }
 
 /* Coherent memory needs nothing, and the core never calls the slot for it. */
-static void flush_or_invalidate(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes, bool invalidate)
+static void flush_or_invalidate(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset,
+                                uint64_t bytes, bool invalidate)
 {
     if ((memory->flags & GPUHAL_MEMORY_HOST_COHERENT) != 0) {
         return;
     }
     if (opened->slots.ops.memory_flush == NULL) {
-        gpuhal_fail("memory with a host address is not coherent, and the slots memory_flush and memory_invalidate are missing");
+        gpuhal_fail(
+            "memory with a host address is not coherent, and the slots memory_flush and memory_invalidate are missing");
     }
     const char *name = invalidate ? "memory_invalidate" : "memory_flush";
     gpuhal_step(invalidate ? "the slot memory_invalidate" : "the slot memory_flush");
     const gpuhal_ops *ops = &opened->slots.ops;
-    gpuhal_expect_ok((invalidate ? ops->memory_invalidate : ops->memory_flush)(opened->device, memory, offset, bytes), name);
+    gpuhal_expect_ok((invalidate ? ops->memory_invalidate : ops->memory_flush)(opened->device, memory, offset, bytes),
+                     name);
 }
 
 void gpuhal_host_wrote(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
@@ -90,8 +93,8 @@ static bool stage(const gpuhal_opened *opened, gpuhal_memory_kind kind, uint64_t
     return true;
 }
 
-static bool put_staged(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, const unsigned char *from,
-                       uint64_t bytes)
+static bool put_staged(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset,
+                       const unsigned char *from, uint64_t bytes)
 {
     gpuhal_memory staging;
     if (!stage(opened, GPUHAL_MEMORY_UPLOAD, bytes, &staging)) {
@@ -118,8 +121,8 @@ static bool get_staged(const gpuhal_opened *opened, const gpuhal_memory *memory,
     return true;
 }
 
-bool gpuhal_plain_write(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, const unsigned char *from,
-                        uint64_t bytes)
+bool gpuhal_plain_write(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset,
+                        const unsigned char *from, uint64_t bytes)
 {
     if (opened->slots.ops.write == NULL) {
         return false;
@@ -147,8 +150,8 @@ bool gpuhal_plain_read(const gpuhal_opened *opened, const gpuhal_memory *memory,
 }
 
 /* The host address first: it is the one path that no slot can spoil. */
-void gpuhal_plain_put(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, const unsigned char *from,
-                      uint64_t bytes, gpuhal_route route)
+void gpuhal_plain_put(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset,
+                      const unsigned char *from, uint64_t bytes, gpuhal_route route)
 {
     if (memory->host != NULL) {
         memcpy((char *)memory->host + offset, from, (size_t)bytes);
@@ -188,8 +191,8 @@ uint64_t gpuhal_area_usual(const gpuhal_context *context)
     return gpuhal_round_up(16384, unit) + 32 * unit;
 }
 
-void gpuhal_area_init(gpuhal_area *area, const gpuhal_context *context, const gpuhal_opened *opened, gpuhal_memory_kind kind,
-                      uint64_t bytes)
+void gpuhal_area_init(gpuhal_area *area, const gpuhal_context *context, const gpuhal_opened *opened,
+                      gpuhal_memory_kind kind, uint64_t bytes)
 {
     *area = (gpuhal_area){.context = context, .opened = opened, .bytes = bytes};
     area->expected = gpuhal_own(calloc(1, (size_t)bytes));
@@ -197,8 +200,8 @@ void gpuhal_area_init(gpuhal_area *area, const gpuhal_context *context, const gp
     area->actual = gpuhal_own(calloc(1, (size_t)bytes));
     gpuhal_expect_ok(gpuhal_plain_allocate(opened, kind, bytes, 0, &area->memory), "allocate");
     if (area->memory.bytes < bytes) {
-        gpuhal_fail("allocate gave fewer bytes than asked for: %llu instead of %llu", (unsigned long long)area->memory.bytes,
-                    (unsigned long long)bytes);
+        gpuhal_fail("allocate gave fewer bytes than asked for: %llu instead of %llu",
+                    (unsigned long long)area->memory.bytes, (unsigned long long)bytes);
     }
 }
 
@@ -223,8 +226,8 @@ void gpuhal_area_changed(gpuhal_area *area, uint64_t offset, const unsigned char
     memmove(area->expected + offset, bytes, (size_t)count);
 }
 
-/* Whether the bytes on the device are right, and the slot read brings wrong ones, also when it is asked again: what arrives late is not its
- * fault. */
+/* Whether the bytes on the device are right, and the slot read brings wrong ones, also when it is asked again: what
+ * arrives late is not its fault. */
 static bool read_to_blame(gpuhal_area *area, const gpuhal_claim *claim, gpuhal_route route)
 {
     char fault[400];
@@ -241,7 +244,8 @@ static bool read_to_blame(gpuhal_area *area, const gpuhal_claim *claim, gpuhal_r
     return right && !gpuhal_claim_holds(claim, fault, sizeof fault);
 }
 
-/* The room for the actual bytes is filled first: a read that does nothing must not find the right bytes from last time. */
+/* The room for the actual bytes is filled first: a read that does nothing must not find the right bytes from last
+ * time. */
 void gpuhal_area_verify(gpuhal_area *area, gpuhal_claim claim, gpuhal_route route, const char *format, ...)
 {
     memset(area->actual, 0xee, (size_t)area->bytes);
@@ -260,7 +264,8 @@ void gpuhal_area_verify(gpuhal_area *area, gpuhal_claim claim, gpuhal_route rout
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
     if (read_to_blame(area, &claim, route)) {
-        gpuhal_fail_by(23, "read of %" PRIu64 " bytes after %s: %s. Copied to host memory instead, the bytes are right", area->bytes, what, fault);
+        gpuhal_fail_by(23, "read of %" PRIu64 " bytes after %s: %s. Copied to host memory instead, the bytes are right",
+                       area->bytes, what, fault);
     }
     gpuhal_fail("%s: %s", what, fault);
 }

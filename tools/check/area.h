@@ -1,8 +1,8 @@
 /* area.h: memory of a device together with what it should hold.
  *
- * An area knows at every moment what each of its bytes should be. A check changes some of them through a slot of the plugin, says
- * so with gpuhal_area_changed() and has all of them compared by gpuhal_area_verify(): bytes outside the range that was asked for
- * are guards. An area is used by one thread at a time.
+ * An area knows at every moment what each of its bytes should be. A check changes some of them through a slot of the
+ * plugin, says so with gpuhal_area_changed() and has all of them compared by gpuhal_area_verify(): bytes outside the
+ * range that was asked for are guards. An area is used by one thread at a time.
  */
 #ifndef GPUHAL_CHECK_AREA_H
 #define GPUHAL_CHECK_AREA_H
@@ -30,37 +30,38 @@ typedef struct gpuhal_area {
 uint64_t gpuhal_area_usual(const gpuhal_context *context);
 
 /* Allocates memory, or fails the check. */
-void gpuhal_area_init(gpuhal_area *area, const gpuhal_context *context, const gpuhal_opened *opened, gpuhal_memory_kind kind,
-                      uint64_t bytes);
+void gpuhal_area_init(gpuhal_area *area, const gpuhal_context *context, const gpuhal_opened *opened,
+                      gpuhal_memory_kind kind, uint64_t bytes);
 /* Fills the whole area with the pattern of @p seed. */
 void gpuhal_area_reset(gpuhal_area *area, uint64_t seed, gpuhal_route route);
 void gpuhal_area_finish(gpuhal_area *area);
 
 /* The area should now hold these bytes there. */
 void gpuhal_area_changed(gpuhal_area *area, uint64_t offset, const unsigned char *bytes, uint64_t count);
-/* Compares everything; when something is wrong, fails with "<what>: <fault>". @p claim: the range and the source; the rest is
- * filled in here. */
+/* Compares everything; when something is wrong, fails with "<what>: <fault>". @p claim: the range and the source; the
+ * rest is filled in here. */
 void gpuhal_area_verify(gpuhal_area *area, gpuhal_claim claim, gpuhal_route route, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 /* ---- plain steps, each of which fails the check when the plugin refuses */
 
-gpuhal_status gpuhal_plain_allocate(const gpuhal_opened *opened, gpuhal_memory_kind kind, uint64_t bytes, uint64_t alignment,
-                                    gpuhal_memory *out_memory);
+gpuhal_status gpuhal_plain_allocate(const gpuhal_opened *opened, gpuhal_memory_kind kind, uint64_t bytes,
+                                    uint64_t alignment, gpuhal_memory *out_memory);
 void gpuhal_plain_release(const gpuhal_opened *opened, gpuhal_memory *memory);
-/* Host bytes to memory and back, by whatever the device offers; the core does the same. Offsets and counts are aligned. */
-void gpuhal_plain_put(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, const unsigned char *from,
-                      uint64_t bytes, gpuhal_route route);
+/* Host bytes to memory and back, by whatever the device offers; the core does the same. Offsets and counts are
+ * aligned. */
+void gpuhal_plain_put(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset,
+                      const unsigned char *from, uint64_t bytes, gpuhal_route route);
 void gpuhal_plain_get(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, unsigned char *to,
                       uint64_t bytes, gpuhal_route route);
 /* The slots alone; false when they are missing, or refuse this memory. */
-bool gpuhal_plain_write(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, const unsigned char *from,
-                        uint64_t bytes);
+bool gpuhal_plain_write(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset,
+                        const unsigned char *from, uint64_t bytes);
 bool gpuhal_plain_read(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, unsigned char *to,
                        uint64_t bytes);
 /* The slot copy, which has to return OK. */
-void gpuhal_plain_copy(const gpuhal_opened *opened, const gpuhal_memory *to, uint64_t to_offset, const gpuhal_memory *from,
-                       uint64_t from_offset, uint64_t bytes);
+void gpuhal_plain_copy(const gpuhal_opened *opened, const gpuhal_memory *to, uint64_t to_offset,
+                       const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes);
 /* memory_flush and memory_invalidate, where the memory needs them. */
 void gpuhal_host_wrote(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes);
 void gpuhal_host_reads(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes);

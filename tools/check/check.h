@@ -1,9 +1,9 @@
 /* check.h: what a check sees, and how it reports its result.
  *
- * A check is one function and one line in checks.inc. It runs in a child process that has loaded, started or opened as much of the
- * plugin as the line asks for. A check that returns has passed, unless it called gpuhal_skip() before. gpuhal_fail() never returns: it sends the sentence
- * to the parent and ends the child, so checks need no clean-up on the way out of a failure, and whatever a faulty plugin has left
- * behind is gone for the next check.
+ * A check is one function and one line in checks.inc. It runs in a child process that has loaded, started or opened as
+ * much of the plugin as the line asks for. A check that returns has passed, unless it called gpuhal_skip() before.
+ * gpuhal_fail() never returns: it sends the sentence to the parent and ends the child, so checks need no clean-up on
+ * the way out of a failure, and whatever a faulty plugin has left behind is gone for the next check.
  */
 #ifndef GPUHAL_CHECK_H
 #define GPUHAL_CHECK_H
@@ -105,7 +105,8 @@ void gpuhal_rule(unsigned rule);
 _Noreturn void gpuhal_fail_by(unsigned rule, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Fails for a reason outside the rules of the guide: @p hint says what to do. */
 _Noreturn void gpuhal_fail_with(const char *hint, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Fails because of @p status, which a plain step returned: where it may come from outside the plugin, the hint says so. */
+/* Fails because of @p status, which a plain step returned: where it may come from outside the plugin, the hint says
+ * so. */
 _Noreturn void gpuhal_fail_status(gpuhal_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The check returns right after this: it cannot judge anything here, for this reason. */
 void gpuhal_skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -133,7 +134,8 @@ const char *gpuhal_status_text(gpuhal_status status);
 _Noreturn void gpuhal_fail_file(const gpuhal_context *context, gpuhal_status status, const char *sentence);
 void gpuhal_session_load(gpuhal_context *context);      /* dlopen and handshake */
 void gpuhal_session_start(gpuhal_context *context);     /* start */
-void gpuhal_session_enumerate(gpuhal_context *context); /* the devices, into context->listing; sets context->listed for context->index */
+void gpuhal_session_enumerate(
+    gpuhal_context *context); /* the devices, into context->listing; sets context->listed for context->index */
 /* All three: the plugin is loaded and started, and its devices are listed. */
 void gpuhal_session_list(gpuhal_context *context);
 /* Describes and opens the device; fails unless both are OK. */

@@ -19,12 +19,14 @@ static gpuhal_status allocate_as(const gpuhal_opened *opened, const gpuhal_alloc
 static void expect_visible(const gpuhal_context *context, const gpuhal_memory *memory, gpuhal_memory_kind kind)
 {
     static const gpuhal_key keys[] = {GPUHAL_FACT_HOST_VISIBLE_KINDS, GPUHAL_FACT_HOST_COHERENT_KINDS};
-    const bool is[] = {memory->host != NULL, memory->host != NULL && (memory->flags & GPUHAL_MEMORY_HOST_COHERENT) != 0};
+    const bool is[] = {memory->host != NULL,
+                       memory->host != NULL && (memory->flags & GPUHAL_MEMORY_HOST_COHERENT) != 0};
     for (int k = 0; k < 2; k++) {
         const gpuhal_listed_fact *fact = gpuhal_listed_find(context->listed, keys[k]);
         if (fact != NULL && fact->kind == LISTED_NUMBER && (fact->number >> kind & 1) != is[k]) {
-            gpuhal_fail_by(16, "%s says %s of memory of kind %s, and what allocate gave is %s", gpuhal_listed_key(keys[k]),
-                           is[k] ? "no" : "yes", gpuhal_kind_name(kind), is[k] ? "so" : "not so");
+            gpuhal_fail_by(16, "%s says %s of memory of kind %s, and what allocate gave is %s",
+                           gpuhal_listed_key(keys[k]), is[k] ? "no" : "yes", gpuhal_kind_name(kind),
+                           is[k] ? "so" : "not so");
         }
     }
 }
@@ -40,8 +42,8 @@ static void expect_aligned(const gpuhal_context *context, gpuhal_memory_kind kin
         }
         gpuhal_expect_ok(status, "allocate");
         if ((uintptr_t)memory.host % alignment != 0) {
-            gpuhal_fail("allocate ignored an alignment of %" PRIu64 ": the host address of memory of kind %s is %p", alignment,
-                        gpuhal_kind_name(kind), memory.host);
+            gpuhal_fail("allocate ignored an alignment of %" PRIu64 ": the host address of memory of kind %s is %p",
+                        alignment, gpuhal_kind_name(kind), memory.host);
         }
         gpuhal_plain_release(&context->opened, &memory);
     }
@@ -50,7 +52,8 @@ static void expect_aligned(const gpuhal_context *context, gpuhal_memory_kind kin
 /* The core writes into upload memory without asking; a missing host address would be a NULL pointer there. */
 void gpuhal_check_allocate_kinds(gpuhal_context *context)
 {
-    const uint64_t bytes = gpuhal_area_usual(context), exports = gpuhal_device_fact(context, GPUHAL_FACT_EXPORT_KINDS, 0);
+    const uint64_t bytes = gpuhal_area_usual(context),
+                   exports = gpuhal_device_fact(context, GPUHAL_FACT_EXPORT_KINDS, 0);
     for (gpuhal_memory_kind kind = GPUHAL_MEMORY_DEVICE; kind <= GPUHAL_MEMORY_DEVICE_MAPPED; kind++) {
         const bool has_address = kind != GPUHAL_MEMORY_DEVICE || (exports >> GPUHAL_HANDLE_HOST_POINTER & 1) != 0;
         if (!gpuhal_states_kind(context, kind)) {
@@ -66,10 +69,13 @@ void gpuhal_check_allocate_kinds(gpuhal_context *context)
             gpuhal_fail("memory of kind %s has no host address", gpuhal_kind_name(kind));
         }
         if ((uintptr_t)memory.host % 64 != 0) {
-            gpuhal_fail("memory of kind %s has the host address %p, which is not a multiple of 64", gpuhal_kind_name(kind), memory.host);
+            gpuhal_fail("memory of kind %s has the host address %p, which is not a multiple of 64",
+                        gpuhal_kind_name(kind), memory.host);
         }
-        if (memory.host != NULL && (memory.flags & GPUHAL_MEMORY_HOST_COHERENT) == 0 && context->opened.slots.ops.memory_flush == NULL) {
-            gpuhal_fail("memory of kind %s has a host address that is not coherent, and the slots memory_flush and memory_invalidate are missing",
+        if (memory.host != NULL && (memory.flags & GPUHAL_MEMORY_HOST_COHERENT) == 0 &&
+            context->opened.slots.ops.memory_flush == NULL) {
+            gpuhal_fail("memory of kind %s has a host address that is not coherent, and the slots memory_flush and "
+                        "memory_invalidate are missing",
                         gpuhal_kind_name(kind));
         }
         expect_visible(context, &memory, kind);
@@ -84,13 +90,14 @@ void gpuhal_check_allocate_kinds(gpuhal_context *context)
 }
 
 /* Another error would make the core give up instead of taking its fallback. */
-static void expect_not_supported(const gpuhal_context *context, const gpuhal_alloc *alloc, const char *what, uint32_t which)
+static void expect_not_supported(const gpuhal_context *context, const gpuhal_alloc *alloc, const char *what,
+                                 uint32_t which)
 {
     gpuhal_memory memory;
     gpuhal_status status = allocate_as(&context->opened, alloc, &memory);
     if (status != GPUHAL_ERROR_NOT_SUPPORTED) {
-        gpuhal_fail("allocate returned %s for %s %u, which is not offered, instead of not supported", gpuhal_status_text(status),
-                    what, which);
+        gpuhal_fail("allocate returned %s for %s %u, which is not offered, instead of not supported",
+                    gpuhal_status_text(status), what, which);
     }
 }
 
@@ -157,7 +164,8 @@ static void check_sizes(const gpuhal_context *context)
             gpuhal_fail("allocate returned %s for %" PRIu64 " bytes", gpuhal_status_text(status), sizes[i]);
         }
         if (memories[i].bytes < sizes[i]) {
-            gpuhal_fail("allocate gave fewer bytes than asked for: %" PRIu64 " instead of %" PRIu64, memories[i].bytes, sizes[i]);
+            gpuhal_fail("allocate gave fewer bytes than asked for: %" PRIu64 " instead of %" PRIu64, memories[i].bytes,
+                        sizes[i]);
         }
         for (size_t other = 0; other < i; other++) {
             expect_separate(&memories[other], &memories[i]);
@@ -177,7 +185,8 @@ static void check_alignments(const gpuhal_context *context)
         gpuhal_memory memories[8];
         unsigned count = 0;
         for (gpuhal_status status = GPUHAL_OK; count < 8 && status == GPUHAL_OK;) {
-            status = gpuhal_plain_allocate(&context->opened, GPUHAL_MEMORY_DEVICE, 24 + count, alignment, &memories[count]);
+            status =
+                gpuhal_plain_allocate(&context->opened, GPUHAL_MEMORY_DEVICE, 24 + count, alignment, &memories[count]);
             if (status != GPUHAL_OK && (status != GPUHAL_ERROR_NOT_SUPPORTED || alignment <= own)) {
                 gpuhal_fail("allocate returned %s for an alignment of %" PRIu64, gpuhal_status_text(status), alignment);
             }
@@ -228,12 +237,13 @@ void gpuhal_check_allocate_too_large(gpuhal_context *context)
                         gpuhal_status_text(status), most + 1);
         }
     }
-    static const uint64_t absurd[] = {UINT64_MAX,         UINT64_MAX - 1,    UINT64_MAX - 63,         UINT64_MAX - 4095,
-                                      UINT64_MAX - 65535, UINT64_C(1) << 63, (UINT64_C(1) << 63) - 1, (UINT64_C(1) << 63) + 1,
-                                      UINT64_C(1) << 62};
+    static const uint64_t absurd[] = {
+        UINT64_MAX,        UINT64_MAX - 1,          UINT64_MAX - 63,         UINT64_MAX - 4095, UINT64_MAX - 65535,
+        UINT64_C(1) << 63, (UINT64_C(1) << 63) - 1, (UINT64_C(1) << 63) + 1, UINT64_C(1) << 62};
     for (size_t i = 0; i < sizeof absurd / sizeof *absurd; i++) {
         for (uint64_t alignment = 0; alignment <= 4096; alignment += 4096) {
-            gpuhal_status status = gpuhal_plain_allocate(&context->opened, GPUHAL_MEMORY_DEVICE, absurd[i], alignment, &memory);
+            gpuhal_status status =
+                gpuhal_plain_allocate(&context->opened, GPUHAL_MEMORY_DEVICE, absurd[i], alignment, &memory);
             if (status != GPUHAL_ERROR_TOO_LARGE && status != GPUHAL_ERROR_OUT_OF_MEMORY) {
                 gpuhal_fail("allocate returned %s for the absurd size of %" PRIu64 " bytes", gpuhal_status_text(status),
                             absurd[i]);
@@ -244,7 +254,8 @@ void gpuhal_check_allocate_too_large(gpuhal_context *context)
 }
 
 /* Takes pieces until there are no more, or there is one more than the device has memory for. */
-static unsigned take_all(const gpuhal_context *context, uint64_t total, uint64_t piece, gpuhal_memory *pieces, unsigned most)
+static unsigned take_all(const gpuhal_context *context, uint64_t total, uint64_t piece, gpuhal_memory *pieces,
+                         unsigned most)
 {
     uint64_t taken = 0;
     for (unsigned count = 0; count < most; count++) {
@@ -253,8 +264,8 @@ static unsigned take_all(const gpuhal_context *context, uint64_t total, uint64_t
             return count;
         }
         if (status != GPUHAL_OK) {
-            gpuhal_fail("with %" PRIu64 " of %" PRIu64 " bytes taken, allocate returned %s instead of out of memory", taken,
-                        total, gpuhal_status_text(status));
+            gpuhal_fail("with %" PRIu64 " of %" PRIu64 " bytes taken, allocate returned %s instead of out of memory",
+                        taken, total, gpuhal_status_text(status));
         }
         taken += piece;
         if (taken > total) {
@@ -279,8 +290,10 @@ static void expect_distinct(const gpuhal_context *context, const gpuhal_memory *
             }
             gpuhal_plain_get(&context->opened, &pieces[i / 2], offset, got, unit, ROUTE_ANY);
             if (memcmp(got, bytes, (size_t)unit) != 0) {
-                gpuhal_fail_by(19, "a device with fewer bytes of memory gave %u times %" PRIu64 " bytes, and allocation %u does not keep its own",
-                            count, piece, i / 2 + 1);
+                gpuhal_fail_by(19,
+                               "a device with fewer bytes of memory gave %u times %" PRIu64
+                               " bytes, and allocation %u does not keep its own",
+                               count, piece, i / 2 + 1);
             }
         }
     }
@@ -288,7 +301,8 @@ static void expect_distinct(const gpuhal_context *context, const gpuhal_memory *
     free(got);
 }
 
-/* What every engine does when memory is short: release, and try something smaller. Twice, since some drivers recover once. */
+/* What every engine does when memory is short: release, and try something smaller. Twice, since some drivers recover
+ * once. */
 void gpuhal_check_allocate_exhaust(gpuhal_context *context)
 {
     enum { PIECES = 16, MOST_MIB = 256 };
@@ -312,19 +326,20 @@ void gpuhal_check_allocate_exhaust(gpuhal_context *context)
                 gpuhal_plain_release(&context->opened, &pieces[--count]);
             }
             expect_usable(context, "more memory than the device has");
-            gpuhal_skip("the driver gives more than the %" PRIu64 " bytes that it states, and keeps all of it separate", total);
+            gpuhal_skip("the driver gives more than the %" PRIu64 " bytes that it states, and keeps all of it separate",
+                        total);
             return;
         }
         if (count < PIECES / 2) {
-            gpuhal_fail("only %u allocations of %" PRIu64 " bytes could be had of a device with %" PRIu64 "%s", count, piece,
-                        total, round == 0 ? "" : ", after it had run out of memory once and all was released");
+            gpuhal_fail("only %u allocations of %" PRIu64 " bytes could be had of a device with %" PRIu64 "%s", count,
+                        piece, total, round == 0 ? "" : ", after it had run out of memory once and all was released");
         }
         gpuhal_plain_release(&context->opened, &pieces[--count]);
         gpuhal_memory again;
         gpuhal_status status = gpuhal_plain_allocate(&context->opened, GPUHAL_MEMORY_DEVICE, piece / 2, 0, &again);
         if (status != GPUHAL_OK) {
-            gpuhal_fail("after out of memory and a release of %" PRIu64 " bytes, allocate returned %s for half of them", piece,
-                        gpuhal_status_text(status));
+            gpuhal_fail("after out of memory and a release of %" PRIu64 " bytes, allocate returned %s for half of them",
+                        piece, gpuhal_status_text(status));
         }
         gpuhal_plain_release(&context->opened, &again);
         while (count > 0) {

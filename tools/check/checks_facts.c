@@ -41,7 +41,8 @@ void gpuhal_check_enumerate_again(gpuhal_context *context)
         }
     }
     gpuhal_device_snapshot second = {0};
-    gpuhal_expect_reported(gpuhal_device_snapshot_enumerate(context->plugin, context->instance, &second), "the second enumerate");
+    gpuhal_expect_reported(gpuhal_device_snapshot_enumerate(context->plugin, context->instance, &second),
+                           "the second enumerate");
     for (size_t d = 0; d < first->count; d++) {
         const gpuhal_listed *again = gpuhal_device_snapshot_find(&second, first->devices[d].index);
         if (again == NULL) {
@@ -55,8 +56,8 @@ void gpuhal_check_enumerate_again(gpuhal_context *context)
     gpuhal_device_snapshot_finish(&second);
 }
 
-/* A driver often knows more once a device is open. What it says then has to be what it said before, or to have been missing
- * both times. */
+/* A driver often knows more once a device is open. What it says then has to be what it said before, or to have been
+ * missing both times. */
 void gpuhal_check_facts_open(gpuhal_context *context)
 {
     gpuhal_device_snapshot while_open = {0};
@@ -70,10 +71,12 @@ void gpuhal_check_facts_open(gpuhal_context *context)
     gpuhal_device_snapshot_finish(&while_open);
 }
 
-/* A fact that is not reported counts as missing; these few cannot be missing, since no device could be chosen without them. */
+/* A fact that is not reported counts as missing; these few cannot be missing, since no device could be chosen without
+ * them. */
 void gpuhal_check_facts_complete(gpuhal_context *context)
 {
-    static const gpuhal_key mandatory[] = {GPUHAL_FACT_NAME, GPUHAL_FACT_TYPE, GPUHAL_FACT_SOFTWARE, GPUHAL_FACT_MEMORY_KINDS};
+    static const gpuhal_key mandatory[] = {GPUHAL_FACT_NAME, GPUHAL_FACT_TYPE, GPUHAL_FACT_SOFTWARE,
+                                           GPUHAL_FACT_MEMORY_KINDS};
     for (size_t i = 0; i < sizeof mandatory / sizeof *mandatory; i++) {
         const gpuhal_listed_fact *fact = gpuhal_listed_find(context->listed, mandatory[i]);
         if (fact == NULL || fact->kind == LISTED_MISSING) {
@@ -91,8 +94,10 @@ void gpuhal_check_facts_complete(gpuhal_context *context)
             (fact->reason < GPUHAL_MISSING_NOT_SUPPORTED || fact->reason > GPUHAL_MISSING_NOT_READ)) {
             gpuhal_fail("%s is missing with %u, which is not a reason", key, fact->reason);
         }
-        if (!is_vendors && fact->kind != LISTED_MISSING && (fact->kind == LISTED_TEXT) != (gpuhal_key_is_text(fact->key) != 0)) {
-            gpuhal_fail("%s is given as a %s", key, fact->kind == LISTED_TEXT ? "text, and is a number" : "number, and is a text");
+        if (!is_vendors && fact->kind != LISTED_MISSING &&
+            (fact->kind == LISTED_TEXT) != (gpuhal_key_is_text(fact->key) != 0)) {
+            gpuhal_fail("%s is given as a %s", key,
+                        fact->kind == LISTED_TEXT ? "text, and is a number" : "number, and is a text");
         }
         if (fact->kind == LISTED_TEXT && fact->text == NULL) {
             gpuhal_fail("%s is a NULL text", key);
@@ -138,7 +143,8 @@ static void expect_text(const char *key, const char *text)
     }
 }
 
-/* Interfaces of one physical device are matched by these texts, letter by letter, across plugins of different vendors. */
+/* Interfaces of one physical device are matched by these texts, letter by letter, across plugins of different
+ * vendors. */
 void gpuhal_check_facts_canonical(gpuhal_context *context)
 {
     static const struct {
@@ -178,7 +184,8 @@ static void expect_most(const gpuhal_context *context, gpuhal_key key, uint64_t 
 {
     const uint64_t value = gpuhal_device_fact(context, key, 0) & ~of_vendors;
     if (value > most) {
-        gpuhal_fail("%s is %" PRIu64 "; the largest that has a meaning is %" PRIu64, gpuhal_listed_key(key), value, most);
+        gpuhal_fail("%s is %" PRIu64 "; the largest that has a meaning is %" PRIu64, gpuhal_listed_key(key), value,
+                    most);
     }
 }
 

@@ -1,4 +1,5 @@
-/* checks_host.c: memory that host and device both reach: host addresses, mappings, registered memory; and the device's health. */
+/* checks_host.c: memory that host and device both reach: host addresses, mappings, registered memory; and the device's
+ * health. */
 #include "area.h"
 
 #include <inttypes.h>
@@ -6,7 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Page-locked memory is written by the host and read by the device without any call in between but memory_flush() and memory_invalidate(). */
+/* Page-locked memory is written by the host and read by the device without any call in between but memory_flush() and
+ * memory_invalidate(). */
 void gpuhal_check_host_address(gpuhal_context *context)
 {
     const uint64_t bytes = gpuhal_area_usual(context);
@@ -129,12 +131,14 @@ static void use_registered(gpuhal_area *area, unsigned char *memory, uint64_t se
         gpuhal_expect_ok(ops->write(opened->device, NULL, &area->memory, 0, memory, area->bytes),
                          "write from registered memory");
         gpuhal_area_changed(area, 0, memory, area->bytes);
-        gpuhal_area_verify(area, (gpuhal_claim){.bytes = area->bytes}, ROUTE_NO_WRITE_READ, "write from registered memory");
+        gpuhal_area_verify(area, (gpuhal_claim){.bytes = area->bytes}, ROUTE_NO_WRITE_READ,
+                           "write from registered memory");
     }
     if (ops->read != NULL) {
         memset(memory, 0, (size_t)area->bytes);
         gpuhal_step("the slot read to registered memory");
-        gpuhal_expect_ok(ops->read(opened->device, NULL, memory, &area->memory, 0, area->bytes), "read to registered memory");
+        gpuhal_expect_ok(ops->read(opened->device, NULL, memory, &area->memory, 0, area->bytes),
+                         "read to registered memory");
         if (memcmp(memory, area->expected, (size_t)area->bytes) != 0) {
             gpuhal_fail("read to registered memory brought wrong bytes");
         }
@@ -151,7 +155,8 @@ void gpuhal_check_register_host(gpuhal_context *context)
     }
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     gpuhal_area area;
-    gpuhal_area_init(&area, context, &context->opened, GPUHAL_MEMORY_DEVICE, gpuhal_round_up(gpuhal_area_usual(context), page));
+    gpuhal_area_init(&area, context, &context->opened, GPUHAL_MEMORY_DEVICE,
+                     gpuhal_round_up(gpuhal_area_usual(context), page));
     unsigned char *memory = gpuhal_own(aligned_alloc((size_t)page, (size_t)area.bytes));
     gpuhal_area_reset(&area, 1, ROUTE_NO_WRITE_READ);
     for (unsigned round = 0; round < 3; round++) {

@@ -9,12 +9,13 @@
 #include <unistd.h>
 
 /* By these the core knows a device again: in another process, and after others have come or gone. */
-static const gpuhal_key identities[] = {GPUHAL_FACT_PCI_ADDRESS, GPUHAL_FACT_UUID, GPUHAL_FACT_LUID, GPUHAL_FACT_DRM_RENDER_NODE,
-                                        GPUHAL_FACT_PARTITION};
+static const gpuhal_key identities[] = {GPUHAL_FACT_PCI_ADDRESS, GPUHAL_FACT_UUID, GPUHAL_FACT_LUID,
+                                        GPUHAL_FACT_DRM_RENDER_NODE, GPUHAL_FACT_PARTITION};
 /* Facts that one process may state and another not state alike: how much memory there is depends on what else runs. */
-static const gpuhal_key same[] = {GPUHAL_FACT_NAME,     GPUHAL_FACT_VENDOR,        GPUHAL_FACT_TYPE,         GPUHAL_FACT_SOFTWARE,
-                                  GPUHAL_FACT_UUID,     GPUHAL_FACT_PCI_ADDRESS,   GPUHAL_FACT_LUID,         GPUHAL_FACT_DRM_RENDER_NODE,
-                                  GPUHAL_FACT_PARTITION, GPUHAL_FACT_NATIVE_INDEX, GPUHAL_FACT_MEMORY_KINDS, GPUHAL_FACT_DRIVER_UUID};
+static const gpuhal_key same[] = {
+    GPUHAL_FACT_NAME,      GPUHAL_FACT_VENDOR,       GPUHAL_FACT_TYPE,         GPUHAL_FACT_SOFTWARE,
+    GPUHAL_FACT_UUID,      GPUHAL_FACT_PCI_ADDRESS,  GPUHAL_FACT_LUID,         GPUHAL_FACT_DRM_RENDER_NODE,
+    GPUHAL_FACT_PARTITION, GPUHAL_FACT_NATIVE_INDEX, GPUHAL_FACT_MEMORY_KINDS, GPUHAL_FACT_DRIVER_UUID};
 enum { IDENTITIES = sizeof identities / sizeof *identities, SAME = sizeof same / sizeof *same };
 
 /* What a process found: one line for each device and fact. */
@@ -73,8 +74,8 @@ void gpuhal_check_facts_process(gpuhal_context *context)
         b = strtok_r(NULL, "\n", &rest_b);
     }
     if (a != NULL || b != NULL) {
-        gpuhal_fail("two processes find different facts: in one %s, in the other %s", a != NULL ? a : "a device is missing",
-                    b != NULL ? b : "a device is missing");
+        gpuhal_fail("two processes find different facts: in one %s, in the other %s",
+                    a != NULL ? a : "a device is missing", b != NULL ? b : "a device is missing");
     }
     free(theirs);
     free(own);
@@ -84,8 +85,10 @@ void gpuhal_check_facts_process(gpuhal_context *context)
 static bool differ(const gpuhal_listed *one, const gpuhal_listed *other)
 {
     for (size_t k = 0; k < IDENTITIES; k++) {
-        const gpuhal_listed_fact *a = gpuhal_listed_find(one, identities[k]), *b = gpuhal_listed_find(other, identities[k]);
-        if (a != NULL && b != NULL && a->kind == LISTED_TEXT && b->kind == LISTED_TEXT && strcmp(a->text, b->text) != 0) {
+        const gpuhal_listed_fact *a = gpuhal_listed_find(one, identities[k]),
+                                 *b = gpuhal_listed_find(other, identities[k]);
+        if (a != NULL && b != NULL && a->kind == LISTED_TEXT && b->kind == LISTED_TEXT &&
+            strcmp(a->text, b->text) != 0) {
             return true;
         }
     }
@@ -118,8 +121,10 @@ void gpuhal_check_identities(gpuhal_context *context)
             }
             compared++;
             if (!differ(a, b)) {
-                gpuhal_fail("devices %u and %u have one name and no identity in which they differ: when one is unplugged, the other "
-                            "is taken for it", a->index, b->index);
+                gpuhal_fail("devices %u and %u have one name and no identity in which they differ: when one is "
+                            "unplugged, the other "
+                            "is taken for it",
+                            a->index, b->index);
             }
         }
     }
@@ -157,11 +162,13 @@ static bool takes_from(const gpuhal_context *context, uint32_t other, uint64_t b
 {
     uint64_t own_before, own_after, other_before, other_after;
     gpuhal_memory memory;
-    if (!gpuhal_free_memory(context, context->index, &own_before) || !gpuhal_free_memory(context, other, &other_before)) {
+    if (!gpuhal_free_memory(context, context->index, &own_before) ||
+        !gpuhal_free_memory(context, other, &other_before)) {
         return false;
     }
     gpuhal_expect_ok(gpuhal_plain_allocate(&context->opened, GPUHAL_MEMORY_DEVICE, bytes, 0, &memory), "allocate");
-    const bool known = gpuhal_free_memory(context, context->index, &own_after) && gpuhal_free_memory(context, other, &other_after);
+    const bool known =
+        gpuhal_free_memory(context, context->index, &own_after) && gpuhal_free_memory(context, other, &other_after);
     gpuhal_plain_release(&context->opened, &memory);
     const bool own = lost(own_before, own_after) >= bytes / 2;
     const bool shared = may_share(context, gpuhal_device_snapshot_find(&context->listing, other));
@@ -186,7 +193,8 @@ static void expect_separate(const gpuhal_context *context, uint32_t other, uint6
         rounds++;
     }
     if (rounds == ROUNDS) {
-        gpuhal_fail("allocating %" PRIu64 " KiB on device %u took them from device %u, by what sample says", bytes >> 10, context->index, other);
+        gpuhal_fail("allocating %" PRIu64 " KiB on device %u took them from device %u, by what sample says",
+                    bytes >> 10, context->index, other);
     }
     gpuhal_context second = *context;
     gpuhal_opened opened;

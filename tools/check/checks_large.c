@@ -1,5 +1,5 @@
-/* checks_large.c: arithmetic around 4 GiB. Two allocations a little larger than that; only some windows of them are filled and
- * compared, so that it takes seconds. Runs only when it is asked for, since it takes 8 GiB. */
+/* checks_large.c: arithmetic around 4 GiB. Two allocations a little larger than that; only some windows of them are
+ * filled and compared, so that it takes seconds. Runs only when it is asked for, since it takes 8 GiB. */
 #include "area.h"
 
 #include <inttypes.h>
@@ -21,7 +21,8 @@ static uint64_t host_available(void)
     char line[128];
     uint64_t kib = 0;
     FILE *file = fopen("/proc/meminfo", "re");
-    while (file != NULL && fgets(line, sizeof line, file) != NULL && sscanf(line, "MemAvailable: %" SCNu64, &kib) != 1) {
+    while (file != NULL && fgets(line, sizeof line, file) != NULL &&
+           sscanf(line, "MemAvailable: %" SCNu64, &kib) != 1) {
     }
     if (file != NULL) {
         fclose(file);
@@ -145,7 +146,8 @@ static void check_sizes(const gpuhal_opened *opened, const gpuhal_memory *memory
         for (unsigned w = 0; w < WINDOWS; w++) {
             get(opened, &other, windows[w], actual);
             if (actual[0] != 0x5a || memcmp(actual, actual + 1, WINDOW - 1) != 0) {
-                gpuhal_fail("after a fill of 4295032832 bytes, the bytes at offset %" PRIu64 " are not filled", windows[w]);
+                gpuhal_fail("after a fill of 4295032832 bytes, the bytes at offset %" PRIu64 " are not filled",
+                            windows[w]);
             }
         }
     }
@@ -185,7 +187,8 @@ void gpuhal_check_above_4gib(gpuhal_context *context)
     }
     const gpuhal_opened *opened = &context->opened;
     gpuhal_memory memory;
-    gpuhal_expect_ok(gpuhal_plain_allocate(opened, GPUHAL_MEMORY_DEVICE, LARGE, 0, &memory), "allocating 4295032832 bytes");
+    gpuhal_expect_ok(gpuhal_plain_allocate(opened, GPUHAL_MEMORY_DEVICE, LARGE, 0, &memory),
+                     "allocating 4295032832 bytes");
     if (memory.bytes < LARGE) {
         gpuhal_fail("allocate gave fewer bytes than asked for: %" PRIu64 " instead of %" PRIu64, memory.bytes, LARGE);
     }

@@ -1,6 +1,6 @@
-/* checks_leak.c: calls that are made thousands of times in the life of a server: each is repeated, and nothing may stay behind. Opening,
- * allocating, and making queues and events have checks of their own.
- */
+/* checks_leak.c: calls that are made thousands of times in the life of a server: each is repeated, and nothing may stay
+ * behind. Opening, allocating, and making queues and events have checks of their
+ * own. */
 #include "area.h"
 #include "image.h"
 #include "resources.h"
@@ -54,7 +54,8 @@ static void do_open_refused(void *user)
     const gpuhal_native nothing = {.size = sizeof nothing, .type = 0xdeadbeef};
     gpuhal_expect_ok(gpuhal_session_describe(context, context->index, &slots), "describe");
     gpuhal_step("open with an object to take over that it does not know");
-    if (context->plugin->open(context->host, context->instance, context->index, &nothing, &device, &slots.ops) == GPUHAL_OK) {
+    if (context->plugin->open(context->host, context->instance, context->index, &nothing, &device, &slots.ops) ==
+        GPUHAL_OK) {
         context->plugin->close(device);
     }
 }
@@ -81,7 +82,8 @@ static void do_map(void *argument)
     const gpuhal_opened *opened = &own->context->opened;
     void *pointer = NULL;
     gpuhal_step("the slots map and unmap");
-    gpuhal_expect_ok(opened->slots.ops.map(opened->device, &own->memory, 0, own->bytes, GPUHAL_ACCESS_READ, &pointer), "map");
+    gpuhal_expect_ok(opened->slots.ops.map(opened->device, &own->memory, 0, own->bytes, GPUHAL_ACCESS_READ, &pointer),
+                     "map");
     gpuhal_expect_ok(opened->slots.ops.unmap(opened->device, &own->memory, pointer), "unmap");
 }
 
@@ -124,14 +126,16 @@ static void do_export(void *argument)
 {
     const calls *own = argument;
     const gpuhal_opened *opened = &own->context->opened;
-    const gpuhal_alloc alloc = {.size = sizeof alloc, .bytes = own->bytes, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD};
+    const gpuhal_alloc alloc = {
+        .size = sizeof alloc, .bytes = own->bytes, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD};
     gpuhal_memory memory = {.size = sizeof memory};
     gpuhal_handle handle = {.size = sizeof handle};
     uint64_t offset = 0;
     gpuhal_step("the slot export_memory");
     gpuhal_expect_ok(opened->slots.ops.allocate(opened->device, &alloc, &memory), "allocate for export");
-    gpuhal_expect_ok(opened->slots.ops.export_memory(opened->device, &memory, GPUHAL_HANDLE_OPAQUE_FD, &handle, &offset),
-                     "export_memory");
+    gpuhal_expect_ok(
+        opened->slots.ops.export_memory(opened->device, &memory, GPUHAL_HANDLE_OPAQUE_FD, &handle, &offset),
+        "export_memory");
     close((int)handle.as.os);
     gpuhal_plain_release(opened, &memory);
 }
@@ -160,7 +164,8 @@ static void check_memory(const gpuhal_context *context)
 {
     const gpuhal_ops *ops = &context->opened.slots.ops;
     calls own = {.context = context, .bytes = gpuhal_round_up(4096, gpuhal_copy_unit(context))};
-    gpuhal_expect_ok(gpuhal_plain_allocate(&context->opened, GPUHAL_MEMORY_DEVICE, own.bytes, 0, &own.memory), "allocate");
+    gpuhal_expect_ok(gpuhal_plain_allocate(&context->opened, GPUHAL_MEMORY_DEVICE, own.bytes, 0, &own.memory),
+                     "allocate");
     repeat("writing and reading", do_transfer, &own);
     if (ops->map != NULL) {
         repeat("mapping and unmapping", do_map, &own);
@@ -224,7 +229,8 @@ void gpuhal_check_start(gpuhal_context *context)
     const gpuhal_resources now = gpuhal_resources_settled(&before);
     gpuhal_image_visit(context->options->file, &visitor);
     if (now.threads > before.threads && to_blame) {
-        gpuhal_fail("start left %u threads running; they belong to the opened devices that need them", now.threads - before.threads);
+        gpuhal_fail("start left %u threads running; they belong to the opened devices that need them",
+                    now.threads - before.threads);
     }
     if (now.threads > before.threads) {
         gpuhal_note("start: a library that the plugin uses left %u threads running", now.threads - before.threads);

@@ -1,6 +1,6 @@
-/* checks_library.c: the plugin in an application: its manifest, and each of its devices through the library, which lists them in one process
- * and opens them in another.
- */
+/* checks_library.c: the plugin in an application: its manifest, and each of its devices through the library, which
+ * lists them in one process and opens them in
+ * another. */
 #include "library.h"
 #include "manifest.h"
 
@@ -50,13 +50,15 @@ static const struct {
     {"watch", is_watched, "an absolute path, or $VARIABLE with a path behind it"},
 };
 
-static void expect_words(const gpuhal_manifest_line *line, bool (*good)(const char *word, size_t length), const char *like)
+static void expect_words(const gpuhal_manifest_line *line, bool (*good)(const char *word, size_t length),
+                         const char *like)
 {
     for (const char *word = line->value; *(word += strspn(word, " \t")) != '\0'; word += strcspn(word, " \t")) {
         const size_t length = strcspn(word, " \t");
         if (!good(word, length)) {
-            gpuhal_fail_by(30, "line %u of the manifest: '%.*s' in %s is not %s; the words of a list are separated by blanks", line->number,
-                           (int)length, word, line->key, like);
+            gpuhal_fail_by(
+                30, "line %u of the manifest: '%.*s' in %s is not %s; the words of a list are separated by blanks",
+                line->number, (int)length, word, line->key, like);
         }
     }
 }
@@ -93,13 +95,16 @@ static bool lists_processors_alone(const gpuhal_library *library)
 static void expect_watch(const gpuhal_manifest *manifest)
 {
     const char *watch = gpuhal_manifest_value(manifest, "watch");
-    const char *environment = gpuhal_manifest_value(manifest, "environment"), *libraries = gpuhal_manifest_value(manifest, "vendor_libraries");
+    const char *environment = gpuhal_manifest_value(manifest, "environment"),
+               *libraries = gpuhal_manifest_value(manifest, "vendor_libraries");
     if (watch == NULL && environment == NULL && libraries == NULL) {
-        gpuhal_fail_by(29, "the manifest names nothing in watch, environment or vendor_libraries: a device or a driver that comes later is "
+        gpuhal_fail_by(29, "the manifest names nothing in watch, environment or vendor_libraries: a device or a driver "
+                           "that comes later is "
                            "not noticed");
     }
     if (watch == NULL) {
-        gpuhal_note("the manifest has no watch: only graphics cards, variables and libraries are noticed when they come later");
+        gpuhal_note(
+            "the manifest has no watch: only graphics cards, variables and libraries are noticed when they come later");
     }
 }
 
@@ -120,7 +125,8 @@ void gpuhal_check_manifest(gpuhal_context *context)
     gpuhal_session_load(context);
     const char *name = gpuhal_manifest_value(&manifest, "name");
     if (name == NULL || strcmp(name, context->plugin->name) != 0) {
-        gpuhal_fail("the manifest says name = %s, and the plugin calls itself %s", name != NULL ? name : "", context->plugin->name);
+        gpuhal_fail("the manifest says name = %s, and the plugin calls itself %s", name != NULL ? name : "",
+                    context->plugin->name);
     }
     gpuhal_library library;
     gpuhal_library_open(&library, context, context->plugin->name);
@@ -152,7 +158,8 @@ static void check_device(gpuhal_device *device)
     gpuhal_step("gpuhal_device_open()");
     gpuhal_status status = gpuhal_device_open(device);
     if (status == GPUHAL_ERROR_NO_DEVICE) {
-        gpuhal_fail("%s is listed in one process and not in another, or with another identity there: gpuhal_device_open() says %s",
+        gpuhal_fail("%s is listed in one process and not in another, or with another identity there: "
+                    "gpuhal_device_open() says %s",
                     gpuhal_device_id(device), gpuhal_last_error()->sentence);
     }
     expect_call(device, status, "gpuhal_device_open()");
@@ -171,7 +178,8 @@ static unsigned rule_of(const gpuhal_plugin_report *report)
     return report->stage == GPUHAL_STAGE_MANIFEST ? 30 : report->stage == GPUHAL_STAGE_FILE ? 4 : form ? 14 : 11;
 }
 
-/* What all the other checks cannot see: that a helper process and the application find the same, and that the parts work together. */
+/* What all the other checks cannot see: that a helper process and the application find the same, and that the parts
+ * work together. */
 void gpuhal_check_end_to_end(gpuhal_context *context)
 {
     gpuhal_library library;
@@ -184,8 +192,8 @@ void gpuhal_check_end_to_end(gpuhal_context *context)
         gpuhal_fail_file(context, GPUHAL_ERROR_NOT_FOUND, report.reason);
     }
     if (report.state != GPUHAL_PLUGIN_OK) {
-        gpuhal_fail_by(rule_of(&report), "gpuhal_open() does not use the plugin (%s): %s", gpuhal_plugin_state_name(report.state),
-                       report.reason);
+        gpuhal_fail_by(rule_of(&report), "gpuhal_open() does not use the plugin (%s): %s",
+                       gpuhal_plugin_state_name(report.state), report.reason);
     }
     if (report.isolated == 0) {
         gpuhal_note("gpuhal-helper was not found, so the devices were listed and opened in one process");

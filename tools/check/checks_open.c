@@ -37,7 +37,8 @@ static void expect_refused(const gpuhal_context *context, const gpuhal_native *a
     gpuhal_plugin_device *device = NULL;
     gpuhal_expect_ok(gpuhal_session_describe(context, context->index, &slots), "describe");
     gpuhal_step("open with an object to take over that it does not know");
-    gpuhal_status status = context->plugin->open(context->host, context->instance, context->index, adopt, &device, &slots.ops);
+    gpuhal_status status =
+        context->plugin->open(context->host, context->instance, context->index, adopt, &device, &slots.ops);
     if (status >= 0) {
         gpuhal_fail("open returned %s for a native object of type %u, which it does not state in adopt_kinds",
                     gpuhal_status_text(status), adopt->type);
@@ -166,7 +167,8 @@ static int64_t taken_by_listing_again(const gpuhal_context *context)
     gpuhal_free_memory(context, context->index, &before);
     for (int i = 0; i < 20; i++) {
         gpuhal_device_snapshot again = {0};
-        gpuhal_expect_reported(gpuhal_device_snapshot_enumerate(context->plugin, context->instance, &again), "enumerate");
+        gpuhal_expect_reported(gpuhal_device_snapshot_enumerate(context->plugin, context->instance, &again),
+                               "enumerate");
         gpuhal_device_snapshot_finish(&again);
     }
     gpuhal_free_memory(context, context->index, &after);
@@ -179,7 +181,8 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* A context that is created only to read a name costs hundreds of MiB on some devices, in every process that lists them. */
+/* A context that is created only to read a name costs hundreds of MiB on some devices, in every process that lists
+ * them. */
 void gpuhal_check_enumerate_memory(gpuhal_context *context)
 {
     lister listers[ROUNDS];
@@ -195,7 +198,8 @@ void gpuhal_check_enumerate_memory(gpuhal_context *context)
             gpuhal_free_memory(context, context->index, &before);
             const uint64_t resident = lister_list(&listers[i]);
             gpuhal_free_memory(context, context->index, &during);
-            taken = smaller(taken, (int64_t)before - (int64_t)during - (shares_host_memory(context) ? (int64_t)resident : 0));
+            taken = smaller(taken,
+                            (int64_t)before - (int64_t)during - (shares_host_memory(context) ? (int64_t)resident : 0));
             again = smaller(again, taken_by_listing_again(context));
         }
         lister_end(&listers[i]);

@@ -1,4 +1,5 @@
-/* checks_peer.c: every device of the plugin with every other: copies between them, and what the plugin states about their links. */
+/* checks_peer.c: every device of the plugin with every other: copies between them, and what the plugin states about
+ * their links. */
 #include "work.h"
 
 #include <inttypes.h>
@@ -40,18 +41,21 @@ static uint64_t unit_of(const pair *made)
     return here > there ? here : there;
 }
 
-static gpuhal_status copy_over(const gpuhal_area *to, uint64_t to_offset, const gpuhal_area *from, uint64_t from_offset, uint64_t bytes,
-                               gpuhal_plugin_queue *queue)
+static gpuhal_status copy_over(const gpuhal_area *to, uint64_t to_offset, const gpuhal_area *from, uint64_t from_offset,
+                               uint64_t bytes, gpuhal_plugin_queue *queue)
 {
     gpuhal_step("the slot peer_copy");
-    return to->opened->slots.ops.peer_copy(queue, to->opened->device, &to->memory, to_offset, from->opened->device, &from->memory,
-                                            from_offset, bytes);
+    return to->opened->slots.ops.peer_copy(queue, to->opened->device, &to->memory, to_offset, from->opened->device,
+                                           &from->memory, from_offset, bytes);
 }
 
-static void expect_arrived(const pair *made, gpuhal_area *to, uint64_t to_offset, gpuhal_area *from, uint64_t from_offset, uint64_t bytes,
-                           const char *how)
+static void expect_arrived(const pair *made, gpuhal_area *to, uint64_t to_offset, gpuhal_area *from,
+                           uint64_t from_offset, uint64_t bytes, const char *how)
 {
-    const gpuhal_claim claim = {.offset = to_offset, .bytes = bytes, .source = from->expected, .source_total = from->bytes,
+    const gpuhal_claim claim = {.offset = to_offset,
+                                .bytes = bytes,
+                                .source = from->expected,
+                                .source_total = from->bytes,
                                 .source_offset = from_offset};
     gpuhal_area_changed(to, to_offset, from->expected + from_offset, bytes);
     gpuhal_area_verify(to, claim, ROUTE_ANY, "peer_copy%s of %" PRIu64 " bytes from device %u to device %u", how, bytes,
@@ -92,7 +96,8 @@ static void copy_in_queue(pair *made)
     gpuhal_area_reset(to, 50, ROUTE_ANY);
     gpuhal_area_reset(from, 51, ROUTE_ANY);
     for (unsigned c = 0; c < COPIES; c++) {
-        gpuhal_work_copy(&work, work.queue, to, 0, &work.from, 0, work.from.bytes < to->bytes ? work.from.bytes : to->bytes);
+        gpuhal_work_copy(&work, work.queue, to, 0, &work.from, 0,
+                         work.from.bytes < to->bytes ? work.from.bytes : to->bytes);
     }
     memcpy(to->expected, work.from.expected, (size_t)(work.from.bytes < to->bytes ? work.from.bytes : to->bytes));
     gpuhal_status status;
@@ -112,7 +117,8 @@ static void allocate_for_peer(const pair *made)
 {
     const gpuhal_opened *opened = &made->context->opened;
     gpuhal_plugin_device *const peers[] = {made->opened.device};
-    const gpuhal_alloc alloc = {.size = sizeof alloc, .bytes = gpuhal_area_usual(made->context), .peer_count = 1, .peers = peers};
+    const gpuhal_alloc alloc = {
+        .size = sizeof alloc, .bytes = gpuhal_area_usual(made->context), .peer_count = 1, .peers = peers};
     gpuhal_memory memory = {.size = sizeof memory};
     gpuhal_step("the slot allocate with a peer");
     gpuhal_status status = opened->slots.ops.allocate(opened->device, &alloc, &memory);
@@ -145,16 +151,18 @@ static bool check_pair(gpuhal_context *context, const gpuhal_listed *other)
     const gpuhal_ops *ops = &context->opened.slots.ops;
     const bool offered = made.opened.slots.ops.peer_copy != NULL;
     gpuhal_step("the slot peer_enable");
-    gpuhal_status status = offered ? ops->peer_enable(context->opened.device, made.opened.device) : GPUHAL_ERROR_NOT_SUPPORTED;
+    gpuhal_status status =
+        offered ? ops->peer_enable(context->opened.device, made.opened.device) : GPUHAL_ERROR_NOT_SUPPORTED;
     const bool enabled = status == GPUHAL_OK;
     gpuhal_expect_ok(status == GPUHAL_ERROR_NOT_SUPPORTED ? GPUHAL_OK : status, "peer_enable");
     const bool stated = advertised(context, other->index, context->index, &known);
     if (enabled && known && !stated) {
-        gpuhal_fail_by(39, "link says that device %u does not reach memory of device %u, and peer_enable returned %s", context->index,
-                       other->index, gpuhal_status_text(status));
+        gpuhal_fail_by(39, "link says that device %u does not reach memory of device %u, and peer_enable returned %s",
+                       context->index, other->index, gpuhal_status_text(status));
     }
     if (offered && !enabled && stated) { /* HIP says so of parts of one device */
-        gpuhal_note("the driver says that device %u reaches memory of device %u, and refuses to enable that", context->index, other->index);
+        gpuhal_note("the driver says that device %u reaches memory of device %u, and refuses to enable that",
+                    context->index, other->index);
     }
     if (enabled) {
         allocate_for_peer(&made);
@@ -192,7 +200,8 @@ static const gpuhal_listed_fact *expect_number(const gpuhal_listed *link, gpuhal
 {
     const gpuhal_listed_fact *fact = gpuhal_listed_find(link, key);
     if (fact != NULL && fact->kind == LISTED_NUMBER && (fact->number < least || fact->number > most)) {
-        gpuhal_fail("link gave %s as %" PRIu64 "; it is between %" PRIu64 " and %" PRIu64, gpuhal_listed_key(key), fact->number, least, most);
+        gpuhal_fail("link gave %s as %" PRIu64 "; it is between %" PRIu64 " and %" PRIu64, gpuhal_listed_key(key),
+                    fact->number, least, most);
     }
     return fact;
 }
@@ -206,8 +215,10 @@ static bool is_of_link(gpuhal_key key)
 /* A fabric of a vendor's own has a number that means nothing to people, so it has a name. */
 static void expect_kind(const gpuhal_listed *link)
 {
-    const gpuhal_listed_fact *kind = gpuhal_listed_find(link, GPUHAL_LINK_KIND), *name = gpuhal_listed_find(link, GPUHAL_LINK_NAME);
-    const bool is_vendors = kind != NULL && kind->kind == LISTED_NUMBER && kind->number >= GPUHAL_VENDOR_FIRST && kind->number <= UINT32_MAX;
+    const gpuhal_listed_fact *kind = gpuhal_listed_find(link, GPUHAL_LINK_KIND),
+                             *name = gpuhal_listed_find(link, GPUHAL_LINK_NAME);
+    const bool is_vendors = kind != NULL && kind->kind == LISTED_NUMBER && kind->number >= GPUHAL_VENDOR_FIRST &&
+                            kind->number <= UINT32_MAX;
     if (!is_vendors) {
         expect_number(link, GPUHAL_LINK_KIND, GPUHAL_LINK_NVLINK, GPUHAL_LINK_HOST);
     } else if (name == NULL || name->kind != LISTED_TEXT) {
@@ -223,13 +234,16 @@ static void expect_facts(const gpuhal_listed *link)
             continue;
         }
         if (!is_of_link(fact->key)) {
-            gpuhal_fail("link gave %s, which is not a fact that a plugin gives about a link", gpuhal_listed_key(fact->key));
+            gpuhal_fail("link gave %s, which is not a fact that a plugin gives about a link",
+                        gpuhal_listed_key(fact->key));
         }
         if (fact->kind == LISTED_TEXT) {
             gpuhal_fail("link gave %s as a text, and it is a number", gpuhal_listed_key(fact->key));
         }
-        if (fact->kind == LISTED_MISSING && (fact->reason < GPUHAL_MISSING_NOT_SUPPORTED || fact->reason > GPUHAL_MISSING_NOT_READ)) {
-            gpuhal_fail_by(13, "link gave %s as missing with %u, which is not a reason", gpuhal_listed_key(fact->key), fact->reason);
+        if (fact->kind == LISTED_MISSING &&
+            (fact->reason < GPUHAL_MISSING_NOT_SUPPORTED || fact->reason > GPUHAL_MISSING_NOT_READ)) {
+            gpuhal_fail_by(13, "link gave %s as missing with %u, which is not a reason", gpuhal_listed_key(fact->key),
+                           fact->reason);
         }
     }
 }
@@ -237,11 +251,14 @@ static void expect_facts(const gpuhal_listed *link)
 static void check_link(const gpuhal_context *context, const gpuhal_listed *other, bool peers)
 {
     gpuhal_device_snapshot link = {0}, again = {0}, back = {0};
-    gpuhal_expect_reported(gpuhal_device_snapshot_link(context->plugin, context->instance, context->index, other->index, &link), "link");
-    gpuhal_expect_reported(gpuhal_device_snapshot_link(context->plugin, context->instance, context->index, other->index, &again),
-                       "the second link");
-    gpuhal_expect_reported(gpuhal_device_snapshot_link(context->plugin, context->instance, other->index, context->index, &back),
-                       "link in the other direction");
+    gpuhal_expect_reported(
+        gpuhal_device_snapshot_link(context->plugin, context->instance, context->index, other->index, &link), "link");
+    gpuhal_expect_reported(
+        gpuhal_device_snapshot_link(context->plugin, context->instance, context->index, other->index, &again),
+        "the second link");
+    gpuhal_expect_reported(
+        gpuhal_device_snapshot_link(context->plugin, context->instance, other->index, context->index, &back),
+        "link in the other direction");
     const gpuhal_listed *facts = &link.devices[0];
     expect_facts(facts);
     expect_kind(facts);
@@ -251,7 +268,8 @@ static void check_link(const gpuhal_context *context, const gpuhal_listed *other
     expect_number(facts, GPUHAL_LINK_GENERATION, 1, 100);
     expect_number(facts, GPUHAL_LINK_COUNT, 1, 1024);
     if (peers && gpuhal_listed_find(facts, GPUHAL_LINK_PEER_ADVERTISED) == NULL) {
-        gpuhal_fail("peers are offered, and link does not give link_peer_advertised for devices %u and %u", context->index, other->index);
+        gpuhal_fail("peers are offered, and link does not give link_peer_advertised for devices %u and %u",
+                    context->index, other->index);
     }
     for (gpuhal_key key = GPUHAL_LINK_KIND; is_of_link(key); key++) {
         char one[64], second[64], reverse[64];
@@ -262,8 +280,8 @@ static void check_link(const gpuhal_context *context, const gpuhal_listed *other
             gpuhal_fail("link gave %s as %s, and as %s the second time", gpuhal_listed_key(key), one, second);
         }
         if (key == GPUHAL_LINK_KIND && strcmp(one, reverse) != 0) {
-            gpuhal_fail("link gave %s as %s from device %u to %u, and as %s in the other direction", gpuhal_listed_key(key), one, context->index,
-                        other->index, reverse);
+            gpuhal_fail("link gave %s as %s from device %u to %u, and as %s in the other direction",
+                        gpuhal_listed_key(key), one, context->index, other->index, reverse);
         }
     }
     gpuhal_device_snapshot_finish(&link);

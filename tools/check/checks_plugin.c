@@ -10,8 +10,8 @@
 #include <pthread.h>
 #include <string.h>
 
-/* Everything else needs to know which devices there are, so this check runs first and alone, and reports them to the parent. What
- * it refuses, the core refuses too. */
+/* Everything else needs to know which devices there are, so this check runs first and alone, and reports them to the
+ * parent. What it refuses, the core refuses too. */
 void gpuhal_check_file(gpuhal_context *context)
 {
     gpuhal_session_list(context);
@@ -42,7 +42,8 @@ static void expect_export(void *user, const char *name)
     *found = true;
 }
 
-/* A plugin that links the library would bring a second copy of the core into the process of an engine that has its own. */
+/* A plugin that links the library would bring a second copy of the core into the process of an engine that has its
+ * own. */
 static void expect_needed(void *user, const char *name)
 {
     (void)user;
@@ -51,7 +52,8 @@ static void expect_needed(void *user, const char *name)
     }
 }
 
-/* The compiler's own start code has one of each. Statically linked libraries may bring more, so more of them is not a failure. */
+/* The compiler's own start code has one of each. Statically linked libraries may bring more, so more of them is not a
+ * failure. */
 static void note_constructors(void *user, unsigned constructors, unsigned destructors)
 {
     (void)user;
@@ -90,8 +92,8 @@ static gpuhal_plugin_query_fn *find_query(const gpuhal_context *context)
     return query;
 }
 
-/* The core asks files whose device is never used. Threads and descriptors may only come with start(); the answer is kept by
- * every copy of the core, so it has to be one constant. */
+/* The core asks files whose device is never used. Threads and descriptors may only come with start(); the answer is
+ * kept by every copy of the core, so it has to be one constant. */
 void gpuhal_check_query(gpuhal_context *context)
 {
     const gpuhal_resources before = gpuhal_resources_now();
@@ -117,7 +119,8 @@ void gpuhal_check_query(gpuhal_context *context)
 static gpuhal_status reported;
 
 /* The host table of the next check has this in the place of the library's own function. */
-static gpuhal_status take_report(const gpuhal_host *host, gpuhal_status status, const char *call, int64_t code, const char *text)
+static gpuhal_status take_report(const gpuhal_host *host, gpuhal_status status, const char *call, int64_t code,
+                                 const char *text)
 {
     (void)host, (void)call, (void)code, (void)text;
     reported = status;
@@ -182,7 +185,8 @@ static void *start_one(void *user)
 /* The table of a copy of the core that is gone: in an engine that was unloaded there would be nothing at all. */
 static _Noreturn void called_gone(void)
 {
-    gpuhal_fail("the plugin called a function of a host that it was given in start, by a copy of the core that is gone");
+    gpuhal_fail(
+        "the plugin called a function of a host that it was given in start, by a copy of the core that is gone");
 }
 
 static void gone_log(const gpuhal_host *host, int32_t level, const char *text)
@@ -191,7 +195,8 @@ static void gone_log(const gpuhal_host *host, int32_t level, const char *text)
     called_gone();
 }
 
-static gpuhal_status gone_report(const gpuhal_host *host, gpuhal_status status, const char *call, int64_t code, const char *text)
+static gpuhal_status gone_report(const gpuhal_host *host, gpuhal_status status, const char *call, int64_t code,
+                                 const char *text)
 {
     (void)host, (void)status, (void)call, (void)code, (void)text;
     called_gone();
@@ -215,14 +220,21 @@ static void gone_text(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key
     called_gone();
 }
 
-static void gone_missing(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, gpuhal_missing reason, const char *why)
+static void gone_missing(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, gpuhal_missing reason,
+                         const char *why)
 {
     (void)host, (void)sink, (void)key, (void)reason, (void)why;
     called_gone();
 }
 
-static const gpuhal_host gone = {.size = sizeof gone, .abi = GPUHAL_ABI, .log = gone_log, .report = gone_report, .device = gone_device,
-                                 .u64 = gone_u64, .text = gone_text, .missing = gone_missing};
+static const gpuhal_host gone = {.size = sizeof gone,
+                                 .abi = GPUHAL_ABI,
+                                 .log = gone_log,
+                                 .report = gone_report,
+                                 .device = gone_device,
+                                 .u64 = gone_u64,
+                                 .text = gone_text,
+                                 .missing = gone_missing};
 
 /* Two engines in one process, each with a copy of the core: nothing orders their calls of start(). */
 void gpuhal_check_two_hosts(gpuhal_context *context)
@@ -244,7 +256,8 @@ void gpuhal_check_two_hosts(gpuhal_context *context)
     }
     for (int i = 0; i < 2; i++) {
         if (arguments[i].status != GPUHAL_OK) {
-            gpuhal_fail_by(8, "start returned %s to one of two copies of the core", gpuhal_status_text(arguments[i].status));
+            gpuhal_fail_by(8, "start returned %s to one of two copies of the core",
+                           gpuhal_status_text(arguments[i].status));
         }
         arguments[i].host = gone;
     }
@@ -273,7 +286,8 @@ typedef struct taken {
 static gpuhal_host hosts[2];
 static taken reports[2];
 
-static gpuhal_status take_into(int number, const gpuhal_host *host, gpuhal_status status, const char *call, const char *text)
+static gpuhal_status take_into(int number, const gpuhal_host *host, gpuhal_status status, const char *call,
+                               const char *text)
 {
     taken *into = &reports[number];
     into->count++;
@@ -283,13 +297,15 @@ static gpuhal_status take_into(int number, const gpuhal_host *host, gpuhal_statu
     return status;
 }
 
-static gpuhal_status report_to_first(const gpuhal_host *host, gpuhal_status status, const char *call, int64_t code, const char *text)
+static gpuhal_status report_to_first(const gpuhal_host *host, gpuhal_status status, const char *call, int64_t code,
+                                     const char *text)
 {
     (void)code;
     return take_into(0, host, status, call, text);
 }
 
-static gpuhal_status report_to_second(const gpuhal_host *host, gpuhal_status status, const char *call, int64_t code, const char *text)
+static gpuhal_status report_to_second(const gpuhal_host *host, gpuhal_status status, const char *call, int64_t code,
+                                      const char *text)
 {
     (void)code;
     return take_into(1, host, status, call, text);
@@ -350,8 +366,8 @@ void gpuhal_check_hosts_apart(gpuhal_context *context)
     hosts[0] = gone;
     gpuhal_status again = allocate_too_much(&of_second);
     if (again != status) {
-        gpuhal_fail("allocate returned %s for what was %s before the other opened device was closed", gpuhal_status_text(again),
-                    gpuhal_status_name(status));
+        gpuhal_fail("allocate returned %s for what was %s before the other opened device was closed",
+                    gpuhal_status_text(again), gpuhal_status_name(status));
     }
     context->plugin->close(of_second.device);
 }
@@ -396,10 +412,12 @@ void gpuhal_check_report(gpuhal_context *context)
                     gpuhal_status_text(status));
     }
     if (status < 0 && !reports[0].has_detail) {
-        gpuhal_fail("allocate reported %s with neither a vendor's call nor a text", gpuhal_status_text(reports[0].status));
+        gpuhal_fail("allocate reported %s with neither a vendor's call nor a text",
+                    gpuhal_status_text(reports[0].status));
     }
     if (status < 0 && reports[0].status != status) {
-        gpuhal_fail("allocate reported one status, %d, and returned another, %s", reports[0].status, gpuhal_status_text(status));
+        gpuhal_fail("allocate reported one status, %d, and returned another, %s", reports[0].status,
+                    gpuhal_status_text(status));
     }
     gpuhal_step("close");
     context->plugin->close(opened.device);

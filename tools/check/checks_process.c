@@ -9,7 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { FORK_WORKED = 42 }; /* exit code of the forked process; after a failure it has sent the reason, and exits with another */
+enum {
+    FORK_WORKED = 42
+}; /* exit code of the forked process; after a failure it has sent the reason, and exits with another */
 
 /* Looks after every step, so that the sentence names the step which is to blame. */
 static void use_device(const gpuhal_context *context, gpuhal_process_state *before)
@@ -44,8 +46,8 @@ static void use_device(const gpuhal_context *context, gpuhal_process_state *befo
     gpuhal_process_state_expect(before, "close", file);
 }
 
-/* The process is the engine's. What a plugin changes in it shows up in code that has nothing to do with devices: a decimal
- * comma, a file that is not found, a core that is not dumped. */
+/* The process is the engine's. What a plugin changes in it shows up in code that has nothing to do with devices: a
+ * decimal comma, a file that is not found, a core that is not dumped. */
 void gpuhal_check_process_state(gpuhal_context *context)
 {
     const char *file = context->options->file;
@@ -62,13 +64,15 @@ void gpuhal_check_process_state(gpuhal_context *context)
     gpuhal_process_state_expect(before, "describe", file);
     use_device(context, before);
     gpuhal_device_snapshot sample = {0};
-    if (gpuhal_device_snapshot_sample(context->plugin, context->instance, context->index, NULL, 0, &sample) == GPUHAL_OK) {
+    if (gpuhal_device_snapshot_sample(context->plugin, context->instance, context->index, NULL, 0, &sample) ==
+        GPUHAL_OK) {
         gpuhal_process_state_expect(before, "sample", file);
     }
     gpuhal_device_snapshot_finish(&sample);
 }
 
-/* Of the threads only this one is left, and locks are as they were: what was opened before has to work, and new memory too. */
+/* Of the threads only this one is left, and locks are as they were: what was opened before has to work, and new memory
+ * too. */
 static _Noreturn void use_in_forked(const gpuhal_context *context, const gpuhal_opened *opened, gpuhal_area *before)
 {
     gpuhal_area made;
@@ -83,7 +87,8 @@ static _Noreturn void use_in_forked(const gpuhal_context *context, const gpuhal_
     _exit(FORK_WORKED);
 }
 
-/* Where the flag is set wrongly the core lets the child in, which then hangs in a lock whose owner does not exist there. */
+/* Where the flag is set wrongly the core lets the child in, which then hangs in a lock whose owner does not exist
+ * there. */
 void gpuhal_check_fork_safe(gpuhal_context *context)
 {
     gpuhal_opened opened;

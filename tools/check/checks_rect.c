@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A case: the extent, and for both sides offset, row pitch, and what a slice has beyond its rows. In units of the alignment. */
+/* A case: the extent, and for both sides offset, row pitch, and what a slice has beyond its rows. In units of the
+ * alignment. */
 typedef struct shape {
     uint64_t width, rows, slices;
     uint64_t to_offset, to_pitch, to_extra;
@@ -43,7 +44,8 @@ static void place_both(const shape *one, uint64_t unit, side *out_to, side *out_
     extent[1] = one->rows;
     extent[2] = one->slices;
     *out_to = (side){one->to_offset * unit, one->to_pitch * unit, (one->to_pitch * one->rows + one->to_extra) * unit};
-    *out_from = (side){one->from_offset * unit, one->from_pitch * unit, (one->from_pitch * one->rows + one->from_extra) * unit};
+    *out_from =
+        (side){one->from_offset * unit, one->from_pitch * unit, (one->from_pitch * one->rows + one->from_extra) * unit};
 }
 
 /* What the copy should do, done on bytes of the host. */
@@ -53,7 +55,8 @@ static void copy_rows(unsigned char *to, const side *to_place, const unsigned ch
     for (uint64_t z = 0; z < extent[2]; z++) {
         for (uint64_t y = 0; y < extent[1]; y++) {
             memcpy(to + to_place->offset + z * to_place->slice_pitch + y * to_place->row_pitch,
-                   from + from_place->offset + z * from_place->slice_pitch + y * from_place->row_pitch, (size_t)extent[0]);
+                   from + from_place->offset + z * from_place->slice_pitch + y * from_place->row_pitch,
+                   (size_t)extent[0]);
         }
     }
 }
@@ -89,8 +92,8 @@ static gpuhal_claim claim_of(const side *to, const side *from, const uint64_t ex
                           .slice_pitch = to->slice_pitch};
 }
 
-/* Slices are multiples of nothing but the alignment: OpenCL wants them to be multiples of the row, so a plugin has to split.
- * False: the plugin refuses host memory for this side, for which the core has a fallback. */
+/* Slices are multiples of nothing but the alignment: OpenCL wants them to be multiples of the row, so a plugin has to
+ * split. False: the plugin refuses host memory for this side, for which the core has a fallback. */
 static bool call_rect(const gpuhal_context *context, const gpuhal_plugin_rect *to, const gpuhal_plugin_rect *from,
                       const uint64_t extent[3])
 {
@@ -101,8 +104,8 @@ static bool call_rect(const gpuhal_context *context, const gpuhal_plugin_rect *t
     return !refused;
 }
 
-/* An area of the device, or host memory in the shape of one: its memory has no object then. The gaps of the host's memory belong to the
- * caller, who may be writing there at this moment. */
+/* An area of the device, or host memory in the shape of one: its memory has no object then. The gaps of the host's
+ * memory belong to the caller, who may be writing there at this moment. */
 static void init_end(gpuhal_area *area, const gpuhal_context *context, bool host, uint64_t bytes)
 {
     if (!host) {
@@ -171,7 +174,8 @@ static void check_rects(const gpuhal_context *context, bool to_host, bool from_h
         place_both(&shapes[s], gpuhal_copy_unit(context), &to, &from, extent);
         reset_end(&target, to_host, 2 * s);
         reset_end(&source, from_host, 2 * s + 1);
-        const gpuhal_plugin_rect to_rect = rect_of(to_host ? NULL : &target.memory, to_host ? target.actual : NULL, &to);
+        const gpuhal_plugin_rect to_rect =
+            rect_of(to_host ? NULL : &target.memory, to_host ? target.actual : NULL, &to);
         const gpuhal_plugin_rect from_rect =
             rect_of(from_host ? NULL : &source.memory, from_host ? source.actual : NULL, &from);
         if (!call_rect(context, &to_rect, &from_rect, extent)) {
@@ -182,7 +186,8 @@ static void check_rects(const gpuhal_context *context, bool to_host, bool from_h
         snprintf(what, sizeof what,
                  "copy_rect of %" PRIu64 " bytes by %" PRIu64 " rows by %" PRIu64 " slices %s, row pitch %" PRIu64
                  " to %" PRIu64 ", slice pitch %" PRIu64 " to %" PRIu64,
-                 extent[0], extent[1], extent[2], where, from.row_pitch, to.row_pitch, from.slice_pitch, to.slice_pitch);
+                 extent[0], extent[1], extent[2], where, from.row_pitch, to.row_pitch, from.slice_pitch,
+                 to.slice_pitch);
         expect_rect(&target, to_host, claim_of(&to, &from, extent, source.expected, bytes), what);
     }
     if (refused == SHAPES) {

@@ -18,7 +18,8 @@ static bool is_value(gpuhal_key key)
     return key >= GPUHAL_VALUE_MEMORY_FREE_BYTES && key <= GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL;
 }
 
-/* What a value can be; a unit that was mistaken for another is off by 1000 and more. 0 is a value: a fan that stands still. */
+/* What a value can be; a unit that was mistaken for another is off by 1000 and more. 0 is a value: a fan that stands
+ * still. */
 static const struct {
     gpuhal_key key;
     uint64_t least, most;
@@ -43,8 +44,8 @@ static void expect_range(const gpuhal_listed_fact *fact)
     for (size_t r = 0; r < sizeof ranges / sizeof *ranges; r++) {
         const bool inside = fact->number == 0 || (fact->number >= ranges[r].least && fact->number <= ranges[r].most);
         if (ranges[r].key == fact->key && !inside) {
-            gpuhal_fail("sample gave %s as %" PRIu64 ", which no device has; the unit is %s", gpuhal_listed_key(fact->key), fact->number,
-                        ranges[r].like);
+            gpuhal_fail("sample gave %s as %" PRIu64 ", which no device has; the unit is %s",
+                        gpuhal_listed_key(fact->key), fact->number, ranges[r].like);
         }
     }
 }
@@ -55,12 +56,14 @@ static void expect_value(const gpuhal_context *context, const gpuhal_listed_fact
     const uint64_t total = gpuhal_device_fact(context, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_MAX);
     const bool is_vendors = fact->key >= GPUHAL_VENDOR_FIRST;
     if (!is_value(fact->key) && !is_vendors) {
-        gpuhal_fail("sample gave %s, which is not a value of a device; keys of your own begin with GPUHAL_VENDOR_FIRST", key);
+        gpuhal_fail("sample gave %s, which is not a value of a device; keys of your own begin with GPUHAL_VENDOR_FIRST",
+                    key);
     }
     if (fact->kind == LISTED_TEXT && !is_vendors) {
         gpuhal_fail("sample gave %s as a text, and it is a number", key);
     }
-    if (fact->kind == LISTED_MISSING && (fact->reason < GPUHAL_MISSING_NOT_SUPPORTED || fact->reason > GPUHAL_MISSING_NOT_READ)) {
+    if (fact->kind == LISTED_MISSING &&
+        (fact->reason < GPUHAL_MISSING_NOT_SUPPORTED || fact->reason > GPUHAL_MISSING_NOT_READ)) {
         gpuhal_fail_by(13, "sample says that %s is missing with %u, which is not a reason", key, fact->reason);
     }
     const bool of_memory = fact->key == GPUHAL_VALUE_MEMORY_FREE_BYTES || fact->key == GPUHAL_VALUE_MEMORY_USED_BYTES;
@@ -72,10 +75,12 @@ static void expect_value(const gpuhal_context *context, const gpuhal_listed_fact
     }
 }
 
-static gpuhal_device_snapshot sampled(const gpuhal_context *context, const gpuhal_key *keys, uint32_t count, const char *what)
+static gpuhal_device_snapshot sampled(const gpuhal_context *context, const gpuhal_key *keys, uint32_t count,
+                                      const char *what)
 {
     gpuhal_device_snapshot sample = {0};
-    gpuhal_expect_reported(gpuhal_device_snapshot_sample(context->plugin, context->instance, context->index, keys, count, &sample), what);
+    gpuhal_expect_reported(
+        gpuhal_device_snapshot_sample(context->plugin, context->instance, context->index, keys, count, &sample), what);
     if (sample.count != 1) {
         gpuhal_fail("sample named a device; it is asked about one");
     }
@@ -122,8 +127,8 @@ void gpuhal_check_sample_memory(gpuhal_context *context)
         return;
     }
     if (used_bytes != UINT64_MAX && free_bytes + used_bytes > total + total / 4) {
-        gpuhal_fail("sample gave %" PRIu64 " bytes as free and %" PRIu64 " as used, and memory_total_bytes is %" PRIu64, free_bytes,
-                    used_bytes, total);
+        gpuhal_fail("sample gave %" PRIu64 " bytes as free and %" PRIu64 " as used, and memory_total_bytes is %" PRIu64,
+                    free_bytes, used_bytes, total);
     }
     gpuhal_memory memory;
     if (gpuhal_plain_allocate(&context->opened, GPUHAL_MEMORY_DEVICE, bytes, 0, &memory) != GPUHAL_OK) {
@@ -132,30 +137,39 @@ void gpuhal_check_sample_memory(gpuhal_context *context)
     }
     gpuhal_plain_release(&context->opened, &memory);
     if (free_bytes < bytes / 16) {
-        gpuhal_fail("sample gave memory_free_bytes as %" PRIu64 ", and an allocation of %" PRIu64 " bytes succeeded right after: the unit is "
-                    "bytes", free_bytes, bytes);
+        gpuhal_fail("sample gave memory_free_bytes as %" PRIu64 ", and an allocation of %" PRIu64
+                    " bytes succeeded right after: the unit is "
+                    "bytes",
+                    free_bytes, bytes);
     }
 }
 
-static void expect_not_falling(const gpuhal_device_snapshot *before, const gpuhal_device_snapshot *after, gpuhal_key key)
+static void expect_not_falling(const gpuhal_device_snapshot *before, const gpuhal_device_snapshot *after,
+                               gpuhal_key key)
 {
-    const uint64_t was = gpuhal_listed_number(&before->devices[0], key, 0), is = gpuhal_listed_number(&after->devices[0], key, UINT64_MAX);
+    const uint64_t was = gpuhal_listed_number(&before->devices[0], key, 0),
+                   is = gpuhal_listed_number(&after->devices[0], key, UINT64_MAX);
     if (is < was) {
-        gpuhal_fail("sample gave %s as %" PRIu64 ", and later as %" PRIu64 "; it only grows", gpuhal_listed_key(key), was, is);
+        gpuhal_fail("sample gave %s as %" PRIu64 ", and later as %" PRIu64 "; it only grows", gpuhal_listed_key(key),
+                    was, is);
     }
 }
 
-/* Energy is power times time. Power is a value of the moment and may be anything in between, but not 100 times as much. */
-static void expect_energy(const gpuhal_device_snapshot *before, const gpuhal_device_snapshot *after, uint64_t elapsed_ns)
+/* Energy is power times time. Power is a value of the moment and may be anything in between, but not 100 times as
+ * much. */
+static void expect_energy(const gpuhal_device_snapshot *before, const gpuhal_device_snapshot *after,
+                          uint64_t elapsed_ns)
 {
-    const uint64_t energy[] = {gpuhal_listed_number(&before->devices[0], GPUHAL_VALUE_ENERGY_MICROJOULES, 0), gpuhal_listed_number(&after->devices[0], GPUHAL_VALUE_ENERGY_MICROJOULES, 0)};
+    const uint64_t energy[] = {gpuhal_listed_number(&before->devices[0], GPUHAL_VALUE_ENERGY_MICROJOULES, 0),
+                               gpuhal_listed_number(&after->devices[0], GPUHAL_VALUE_ENERGY_MICROJOULES, 0)};
     const uint64_t power = gpuhal_listed_number(&after->devices[0], GPUHAL_VALUE_POWER_MICROWATTS, 0);
     if (energy[0] == 0 || power == 0) {
         return;
     }
     const double mean = (double)(energy[1] - energy[0]) / ((double)elapsed_ns / 1e9);
     if (mean > 100.0 * (double)power || mean < (double)power / 100.0) {
-        gpuhal_fail("sample gave %" PRIu64 " microwatts, and the energy grew by %" PRIu64 " microjoules in %" PRIu64 " ms: the units differ",
+        gpuhal_fail("sample gave %" PRIu64 " microwatts, and the energy grew by %" PRIu64 " microjoules in %" PRIu64
+                    " ms: the units differ",
                     power, energy[1] - energy[0], elapsed_ns / 1000000);
     }
 }
@@ -170,7 +184,8 @@ void gpuhal_check_sample_time(gpuhal_context *context)
                                           GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL};
     const uint64_t begin = gpuhal_tool_now_ns();
     gpuhal_device_snapshot before = sampled(context, NULL, 0, "sample without keys");
-    const bool counts = gpuhal_listed_number(&before.devices[0], counters[0], 0) != 0 || gpuhal_listed_number(&before.devices[0], counters[1], 0) != 0 ||
+    const bool counts = gpuhal_listed_number(&before.devices[0], counters[0], 0) != 0 ||
+                        gpuhal_listed_number(&before.devices[0], counters[1], 0) != 0 ||
                         gpuhal_listed_number(&before.devices[0], counters[2], 0) != 0;
     if (!counts) {
         gpuhal_skip("sample gives no value that counts");
@@ -206,7 +221,8 @@ void gpuhal_check_sample_keys(gpuhal_context *context)
     }
     gpuhal_device_snapshot_finish(&some);
     gpuhal_device_snapshot nothing = {0};
-    gpuhal_status status = gpuhal_device_snapshot_sample(context->plugin, context->instance, UINT32_MAX, NULL, 0, &nothing);
+    gpuhal_status status =
+        gpuhal_device_snapshot_sample(context->plugin, context->instance, UINT32_MAX, NULL, 0, &nothing);
     if (status >= 0) {
         gpuhal_fail("sample returned %s for device %u, which was never listed", gpuhal_status_text(status), UINT32_MAX);
     }

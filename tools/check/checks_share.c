@@ -1,5 +1,5 @@
-/* checks_share.c: memory and handles that others use too: native objects, taking over and wrapping them, imported host memory,
- * exported memory. */
+/* checks_share.c: memory and handles that others use too: native objects, taking over and wrapping them, imported host
+ * memory, exported memory. */
 #include "resources.h"
 #include "work.h"
 
@@ -57,7 +57,8 @@ void gpuhal_check_native(gpuhal_context *context)
     const gpuhal_opened *opened = &context->opened;
     const gpuhal_ops *ops = &opened->slots.ops;
     gpuhal_native native = {.size = sizeof native};
-    if (ops->native_device == NULL && ops->native_memory == NULL && ops->native_queue == NULL && ops->native_event == NULL) {
+    if (ops->native_device == NULL && ops->native_memory == NULL && ops->native_queue == NULL &&
+        ops->native_event == NULL) {
         gpuhal_skip("no native handles are offered");
         return;
     }
@@ -67,7 +68,8 @@ void gpuhal_check_native(gpuhal_context *context)
     }
     if (ops->native_memory != NULL) {
         gpuhal_memory memory;
-        gpuhal_expect_ok(gpuhal_plain_allocate(opened, GPUHAL_MEMORY_DEVICE, gpuhal_area_usual(context), 0, &memory), "allocate");
+        gpuhal_expect_ok(gpuhal_plain_allocate(opened, GPUHAL_MEMORY_DEVICE, gpuhal_area_usual(context), 0, &memory),
+                         "allocate");
         native = (gpuhal_native){.size = sizeof native};
         gpuhal_step("the slot native_memory");
         expect_native(ops->native_memory(opened->device, &memory, &native), &native, "native_memory");
@@ -116,14 +118,17 @@ void gpuhal_check_native_lock(gpuhal_context *context)
     const uint64_t bytes = work.to.bytes;
     gpuhal_work_copy(&work, work.queue, &work.to, 0, &work.from, 0, bytes);
     lock_and_unlock(&work);
-    bool arrived = gpuhal_is_sanitized(); /* to look while the copy runs is a data race, and an event would submit the copy itself */
+    bool arrived = gpuhal_is_sanitized(); /* to look while the copy runs is a data race, and an event would submit the
+                                             copy itself */
     for (unsigned t = 0; t < TRIES && !arrived; t++) {
         gpuhal_plain_get(&context->opened, &work.to.memory, 0, work.to.actual, bytes, ROUTE_ANY);
         arrived = memcmp(work.to.actual, work.from.expected, (size_t)bytes) == 0;
         usleep(arrived ? 0 : 1000);
     }
     if (!arrived) {
-        gpuhal_fail("a copy that was enqueued before native_lock has not been submitted by it: the bytes did not arrive in %d ms", TRIES);
+        gpuhal_fail("a copy that was enqueued before native_lock has not been submitted by it: the bytes did not "
+                    "arrive in %d ms",
+                    TRIES);
     }
     gpuhal_work_record(&work, work.queue, work.event);
     gpuhal_work_await(&work, work.event);
@@ -132,7 +137,8 @@ void gpuhal_check_native_lock(gpuhal_context *context)
     gpuhal_work_record(&work, work.queue, work.event);
     gpuhal_work_await(&work, work.event);
     memcpy(work.to.expected, work.from.expected, (size_t)bytes);
-    gpuhal_area_verify(&work.to, (gpuhal_claim){.bytes = bytes}, ROUTE_ANY, "a copy in a queue that was locked and unlocked before");
+    gpuhal_area_verify(&work.to, (gpuhal_claim){.bytes = bytes}, ROUTE_ANY,
+                       "a copy in a queue that was locked and unlocked before");
     gpuhal_work_finish(&work);
 }
 
@@ -171,16 +177,17 @@ void gpuhal_check_adopt_own(gpuhal_context *context)
     gpuhal_opened second;
     gpuhal_expect_ok(gpuhal_session_describe(context, context->index, &second.slots), "describe");
     gpuhal_step("open over an opened device");
-    gpuhal_expect_ok(
-        context->plugin->open(context->host, context->instance, context->index, &native, &second.device, &second.slots.ops),
-        "open over a native device");
+    gpuhal_expect_ok(context->plugin->open(context->host, context->instance, context->index, &native, &second.device,
+                                           &second.slots.ops),
+                     "open over a native device");
     gpuhal_area first_area, second_area;
     const uint64_t bytes = gpuhal_area_usual(context);
     gpuhal_area_init(&first_area, context, opened, GPUHAL_MEMORY_DEVICE, bytes);
     gpuhal_area_init(&second_area, context, &second, GPUHAL_MEMORY_DEVICE, bytes);
     gpuhal_area_reset(&first_area, 1, ROUTE_ANY);
     gpuhal_area_reset(&second_area, 2, ROUTE_ANY);
-    gpuhal_area_verify(&second_area, (gpuhal_claim){.bytes = bytes}, ROUTE_ANY, "memory of an opened device that took over another");
+    gpuhal_area_verify(&second_area, (gpuhal_claim){.bytes = bytes}, ROUTE_ANY,
+                       "memory of an opened device that took over another");
     gpuhal_area_finish(&second_area);
     gpuhal_session_close(context, &second);
     gpuhal_area_verify(&first_area, (gpuhal_claim){.bytes = bytes}, ROUTE_ANY,
@@ -201,8 +208,8 @@ static void expect_not_wrapped(const gpuhal_opened *opened, gpuhal_native native
     }
 }
 
-/* What native_memory gives is wrapped again, in the opened device that it came from. Where wrapping wants to know more than that says
- * (Vulkan: the usage), only the refusals can be checked. */
+/* What native_memory gives is wrapped again, in the opened device that it came from. Where wrapping wants to know more
+ * than that says (Vulkan: the usage), only the refusals can be checked. */
 void gpuhal_check_wrap_memory(gpuhal_context *context)
 {
     const gpuhal_opened *opened = &context->opened;
@@ -237,8 +244,9 @@ void gpuhal_check_wrap_memory(gpuhal_context *context)
     gpuhal_area_finish(&area);
 }
 
-/* Device and host write to two halves of the memory, each makes its own known, and both halves have to be there afterwards: a
- * memory_invalidate() that moves more than its range brings old bytes of the one over new ones of the other. */
+/* Device and host write to two halves of the memory, each makes its own known, and both halves have to be there
+ * afterwards: a memory_invalidate() that moves more than its range brings old bytes of the one over new ones of the
+ * other. */
 static void expect_narrow_invalidate(const gpuhal_opened *opened, const gpuhal_memory *memory, gpuhal_area *other,
                                 unsigned char *host)
 {
@@ -268,7 +276,8 @@ void gpuhal_check_import_host(gpuhal_context *context)
     const uint64_t unit = gpuhal_device_fact(context, GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES, 4096);
     gpuhal_area other;
     gpuhal_area_init(&other, context, opened, GPUHAL_MEMORY_DEVICE, gpuhal_round_up(gpuhal_area_usual(context), unit));
-    unsigned char *host = gpuhal_own(aligned_alloc((size_t)(unit < sizeof(void *) ? sizeof(void *) : unit), (size_t)other.bytes));
+    unsigned char *host =
+        gpuhal_own(aligned_alloc((size_t)(unit < sizeof(void *) ? sizeof(void *) : unit), (size_t)other.bytes));
     gpuhal_pattern(host, other.bytes, 1);
     const gpuhal_alloc alloc = {
         .size = sizeof alloc,
@@ -300,7 +309,8 @@ void gpuhal_check_import_host(gpuhal_context *context)
 }
 
 /* A descriptor of something else must be refused, and stays the caller's. */
-static void expect_refused_descriptor(const gpuhal_opened *opened, const gpuhal_alloc *exported, gpuhal_handle_kind kind)
+static void expect_refused_descriptor(const gpuhal_opened *opened, const gpuhal_alloc *exported,
+                                      gpuhal_handle_kind kind)
 {
     gpuhal_alloc alloc = *exported;
     gpuhal_memory memory = {.size = sizeof memory};
@@ -322,8 +332,8 @@ static void expect_refused_descriptor(const gpuhal_opened *opened, const gpuhal_
 }
 
 /* Through a second opened device: what another process would see is the same handle. */
-static void import_again(const gpuhal_context *context, gpuhal_area *area, const gpuhal_alloc *exported, const gpuhal_handle *handle,
-                         uint64_t offset)
+static void import_again(const gpuhal_context *context, gpuhal_area *area, const gpuhal_alloc *exported,
+                         const gpuhal_handle *handle, uint64_t offset)
 {
     gpuhal_opened second;
     gpuhal_session_open(context, &second);
@@ -334,12 +344,13 @@ static void import_again(const gpuhal_context *context, gpuhal_area *area, const
     gpuhal_memory same = import(&second, &alloc);
     gpuhal_pattern(area->expected, area->bytes, handle->kind);
     gpuhal_plain_put(&second, &same, 0, area->expected, area->bytes, ROUTE_ANY);
-    gpuhal_area_verify(area, (gpuhal_claim){.bytes = area->bytes}, ROUTE_ANY, "bytes written through an import of kind %u",
-                       handle->kind);
+    gpuhal_area_verify(area, (gpuhal_claim){.bytes = area->bytes}, ROUTE_ANY,
+                       "bytes written through an import of kind %u", handle->kind);
     gpuhal_plain_release(&second, &same);
     gpuhal_session_close(context, &second);
     if (fcntl((int)handle->as.os, F_GETFD) >= 0) {
-        gpuhal_fail_by(34, "the descriptor that an import of kind %u took is still open after its release", handle->kind);
+        gpuhal_fail_by(34, "the descriptor that an import of kind %u took is still open after its release",
+                       handle->kind);
     }
 }
 
@@ -358,7 +369,8 @@ static void export_and_import(const gpuhal_context *context, gpuhal_handle_kind 
     gpuhal_handle handle = {.size = sizeof handle};
     uint64_t offset = 0;
     gpuhal_step("the slot export_memory");
-    gpuhal_expect_ok(opened->slots.ops.export_memory(opened->device, &area.memory, kind, &handle, &offset), "export_memory");
+    gpuhal_expect_ok(opened->slots.ops.export_memory(opened->device, &area.memory, kind, &handle, &offset),
+                     "export_memory");
     if (handle.kind != kind) {
         gpuhal_fail("export_memory gave a handle of kind %u instead of %u", handle.kind, kind);
     }

@@ -19,9 +19,15 @@ enum {
     GROUP_NATIVE_LOCK,
     GROUP_COUNT
 };
-static const char *const group_names[] = {
-    "", "memory_flush and memory_invalidate", "register_host and unregister_host", "map and unmap", "queues and events", "peers",
-    "virtual memory", "programs", "native_lock and native_unlock"};
+static const char *const group_names[] = {"",
+                                          "memory_flush and memory_invalidate",
+                                          "register_host and unregister_host",
+                                          "map and unmap",
+                                          "queues and events",
+                                          "peers",
+                                          "virtual memory",
+                                          "programs",
+                                          "native_lock and native_unlock"};
 
 static const struct {
     const char *name;
@@ -42,8 +48,9 @@ enum {
 
 #define SLOT_OFFSET(number) (offsetof(gpuhal_ops, allocate) + (number) * sizeof(void (*)(void)))
 _Static_assert(sizeof(gpuhal_ops) == SLOT_OFFSET(SLOT_COUNT), "a slot of gpuhal_ops has no line in slots.inc");
-#define SLOT(name, group, check)                                                                                                             \
-    _Static_assert(offsetof(gpuhal_ops, name) == SLOT_OFFSET(SLOT_##name), "slots.inc is not in the order of gpuhal_ops: " #name);            \
+#define SLOT(name, group, check)                                                                                       \
+    _Static_assert(offsetof(gpuhal_ops, name) == SLOT_OFFSET(SLOT_##name),                                             \
+                   "slots.inc is not in the order of gpuhal_ops: " #name);                                             \
     _Static_assert(sizeof(&gpuhal_check_##check) != 0, "slots.inc names a check that does not exist: " #check);
 #include "slots.inc"
 #undef SLOT
@@ -65,8 +72,8 @@ static bool is_code(uintptr_t address)
     while (maps != NULL && !found && fgets(line, sizeof line, maps) != NULL) {
         uint64_t start = 0, end = 0;
         char rights[8] = "";
-        found = sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s", &start, &end, rights) == 3 && address >= start && address < end &&
-                rights[2] == 'x';
+        found = sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s", &start, &end, rights) == 3 && address >= start &&
+                address < end && rights[2] == 'x';
     }
     if (maps != NULL) {
         fclose(maps);
@@ -108,7 +115,8 @@ void gpuhal_check_describe(gpuhal_context *context)
     /* While the ABI is 0.x both sides know the same slots. */
     for (size_t i = sizeof(gpuhal_ops); i < GPUHAL_OPS_SPACE; i++) {
         if (filled.space[i] != 0) {
-            gpuhal_fail("describe wrote behind the last slot of ABI %u.%u, at byte %zu", GPUHAL_ABI_MAJOR, GPUHAL_ABI_MINOR, i);
+            gpuhal_fail("describe wrote behind the last slot of ABI %u.%u, at byte %zu", GPUHAL_ABI_MAJOR,
+                        GPUHAL_ABI_MINOR, i);
         }
     }
     if (filled.ops.reserved != 0) {
@@ -157,17 +165,20 @@ void gpuhal_check_slots_facts(gpuhal_context *context)
     gpuhal_slots filled;
     gpuhal_expect_ok(gpuhal_session_describe(context, context->index, &filled), "describe");
     /* A host address is given out without a slot. */
-    expect_agree(context, GPUHAL_FACT_EXPORT_KINDS, 1u << GPUHAL_HANDLE_HOST_POINTER, filled.ops.export_memory != NULL, "export_memory");
+    expect_agree(context, GPUHAL_FACT_EXPORT_KINDS, 1u << GPUHAL_HANDLE_HOST_POINTER, filled.ops.export_memory != NULL,
+                 "export_memory");
     if (filled.ops.wrap_memory != NULL && gpuhal_device_fact(context, GPUHAL_FACT_ADOPT_KINDS, 0) == 0) {
         gpuhal_fail("the slot wrap_memory is there, and the fact adopt_kinds names nothing to wrap");
     }
     if (filled.ops.launch != NULL && filled.ops.queue_create == NULL) {
         gpuhal_fail("the slot launch is there, and no queue to launch in");
     }
-    if (filled.ops.write == NULL && (gpuhal_device_fact(context, GPUHAL_FACT_MEMORY_KINDS, 0) >> GPUHAL_MEMORY_UPLOAD & 1) == 0) {
+    if (filled.ops.write == NULL &&
+        (gpuhal_device_fact(context, GPUHAL_FACT_MEMORY_KINDS, 0) >> GPUHAL_MEMORY_UPLOAD & 1) == 0) {
         gpuhal_fail("no byte can reach the device: there is neither the slot write nor memory of kind upload");
     }
-    if (filled.ops.read == NULL && (gpuhal_device_fact(context, GPUHAL_FACT_MEMORY_KINDS, 0) >> GPUHAL_MEMORY_READBACK & 1) == 0) {
+    if (filled.ops.read == NULL &&
+        (gpuhal_device_fact(context, GPUHAL_FACT_MEMORY_KINDS, 0) >> GPUHAL_MEMORY_READBACK & 1) == 0) {
         gpuhal_fail("no byte can leave the device: there is neither the slot read nor memory of kind readback");
     }
     if (filled.ops.native_queue != NULL && filled.ops.queue_create == NULL) {
@@ -175,8 +186,8 @@ void gpuhal_check_slots_facts(gpuhal_context *context)
     }
 }
 
-/* Applications choose a device by what describe() filled in. An opened device may have less, such as one that was taken over, but never
- * more. */
+/* Applications choose a device by what describe() filled in. An opened device may have less, such as one that was taken
+ * over, but never more. */
 void gpuhal_check_slots_open(gpuhal_context *context)
 {
     gpuhal_slots described;
@@ -187,7 +198,8 @@ void gpuhal_check_slots_open(gpuhal_context *context)
     for (size_t s = 0; s < SLOT_COUNT; s++) {
         const uintptr_t before = slot_value(&described, s), after = slot_value(&opened.slots, s);
         if (after != 0 && after != before) {
-            gpuhal_fail("open %s the slot %s; it may only clear slots", before == 0 ? "added" : "replaced", slots[s].name);
+            gpuhal_fail("open %s the slot %s; it may only clear slots", before == 0 ? "added" : "replaced",
+                        slots[s].name);
         }
     }
     gpuhal_session_close(context, &opened);

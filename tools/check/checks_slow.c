@@ -1,7 +1,7 @@
-/* checks_slow.c: queues and events behind work that lasts. A device that is done at once hides a wait that does not wait and an operation
- * that runs out of order, so these checks put copies into the queue first, as many as the device needs some time for. Where the work is done
- * inside the calls they show that waits and order are right then, too.
- */
+/* checks_slow.c: queues and events behind work that lasts. A device that is done at once hides a wait that does not
+ * wait and an operation that runs out of order, so these checks put copies into the queue first, as many as the device
+ * needs some time for. Where the work is done inside the calls they show that waits and order are right then,
+ * too. */
 #include "work.h"
 
 #include <inttypes.h>
@@ -13,7 +13,9 @@
 #define MILLISECOND_NS UINT64_C(1000000)
 #define LASTS_NS       (80 * MILLISECOND_NS)   /* so long the copies shall go on after the last call */
 #define ENOUGH_NS      (8 * MILLISECOND_NS)    /* shorter than this nothing can be seen */
-#define GIVE_UP_NS     (100 * MILLISECOND_NS)  /* a device that needs so long in the calls, and 20 times as long as behind them, works there */
+#define GIVE_UP_NS                                                                                                     \
+    (100 *                                                                                                             \
+     MILLISECOND_NS) /* a device that needs so long in the calls, and 20 times as long as behind them, works there */
 #define LATE_NS        (300 * MILLISECOND_NS)  /* a scheduler under load is late by less, once in TRIES at least */
 enum { COPIES_MAX = 8192, TRIES = 3, ROUNDS_MAX = 12 };
 
@@ -76,17 +78,19 @@ static void load_init(load *made, const gpuhal_context *context)
     const uint64_t bytes = total / 32 < UINT64_C(4) << 20 ? total / 32 : UINT64_C(4) << 20;
     uint64_t lasts = 0, calls = 0;
     gpuhal_work_init(&made->work, context, 0);
-    gpuhal_area_init(&made->from, context, &context->opened, GPUHAL_MEMORY_DEVICE, gpuhal_round_up(bytes + 16384, gpuhal_copy_unit(context)));
+    gpuhal_area_init(&made->from, context, &context->opened, GPUHAL_MEMORY_DEVICE,
+                     gpuhal_round_up(bytes + 16384, gpuhal_copy_unit(context)));
     gpuhal_area_init(&made->to, context, &context->opened, GPUHAL_MEMORY_DEVICE, made->from.bytes);
     gpuhal_area_reset(&made->from, 3, ROUTE_ANY);
     gpuhal_area_reset(&made->to, 4, ROUTE_ANY);
-    for (made->copies = 16; lasts < LASTS_NS && (calls < GIVE_UP_NS || lasts > calls / 20) && made->copies < COPIES_MAX; made->copies *= 2) {
+    for (made->copies = 16; lasts < LASTS_NS && (calls < GIVE_UP_NS || lasts > calls / 20) && made->copies < COPIES_MAX;
+         made->copies *= 2) {
         lasts = try_load(made, &calls);
     }
     made->lasts = lasts >= ENOUGH_NS;
     if (!made->lasts) {
-        gpuhal_note("%u copies of %" PRIu64 " KiB have ended when the calls return: there is no slow work to wait for", made->copies / 2,
-                    made->to.bytes >> 10);
+        gpuhal_note("%u copies of %" PRIu64 " KiB have ended when the calls return: there is no slow work to wait for",
+                    made->copies / 2, made->to.bytes >> 10);
     }
 }
 
@@ -129,7 +133,8 @@ static void block_unfinished(load *made, lateness *block)
     gpuhal_status status = ops->event_block(made->work.event, MILLISECOND_NS);
     add_try(block, gpuhal_tool_now_ns() - begin);
     if (status == GPUHAL_OK && ops->event_query(made->work.event) == GPUHAL_NOT_READY) {
-        gpuhal_fail("event_block with 1 ms returned OK, and event_query not ready right after it: it reports unfinished work as done");
+        gpuhal_fail("event_block with 1 ms returned OK, and event_query not ready right after it: it reports "
+                    "unfinished work as done");
     }
     if (status == GPUHAL_OK) {
         expect_ended(made, "event_block");
@@ -191,8 +196,9 @@ static void expect_prompt(const gpuhal_context *context, const lateness *late, c
 {
     const bool promised = (context->plugin->flags & GPUHAL_PLUGIN_HONORS_TIMEOUTS) != 0;
     if (promised && late->tries >= TRIES && late->ns > LATE_NS) {
-        gpuhal_fail_by(28, "%s took %" PRIu64 " ms at least in %d tries, and the plugin sets GPUHAL_PLUGIN_HONORS_TIMEOUTS", call,
-                       late->ns / MILLISECOND_NS, TRIES);
+        gpuhal_fail_by(28,
+                       "%s took %" PRIu64 " ms at least in %d tries, and the plugin sets GPUHAL_PLUGIN_HONORS_TIMEOUTS",
+                       call, late->ns / MILLISECOND_NS, TRIES);
     }
 }
 
@@ -205,7 +211,9 @@ void gpuhal_check_event_slow(gpuhal_context *context)
         return;
     }
     load_init(&made, context);
-    for (uint64_t round = 0; round < TRIES || (made.lasts && round < ROUNDS_MAX && made.work.ops->event_block != NULL && block.tries < TRIES); round++) {
+    for (uint64_t round = 0; round < TRIES || (made.lasts && round < ROUNDS_MAX && made.work.ops->event_block != NULL &&
+                                               block.tries < TRIES);
+         round++) {
         enqueue_marked(&made, 100 + round);
         if (query_unfinished(&made, &query) && made.work.ops->event_block != NULL) {
             block_unfinished(&made, &block);
@@ -228,8 +236,8 @@ void gpuhal_check_event_slow(gpuhal_context *context)
 
 /* ---- order */
 
-/* Each part of the load's destination gets bytes of its own from an operation behind the load, which the load would overwrite where
- * the operation ran early. NOT_SUPPORTED with a queue is fair. */
+/* Each part of the load's destination gets bytes of its own from an operation behind the load, which the load would
+ * overwrite where the operation ran early. NOT_SUPPORTED with a queue is fair. */
 enum { PART_COPY, PART_FILL, PART_WRITE, PART_RECT, PARTS };
 
 typedef struct ordering {
@@ -258,7 +266,8 @@ static void enqueue_fill(ordering *order)
     gpuhal_status status;
     gpuhal_step("the slot fill with a queue");
     do {
-        status = work->ops->fill(work->opened->device, work->queue, &order->made.to.memory, PART_FILL * order->part, order->part, 0x5a, 1);
+        status = work->ops->fill(work->opened->device, work->queue, &order->made.to.memory, PART_FILL * order->part,
+                                 order->part, 0x5a, 1);
     } while (gpuhal_work_full(work, work->queue, status));
     if (enqueued(status, "fill with a queue")) {
         memset(order->made.to.expected + PART_FILL * order->part, 0x5a, (size_t)order->part);
@@ -272,8 +281,8 @@ static void enqueue_write(ordering *order)
     gpuhal_pattern(order->host, order->part, 60);
     gpuhal_step("the slot write with a queue");
     do {
-        status = work->ops->write(work->opened->device, work->queue, &order->made.to.memory, PART_WRITE * order->part, order->host,
-                                  order->part);
+        status = work->ops->write(work->opened->device, work->queue, &order->made.to.memory, PART_WRITE * order->part,
+                                  order->host, order->part);
     } while (gpuhal_work_full(work, work->queue, status));
     if (enqueued(status, "write with a queue")) {
         expect_part(order, PART_WRITE, order->host);
@@ -283,9 +292,12 @@ static void enqueue_write(ordering *order)
 static void enqueue_rect(ordering *order)
 {
     const gpuhal_work *work = &order->made.work;
-    const gpuhal_plugin_rect to = {.memory = &order->made.to.memory, .offset = PART_RECT * order->part, .row_pitch = order->part,
+    const gpuhal_plugin_rect to = {.memory = &order->made.to.memory,
+                                   .offset = PART_RECT * order->part,
+                                   .row_pitch = order->part,
                                    .slice_pitch = order->part};
-    const gpuhal_plugin_rect from = {.memory = &work->from.memory, .row_pitch = order->part, .slice_pitch = order->part};
+    const gpuhal_plugin_rect from = {
+        .memory = &work->from.memory, .row_pitch = order->part, .slice_pitch = order->part};
     const uint64_t extent[3] = {order->part, 1, 1};
     gpuhal_status status;
     gpuhal_step("the slot copy_rect with a queue");
@@ -304,7 +316,8 @@ static void enqueue_read(ordering *order)
     gpuhal_status status;
     gpuhal_step("the slot read with a queue");
     do {
-        status = work->ops->read(work->opened->device, work->queue, order->back, &order->made.to.memory, PARTS * order->part, order->part);
+        status = work->ops->read(work->opened->device, work->queue, order->back, &order->made.to.memory,
+                                 PARTS * order->part, order->part);
     } while (gpuhal_work_full(work, work->queue, status));
     order->reads = enqueued(status, "read with a queue");
 }
@@ -359,7 +372,8 @@ static void expect_parts(ordering *order)
     for (int part = 0; part < PARTS; part++) {
         const uint64_t at = (uint64_t)part * order->part;
         if (memcmp(made->to.actual + at, made->to.expected + at, (size_t)order->part) != 0) {
-            gpuhal_fail("%s behind %u copies to the same bytes in a queue: the bytes are those of the copies, so it was done before them",
+            gpuhal_fail("%s behind %u copies to the same bytes in a queue: the bytes are those of the copies, so it "
+                        "was done before them",
                         names[part], made->copies);
         }
     }
@@ -412,18 +426,22 @@ void gpuhal_check_queue_full(gpuhal_context *context)
     const uint64_t piece = gpuhal_round_up(64, gpuhal_copy_unit(context)), places = work.to.bytes / piece;
     for (unsigned c = 0; c < SMALL_COPIES; c++) {
         gpuhal_status status;
-        const uint64_t to = c % places * piece, from = (c + c / places) % places * piece; /* one that is left out shows */
+        const uint64_t to = c % places * piece,
+                       from = (c + c / places) % places * piece; /* one that is left out shows */
         gpuhal_step("the slot copy with a queue");
         do {
-            status = work.ops->copy(context->opened.device, work.queue, &work.to.memory, to, &work.from.memory, from, piece);
+            status =
+                work.ops->copy(context->opened.device, work.queue, &work.to.memory, to, &work.from.memory, from, piece);
         } while (gpuhal_work_full(&work, work.queue, status));
         if (status != GPUHAL_OK) {
-            gpuhal_fail("copy number %u in one queue returned %s: a full queue is not an error", c + 1, gpuhal_status_text(status));
+            gpuhal_fail("copy number %u in one queue returned %s: a full queue is not an error", c + 1,
+                        gpuhal_status_text(status));
         }
         memcpy(work.to.expected + to, work.from.expected + from, (size_t)piece);
     }
     gpuhal_work_record(&work, work.queue, work.event);
     gpuhal_work_await(&work, work.event);
-    gpuhal_area_verify(&work.to, (gpuhal_claim){.bytes = places * piece}, ROUTE_ANY, "%d copies in one queue", SMALL_COPIES);
+    gpuhal_area_verify(&work.to, (gpuhal_claim){.bytes = places * piece}, ROUTE_ANY, "%d copies in one queue",
+                       SMALL_COPIES);
     gpuhal_work_finish(&work);
 }

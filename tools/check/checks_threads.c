@@ -34,7 +34,8 @@ static void work_alone(worker workers[THREADS], void *(*work)(void *))
 }
 
 /* All start at a barrier, so that even short work overlaps. */
-static void start_threads(worker workers[THREADS], const worker *model, const gpuhal_opened *all_opened, void *(*work)(void *))
+static void start_threads(worker workers[THREADS], const worker *model, const gpuhal_opened *all_opened,
+                          void *(*work)(void *))
 {
     pthread_barrier_t together;
     for (unsigned t = 0; t < THREADS; t++) {
@@ -79,7 +80,8 @@ static void *use_own_memory(void *user)
         gpuhal_plain_copy(self->opened, &to.memory, offset, &from.memory, 4 * unit, count);
         gpuhal_area_changed(&to, offset, from.expected + 4 * unit, count);
         gpuhal_area_verify(&to, (gpuhal_claim){.offset = offset, .bytes = count}, ROUTE_ANY,
-                           "thread %u of %d working %s, copy of %" PRIu64 " bytes", self->number, THREADS, how(self), count);
+                           "thread %u of %d working %s, copy of %" PRIu64 " bytes", self->number, THREADS, how(self),
+                           count);
         gpuhal_area_finish(&to);
         gpuhal_area_finish(&from);
     }
@@ -124,7 +126,8 @@ static void *use_slice(void *user)
         char fault[400];
         const gpuhal_claim claim = {.expected = expected, .actual = actual, .total = bytes, .bytes = bytes};
         if (!gpuhal_claim_holds(&claim, fault, sizeof fault)) {
-            gpuhal_fail("thread %u of %d, working %s, with its own part of one memory object: %s", self->number, THREADS, how(self), fault);
+            gpuhal_fail("thread %u of %d, working %s, with its own part of one memory object: %s", self->number,
+                        THREADS, how(self), fault);
         }
     }
     free(actual);
@@ -137,8 +140,10 @@ void gpuhal_check_threads_one_memory(gpuhal_context *context)
     worker workers[THREADS];
     gpuhal_memory from, to;
     const uint64_t slice = gpuhal_round_up(20000, gpuhal_copy_unit(context));
-    gpuhal_expect_ok(gpuhal_plain_allocate(&context->opened, GPUHAL_MEMORY_DEVICE, slice * THREADS, 0, &from), "allocate");
-    gpuhal_expect_ok(gpuhal_plain_allocate(&context->opened, GPUHAL_MEMORY_DEVICE, slice * THREADS, 0, &to), "allocate");
+    gpuhal_expect_ok(gpuhal_plain_allocate(&context->opened, GPUHAL_MEMORY_DEVICE, slice * THREADS, 0, &from),
+                     "allocate");
+    gpuhal_expect_ok(gpuhal_plain_allocate(&context->opened, GPUHAL_MEMORY_DEVICE, slice * THREADS, 0, &to),
+                     "allocate");
     const worker model = {.context = context, .opened = &context->opened, .shared = {&from, &to}, .slice_bytes = slice};
     start_threads(workers, &model, NULL, use_slice);
     gpuhal_plain_release(&context->opened, &from);

@@ -1,5 +1,5 @@
-/* checks_transfer.c: copy, write, read and fill, at every kind of offset and size that the device's alignments allow. All bytes
- * of the memory are compared after each call, so those outside the range are guards. */
+/* checks_transfer.c: copy, write, read and fill, at every kind of offset and size that the device's alignments allow.
+ * All bytes of the memory are compared after each call, so those outside the range are guards. */
 #include "area.h"
 
 #include <inttypes.h>
@@ -16,8 +16,8 @@ static uint64_t aligned(const gpuhal_context *context, uint64_t value)
     return gpuhal_round_up(value, gpuhal_copy_unit(context));
 }
 
-/* Compared through copies alone, so that a mistake that write and read share does not cancel itself out. A plugin may refuse
- * memory that it cannot write directly, and must have left it alone then. */
+/* Compared through copies alone, so that a mistake that write and read share does not cancel itself out. A plugin may
+ * refuse memory that it cannot write directly, and must have left it alone then. */
 static bool write_checked(gpuhal_area *area, uint64_t offset, const unsigned char *source, uint64_t bytes)
 {
     const gpuhal_opened *opened = area->opened;
@@ -25,13 +25,15 @@ static bool write_checked(gpuhal_area *area, uint64_t offset, const unsigned cha
     gpuhal_status status = opened->slots.ops.write(opened->device, NULL, &area->memory, offset, source, bytes);
     if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
         gpuhal_area_verify(area, (gpuhal_claim){.bytes = area->bytes}, ROUTE_NO_WRITE_READ,
-                           "memory after a write of %" PRIu64 " bytes to offset %" PRIu64 " was refused", bytes, offset);
+                           "memory after a write of %" PRIu64 " bytes to offset %" PRIu64 " was refused", bytes,
+                           offset);
         return false;
     }
     gpuhal_expect_ok(status, "write");
     gpuhal_area_changed(area, offset, source, bytes);
     const gpuhal_claim claim = {.offset = offset, .bytes = bytes, .source = source, .source_total = bytes};
-    gpuhal_area_verify(area, claim, ROUTE_NO_WRITE_READ, "write of %" PRIu64 " bytes to offset %" PRIu64, bytes, offset);
+    gpuhal_area_verify(area, claim, ROUTE_NO_WRITE_READ, "write of %" PRIu64 " bytes to offset %" PRIu64, bytes,
+                       offset);
     return true;
 }
 
@@ -141,12 +143,13 @@ static void copy_checked(gpuhal_area *to, uint64_t to_offset, gpuhal_area *from,
                                 .source = to == from ? to->before : from->expected,
                                 .source_total = from->bytes,
                                 .source_offset = from_offset};
-    gpuhal_area_verify(to, claim, ROUTE_ANY, "copy of %" PRIu64 " bytes from offset %" PRIu64 " to offset %" PRIu64 "%s", bytes,
-                       from_offset, to_offset, to == from ? " of the same memory" : "");
+    gpuhal_area_verify(to, claim, ROUTE_ANY,
+                       "copy of %" PRIu64 " bytes from offset %" PRIu64 " to offset %" PRIu64 "%s", bytes, from_offset,
+                       to_offset, to == from ? " of the same memory" : "");
 }
 
-/* A third of all combinations at each pair of offsets, and all sizes in turn: enough to reach every path, and quick on devices
- * where a call takes long. */
+/* A third of all combinations at each pair of offsets, and all sizes in turn: enough to reach every path, and quick on
+ * devices where a call takes long. */
 void gpuhal_check_copy(gpuhal_context *context)
 {
     gpuhal_area to, from;
@@ -158,7 +161,8 @@ void gpuhal_check_copy(gpuhal_context *context)
     for (unsigned t = 0; t < OFFSETS; t++) {
         for (unsigned f = 0; f < OFFSETS; f++) {
             for (unsigned s = (t + f) % 3; s < SIZES; s += 3) {
-                copy_checked(&to, aligned(context, offsets[t]), &from, aligned(context, offsets[f]), aligned(context, sizes[s]));
+                copy_checked(&to, aligned(context, offsets[t]), &from, aligned(context, offsets[f]),
+                             aligned(context, sizes[s]));
             }
         }
         gpuhal_area_reset(&from, 10 + t, ROUTE_ANY);
@@ -186,7 +190,8 @@ void gpuhal_check_copy_within(gpuhal_context *context)
     gpuhal_area_finish(&area);
 }
 
-/* Staging goes through upload and readback memory in both directions, and some APIs have a different call for each pair. */
+/* Staging goes through upload and readback memory in both directions, and some APIs have a different call for each
+ * pair. */
 void gpuhal_check_copy_kinds(gpuhal_context *context)
 {
     const uint64_t bytes = gpuhal_area_usual(context), unit = gpuhal_copy_unit(context);
@@ -253,7 +258,9 @@ static void fill_checked(gpuhal_area *area, uint64_t offset, uint64_t bytes, uin
     const gpuhal_opened *opened = area->opened;
     const uint16_t half = (uint16_t)pattern;
     const unsigned char quarter = (unsigned char)pattern;
-    const void *number = pattern_bytes == 4 ? (const void *)&pattern : pattern_bytes == 2 ? (const void *)&half : &quarter;
+    const void *number = pattern_bytes == 4   ? (const void *)&pattern
+                         : pattern_bytes == 2 ? (const void *)&half
+                                              : &quarter;
     for (uint64_t i = 0; i < bytes; i += pattern_bytes) {
         memcpy(image + i, number, pattern_bytes);
     }
@@ -262,12 +269,12 @@ static void fill_checked(gpuhal_area *area, uint64_t offset, uint64_t bytes, uin
                      "fill");
     gpuhal_area_changed(area, offset, image, bytes);
     gpuhal_area_verify(area, (gpuhal_claim){.offset = offset, .bytes = bytes}, ROUTE_ANY,
-                       "fill of %" PRIu64 " bytes at offset %" PRIu64 " with the low %" PRIu32 " bytes of 0x%08" PRIx32, bytes,
-                       offset, pattern_bytes, pattern);
+                       "fill of %" PRIu64 " bytes at offset %" PRIu64 " with the low %" PRIu32 " bytes of 0x%08" PRIx32,
+                       bytes, offset, pattern_bytes, pattern);
 }
 
-/* OpenCL wants offsets that are multiples of the pattern and Vulkan knows four bytes only: a plugin has to say so in its
- * alignment, or to make up for it. */
+/* OpenCL wants offsets that are multiples of the pattern and Vulkan knows four bytes only: a plugin has to say so in
+ * its alignment, or to make up for it. */
 void gpuhal_check_fill(gpuhal_context *context)
 {
     if (!gpuhal_offered(context->opened.slots.ops.fill != NULL, "fill")) {
@@ -278,7 +285,8 @@ void gpuhal_check_fill(gpuhal_context *context)
     gpuhal_area area;
     const uint64_t bytes = gpuhal_area_usual(context) + 32 * unit;
     unsigned char *image = gpuhal_own(malloc((size_t)bytes));
-    gpuhal_area_init(&area, context, &context->opened, GPUHAL_MEMORY_DEVICE, gpuhal_round_up(bytes, gpuhal_copy_unit(context)));
+    gpuhal_area_init(&area, context, &context->opened, GPUHAL_MEMORY_DEVICE,
+                     gpuhal_round_up(bytes, gpuhal_copy_unit(context)));
     gpuhal_area_reset(&area, 1, ROUTE_ANY);
     for (uint32_t pattern_bytes = 1; pattern_bytes <= 4; pattern_bytes *= 2) {
         for (unsigned o = 0; o < OFFSETS; o++) {

@@ -188,8 +188,8 @@ static void become_harmless(int output)
     close(nothing);
 }
 
-/* The plugin stays loaded for all checks of this child; an opened device lasts for one check, so that what it leaves open
- * goes with it. */
+/* The plugin stays loaded for all checks of this child; an opened device lasts for one check, so that what it leaves
+ * open goes with it. */
 static void prepare(gpuhal_context *context, const gpuhal_job *job)
 {
     gpuhal_needs needs = job->check->needs;
@@ -209,7 +209,8 @@ static void prepare(gpuhal_context *context, const gpuhal_job *job)
     }
 }
 
-/* Buffered output of the plugin is flushed before the result is sent, so that it counts for the check that caused it. */
+/* Buffered output of the plugin is flushed before the result is sent, so that it counts for the check that caused
+ * it. */
 static void run_one(gpuhal_context *context, const gpuhal_job *job)
 {
     const gpuhal_record begin = {.kind = RECORD_BEGIN};

@@ -1,4 +1,5 @@
-/* expect.c: the file of expected failures: lines `check: reason` or `check@device: reason`, and comments that begin with '#'. */
+/* expect.c: the file of expected failures: lines `check: reason` or `check@device: reason`, and comments that begin
+ * with '#'. */
 #include "../common/text.h"
 #include "tap.h"
 

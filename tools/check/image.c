@@ -1,5 +1,5 @@
-/* image.c: see image.h. Everything is found through the dynamic section, as the dynamic loader does it, which has followed the same
- * numbers before. */
+/* image.c: see image.h. Everything is found through the dynamic section, as the dynamic loader does it, which has
+ * followed the same numbers before. */
 #include "image.h"
 
 #include <dlfcn.h>
@@ -17,7 +17,8 @@ static uintptr_t dynamic_value(const struct link_map *map, int64_t tag)
     return value;
 }
 
-/* Where the table of this tag lies; 0: there is none. glibc has relocated most of these addresses in place, others have not. */
+/* Where the table of this tag lies; 0: there is none. glibc has relocated most of these addresses in place, others have
+ * not. */
 static uintptr_t table_at(const struct link_map *map, int64_t tag)
 {
     const uintptr_t value = dynamic_value(map, tag);

@@ -1,5 +1,5 @@
-/* image.h: what a loaded shared library exports and links. Files are read by the library alone, which refuses damaged ones; here the
- * dynamic loader has mapped the file already. */
+/* image.h: what a loaded shared library exports and links. Files are read by the library alone, which refuses damaged
+ * ones; here the dynamic loader has mapped the file already. */
 #ifndef GPUHAL_CHECK_IMAGE_H
 #define GPUHAL_CHECK_IMAGE_H
 

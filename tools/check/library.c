@@ -51,7 +51,8 @@ static void take_log(void *user, int32_t level, const char *line)
 
 void gpuhal_library_open(gpuhal_library *library, const gpuhal_context *context, const char *name)
 {
-    static const char *const variables[] = {"GPUHAL_BACKENDS", "GPUHAL_DEVICES", "GPUHAL_ISOLATION", "GPUHAL_LOG", "GPUHAL_PLUGIN_PATH"};
+    static const char *const variables[] = {"GPUHAL_BACKENDS", "GPUHAL_DEVICES", "GPUHAL_ISOLATION", "GPUHAL_LOG",
+                                            "GPUHAL_PLUGIN_PATH"};
     char path[PATH_MAX];
     *library = (gpuhal_library){0};
     snprintf(library->name, sizeof library->name, "%s", name);
@@ -70,8 +71,12 @@ void gpuhal_library_open(gpuhal_library *library, const gpuhal_context *context,
         unsetenv(variables[v]);
     }
     setenv("GPUHAL_REGISTRY", "none", 1);
-    const gpuhal_config config = {.size = sizeof config, .isolation = GPUHAL_ISOLATION_ALWAYS, .plugin_path = context->options->folder,
-                                  .backends = name, .log = take_log, .log_user = library};
+    const gpuhal_config config = {.size = sizeof config,
+                                  .isolation = GPUHAL_ISOLATION_ALWAYS,
+                                  .plugin_path = context->options->folder,
+                                  .backends = name,
+                                  .log = take_log,
+                                  .log_user = library};
     gpuhal_step("gpuhal_open()");
     if (gpuhal_open(&config, &library->gpu) != GPUHAL_OK) {
         gpuhal_fail("gpuhal_open() with this plugin alone: %s", gpuhal_last_error()->sentence);

@@ -1,4 +1,5 @@
-/* library.h: the plugin as applications use it: through gpuhal_open(), a manifest, and a helper process that lists the devices. */
+/* library.h: the plugin as applications use it: through gpuhal_open(), a manifest, and a helper process that lists the
+ * devices. */
 #ifndef GPUHAL_CHECK_LIBRARY_H
 #define GPUHAL_CHECK_LIBRARY_H
 
@@ -12,8 +13,8 @@ typedef struct gpuhal_library {
     char log[1024]; /* warnings, one a line */
 } gpuhal_library;
 
-/* Opens a gpuhal object that sees this plugin before all others, by the manifest that was given or one that is made. Fails the check when the
- * object cannot be opened. @p name: of the backend. */
+/* Opens a gpuhal object that sees this plugin before all others, by the manifest that was given or one that is made.
+ * Fails the check when the object cannot be opened. @p name: of the backend. */
 void gpuhal_library_open(gpuhal_library *library, const gpuhal_context *context, const char *name);
 void gpuhal_library_close(gpuhal_library *library);
 /* What became of the plugin; fails the check when the library did not find it. */

@@ -62,8 +62,9 @@ gpuhal_status gpuhal_device_snapshot_enumerate(const gpuhal_plugin *plugin, gpuh
     return gpuhal_direct_enumerate(plugin, instance, &listener);
 }
 
-gpuhal_status gpuhal_device_snapshot_sample(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t index,
-                                    const gpuhal_key *keys, uint32_t count, gpuhal_device_snapshot *out_listing)
+gpuhal_status gpuhal_device_snapshot_sample(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
+                                            uint32_t index, const gpuhal_key *keys, uint32_t count,
+                                            gpuhal_device_snapshot *out_listing)
 {
     const gpuhal_direct_listener listener = listener_into(out_listing);
     add_device(out_listing, index);

@@ -33,8 +33,9 @@ typedef struct gpuhal_device_snapshot {
 gpuhal_status gpuhal_device_snapshot_enumerate(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                                        gpuhal_device_snapshot *out_listing);
 /* The same for sample(): one device without facts of its own comes out. */
-gpuhal_status gpuhal_device_snapshot_sample(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t index,
-                                    const gpuhal_key *keys, uint32_t count, gpuhal_device_snapshot *out_listing);
+gpuhal_status gpuhal_device_snapshot_sample(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
+                                            uint32_t index, const gpuhal_key *keys, uint32_t count,
+                                            gpuhal_device_snapshot *out_listing);
 /* The same for link(). */
 gpuhal_status gpuhal_device_snapshot_link(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t from,
                                   uint32_t to, gpuhal_device_snapshot *out_listing);

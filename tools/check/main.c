@@ -1,7 +1,7 @@
 /* main.c: gpuhal-check, the conformance suite as a program that runs on a plugin binary.
  *
- * Read in this order: checks.inc (what is checked), check.h (what a check may do), this file, run.c and child.c (processes),
- * session.c, area.c and pattern.c (what checks are made of), then the checks_*.c.
+ * Read in this order: checks.inc (what is checked), check.h (what a check may do), this file, run.c and child.c
+ * (processes), session.c, area.c and pattern.c (what checks are made of), then the checks_*.c.
  */
 #include "../common/command_line.h"
 #include "manifest.h"
@@ -80,7 +80,8 @@ static void refuse_device(gpuhal_result *result, uint32_t device)
 {
     result->status = CHECK_FAILED;
     snprintf(result->sentence, sizeof result->sentence, "the plugin lists no device %u", device);
-    snprintf(result->hint, sizeof result->hint, "Give the index of one of its devices, as gpuhal-probe --all lists them.");
+    snprintf(result->hint, sizeof result->hint,
+             "Give the index of one of its devices, as gpuhal-probe --all lists them.");
 }
 
 static void expect_listed(const gpuhal_runner *runner, const char *const *names, unsigned count, gpuhal_result *result)
@@ -93,7 +94,8 @@ static void expect_listed(const gpuhal_runner *runner, const char *const *names,
     }
 }
 
-/* After the first check, which alone knows the devices. A device that is not there is an error: nothing would be checked, and all be well. */
+/* After the first check, which alone knows the devices. A device that is not there is an error: nothing would be
+ * checked, and all be well. */
 static void choose_device(gpuhal_runner *runner, gpuhal_result *result)
 {
     const gpuhal_check_options *options = runner->options;
@@ -161,7 +163,8 @@ static int run_jobs(gpuhal_runner *runner, gpuhal_tap *tap, const gpuhal_job *fi
     return exit_status;
 }
 
-/* The first check runs before the plan can be written: how many lines there are depends on the devices that it finds. */
+/* The first check runs before the plan can be written: how many lines there are depends on the devices that it
+ * finds. */
 static int check(const gpuhal_check_options *options, const gpuhal_expectations *expectations)
 {
     gpuhal_runner runner;

@@ -18,7 +18,8 @@ static void take_line(gpuhal_manifest *manifest, char *line, unsigned number)
         return;
     }
     *equals = '\0';
-    manifest->lines[manifest->count++] = (gpuhal_manifest_line){gpuhal_tool_trimmed(line), gpuhal_tool_trimmed(equals + 1), number};
+    manifest->lines[manifest->count++] =
+        (gpuhal_manifest_line){gpuhal_tool_trimmed(line), gpuhal_tool_trimmed(equals + 1), number};
 }
 
 bool gpuhal_manifest_read(const char *file, gpuhal_manifest *out_manifest, char *out_problem, size_t size)

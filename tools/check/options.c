@@ -55,8 +55,9 @@ static error_t take_check(const struct argp_state *state, const char *option, co
 static error_t take_number(const struct argp_state *state, const char *option, const char *value, uint64_t least,
                            uint64_t most, const char *what, uint64_t *out_number)
 {
-    return gpuhal_tool_read_number(value, least, most, out_number, NULL) ? 0
-                                                                          : gpuhal_tool_mistake(state, option, value, what);
+    return gpuhal_tool_read_number(value, least, most, out_number, NULL)
+               ? 0
+               : gpuhal_tool_mistake(state, option, value, what);
 }
 
 static error_t take_file(const struct argp_state *state, const char *value, gpuhal_check_options *options)

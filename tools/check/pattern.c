@@ -1,5 +1,5 @@
-/* pattern.c: see pattern.h. The comparison looks for the mistakes that drivers and plugins make: bytes that did not arrive, bytes
- * from another offset, bytes behind the end, gaps of a rectangle that were overwritten. */
+/* pattern.c: see pattern.h. The comparison looks for the mistakes that drivers and plugins make: bytes that did not
+ * arrive, bytes from another offset, bytes behind the end, gaps of a rectangle that were overwritten. */
 #include "pattern.h"
 
 #include "../common/text.h"
@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The finaliser of SplitMix64 over the number of the word: cheap, without repetition, and any part can be made alone. */
+/* The finaliser of SplitMix64 over the number of the word: cheap, without repetition, and any part can be made
+ * alone. */
 void gpuhal_pattern(unsigned char *to, uint64_t bytes, uint64_t seed)
 {
     for (uint64_t at = 0; at < bytes; at += 8) {
@@ -49,8 +50,8 @@ static bool all_old(const gpuhal_claim *claim, const wrong *found)
     return claim->before != NULL;
 }
 
-/* Where in the source the bytes come from that stand in the wrong place. It takes eight of them to be sure; two will do at the
- * start of the source, where they come from when an offset is ignored. */
+/* Where in the source the bytes come from that stand in the wrong place. It takes eight of them to be sure; two will do
+ * at the start of the source, where they come from when an offset is ignored. */
 static const unsigned char *find_source(const gpuhal_claim *claim, const wrong *found)
 {
     const unsigned char *wrong_bytes = claim->actual + found->first;
@@ -99,13 +100,15 @@ static void format_inside(const gpuhal_claim *claim, const wrong *found, char *o
         snprintf(out_fault, size, "%s came from offset %" PRIu64 " of the source instead of %" PRIu64, place,
                  (uint64_t)(source - claim->source), right);
     } else if (!all_old(claim, found)) {
-        snprintf(out_fault, size, "%" PRIu64 " byte%s %s wrong: %s is 0x%02x instead of 0x%02x", found->count, plural(found->count),
-                 found->count == 1 ? "is" : "are", place, is, should);
+        snprintf(out_fault, size, "%" PRIu64 " byte%s %s wrong: %s is 0x%02x instead of 0x%02x", found->count,
+                 plural(found->count), found->count == 1 ? "is" : "are", place, is, should);
     } else if (claim->width == 0 && found->count < claim->bytes && found->first == end - found->count) {
-        snprintf(out_fault, size, "the last %" PRIu64 " of %" PRIu64 " bytes did not arrive", found->count, claim->bytes);
+        snprintf(out_fault, size, "the last %" PRIu64 " of %" PRIu64 " bytes did not arrive", found->count,
+                 claim->bytes);
     } else {
-        snprintf(out_fault, size, "%" PRIu64 " byte%s did not arrive: %s still has its old value 0x%02x instead of 0x%02x",
-                 found->count, plural(found->count), place, is, should);
+        snprintf(out_fault, size,
+                 "%" PRIu64 " byte%s did not arrive: %s still has its old value 0x%02x instead of 0x%02x", found->count,
+                 plural(found->count), place, is, should);
     }
 }
 
@@ -126,13 +129,15 @@ bool gpuhal_claim_holds(const gpuhal_claim *claim, char *out_fault, size_t size)
     if (behind.count > 0) {
         char first[64] = "right behind its end";
         if (behind.first > end) {
-            snprintf(first, sizeof first, "the first %" PRIu64 " byte%s behind its end", behind.first - end, plural(behind.first - end));
+            snprintf(first, sizeof first, "the first %" PRIu64 " byte%s behind its end", behind.first - end,
+                     plural(behind.first - end));
         }
-        gpuhal_tool_append(out_fault, size, "; ", "%" PRIu64 " byte%s behind the range %s overwritten, %s", behind.count,
-                           plural(behind.count), behind.count == 1 ? "was" : "were", first);
+        gpuhal_tool_append(out_fault, size, "; ", "%" PRIu64 " byte%s behind the range %s overwritten, %s",
+                           behind.count, plural(behind.count), behind.count == 1 ? "was" : "were", first);
     }
     if (ahead.count > 0) {
-        gpuhal_tool_append(out_fault, size, "; ", "%" PRIu64 " byte%s before the range %s overwritten, the first at offset %" PRIu64,
+        gpuhal_tool_append(out_fault, size, "; ",
+                           "%" PRIu64 " byte%s before the range %s overwritten, the first at offset %" PRIu64,
                            ahead.count, plural(ahead.count), ahead.count == 1 ? "was" : "were", ahead.first);
     }
     return false;

@@ -81,7 +81,8 @@ gpuhal_resources gpuhal_resources_now(void)
 gpuhal_resources gpuhal_resources_settled(const gpuhal_resources *limit)
 {
     gpuhal_resources now = gpuhal_resources_now();
-    for (int tries = 0; tries < 100 && (now.threads > limit->threads || now.descriptors > limit->descriptors); tries++) {
+    for (int tries = 0; tries < 100 && (now.threads > limit->threads || now.descriptors > limit->descriptors);
+         tries++) {
         nanosleep(&(const struct timespec){.tv_nsec = 10000000}, NULL);
         now = gpuhal_resources_now();
     }
@@ -90,11 +91,12 @@ gpuhal_resources gpuhal_resources_settled(const gpuhal_resources *limit)
 
 static uint64_t grown(const gpuhal_resources *before, const gpuhal_resources *now)
 {
-    return !SANITIZED && now->resident_bytes > before->resident_bytes ? now->resident_bytes - before->resident_bytes : 0;
+    return !SANITIZED && now->resident_bytes > before->resident_bytes ? now->resident_bytes - before->resident_bytes
+                                                                      : 0;
 }
 
-static gpuhal_resources repeat(const gpuhal_resources *before, const char *what, unsigned times, void (*once)(void *user),
-                              void *user)
+static gpuhal_resources repeat(const gpuhal_resources *before, const char *what, unsigned times,
+                               void (*once)(void *user), void *user)
 {
     for (unsigned i = 0; i < times; i++) {
         once(user);
@@ -256,7 +258,8 @@ static void expect_environment(const gpuhal_process_state *before, const gpuhal_
     const gpuhal_image_visitor visitor = {.user = &to_blame, .imported = note_environment_import};
     gpuhal_image_visit(file, &visitor);
     if (to_blame) {
-        gpuhal_fail("%s changed the environment: %s%s", step, added != NULL ? added : lost, added != NULL ? "" : " is gone");
+        gpuhal_fail("%s changed the environment: %s%s", step, added != NULL ? added : lost,
+                    added != NULL ? "" : " is gone");
     }
     gpuhal_note("%s: a library that the plugin uses changed the environment: %s%s", step, added != NULL ? added : lost,
                 added != NULL ? "" : " is gone");

@@ -14,21 +14,22 @@ typedef struct gpuhal_resources {
 } gpuhal_resources;
 
 gpuhal_resources gpuhal_resources_now(void);
-/* Whether this is a build with a sanitizer: growth of memory says nothing there, and bytes that arrive while they are read are an error. */
+/* Whether this is a build with a sanitizer: growth of memory says nothing there, and bytes that arrive while they are
+ * read are an error. */
 bool gpuhal_is_sanitized(void);
-/* Waits up to a second until there are no more threads and descriptors than `limit` has: a thread that was joined takes a moment
- * to vanish. */
+/* Waits up to a second until there are no more threads and descriptors than `limit` has: a thread that was joined takes
+ * a moment to vanish. */
 gpuhal_resources gpuhal_resources_settled(const gpuhal_resources *limit);
-/* Does something some times to warm up, and then many times: fails when there are more threads or descriptors afterwards, or more
- * than 64 KiB more of memory. Where memory has grown, the same is done again and counts: malloc spreads out once before it
- * settles, a leak goes on. @p what: "opening and closing". */
+/* Does something some times to warm up, and then many times: fails when there are more threads or descriptors
+ * afterwards, or more than 64 KiB more of memory. Where memory has grown, the same is done again and counts: malloc
+ * spreads out once before it settles, a leak goes on. @p what: "opening and closing". */
 void gpuhal_expect_no_leak(const char *what, unsigned warm_up, unsigned times, void (*once)(void *user), void *user);
 
 /* Things that belong to the process as a whole, and that a plugin must not touch. */
 typedef struct gpuhal_process_state gpuhal_process_state;
 gpuhal_process_state *gpuhal_process_state_now(void);
-/* Fails, naming what @p step has changed since @p before, which is brought up to date. @p file: the plugin, whose own signal
- * handlers are its fault; those of a vendor's library are noted. */
+/* Fails, naming what @p step has changed since @p before, which is brought up to date. @p file: the plugin, whose own
+ * signal handlers are its fault; those of a vendor's library are noted. */
 void gpuhal_process_state_expect(gpuhal_process_state *before, const char *step, const char *file);
 
 #endif

@@ -1,6 +1,6 @@
-/* run.c: the parent's side: makes a child, and reads what it reports until it is done, dead, or out of time. A result comes
- * from the pipe; only a check without one when the child has ended is judged by how the child ended.
- */
+/* run.c: the parent's side: makes a child, and reads what it reports until it is done, dead, or out of time. A result
+ * comes from the pipe; only a check without one when the child has ended is judged by how the child
+ * ended. */
 #include "run.h"
 
 #include "../common/text.h"
@@ -55,8 +55,8 @@ static void keep_printed(gpuhal_runner *runner, const gpuhal_job *job, const gpu
     const size_t length = strcspn(line, "\n"), most = 200;
     const bool more = length > most || line[length + strspn(line + length, "\n")] != '\0';
     if (result->printed[0] != '\0' && runner->printed[0] == '\0') {
-        snprintf(runner->printed, sizeof runner->printed, "in the check %s: %.*s%s", job->check->name, (int)(length < most ? length : most),
-                 line, more ? " ..." : "");
+        snprintf(runner->printed, sizeof runner->printed, "in the check %s: %.*s%s", job->check->name,
+                 (int)(length < most ? length : most), line, more ? " ..." : "");
     }
 }
 

@@ -1,6 +1,7 @@
-/* run.h: checks in child processes. The parent never loads the plugin: vendors' drivers cannot be used after a fork once they
- * were started, so every child starts them anew. One child runs several checks, one after another, as long as they pass.
- */
+/* run.h: checks in child processes. The parent never loads the plugin: vendors' drivers cannot be used after a fork
+ * once they were started, so every child starts them anew. One child runs several checks, one after another, as long as
+ * they
+ * pass. */
 #ifndef GPUHAL_CHECK_RUN_H
 #define GPUHAL_CHECK_RUN_H
 

@@ -1,5 +1,5 @@
-/* session.c: using a plugin the way the core does: load, start, enumerate, describe, open. Each step fails the running check
- * with a sentence when the plugin fails it. */
+/* session.c: using a plugin the way the core does: load, start, enumerate, describe, open. Each step fails the running
+ * check with a sentence when the plugin fails it. */
 #include "check.h"
 
 #include <gpuhal/error.h>
@@ -47,7 +47,8 @@ void gpuhal_session_start(gpuhal_context *context)
 
 void gpuhal_session_enumerate(gpuhal_context *context)
 {
-    gpuhal_expect_reported(gpuhal_device_snapshot_enumerate(context->plugin, context->instance, &context->listing), "enumerate");
+    gpuhal_expect_reported(gpuhal_device_snapshot_enumerate(context->plugin, context->instance, &context->listing),
+                           "enumerate");
     context->listed = gpuhal_device_snapshot_find(&context->listing, context->index);
 }
 

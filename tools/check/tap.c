@@ -143,5 +143,6 @@ void gpuhal_tap_result(gpuhal_tap *tap, const gpuhal_job *job, const gpuhal_resu
 
 void gpuhal_tap_summary(const gpuhal_tap *tap)
 {
-    printf("# %u passed, %u failed, %u failed as expected, %u skipped\n", tap->passed, tap->failed, tap->expected, tap->skipped);
+    printf("# %u passed, %u failed, %u failed as expected, %u skipped\n", tap->passed, tap->failed, tap->expected,
+           tap->skipped);
 }

@@ -15,7 +15,8 @@ typedef struct gpuhal_expectations {
     unsigned count;
 } gpuhal_expectations;
 
-/* Reads lines `check: reason`. A name that no check has, or a line without reason, is an error: one sentence for @p out_problem.
+/* Reads lines `check: reason`. A name that no check has, or a line without reason, is an error: one sentence for @p
+ * out_problem.
  */
 bool gpuhal_expectations_read(const char *file, gpuhal_expectations *out_expectations, char *out_problem, size_t size);
 void gpuhal_expectations_finish(gpuhal_expectations *expectations);

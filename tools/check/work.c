@@ -86,7 +86,8 @@ void gpuhal_work_copy(const gpuhal_work *work, gpuhal_plugin_queue *queue, const
     gpuhal_status status;
     gpuhal_step("the slot copy with a queue");
     do {
-        status = work->ops->copy(work->opened->device, queue, &to->memory, to_offset, &from->memory, from_offset, bytes);
+        status =
+            work->ops->copy(work->opened->device, queue, &to->memory, to_offset, &from->memory, from_offset, bytes);
     } while (gpuhal_work_full(work, queue, status));
     gpuhal_expect_ok(status, "copy with a queue");
 }

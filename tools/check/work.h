@@ -1,4 +1,5 @@
-/* work.h: work in a queue: the steps that the checks of queues are made of. Each fails the check when the plugin refuses it. */
+/* work.h: work in a queue: the steps that the checks of queues are made of. Each fails the check when the plugin
+ * refuses it. */
 #ifndef GPUHAL_CHECK_WORK_H
 #define GPUHAL_CHECK_WORK_H
 
@@ -27,7 +28,8 @@ void gpuhal_work_copy(const gpuhal_work *work, gpuhal_plugin_queue *queue, const
 void gpuhal_work_record(const gpuhal_work *work, gpuhal_plugin_queue *queue, gpuhal_plugin_event *event);
 /* Polls until the event is done; the deadline of the check ends a wait without end. */
 void gpuhal_work_await(const gpuhal_work *work, gpuhal_plugin_event *event);
-/* A walk of one piece through the memory `to`, each step from where the last one put it: out of order, some other piece arrives. */
+/* A walk of one piece through the memory `to`, each step from where the last one put it: out of order, some other piece
+ * arrives. */
 void gpuhal_work_walk(gpuhal_work *work, unsigned steps, uint64_t piece);
 
 void gpuhal_work_flush(const gpuhal_work *work, gpuhal_plugin_queue *queue);

@@ -6,17 +6,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Appends to the text in @to, which has room for @bytes, and puts @between before it unless the text was empty. What does not fit is
- * cut off. */
+/* Appends to the text in @to, which has room for @bytes, and puts @between before it unless the text was empty. What
+ * does not fit is cut off. */
 void gpuhal_tool_append(char *to, size_t bytes, const char *between, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 /* Removes the blanks around a line, in its own place. */
 char *gpuhal_tool_trimmed(char *text);
 
-/* Reads digits alone: strtoull() would take a sign, blanks, and nothing at all. @out_rest: what stands behind them; NULL: nothing may. False
- * unless the number is between @low and @high. */
-bool gpuhal_tool_read_number(const char *text, uint64_t low, uint64_t high, uint64_t *out_number, const char **out_rest);
+/* Reads digits alone: strtoull() would take a sign, blanks, and nothing at all. @out_rest: what stands behind them;
+ * NULL: nothing may. False unless the number is between @low and @high. */
+bool gpuhal_tool_read_number(const char *text, uint64_t low, uint64_t high, uint64_t *out_number,
+                             const char **out_rest);
 
 /* Reads seconds, with a fraction or without, as nanoseconds. */
 bool gpuhal_tool_read_seconds(const char *text, double low, double high, uint64_t *out_ns);

@@ -1,5 +1,6 @@
 /* diff.c: what differs from the record. Listing the machine updates the record, so it is read first.
- * Plugins are run although their results are cached, since the machine is compared with the record; quarantined ones are not. */
+ * Plugins are run although their results are cached, since the machine is compared with the record; quarantined ones
+ * are not. */
 #include "../common/text.h"
 #include "machine.h"
 #include "registry.h"
@@ -27,7 +28,8 @@ static void print_change(comparison *own, const char *label, gpuhal_probe_style 
 }
 
 /* The id of the device that has this number now, else what is recorded of it. `named`: with its name. */
-static void name_interface(const comparison *own, const gpuhal_interface_record *entry, bool named, char *to, size_t bytes)
+static void name_interface(const comparison *own, const gpuhal_interface_record *entry, bool named, char *to,
+                           size_t bytes)
 {
     const char *name = named ? entry->name : "";
     for (uint32_t i = 0; i < gpuhal_device_count(own->gpu); i++) {
@@ -38,7 +40,8 @@ static void name_interface(const comparison *own, const gpuhal_interface_record 
             return;
         }
     }
-    snprintf(to, bytes, "%.64s interface %u%s%.256s%s", entry->backend, entry->number, *name ? " (" : "", name, *name ? ")" : "");
+    snprintf(to, bytes, "%.64s interface %u%s%.256s%s", entry->backend, entry->number, *name ? " (" : "", name,
+             *name ? ")" : "");
 }
 
 static bool was_present(const gpuhal_registry_view *view, uint32_t number, bool *out_known)
@@ -49,9 +52,11 @@ static bool was_present(const gpuhal_registry_view *view, uint32_t number, bool 
     return *out_known && entry.is_present;
 }
 
-/* Names the interfaces of a physical device that are in `here` and not in `there`. `known`: those that were known there, or the others. */
-static uint32_t name_interfaces(const comparison *own, const gpuhal_registry_view *here, const gpuhal_registry_view *there,
-                           const gpuhal_physical_record *physical, bool known, char *to, size_t bytes)
+/* Names the interfaces of a physical device that are in `here` and not in `there`. `known`: those that were known
+ * there, or the others. */
+static uint32_t name_interfaces(const comparison *own, const gpuhal_registry_view *here,
+                                const gpuhal_registry_view *there, const gpuhal_physical_record *physical, bool known,
+                                char *to, size_t bytes)
 {
     gpuhal_interface_record entry = {.size = sizeof entry};
     uint32_t count = 0;
@@ -63,15 +68,16 @@ static uint32_t name_interfaces(const comparison *own, const gpuhal_registry_vie
             continue;
         }
         char name[384];
-        name_interface(own, &entry, physical->is_host, name, sizeof name); /* else the physical device's name says enough */
+        name_interface(own, &entry, physical->is_host, name,
+                       sizeof name); /* else the physical device's name says enough */
         gpuhal_tool_append(to, bytes, ", ", "%s", name);
         count++;
     }
     return count;
 }
 
-static void compare_presence(comparison *own, const gpuhal_registry_view *here, const gpuhal_registry_view *there, bool known,
-                             const char *label, gpuhal_probe_style style)
+static void compare_presence(comparison *own, const gpuhal_registry_view *here, const gpuhal_registry_view *there,
+                             bool known, const char *label, gpuhal_probe_style style)
 {
     gpuhal_physical_record physical = {.size = sizeof physical};
     for (uint32_t i = 0; gpuhal_registry_physical(here, i, &physical) == GPUHAL_OK; i++) {
@@ -95,11 +101,13 @@ static void compare_drivers(comparison *own)
         if (!entry.is_present || !gpuhal_probe_find_interface(own->before, entry.number, &older, &older_index)) {
             continue;
         }
-        const char *now = gpuhal_probe_last_driver(own->after, i), *then = gpuhal_probe_last_driver(own->before, older_index);
+        const char *now = gpuhal_probe_last_driver(own->after, i),
+                   *then = gpuhal_probe_last_driver(own->before, older_index);
         if (strcmp(now, then) != 0) {
             char name[128], text[WORDS];
             name_interface(own, &entry, false, name, sizeof name);
-            snprintf(text, sizeof text, "%s, %.256s: version %.512s, before %.512s", name, entry.name, now, *then ? then : "unknown");
+            snprintf(text, sizeof text, "%s, %.256s: version %.512s, before %.512s", name, entry.name, now,
+                     *then ? then : "unknown");
             print_change(own, "driver", PROBE_WARN, text);
         }
     }
@@ -123,8 +131,8 @@ static bool report_failures(const gpuhal *gpu)
     bool failed = false;
     for (uint32_t i = 0; gpuhal_probe_report(gpu, i, &report); i++) {
         if (gpuhal_probe_report_is_problem(&report)) {
-            gpuhal_probe_say("%s: %s, so its devices are not compared; gpuhal-probe --explain says why", gpuhal_probe_report_name(&report),
-                             gpuhal_probe_state_name(report.state));
+            gpuhal_probe_say("%s: %s, so its devices are not compared; gpuhal-probe --explain says why",
+                             gpuhal_probe_report_name(&report), gpuhal_probe_state_name(report.state));
             failed = true;
         }
     }
@@ -169,7 +177,8 @@ static gpuhal_probe_exit compare(comparison *own)
         for (; gpuhal_registry_interface(own->after, interfaces, &entry) == GPUHAL_OK; interfaces++) {
         }
         snprintf(text, sizeof text,
-                 "no devices were recorded before, so there is nothing to compare with; now there %s %u physical device%s with %u "
+                 "no devices were recorded before, so there is nothing to compare with; now there %s %u physical "
+                 "device%s with %u "
                  "interface%s",
                  count == 1 ? "is" : "are", count, count == 1 ? "" : "s", interfaces, interfaces == 1 ? "" : "s");
         gpuhal_probe_screen_wrap(own->screen, text, 0, 4);
@@ -188,7 +197,8 @@ static gpuhal_probe_exit compare(comparison *own)
     return own->changes ? PROBE_DIFFERS : PROBE_COMPLETE;
 }
 
-/* What --retry names, and the plugins whose cached results are valid, but for those in quarantine. malloc'ed; NULL without memory. */
+/* What --retry names, and the plugins whose cached results are valid, but for those in quarantine. malloc'ed; NULL
+ * without memory. */
 static char *name_plugins_to_run(const gpuhal_registry_view *before, const char *wanted)
 {
     gpuhal_plugin_record plugin = {.size = sizeof plugin};
@@ -213,7 +223,8 @@ static char *name_plugins_to_run(const gpuhal_registry_view *before, const char 
 }
 
 /* Lists the machine, and runs plugins with cached results again. */
-static gpuhal_probe_exit open_again(const gpuhal_probe_options *options, const gpuhal_registry_view *before, gpuhal_probe_machine *out_machine)
+static gpuhal_probe_exit open_again(const gpuhal_probe_options *options, const gpuhal_registry_view *before,
+                                    gpuhal_probe_machine *out_machine)
 {
     char *names = name_plugins_to_run(before, options->retry);
     if (!names) {
@@ -235,7 +246,8 @@ gpuhal_probe_exit gpuhal_probe_diff(const gpuhal_probe_options *options, FILE *o
     gpuhal_probe_screen_init(&screen, out);
     gpuhal_status status = gpuhal_registry_view_read(NULL, &before);
     if (!status && !*gpuhal_registry_place(before)) {
-        gpuhal_probe_say("there is nothing to compare with, because no record is kept: %s", gpuhal_probe_why_no_record());
+        gpuhal_probe_say("there is nothing to compare with, because no record is kept: %s",
+                         gpuhal_probe_why_no_record());
         gpuhal_registry_view_release(before);
         return PROBE_INTERNAL;
     }
@@ -257,7 +269,8 @@ gpuhal_probe_exit gpuhal_probe_diff(const gpuhal_probe_options *options, FILE *o
         report_absent(&own);
         /* Else the next comparison would silently be with the same old state. */
         if (gpuhal_probe_is_unwritten(after)) {
-            gpuhal_probe_say("the results are not cached: the record in %s cannot be written", gpuhal_registry_place(after));
+            gpuhal_probe_say("the results are not cached: the record in %s cannot be written",
+                             gpuhal_registry_place(after));
         }
     }
     gpuhal_registry_view_release(before);

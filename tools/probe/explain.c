@@ -1,5 +1,5 @@
-/* explain.c: every plugin that was found, why it is used or why not; how long each took; which devices are one physical device; and
- * the choice. */
+/* explain.c: every plugin that was found, why it is used or why not; how long each took; which devices are one physical
+ * device; and the choice. */
 #include "../common/text.h"
 #include "print.h"
 #include "registry.h"
@@ -79,7 +79,8 @@ static void print_plugin(const gpuhal_probe_machine *machine, const gpuhal_plugi
     }
     gpuhal_probe_screen_field(screen, "file", report->file);
     gpuhal_probe_screen_field(screen, "driver", report->driver);
-    snprintf(text, sizeof text, "priority %d%s%.100s", report->priority, *report->version ? ", version " : "", report->version);
+    snprintf(text, sizeof text, "priority %d%s%.100s", report->priority, *report->version ? ", version " : "",
+             report->version);
     gpuhal_probe_screen_field(screen, "plugin", text);
     write_reached(report, text, sizeof text);
     gpuhal_probe_screen_field(screen, "reached", text);
@@ -87,7 +88,8 @@ static void print_plugin(const gpuhal_probe_machine *machine, const gpuhal_plugi
 }
 
 /* The ids of all interfaces, or of the preferred ones. */
-static void print_interfaces(const gpuhal_probe_machine *machine, uint32_t index, bool preferred, const gpuhal_probe_screen *screen)
+static void print_interfaces(const gpuhal_probe_machine *machine, uint32_t index, bool preferred,
+                             const gpuhal_probe_screen *screen)
 {
     char ids[IDS_BYTES] = "";
     const gpuhal_device *device;
@@ -139,7 +141,8 @@ static void print_unwritten(gpuhal *gpu, const gpuhal_probe_screen *screen)
     gpuhal_registry_view *view = NULL;
     if (gpuhal_registry_view_of(gpu, &view) == GPUHAL_OK && gpuhal_probe_is_unwritten(view)) {
         char text[1200];
-        snprintf(text, sizeof text, "the results are not cached: the record in %.1000s cannot be written", gpuhal_registry_place(view));
+        snprintf(text, sizeof text, "the results are not cached: the record in %.1000s cannot be written",
+                 gpuhal_registry_place(view));
         print_note(text, screen);
     }
     gpuhal_registry_view_release(view);

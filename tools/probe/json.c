@@ -1,5 +1,5 @@
-/* json.c: the document gpuhal.probe/2; docs/gpuhal.probe-2.schema.json describes it. Keys are always there and in this order.
- * What is unknown of a device or a link is null, and its reason stands in the `missing` beside it. */
+/* json.c: the document gpuhal.probe/2; docs/gpuhal.probe-2.schema.json describes it. Keys are always there and in this
+ * order. What is unknown of a device or a link is null, and its reason stands in the `missing` beside it. */
 #include "build.h"
 #include "host.h"
 #include "links.h"
@@ -56,7 +56,8 @@ static json_t *make_plugin(gpuhal_probe_json *builder, const gpuhal_plugin_repor
     return object;
 }
 
-static void put_reason(gpuhal_probe_json *builder, json_t *missing, const char *name, gpuhal_missing reason, const char *why)
+static void put_reason(gpuhal_probe_json *builder, json_t *missing, const char *name, gpuhal_missing reason,
+                       const char *why)
 {
     char text[512];
     snprintf(text, sizeof text, "%s%s%s", gpuhal_missing_name(reason), why && *why ? ": " : "", why ? why : "");
@@ -64,7 +65,8 @@ static void put_reason(gpuhal_probe_json *builder, json_t *missing, const char *
 }
 
 /* A fact under its own name; without a value null, and the reason in `missing`. */
-static void put_fact(gpuhal_probe_json *builder, json_t *object, json_t *missing, const gpuhal_device *device, gpuhal_key key)
+static void put_fact(gpuhal_probe_json *builder, json_t *object, json_t *missing, const gpuhal_device *device,
+                     gpuhal_key key)
 {
     const char *name = gpuhal_key_name(key), *text;
     uint64_t number;
@@ -86,7 +88,8 @@ static void put_fact(gpuhal_probe_json *builder, json_t *object, json_t *missing
 }
 
 /* A fact of the backend's own has no name here, and whether it is a text only its value says. */
-static void put_vendor_fact(gpuhal_probe_json *builder, json_t *object, json_t *missing, const gpuhal_device *device, gpuhal_key key)
+static void put_vendor_fact(gpuhal_probe_json *builder, json_t *object, json_t *missing, const gpuhal_device *device,
+                            gpuhal_key key)
 {
     char name[16];
     const char *text = NULL, *why = "";
@@ -129,8 +132,8 @@ static const char *why_untried(bool verifying)
 }
 
 /* Of a device or a link that was tried, or was not. */
-static void put_result(gpuhal_probe_json *builder, json_t *object, json_t *missing, bool tried, const gpuhal_probe_result *result,
-                        bool verifying)
+static void put_result(gpuhal_probe_json *builder, json_t *object, json_t *missing, bool tried,
+                       const gpuhal_probe_result *result, bool verifying)
 {
     bool failed = tried && result->status;
     gpuhal_probe_put(builder, object, "verified", tried ? json_boolean(!failed) : json_null());
@@ -141,7 +144,8 @@ static void put_result(gpuhal_probe_json *builder, json_t *object, json_t *missi
 }
 
 /* What the library knows of a device beyond the keys at the device itself. */
-static json_t *make_facts(gpuhal_probe_json *builder, json_t *missing, const json_t *device_object, const gpuhal_device *device)
+static json_t *make_facts(gpuhal_probe_json *builder, json_t *missing, const json_t *device_object,
+                          const gpuhal_device *device)
 {
     json_t *facts = json_object();
     for (gpuhal_key key = 1; key < FIRST_VALUE && gpuhal_key_name(key); key++) {
@@ -161,8 +165,9 @@ static json_t *make_facts(gpuhal_probe_json *builder, json_t *missing, const jso
 static json_t *make_device(gpuhal_probe_json *builder, const gpuhal_probe_device *entry, bool verifying)
 {
     static const gpuhal_key keys[] = {
-        GPUHAL_FACT_MEMORY_TOTAL_BYTES, GPUHAL_VALUE_MEMORY_FREE_BYTES, GPUHAL_FACT_UUID,        GPUHAL_FACT_PCI_ADDRESS,
-        GPUHAL_FACT_NUMA_NODE,          GPUHAL_FACT_DRIVER_VERSION,     GPUHAL_FACT_API_VERSION, GPUHAL_FACT_NATIVE_INDEX,
+        GPUHAL_FACT_MEMORY_TOTAL_BYTES, GPUHAL_VALUE_MEMORY_FREE_BYTES, GPUHAL_FACT_UUID,
+        GPUHAL_FACT_PCI_ADDRESS,        GPUHAL_FACT_NUMA_NODE,          GPUHAL_FACT_DRIVER_VERSION,
+        GPUHAL_FACT_API_VERSION,        GPUHAL_FACT_NATIVE_INDEX,
     };
     const gpuhal_device *device = entry->device;
     uint64_t software = 0;
@@ -199,14 +204,16 @@ static json_t *make_evidence(gpuhal_probe_json *builder, const gpuhal_evidence *
     return object;
 }
 
-static json_t *make_physical(gpuhal_probe_json *builder, const gpuhal *gpu, uint32_t index, const gpuhal_physical_info *physical)
+static json_t *make_physical(gpuhal_probe_json *builder, const gpuhal *gpu, uint32_t index,
+                             const gpuhal_physical_info *physical)
 {
     json_t *object = json_object(), *interfaces = json_array(), *array = json_array();
     gpuhal_probe_put(builder, object, "number", gpuhal_probe_number(physical->number));
     gpuhal_probe_put(builder, object, "pci_address", gpuhal_probe_text(physical->pci_address));
     gpuhal_probe_put(builder, object, "uuid", gpuhal_probe_text(physical->uuid));
     for (uint32_t i = 0; i < physical->device_count; i++) {
-        gpuhal_probe_append(builder, interfaces, gpuhal_probe_any_text(gpuhal_device_id(gpuhal_physical_device(gpu, index, i))));
+        gpuhal_probe_append(builder, interfaces,
+                            gpuhal_probe_any_text(gpuhal_device_id(gpuhal_physical_device(gpu, index, i))));
     }
     gpuhal_probe_put(builder, object, "interfaces", interfaces);
     gpuhal_evidence evidence = {.size = sizeof evidence};
@@ -235,12 +242,14 @@ static json_t *make_link_value(size_t place, uint64_t value)
 }
 
 /* Where it was not tried now, the cached result counts. */
-static void put_link_result(gpuhal_probe_json *builder, json_t *object, json_t *missing, const gpuhal_probe_link *link, bool verifying)
+static void put_link_result(gpuhal_probe_json *builder, json_t *object, json_t *missing, const gpuhal_probe_link *link,
+                            bool verifying)
 {
     gpuhal_probe_result result = link->result;
     if (link->cached && !link->values[PROBE_LINK_VERIFIED].u64) {
         result.status = GPUHAL_ERROR_DRIVER;
-        snprintf(result.sentence, sizeof result.sentence, "it failed before with these drivers; gpuhal-probe --registry says how");
+        snprintf(result.sentence, sizeof result.sentence,
+                 "it failed before with these drivers; gpuhal-probe --registry says how");
     }
     put_result(builder, object, missing, link->tried || link->cached, &result, verifying);
 }
@@ -251,7 +260,8 @@ static json_t *make_link(gpuhal_probe_json *builder, const gpuhal_probe_machine 
         "kind",  "bandwidth_bytes_per_second", "generation", "count", "peer_advertised",
         "path",  "measured_bytes_per_second",  "measured_latency_ns", "tried_at"};
     json_t *object = json_object(), *missing = json_object();
-    gpuhal_probe_put(builder, object, "from", gpuhal_probe_any_text(gpuhal_device_id(machine->devices[link->from].device)));
+    gpuhal_probe_put(builder, object, "from",
+                     gpuhal_probe_any_text(gpuhal_device_id(machine->devices[link->from].device)));
     gpuhal_probe_put(builder, object, "to", gpuhal_probe_any_text(gpuhal_device_id(machine->devices[link->to].device)));
     gpuhal_probe_put(builder, object, "software", json_boolean(link->software));
     for (size_t i = 0; i <= PROBE_LINK_TRIED; i++) {
@@ -259,7 +269,8 @@ static json_t *make_link(gpuhal_probe_json *builder, const gpuhal_probe_machine 
         gpuhal_probe_put(builder, object, names[i], value->missing ? json_null() : make_link_value(i, value->u64));
         if (value->missing) {
             bool untried = value->missing == GPUHAL_MISSING_NOT_READ && !link->tried && !link->result.status;
-            put_reason(builder, missing, names[i], value->missing, untried ? why_untried(machine->verifying) : value->why);
+            put_reason(builder, missing, names[i], value->missing,
+                       untried ? why_untried(machine->verifying) : value->why);
         }
         if (i == PROBE_LINK_KIND) {
             gpuhal_probe_put(builder, object, "name", link->name_missing ? json_null() : gpuhal_probe_text(link->name));
@@ -292,7 +303,8 @@ static json_t *make_environment(gpuhal_probe_json *builder, const gpuhal_probe_e
         const gpuhal_probe_variable *variable = &environment->list[i];
         json_t *object = json_object();
         gpuhal_probe_put(builder, object, "name", gpuhal_probe_any_text(variable->name));
-        gpuhal_probe_put(builder, object, "value", variable->value ? gpuhal_probe_any_text(variable->value) : json_null());
+        gpuhal_probe_put(builder, object, "value",
+                         variable->value ? gpuhal_probe_any_text(variable->value) : json_null());
         gpuhal_probe_put(builder, object, "meaning", gpuhal_probe_any_text(variable->meaning));
         gpuhal_probe_put(builder, object, "ignored", json_boolean(variable->ignored));
         gpuhal_probe_put(builder, object, "overruled_by", gpuhal_probe_text(variable->overruled));
@@ -304,7 +316,8 @@ static json_t *make_environment(gpuhal_probe_json *builder, const gpuhal_probe_e
 static json_t *make_chosen(gpuhal_probe_json *builder, const gpuhal_probe_machine *machine)
 {
     json_t *object = json_object();
-    gpuhal_probe_put(builder, object, "id", machine->chosen ? gpuhal_probe_any_text(gpuhal_device_id(machine->chosen)) : json_null());
+    gpuhal_probe_put(builder, object, "id",
+                     machine->chosen ? gpuhal_probe_any_text(gpuhal_device_id(machine->chosen)) : json_null());
     gpuhal_probe_put(builder, object, "reason", gpuhal_probe_any_text(machine->chosen_reason));
     return object;
 }
@@ -345,7 +358,8 @@ static json_t *make_document(gpuhal_probe_json *builder, const gpuhal_probe_mach
     return document;
 }
 
-bool gpuhal_probe_print_json(const gpuhal_probe_machine *machine, const gpuhal_probe_environment *environment, FILE *out)
+bool gpuhal_probe_print_json(const gpuhal_probe_machine *machine, const gpuhal_probe_environment *environment,
+                             FILE *out)
 {
     gpuhal_probe_json builder = {0};
     json_t *document = make_document(&builder, machine, environment);

@@ -1,6 +1,6 @@
-/* links.c: see links.h. One child process reads link after link and sends what it found, so that each driver is started once. When
- * it dies or hangs, the link that it was at has failed, and another child continues behind that; where this happens repeatedly,
- * the rest is left out. */
+/* links.c: see links.h. One child process reads link after link and sends what it found, so that each driver is started
+ * once. When it dies or hangs, the link that it was at has failed, and another child continues behind that; where this
+ * happens repeatedly, the rest is left out. */
 #include "links.h"
 
 #include "../common/text.h"
@@ -59,7 +59,9 @@ static void read_value(gpuhal_device *from, gpuhal_device *to, gpuhal_value *val
 static void read_name(gpuhal_device *from, gpuhal_device *to, gpuhal_probe_link *link)
 {
     const char *text = "";
-    link->name_missing = gpuhal_link_text(from, to, GPUHAL_LINK_NAME, &text) ? gpuhal_link_missing(from, to, GPUHAL_LINK_NAME, &text) : 0;
+    link->name_missing = gpuhal_link_text(from, to, GPUHAL_LINK_NAME, &text)
+                             ? gpuhal_link_missing(from, to, GPUHAL_LINK_NAME, &text)
+                             : 0;
     snprintf(link->name, sizeof link->name, "%s", text ? text : "");
 }
 
@@ -142,13 +144,15 @@ static void show_progress(const gpuhal_probe_machine *machine, uint32_t place)
 {
     const gpuhal_probe_link *link = &machine->links[place];
     char text[128];
-    snprintf(text, sizeof text, "link from %.30s to %.30s, %u of %u ...", gpuhal_device_id(device_of(machine, link->from)->device),
+    snprintf(text, sizeof text, "link from %.30s to %.30s, %u of %u ...",
+             gpuhal_device_id(device_of(machine, link->from)->device),
              gpuhal_device_id(device_of(machine, link->to)->device), place + 1, machine->link_count);
     gpuhal_probe_progress(text);
 }
 
 /* Receives all that the child sends about one link. *out_known: something was. */
-static gpuhal_tool_heard receive_one(const gpuhal_tool_child *child, gpuhal_probe_link *link, uint64_t timeout_ns, bool *out_known)
+static gpuhal_tool_heard receive_one(const gpuhal_tool_child *child, gpuhal_probe_link *link, uint64_t timeout_ns,
+                                     bool *out_known)
 {
     gpuhal_probe_link known = *link;
     gpuhal_tool_heard answer = gpuhal_tool_hear(child, gpuhal_tool_now_ns() + timeout_ns, &known, sizeof known);
@@ -162,7 +166,8 @@ static gpuhal_tool_heard receive_one(const gpuhal_tool_child *child, gpuhal_prob
 }
 
 /* Receives links from `place` on until all are there, or the child fails at one. Returns where to continue. */
-static uint32_t receive(gpuhal_probe_machine *machine, gpuhal_tool_child *child, uint32_t place, uint64_t timeout_ns, uint32_t *failures)
+static uint32_t receive(gpuhal_probe_machine *machine, gpuhal_tool_child *child, uint32_t place, uint64_t timeout_ns,
+                        uint32_t *failures)
 {
     gpuhal_tool_heard answer = GPUHAL_TOOL_HEARD;
     gpuhal_probe_result result = {0};
@@ -180,7 +185,8 @@ static uint32_t receive(gpuhal_probe_machine *machine, gpuhal_tool_child *child,
         gpuhal_probe_link *link = &machine->links[place];
         link->result = result;
         if (!known) {
-            set_failed(link, answer == GPUHAL_TOOL_TIMED_OUT ? GPUHAL_MISSING_TIMED_OUT : GPUHAL_MISSING_FAILED, result.sentence);
+            set_failed(link, answer == GPUHAL_TOOL_TIMED_OUT ? GPUHAL_MISSING_TIMED_OUT : GPUHAL_MISSING_FAILED,
+                       result.sentence);
         }
         ++*failures;
         place = next_link(machine, place + 1, true);
@@ -203,7 +209,8 @@ static uint32_t look_in_children(gpuhal_probe_machine *machine, uint64_t timeout
     for (; place < machine->link_count; place = next_link(machine, place + 1, true)) {
         gpuhal_probe_link *link = &machine->links[place];
         link->result = (gpuhal_probe_result){.status = GPUHAL_ERROR_CANCELLED};
-        snprintf(link->result.sentence, sizeof link->result.sentence, "left out after drivers had failed %u times", failures);
+        snprintf(link->result.sentence, sizeof link->result.sentence, "left out after drivers had failed %u times",
+                 failures);
         set_failed(link, GPUHAL_MISSING_NOT_READ, link->result.sentence);
     }
     return place;
@@ -280,13 +287,13 @@ bool gpuhal_probe_links_judge(const gpuhal_probe_machine *machine)
         left_out += link->result.status == GPUHAL_ERROR_CANCELLED;
         if (link->result.status && link->result.status != GPUHAL_ERROR_CANCELLED) {
             gpuhal_probe_say("the link from %s to %s %s: %s", gpuhal_device_id(device_of(machine, link->from)->device),
-                             gpuhal_device_id(device_of(machine, link->to)->device), link->tried ? "is not verified" : "cannot be read",
-                             link->result.sentence);
+                             gpuhal_device_id(device_of(machine, link->to)->device),
+                             link->tried ? "is not verified" : "cannot be read", link->result.sentence);
         }
     }
     if (left_out) {
-        gpuhal_probe_say("%u more link%s left out after drivers had failed %u times", left_out, left_out == 1 ? " was" : "s were",
-                         (unsigned)FAILURES_MOST);
+        gpuhal_probe_say("%u more link%s left out after drivers had failed %u times", left_out,
+                         left_out == 1 ? " was" : "s were", (unsigned)FAILURES_MOST);
     }
     return bad == 0;
 }

@@ -1,4 +1,5 @@
-/* links.h: what is known about the links between devices: the library's facts, and with --verify what copies and a clock show. */
+/* links.h: what is known about the links between devices: the library's facts, and with --verify what copies and a
+ * clock show. */
 #ifndef PROBE_LINKS_H
 #define PROBE_LINKS_H
 
@@ -32,8 +33,8 @@ struct gpuhal_probe_link {
     char name[112];
 };
 
-/* Finds out about every ordered pair of the machine's devices; with --verify those are tried of which both are shown. false without
- * memory. */
+/* Finds out about every ordered pair of the machine's devices; with --verify those are tried of which both are shown.
+ * false without memory. */
 bool gpuhal_probe_links_find(const gpuhal_probe_options *options, uint64_t timeout_ns, gpuhal_probe_machine *machine);
 /* Says on standard error which links are not as they should be; true when all are. */
 bool gpuhal_probe_links_judge(const gpuhal_probe_machine *machine);

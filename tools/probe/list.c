@@ -1,6 +1,6 @@
-/* list.c: the listing for people: one line per device, never wider than the screen. Every column is as wide as its contents;
- * where that is too much, the name is shortened first, then the driver, then these two give way: driver, type. With --all the
- * lines stand under the physical device that the devices are interfaces of. */
+/* list.c: the listing for people: one line per device, never wider than the screen. Every column is as wide as its
+ * contents; where that is too much, the name is shortened first, then the driver, then these two give way: driver,
+ * type. With --all the lines stand under the physical device that the devices are interfaces of. */
 #include "print.h"
 #include "times.h"
 
@@ -81,9 +81,11 @@ static void set_type(char cell[CELL_BYTES], const gpuhal_device *device)
     uint64_t type = 0, software = 0;
     gpuhal_device_u64(device, GPUHAL_FACT_TYPE, &type);
     gpuhal_device_u64(device, GPUHAL_FACT_SOFTWARE, &software);
-    /* Every program on the host's processor is software; the word marks those that present themselves as another device. */
+    /* Every program on the host's processor is software; the word marks those that present themselves as another
+     * device. */
     bool worth_saying = software && strcmp(gpuhal_device_backend(device), "cpu") != 0;
-    snprintf(cell, CELL_BYTES, "%s%s", worth_saying ? "software " : "", gpuhal_device_type_name((gpuhal_device_type)type));
+    snprintf(cell, CELL_BYTES, "%s%s", worth_saying ? "software " : "",
+             gpuhal_device_type_name((gpuhal_device_type)type));
     char *underscore = strchr(cell, '_');
     if (underscore) {
         *underscore = ' ';
@@ -96,7 +98,8 @@ static const char *text_fact(const gpuhal_device *device, gpuhal_key key)
     return gpuhal_device_text(device, key, &text) == GPUHAL_OK ? text : "-";
 }
 
-static void fill_row(char cells[COLUMN_COUNT][CELL_BYTES], const gpuhal_probe_device *entry, const gpuhal_probe_screen *screen)
+static void fill_row(char cells[COLUMN_COUNT][CELL_BYTES], const gpuhal_probe_device *entry,
+                     const gpuhal_probe_screen *screen)
 {
     static const char *const marks[2][2] = {{"FAILED", "ok"}, {"✗", "✓"}};
     set_cell(cells[COLUMN_ID], gpuhal_device_id(entry->device));
@@ -202,7 +205,8 @@ static void print_titles(const device_table *table, const gpuhal_probe_screen *s
     fputc('\n', screen->out);
 }
 
-/* Which part of the listing is cached, from when, and how to refresh it. Nothing where all plugins were probed just now. */
+/* Which part of the listing is cached, from when, and how to refresh it. Nothing where all plugins were probed just
+ * now. */
 static void print_age(const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen)
 {
     gpuhal_plugin_report report;
@@ -216,7 +220,8 @@ static void print_age(const gpuhal_probe_machine *machine, const gpuhal_probe_sc
     }
     for (uint32_t i = 0; i < machine->count; i++) {
         const gpuhal_probe_device *entry = &machine->devices[i];
-        gpuhal_missing why = entry->shown ? gpuhal_device_missing(entry->device, GPUHAL_VALUE_MEMORY_FREE_BYTES, NULL) : 0;
+        gpuhal_missing why =
+            entry->shown ? gpuhal_device_missing(entry->device, GPUHAL_VALUE_MEMORY_FREE_BYTES, NULL) : 0;
         lacks_free = lacks_free || why == GPUHAL_MISSING_NOT_READ;
     }
     if (first <= last) {
@@ -224,8 +229,9 @@ static void print_age(const gpuhal_probe_machine *machine, const gpuhal_probe_sc
         gpuhal_probe_format_time(first, begin);
         gpuhal_probe_format_time(last, end);
         bool same = strcmp(begin, end) == 0;
-        snprintf(text, sizeof text, "cached %s %s%s%s%s; gpuhal-probe --retry all refreshes it", same ? "from" : "between", begin,
-                 same ? "" : " and ", same ? "" : end, lacks_free ? ", so without free memory" : "");
+        snprintf(text, sizeof text, "cached %s %s%s%s%s; gpuhal-probe --retry all refreshes it",
+                 same ? "from" : "between", begin, same ? "" : " and ", same ? "" : end,
+                 lacks_free ? ", so without free memory" : "");
         fprintf(screen->out, "%*s", (int)MARK_COLUMNS, "");
         gpuhal_probe_screen_wrap(screen, text, MARK_COLUMNS, MARK_COLUMNS);
     }
@@ -248,7 +254,8 @@ static void print_footer(const gpuhal_probe_machine *machine, uint32_t to_use, u
     }
     if (hidden) {
         char text[96];
-        snprintf(text, sizeof text, "also reachable through %u more interface%s: gpuhal-probe --all", hidden, hidden == 1 ? "" : "s");
+        snprintf(text, sizeof text, "also reachable through %u more interface%s: gpuhal-probe --all", hidden,
+                 hidden == 1 ? "" : "s");
         fprintf(screen->out, "%*s", (int)MARK_COLUMNS, "");
         gpuhal_probe_screen_wrap(screen, text, MARK_COLUMNS, MARK_COLUMNS);
     }
@@ -276,7 +283,8 @@ static uint32_t print_marked(const device_table *table, const gpuhal_probe_machi
 }
 
 /* Every interface, under its physical device. Returns how many are marked with + alone. */
-static uint32_t print_groups(const device_table *table, const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen)
+static uint32_t print_groups(const device_table *table, const gpuhal_probe_machine *machine,
+                             const gpuhal_probe_screen *screen)
 {
     gpuhal_physical_info physical;
     uint32_t to_use = 0;
@@ -291,7 +299,8 @@ static uint32_t print_groups(const device_table *table, const gpuhal_probe_machi
     return to_use;
 }
 
-static void print_lines(const device_table *table, const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen)
+static void print_lines(const device_table *table, const gpuhal_probe_machine *machine,
+                        const gpuhal_probe_screen *screen)
 {
     for (uint32_t i = 0, row = 0; i < machine->count; i++) {
         const gpuhal_probe_device *entry = &machine->devices[i];

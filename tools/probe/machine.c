@@ -1,5 +1,5 @@
-/* machine.c: see machine.h. Options win over the environment: a variable that an option replaces is taken out of the environment
- * before the library reads it. */
+/* machine.c: see machine.h. Options win over the environment: a variable that an option replaces is taken out of the
+ * environment before the library reads it. */
 #include "machine.h"
 
 #include "../common/text.h"
@@ -32,8 +32,8 @@ static gpuhal_status open_gpu(const gpuhal_probe_options *options, const char *d
     return gpuhal_open(&config, out_gpu);
 }
 
-/* A selector matched nothing. Whether that is because a plugin lacks permission: the library's sentence, `said`, has its
- * reason then. */
+/* A selector matched nothing. Whether that is because a plugin lacks permission: the library's sentence, `said`, has
+ * its reason then. */
 static gpuhal_probe_exit judge_absence(const gpuhal_probe_options *options, const char *said)
 {
     gpuhal_probe_exit code = PROBE_NOT_FOUND;
@@ -83,7 +83,8 @@ static bool names_interfaces(const char *selectors)
     return false;
 }
 
-/* Whether the listing for people has the device: the preferred interface of each physical device, unless more is asked for. */
+/* Whether the listing for people has the device: the preferred interface of each physical device, unless more is asked
+ * for. */
 static bool is_shown(const gpuhal_probe_options *options, const gpuhal_probe_device *entry)
 {
     return options->all || entry->preferred || names_interfaces(options->device);
@@ -117,7 +118,8 @@ static gpuhal_probe_exit check_retry(const gpuhal_probe_options *options, const 
     for (const char *item = options->retry; item && *item; item += strspn(item, SEPARATORS)) {
         size_t length = strcspn(item, SEPARATORS);
         if (!is_plugin(gpu, item, length)) {
-            gpuhal_probe_say("--retry: there is no plugin \"%.*s\"; gpuhal-probe --explain lists them", (int)length, item);
+            gpuhal_probe_say("--retry: there is no plugin \"%.*s\"; gpuhal-probe --explain lists them", (int)length,
+                             item);
             return PROBE_NOT_FOUND;
         }
         item += length;
@@ -246,7 +248,8 @@ static void report_counts(const uint32_t counts[GPUHAL_PLUGIN_QUARANTINED + 1])
     gpuhal_probe_say("%s; gpuhal-probe --explain says why", text);
 }
 
-/* Says how many plugins went wrong, unless they are explained anyway. Returns whether the listing may lack something. */
+/* Says how many plugins went wrong, unless they are explained anyway. Returns whether the listing may lack
+ * something. */
 static bool report_plugins(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options)
 {
     uint32_t counts[GPUHAL_PLUGIN_QUARANTINED + 1] = {0}, refused = 0, problems = 0;
@@ -279,7 +282,8 @@ static bool names_backend(const char *backends, const char *name)
     return false;
 }
 
-/* Notes that --backends names only interfaces that the listing shows through others: elsewhere than on a terminal no line says so. */
+/* Notes that --backends names only interfaces that the listing shows through others: elsewhere than on a terminal no
+ * line says so. */
 static void note_hidden(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options)
 {
     const gpuhal_probe_device *hidden = NULL;
@@ -292,7 +296,8 @@ static void note_hidden(const gpuhal_probe_machine *machine, const gpuhal_probe_
         hidden = named && !hidden ? entry : hidden;
     }
     if (hidden) {
-        gpuhal_probe_say("%s is another interface of a listed device; --all lists it", gpuhal_device_id(hidden->device));
+        gpuhal_probe_say("%s is another interface of a listed device; --all lists it",
+                         gpuhal_device_id(hidden->device));
     }
 }
 

@@ -1,4 +1,5 @@
-/* machine.h: what one run of gpuhal-probe found: the opened gpuhal object, the devices to show, their results and the choice. */
+/* machine.h: what one run of gpuhal-probe found: the opened gpuhal object, the devices to show, their results and the
+ * choice. */
 #ifndef PROBE_MACHINE_H
 #define PROBE_MACHINE_H
 
@@ -30,8 +31,8 @@ typedef struct gpuhal_probe_machine {
     bool verifying; /* --verify was given: what is not verified has been left out by intention */
 } gpuhal_probe_machine;
 
-/* Finds everything, and verifies what the options ask for. PROBE_GO_ON, or an exit code after a sentence on standard error.
- * Finish the machine in both cases. */
+/* Finds everything, and verifies what the options ask for. PROBE_GO_ON, or an exit code after a sentence on standard
+ * error. Finish the machine in both cases. */
 gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options, gpuhal_probe_machine *out_machine);
 /* The exit code that the findings deserve; says on standard error what is not as it should be. */
 gpuhal_probe_exit gpuhal_probe_machine_judge(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options);

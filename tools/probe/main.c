@@ -1,7 +1,8 @@
 /* main.c: gpuhal-probe from the command line to the exit code.
  *
- * Data goes to the standard output that the program was started with, through a descriptor of its own: descriptor 1 is made a
- * copy of standard error first, so that a driver that prints while a device is verified cannot get between the data. */
+ * Data goes to the standard output that the program was started with, through a descriptor of its own: descriptor 1 is
+ * made a copy of standard error first, so that a driver that prints while a device is verified cannot get between the
+ * data. */
 #include "environment.h"
 #include "machine.h"
 #include "options.h"
@@ -97,13 +98,15 @@ static bool print_sections(const gpuhal_probe_options *options, const gpuhal_pro
     return true;
 }
 
-static gpuhal_probe_exit run(const gpuhal_probe_options *options, const gpuhal_probe_environment *environment, FILE **out)
+static gpuhal_probe_exit run(const gpuhal_probe_options *options, const gpuhal_probe_environment *environment,
+                             FILE **out)
 {
     gpuhal_probe_machine machine;
     gpuhal_probe_exit code = gpuhal_probe_machine_open(options, &machine);
     if (code == PROBE_GO_ON) {
-        bool printed = options->json ? gpuhal_probe_print_json(&machine, options->environment ? environment : NULL, *out)
-                                     : print_sections(options, &machine, environment, *out);
+        bool printed = options->json
+                           ? gpuhal_probe_print_json(&machine, options->environment ? environment : NULL, *out)
+                           : print_sections(options, &machine, environment, *out);
         /* The data before the messages, for both may go to one terminal. */
         bool written = close_output(out);
         code = printed ? gpuhal_probe_machine_judge(&machine, options) : out_of_memory();
@@ -116,8 +119,8 @@ static gpuhal_probe_exit run(const gpuhal_probe_options *options, const gpuhal_p
 /* The variables alone need no plugin and are printed even where one hangs. */
 static bool wants_variables_alone(const gpuhal_probe_options *options)
 {
-    return options->environment && !options->json && !options->explain && !options->verify && !options->timings && !options->all &&
-           !options->links && !options->retry;
+    return options->environment && !options->json && !options->explain && !options->verify && !options->timings &&
+           !options->all && !options->links && !options->retry;
 }
 
 int main(int count, char **arguments)

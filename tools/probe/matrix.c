@@ -1,5 +1,5 @@
-/* matrix.c: what is known of links, for people: tables from the devices on the left to those on top. A table that is too wide for the
- * screen goes on below, with further devices on top. */
+/* matrix.c: what is known of links, for people: tables from the devices on the left to those on top. A table that is
+ * too wide for the screen goes on below, with further devices on top. */
 #include "links.h"
 #include "times.h"
 
@@ -85,7 +85,8 @@ static gpuhal_probe_style write_path(const gpuhal_probe_link *link, char cell[CE
     return PROBE_PLAIN;
 }
 
-static gpuhal_probe_style write_measured(const gpuhal_probe_link *link, size_t place, double unit, char cell[CELL_BYTES])
+static gpuhal_probe_style write_measured(const gpuhal_probe_link *link, size_t place, double unit,
+                                         char cell[CELL_BYTES])
 {
     const gpuhal_value *value = &link->values[place];
     double number = (double)value->u64 / unit;
@@ -244,9 +245,12 @@ static void print_legend(const table *own, bool verify, const cached_links *foun
                                        : "one reaches the other's memory, as its driver says; --verify tries it");
     }
     if (bad) {
-        print_meaning(own, "!", verify ? "tried, and failed: the message below says why"
-                              : found->failed ? "failed before with these drivers, and not used: --registry says how; --verify tries it again"
-                                              : "could not be read");
+        print_meaning(
+            own, "!",
+            verify ? "tried, and failed: the message below says why"
+            : found->failed
+                ? "failed before with these drivers, and not used: --registry says how; --verify tries it again"
+                : "could not be read");
     }
     print_cached(own, found);
     if (software) {
@@ -267,9 +271,10 @@ bool gpuhal_probe_print_links(const gpuhal_probe_machine *machine, const gpuhal_
         }
     }
     if (own.count < 2) {
-        gpuhal_probe_screen_wrap(screen, machine->count > own.count
-                                             ? "one physical device is listed; --all shows the links between its interfaces"
-                                             : "no two devices are listed, so there is no link",
+        gpuhal_probe_screen_wrap(screen,
+                                 machine->count > own.count
+                                     ? "one physical device is listed; --all shows the links between its interfaces"
+                                     : "no two devices are listed, so there is no link",
                                  0, 0);
     } else {
         print_table(&own, "from/to", write_kind);

@@ -45,14 +45,15 @@ enum {
 static const struct argp_option known[] = {
     {"json", OPTION_JSON, NULL, 0, "the whole listing as JSON (gpuhal.probe/2)", 0},
     {"explain", OPTION_EXPLAIN, NULL, 0,
-     "every plugin: why it is used, or why not; which devices are interfaces of one physical device, and why; the choice",
+     "every plugin: why it is used, or why not; which devices are interfaces of one physical device, and why; the "
+     "choice",
      0},
     {"verify", OPTION_VERIFY, NULL, 0,
-     "move bytes to each device and back, and compare them; only the devices that are listed, with --all every interface",
+     "move bytes to each device and back, and compare them; only the devices that are listed, with --all every "
+     "interface",
      0},
     {"links", OPTION_LINKS, NULL, 0,
-     "how devices are connected, for every pair; with --verify also whether bytes come through right, and how fast",
-     0},
+     "how devices are connected, for every pair; with --verify also whether bytes come through right, and how fast", 0},
     {"timings", OPTION_TIMINGS, NULL, 0, "how long each plugin took, or that its result is cached", 0},
     {"env", OPTION_ENV, NULL, 0, "the environment variables of the library", 0},
     {"all", OPTION_ALL, NULL, 0,
@@ -71,7 +72,8 @@ static const struct argp_option known[] = {
      0},
     {NULL, 0, NULL, 0, "The record that the library keeps of this machine:", 0},
     {"registry", OPTION_REGISTRY, NULL, 0,
-     "show it, without running any plugin: physical devices with their numbers, drivers over time, plugins, links, paths "
+     "show it, without running any plugin: physical devices with their numbers, drivers over time, plugins, links, "
+     "paths "
      "of large writes, faults; with --json as gpuhal.registry/2",
      0},
     {"diff", OPTION_DIFF, NULL, 0,
@@ -139,8 +141,9 @@ static bool keep_seconds(struct argp_state *state, uint64_t *to, const char *val
 
 static error_t keep(struct argp_state *state, gpuhal_probe_options *options, int key, const char *value)
 {
-    bool *const flags[] = {&options->json, &options->explain, &options->verify,   &options->timings, &options->environment,
-                           &options->all,  &options->links,   &options->registry, &options->diff};
+    bool *const flags[] = {&options->json,    &options->explain,     &options->verify,
+                           &options->timings, &options->environment, &options->all,
+                           &options->links,   &options->registry,    &options->diff};
     if (key >= OPTION_JSON && key <= OPTION_DIFF) {
         *flags[key - OPTION_JSON] = true;
         return 0;

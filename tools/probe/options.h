@@ -28,8 +28,8 @@ typedef struct gpuhal_probe_options {
     uint64_t timeout_ns;   /* 0: not given */
 } gpuhal_probe_options;
 
-/* Reads the command line. PROBE_GO_ON, or the exit code when there is nothing more to do: --help and --version were printed to
- * `out`, or a mistake was named on standard error. */
+/* Reads the command line. PROBE_GO_ON, or the exit code when there is nothing more to do: --help and --version were
+ * printed to `out`, or a mistake was named on standard error. */
 gpuhal_probe_exit gpuhal_probe_options_read(int count, char **arguments, FILE *out, gpuhal_probe_options *out_options);
 
 /* Whether the options are about the record, in the place of a listing. */

@@ -9,7 +9,8 @@
 bool gpuhal_probe_physical(const gpuhal_probe_machine *machine, uint32_t index, gpuhal_physical_info *out_physical)
 {
     *out_physical = (gpuhal_physical_info){.size = sizeof *out_physical};
-    return index < gpuhal_physical_count(machine->gpu) && gpuhal_physical_get(machine->gpu, index, out_physical) == GPUHAL_OK;
+    return index < gpuhal_physical_count(machine->gpu) &&
+           gpuhal_physical_get(machine->gpu, index, out_physical) == GPUHAL_OK;
 }
 
 static bool is_processor(const gpuhal_probe_machine *machine, uint32_t index)

@@ -6,14 +6,17 @@
 #include "machine.h"
 #include "screen.h"
 
-/* One line per device; on a terminal also a heading, and the reason for the choice. With --all the devices stand under the physical
- * device that they are interfaces of, with the evidence, and the reason is always printed. false without memory. */
+/* One line per device; on a terminal also a heading, and the reason for the choice. With --all the devices stand under
+ * the physical device that they are interfaces of, with the evidence, and the reason is always printed. false without
+ * memory. */
 bool gpuhal_probe_print_list(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                              const gpuhal_probe_screen *screen);
-/* A table from device to device for each thing that is known of links, of the devices that are listed. false without memory. */
+/* A table from device to device for each thing that is known of links, of the devices that are listed. false without
+ * memory. */
 bool gpuhal_probe_print_links(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                               const gpuhal_probe_screen *screen);
-/* One block per plugin; which devices are one physical device, unless --all has listed that already; the choice, and the notes. */
+/* One block per plugin; which devices are one physical device, unless --all has listed that already; the choice, and
+ * the notes. */
 void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                     const gpuhal_probe_screen *screen);
 /* Physical device number `index`; false past the last. */
@@ -21,11 +24,13 @@ bool gpuhal_probe_physical(const gpuhal_probe_machine *machine, uint32_t index, 
 /* One line: "physical device 1: PCI 0000:c1:00.0, UUID ...". */
 void gpuhal_probe_print_heading(const gpuhal_probe_machine *machine, uint32_t index, const gpuhal_probe_screen *screen);
 /* Why devices are interfaces of it, or are not although something suggests that: one sentence each. */
-void gpuhal_probe_print_evidence(const gpuhal_probe_machine *machine, uint32_t index, const gpuhal_probe_screen *screen);
+void gpuhal_probe_print_evidence(const gpuhal_probe_machine *machine, uint32_t index,
+                                 const gpuhal_probe_screen *screen);
 /* One line per plugin that was probed, now or earlier, and how long all took. */
 void gpuhal_probe_print_timings(const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen);
-/* The document gpuhal.probe/2. `environment` is NULL when it was not asked for. false without memory; whether writing worked is
- * for the caller to see on `out`. */
-bool gpuhal_probe_print_json(const gpuhal_probe_machine *machine, const gpuhal_probe_environment *environment, FILE *out);
+/* The document gpuhal.probe/2. `environment` is NULL when it was not asked for. false without memory; whether writing
+ * worked is for the caller to see on `out`. */
+bool gpuhal_probe_print_json(const gpuhal_probe_machine *machine, const gpuhal_probe_environment *environment,
+                             FILE *out);
 
 #endif

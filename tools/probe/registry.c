@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool gpuhal_probe_find_interface(const gpuhal_registry_view *view, uint32_t number, gpuhal_interface_record *out_entry, uint32_t *out_index)
+bool gpuhal_probe_find_interface(const gpuhal_registry_view *view, uint32_t number, gpuhal_interface_record *out_entry,
+                                 uint32_t *out_index)
 {
     *out_entry = (gpuhal_interface_record){.size = sizeof *out_entry};
     for (uint32_t i = 0; gpuhal_registry_interface(view, i, out_entry) == GPUHAL_OK; i++) {
@@ -37,8 +38,8 @@ bool gpuhal_probe_is_unwritten(const gpuhal_registry_view *newest)
     return unwritten;
 }
 
-gpuhal_status gpuhal_probe_plugin_stale(const gpuhal_registry_view *view, uint32_t index, const gpuhal_plugin_record *plugin, char *out_why,
-                                        uint32_t why_bytes)
+gpuhal_status gpuhal_probe_plugin_stale(const gpuhal_registry_view *view, uint32_t index,
+                                        const gpuhal_plugin_record *plugin, char *out_why, uint32_t why_bytes)
 {
     if (plugin->state == GPUHAL_PLUGIN_FAILED) {
         snprintf(out_why, why_bytes, "it failed, and is run again each time");
@@ -60,14 +61,17 @@ void gpuhal_probe_format_hardware(const gpuhal_physical_record *physical, char *
 const char *gpuhal_probe_why_no_record(void)
 {
     const char *variable = getenv("GPUHAL_REGISTRY");
-    return variable && *variable ? "GPUHAL_REGISTRY says so" : "neither HOME nor XDG_STATE_HOME says where it would lie";
+    return variable && *variable ? "GPUHAL_REGISTRY says so"
+                                 : "neither HOME nor XDG_STATE_HOME says where it would lie";
 }
 
 /* What went wrong in the library's last call. */
 static gpuhal_probe_exit fail(gpuhal_status status)
 {
     gpuhal_probe_say("%s", gpuhal_last_error()->sentence);
-    return status == GPUHAL_ERROR_INVALID_ARGUMENT ? PROBE_USAGE : status == GPUHAL_ERROR_NOT_FOUND ? PROBE_NOT_FOUND : PROBE_INTERNAL;
+    return status == GPUHAL_ERROR_INVALID_ARGUMENT ? PROBE_USAGE
+           : status == GPUHAL_ERROR_NOT_FOUND      ? PROBE_NOT_FOUND
+                                                   : PROBE_INTERNAL;
 }
 
 /* For what needs a record to work on: not where none is kept. */

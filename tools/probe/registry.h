@@ -1,5 +1,5 @@
-/* registry.h: the record that the library keeps of this machine: showing it, and the options that change it. Of them --diff alone runs a
- * plugin. */
+/* registry.h: the record that the library keeps of this machine: showing it, and the options that change it. Of them
+ * --diff alone runs a plugin. */
 #ifndef PROBE_REGISTRY_H
 #define PROBE_REGISTRY_H
 
@@ -19,14 +19,16 @@ bool gpuhal_probe_registry_json(const gpuhal_registry_view *view, FILE *out);
 gpuhal_probe_exit gpuhal_probe_diff(const gpuhal_probe_options *options, FILE *out);
 
 /* The interface of this number; false when no interface has it. */
-bool gpuhal_probe_find_interface(const gpuhal_registry_view *view, uint32_t number, gpuhal_interface_record *out_entry, uint32_t *out_index);
+bool gpuhal_probe_find_interface(const gpuhal_registry_view *view, uint32_t number, gpuhal_interface_record *out_entry,
+                                 uint32_t *out_index);
 /* The newest driver version of the interface at this place of the list; "" when none is known. */
 const char *gpuhal_probe_last_driver(const gpuhal_registry_view *view, uint32_t index);
-/* Whether the record does not have what this view has: it cannot be written. `newest` is the view of an opened library. */
+/* Whether the record does not have what this view has: it cannot be written. `newest` is the view of an opened
+ * library. */
 bool gpuhal_probe_is_unwritten(const gpuhal_registry_view *newest);
 /* Why the cached result of plugin number `index`, which is `plugin`, is not valid; "" when it is. */
-gpuhal_status gpuhal_probe_plugin_stale(const gpuhal_registry_view *view, uint32_t index, const gpuhal_plugin_record *plugin, char *out_why,
-                                        uint32_t why_bytes);
+gpuhal_status gpuhal_probe_plugin_stale(const gpuhal_registry_view *view, uint32_t index,
+                                        const gpuhal_plugin_record *plugin, char *out_why, uint32_t why_bytes);
 /* "NVIDIA H100, PCI 0000:01:00.0", or what else is known. */
 void gpuhal_probe_format_hardware(const gpuhal_physical_record *physical, char *to, size_t bytes);
 /* Why no record is kept. */

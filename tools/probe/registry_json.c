@@ -1,5 +1,5 @@
-/* registry_json.c: the document gpuhal.registry/2; docs/gpuhal.registry-2.schema.json describes it. Keys are always there and in this
- * order; what is unknown is null. */
+/* registry_json.c: the document gpuhal.registry/2; docs/gpuhal.registry-2.schema.json describes it. Keys are always
+ * there and in this order; what is unknown is null. */
 #include "build.h"
 #include "registry.h"
 
@@ -19,7 +19,8 @@ static json_t *make_lines(gpuhal_probe_json *builder, const char *text)
     return lines;
 }
 
-static json_t *make_plugin(gpuhal_probe_json *builder, const gpuhal_registry_view *view, uint32_t index, const gpuhal_plugin_record *plugin)
+static json_t *make_plugin(gpuhal_probe_json *builder, const gpuhal_registry_view *view, uint32_t index,
+                           const gpuhal_plugin_record *plugin)
 {
     char why[512] = "";
     json_t *object = json_object();
@@ -54,7 +55,8 @@ static json_t *make_drivers(gpuhal_probe_json *builder, const gpuhal_registry_vi
     return array;
 }
 
-static json_t *make_interface(gpuhal_probe_json *builder, const gpuhal_registry_view *view, uint32_t index, const gpuhal_interface_record *entry)
+static json_t *make_interface(gpuhal_probe_json *builder, const gpuhal_registry_view *view, uint32_t index,
+                              const gpuhal_interface_record *entry)
 {
     json_t *object = json_object();
     gpuhal_probe_put(builder, object, "number", gpuhal_probe_number(entry->number));
@@ -69,13 +71,15 @@ static json_t *make_interface(gpuhal_probe_json *builder, const gpuhal_registry_
     return object;
 }
 
-static json_t *make_physical(gpuhal_probe_json *builder, const gpuhal_registry_view *view, const gpuhal_physical_record *physical)
+static json_t *make_physical(gpuhal_probe_json *builder, const gpuhal_registry_view *view,
+                             const gpuhal_physical_record *physical)
 {
     json_t *object = json_object(), *interfaces = json_array();
     gpuhal_probe_put(builder, object, "number", gpuhal_probe_number(physical->number));
     gpuhal_probe_put(builder, object, "name", gpuhal_probe_text(physical->name));
     gpuhal_probe_put(builder, object, "pci_address", gpuhal_probe_text(physical->pci_address));
-    gpuhal_probe_put(builder, object, "vendor_id", physical->vendor_id ? gpuhal_probe_number(physical->vendor_id) : json_null());
+    gpuhal_probe_put(builder, object, "vendor_id",
+                     physical->vendor_id ? gpuhal_probe_number(physical->vendor_id) : json_null());
     gpuhal_probe_put(builder, object, "host_processor", json_boolean(physical->is_host != 0));
     gpuhal_probe_put(builder, object, "present", json_boolean(physical->is_present != 0));
     gpuhal_probe_put(builder, object, "first_seen", gpuhal_probe_time(physical->first_seen));
@@ -101,9 +105,12 @@ static json_t *make_link(gpuhal_probe_json *builder, const gpuhal_link_record *l
     gpuhal_probe_put(builder, object, "verified", json_boolean(link->verified != 0));
     gpuhal_probe_put(builder, object, "reason", gpuhal_probe_text(link->reason));
     bool known = link->path >= GPUHAL_PATH_PEER && link->path <= GPUHAL_PATH_STAGED;
-    gpuhal_probe_put(builder, object, "path", measured && known ? gpuhal_probe_text(gpuhal_path_name(link->path)) : json_null());
-    gpuhal_probe_put(builder, object, "bytes_per_second", measured ? gpuhal_probe_number(link->bytes_per_second) : json_null());
-    gpuhal_probe_put(builder, object, "latency_ns", link->latency_ns ? gpuhal_probe_number(link->latency_ns) : json_null());
+    gpuhal_probe_put(builder, object, "path",
+                     measured && known ? gpuhal_probe_text(gpuhal_path_name(link->path)) : json_null());
+    gpuhal_probe_put(builder, object, "bytes_per_second",
+                     measured ? gpuhal_probe_number(link->bytes_per_second) : json_null());
+    gpuhal_probe_put(builder, object, "latency_ns",
+                     link->latency_ns ? gpuhal_probe_number(link->latency_ns) : json_null());
     gpuhal_probe_put(builder, object, "tried_at", gpuhal_probe_time(link->tried));
     return object;
 }
@@ -126,7 +133,8 @@ static json_t *make_fault(gpuhal_probe_json *builder, const gpuhal_fault_record 
 {
     json_t *object = json_object();
     gpuhal_probe_put(builder, object, "kind", gpuhal_probe_text(fault->kind));
-    gpuhal_probe_put(builder, object, "interface", fault->interface_number ? gpuhal_probe_number(fault->interface_number) : json_null());
+    gpuhal_probe_put(builder, object, "interface",
+                     fault->interface_number ? gpuhal_probe_number(fault->interface_number) : json_null());
     gpuhal_probe_put(builder, object, "plugin", gpuhal_probe_text(fault->plugin));
     gpuhal_probe_put(builder, object, "driver_version", gpuhal_probe_text(fault->driver_version));
     gpuhal_probe_put(builder, object, "detail", gpuhal_probe_text(fault->detail));

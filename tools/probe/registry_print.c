@@ -1,5 +1,5 @@
-/* registry_print.c: the record for people: physical devices with their interfaces, plugins, links, write paths, faults. What
- * is empty is left out. */
+/* registry_print.c: the record for people: physical devices with their interfaces, plugins, links, write paths, faults.
+ * What is empty is left out. */
 #include "machine.h"
 #include "registry.h"
 #include "times.h"
@@ -29,7 +29,8 @@ static void write_span(write_time *write, uint64_t first, uint64_t last, char *t
     }
 }
 
-static void print_title(const gpuhal_probe_screen *screen, const char *title, const char *text, gpuhal_probe_style style)
+static void print_title(const gpuhal_probe_screen *screen, const char *title, const char *text,
+                        gpuhal_probe_style style)
 {
     gpuhal_probe_screen_put(screen, PROBE_BOLD, title);
     gpuhal_probe_screen_put(screen, PROBE_PLAIN, ":");
@@ -47,8 +48,9 @@ static void print_interface(const gpuhal_registry_view *view, uint32_t index, co
     char title[64], text[WORDS], span[128];
     snprintf(title, sizeof title, "  interface %u", entry->number);
     bool own_name = *entry->name && (physical->is_host || strcmp(entry->name, physical->name) != 0);
-    snprintf(text, sizeof text, "%.64s%s%.128s%s%.256s%s", entry->backend, *entry->partition ? ", partition " : "", entry->partition, own_name ? ", " : "",
-             own_name ? entry->name : "", entry->is_present ? "" : ", not there any more");
+    snprintf(text, sizeof text, "%.64s%s%.128s%s%.256s%s", entry->backend, *entry->partition ? ", partition " : "",
+             entry->partition, own_name ? ", " : "", own_name ? entry->name : "",
+             entry->is_present ? "" : ", not there any more");
     print_title(screen, title, text, entry->is_present ? PROBE_PLAIN : PROBE_WARN);
     gpuhal_probe_screen_field(screen, "uuid", entry->uuid);
     const char *version = NULL;
@@ -103,8 +105,8 @@ static void write_state(const gpuhal_plugin_record *plugin, char *to, size_t byt
     if (plugin->state == GPUHAL_PLUGIN_OK) {
         snprintf(to, bytes, "%s, %u device%s", words, plugin->device_count, plugin->device_count == 1 ? "" : "s");
     } else if (plugin->signal) {
-        snprintf(to, bytes, "%s, ended by signal %u (%s) at stage %s", words, plugin->signal, strsignal((int)plugin->signal),
-                 gpuhal_plugin_stage_name(plugin->stage));
+        snprintf(to, bytes, "%s, ended by signal %u (%s) at stage %s", words, plugin->signal,
+                 strsignal((int)plugin->signal), gpuhal_plugin_stage_name(plugin->stage));
     } else {
         snprintf(to, bytes, "%s at stage %s", words, gpuhal_plugin_stage_name(plugin->stage));
     }
@@ -131,7 +133,9 @@ static void print_plugin(const gpuhal_registry_view *view, uint32_t index, const
         snprintf(text, sizeof text, "%s: %s", plugin->state == GPUHAL_PLUGIN_FAILED ? "no" : "no more", why);
     } else {
         snprintf(text, sizeof text, "yes: %s; gpuhal-probe --retry %.64s runs it",
-                 plugin->state == GPUHAL_PLUGIN_OK ? "its devices are listed without running it" : "it is not run again", plugin->name);
+                 plugin->state == GPUHAL_PLUGIN_OK ? "its devices are listed without running it"
+                                                   : "it is not run again",
+                 plugin->name);
     }
     gpuhal_probe_screen_field(screen, "valid", text);
     gpuhal_probe_screen_field(screen, "file", plugin->file);
@@ -164,7 +168,8 @@ static bool is_newest_driver(const gpuhal_registry_view *view, uint32_t number, 
 {
     gpuhal_interface_record entry;
     uint32_t index;
-    return gpuhal_probe_find_interface(view, number, &entry, &index) && strcmp(gpuhal_probe_last_driver(view, index), driver) == 0;
+    return gpuhal_probe_find_interface(view, number, &entry, &index) &&
+           strcmp(gpuhal_probe_last_driver(view, index), driver) == 0;
 }
 
 /* What was found out with other drivers is kept, but does not count. */
@@ -173,7 +178,8 @@ static bool is_current(const gpuhal_registry_view *view, const gpuhal_link_recor
     return is_newest_driver(view, link->from, link->from_driver) && is_newest_driver(view, link->to, link->to_driver);
 }
 
-static void print_good_link(const gpuhal_registry_view *view, const gpuhal_link_record *link, const gpuhal_probe_screen *screen)
+static void print_good_link(const gpuhal_registry_view *view, const gpuhal_link_record *link,
+                            const gpuhal_probe_screen *screen)
 {
     char text[WORDS], from[64], to[64], when[GPUHAL_PROBE_TIME_BYTES];
     name_interface(view, link->from, from, sizeof from);
@@ -186,7 +192,8 @@ static void print_good_link(const gpuhal_registry_view *view, const gpuhal_link_
     gpuhal_probe_screen_wrap(screen, text, 2, 4);
 }
 
-static void print_failed_link(const gpuhal_registry_view *view, const gpuhal_link_record *link, const gpuhal_probe_screen *screen)
+static void print_failed_link(const gpuhal_registry_view *view, const gpuhal_link_record *link,
+                              const gpuhal_probe_screen *screen)
 {
     char text[WORDS], from[64], to[64], when[GPUHAL_PROBE_TIME_BYTES];
     bool counts = is_current(view, link), same = strcmp(link->from_driver, link->to_driver) == 0;
@@ -222,7 +229,8 @@ static bool print_write_paths(const gpuhal_registry_view *view, const gpuhal_pro
         const bool earlier = !is_newest_driver(view, path.interface_number, path.driver);
         if (i == 0) {
             fputc('\n', screen->out);
-            print_title(screen, "large writes", "the path that was measured as faster; staged only where by a tenth", PROBE_GOOD);
+            print_title(screen, "large writes", "the path that was measured as faster; staged only where by a tenth",
+                        PROBE_GOOD);
         }
         name_interface(view, path.interface_number, title + 2, sizeof title - 2);
         gpuhal_probe_format_time(path.measured, when);
@@ -237,11 +245,15 @@ static bool print_write_paths(const gpuhal_registry_view *view, const gpuhal_pro
     return i > 0;
 }
 
-static void print_fault(const gpuhal_registry_view *view, const gpuhal_fault_record *fault, const gpuhal_probe_screen *screen)
+static void print_fault(const gpuhal_registry_view *view, const gpuhal_fault_record *fault,
+                        const gpuhal_probe_screen *screen)
 {
     static const struct {
         const char *kind, *words;
-    } kinds[] = {{"crash", "it crashed or exited"}, {"hang", "it did not come back"}, {"lost", "the device was lost"}, {"out_of_memory", "it ran out of memory"}};
+    } kinds[] = {{"crash", "it crashed or exited"},
+                 {"hang", "it did not come back"},
+                 {"lost", "the device was lost"},
+                 {"out_of_memory", "it ran out of memory"}};
     char title[160], text[WORDS], span[128], who[80];
     const char *words = fault->kind;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
@@ -326,7 +338,8 @@ void gpuhal_probe_registry_print(const gpuhal_registry_view *view, const gpuhal_
     any = print_faults(view, screen) || any;
     if (!any) {
         int error = why_not_written(place);
-        snprintf(text, sizeof text, "nothing is recorded; %s%s", error ? "the directory cannot be written: " : "listing devices begins it",
+        snprintf(text, sizeof text, "nothing is recorded; %s%s",
+                 error ? "the directory cannot be written: " : "listing devices begins it",
                  error ? strerror(error) : "");
         gpuhal_probe_screen_wrap(screen, text, 0, 4);
     }

@@ -37,7 +37,8 @@ bool gpuhal_probe_report_is_problem(const gpuhal_plugin_report *report)
 
 const char *gpuhal_probe_in_options(const char *sentence, char space[GPUHAL_PROBE_TEXT_BYTES])
 {
-    static const char *const names[][2] = {{"config.backends", "--backends"}, {"config.devices", "--device"}, {"config.retry", "--retry"}};
+    static const char *const names[][2] = {
+        {"config.backends", "--backends"}, {"config.devices", "--device"}, {"config.retry", "--retry"}};
     enum { NAMES = sizeof names / sizeof *names };
     size_t used = 0;
     bool quoted = false; /* there stands what the user typed */

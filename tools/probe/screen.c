@@ -57,7 +57,8 @@ void gpuhal_probe_screen_init(gpuhal_probe_screen *screen, FILE *out)
     };
 }
 
-/* Characters without a picture that turn the direction of the text or hide between others: a name shall be read as it is. */
+/* Characters without a picture that turn the direction of the text or hide between others: a name shall be read as it
+ * is. */
 static bool is_invisible(uint32_t character)
 {
     return (character >= 0x200b && character <= 0x200f) || (character >= 0x2028 && character <= 0x202e) ||
@@ -112,7 +113,8 @@ static void end_style(const gpuhal_probe_screen *screen, gpuhal_probe_style styl
     }
 }
 
-/* Prints as much of the text up to `end` (see count_columns) as fits into `width` columns; returns the columns taken. */
+/* Prints as much of the text up to `end` (see count_columns) as fits into `width` columns; returns the columns
+ * taken. */
 static size_t put_some(const gpuhal_probe_screen *screen, const char *text, const char *end, size_t width)
 {
     size_t used = 0;
@@ -133,8 +135,8 @@ static void put_blanks(const gpuhal_probe_screen *screen, size_t count)
     fprintf(screen->out, "%*s", (int)count, "");
 }
 
-void gpuhal_probe_screen_fit(const gpuhal_probe_screen *screen, gpuhal_probe_style style, const char *text, size_t width,
-                             bool to_the_right)
+void gpuhal_probe_screen_fit(const gpuhal_probe_screen *screen, gpuhal_probe_style style, const char *text,
+                             size_t width, bool to_the_right)
 {
     size_t columns = gpuhal_probe_screen_columns(screen, text);
     size_t ellipsis = screen->utf8 ? 1 : 2;
@@ -162,7 +164,8 @@ void gpuhal_probe_screen_put(const gpuhal_probe_screen *screen, gpuhal_probe_sty
     end_style(screen, style);
 }
 
-void gpuhal_probe_screen_wrap_in(const gpuhal_probe_screen *screen, gpuhal_probe_style style, const char *text, size_t column, size_t indent)
+void gpuhal_probe_screen_wrap_in(const gpuhal_probe_screen *screen, gpuhal_probe_style style, const char *text,
+                                 size_t column, size_t indent)
 {
     begin_style(screen, style);
     bool fresh = true; /* nothing stands in this line yet */

@@ -1,7 +1,8 @@
 /* screen.h: text for people: how wide the screen is, which characters and colours it shows, and text fitted into it.
  *
- * Texts come from drivers and file names. Whatever is in them, what is printed is one line of printable characters: control
- * characters, invisible ones and bytes that are no text become `?`, so that no driver can write escape codes to a terminal.
+ * Texts come from drivers and file names. Whatever is in them, what is printed is one line of printable characters:
+ * control characters, invisible ones and bytes that are no text become `?`, so that no driver can write escape codes to
+ * a terminal.
  */
 #ifndef PROBE_SCREEN_H
 #define PROBE_SCREEN_H
@@ -18,29 +19,38 @@ typedef struct gpuhal_probe_screen {
     bool utf8;
 } gpuhal_probe_screen;
 
-typedef enum gpuhal_probe_style { PROBE_PLAIN, PROBE_BOLD, PROBE_DIM, PROBE_GOOD, PROBE_BAD, PROBE_WARN } gpuhal_probe_style;
+typedef enum gpuhal_probe_style {
+    PROBE_PLAIN,
+    PROBE_BOLD,
+    PROBE_DIM,
+    PROBE_GOOD,
+    PROBE_BAD,
+    PROBE_WARN
+} gpuhal_probe_style;
 
 void gpuhal_probe_screen_init(gpuhal_probe_screen *screen, FILE *out);
 
 /* Columns that the text takes when it is printed. */
 size_t gpuhal_probe_screen_columns(const gpuhal_probe_screen *screen, const char *text);
 /* Prints the text in exactly `width` columns: padded with blanks, or shortened with an ellipsis. */
-void gpuhal_probe_screen_fit(const gpuhal_probe_screen *screen, gpuhal_probe_style style, const char *text, size_t width,
-                             bool to_the_right);
+void gpuhal_probe_screen_fit(const gpuhal_probe_screen *screen, gpuhal_probe_style style, const char *text,
+                             size_t width, bool to_the_right);
 /* Prints the text as it is. */
 void gpuhal_probe_screen_put(const gpuhal_probe_screen *screen, gpuhal_probe_style style, const char *text);
-/* Prints words from column `column` on, further lines indented to `indent`, and ends the line. A word that is longer than a line
- * (a path) is not broken, so that it can be copied. */
+/* Prints words from column `column` on, further lines indented to `indent`, and ends the line. A word that is longer
+ * than a line (a path) is not broken, so that it can be copied. */
 void gpuhal_probe_screen_wrap(const gpuhal_probe_screen *screen, const char *text, size_t column, size_t indent);
 /* The same in a style. */
-void gpuhal_probe_screen_wrap_in(const gpuhal_probe_screen *screen, gpuhal_probe_style style, const char *text, size_t column, size_t indent);
+void gpuhal_probe_screen_wrap_in(const gpuhal_probe_screen *screen, gpuhal_probe_style style, const char *text,
+                                 size_t column, size_t indent);
 /* "    reason   the sentence", further lines under its first word. Nothing for "". */
 void gpuhal_probe_screen_field(const gpuhal_probe_screen *screen, const char *label, const char *text);
 
 /* A field of several lines, each in a line of its own; very long ones are cut. */
 void gpuhal_probe_screen_lines(const gpuhal_probe_screen *screen, const char *label, const char *lines);
 
-/* Writes what is buffered, before something else is said on standard error. Keeps the reason of a failure for gpuhal_probe_screen_error. */
+/* Writes what is buffered, before something else is said on standard error. Keeps the reason of a failure for
+ * gpuhal_probe_screen_error. */
 void gpuhal_probe_screen_flush(FILE *out);
 /* Why an earlier flush failed: errno, 0 when none did. */
 int gpuhal_probe_screen_error(void);

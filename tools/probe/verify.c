@@ -1,6 +1,6 @@
-/* verify.c: see verify.h. The child is forked, not executed: a backend that was only ever probed in a helper process has
- * not been started here, so the child may start it. When it ends without a result, the way it ended is the result.
- */
+/* verify.c: see verify.h. The child is forked, not executed: a backend that was only ever probed in a helper process
+ * has not been started here, so the child may start it. When it ends without a result, the way it ended is the
+ * result. */
 #include "verify.h"
 
 #include <stdio.h>

@@ -35,7 +35,8 @@ typedef struct gpuhal_buffer_desc {
  *  OUT_OF_MEMORY, with asked, free and total in the detail; NOT_SUPPORTED for a kind that the device lacks; what
  *  gpuhal_device_open() returns
  *  Owner: caller, gpuhal_buffer_release(). Threads: any. Blocks: yes. */
-GPUHAL_API gpuhal_status gpuhal_buffer_create(gpuhal_device *device, const gpuhal_buffer_desc *desc, gpuhal_buffer **out_buffer);
+GPUHAL_API gpuhal_status gpuhal_buffer_create(gpuhal_device *device, const gpuhal_buffer_desc *desc,
+                                              gpuhal_buffer **out_buffer);
 
 /** Adds a reference.
  *  @return @p buffer
@@ -82,7 +83,8 @@ GPUHAL_API gpuhal_device *gpuhal_buffer_device(const gpuhal_buffer *buffer);
  *  earlier buffer is ever found.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, NOT_FOUND
  *  Owner: caller gets a reference, gpuhal_buffer_release(). Threads: any. Blocks: no. */
-GPUHAL_API gpuhal_status gpuhal_buffer_find(gpuhal *gpu, uint64_t address, gpuhal_buffer **out_buffer, uint64_t *out_offset);
+GPUHAL_API gpuhal_status gpuhal_buffer_find(gpuhal *gpu, uint64_t address, gpuhal_buffer **out_buffer,
+                                            uint64_t *out_offset);
 
 /** Maps a range of the buffer into the host's memory. One mapping at a time; meanwhile transfers with this buffer
  *  return BUSY. @p access: GPUHAL_ACCESS_ bits.

@@ -117,7 +117,8 @@ GPUHAL_API uint32_t gpuhal_device_capabilities(const gpuhal_device *device);
  *  has no number left.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT
  *  Owner: nothing. Threads: any. Blocks: no. */
-GPUHAL_API gpuhal_status gpuhal_device_physical(const gpuhal_device *device, uint32_t *out_number, uint32_t *out_preferred);
+GPUHAL_API gpuhal_status gpuhal_device_physical(const gpuhal_device *device, uint32_t *out_number,
+                                                uint32_t *out_preferred);
 
 /** Opens the device before its first buffer does. Loads the plugin into this process.
  *  @return GPUHAL_OK, also when it is open; else what the backend returned: NO_DRIVER, NO_DEVICE, NO_PERMISSION, BUSY,
@@ -155,8 +156,8 @@ typedef struct gpuhal_value {
  *  may be NULL.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, FORKED, HOST_MEMORY, or why the backend could not be started
  *  Owner: caller. Threads: any. The driver is called on a thread of the library. Blocks: yes. */
-GPUHAL_API gpuhal_status gpuhal_device_sample(gpuhal_device *device, uint32_t flags, gpuhal_value *values, uint32_t count,
-                                              uint64_t *out_time_ns);
+GPUHAL_API gpuhal_status gpuhal_device_sample(gpuhal_device *device, uint32_t flags, gpuhal_value *values,
+                                              uint32_t count, uint64_t *out_time_ns);
 
 /** Returns the vendor's objects of an open device; see native.h.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_SUPPORTED, and what gpuhal_device_open() returns

@@ -20,7 +20,8 @@ extern "C" {
  *  others, or when this process has more rights than its user; INCOMPATIBLE; DRIVER when the file is damaged, does not
  *  load, or breaks a rule, which the detail names
  *  Owner: the plugin stays loaded for ever. Threads: any. Blocks: yes. */
-GPUHAL_API gpuhal_status gpuhal_direct_load(const char *file, const gpuhal_plugin **out_plugin, gpuhal_plugin_stage *out_stage);
+GPUHAL_API gpuhal_status gpuhal_direct_load(const char *file, const gpuhal_plugin **out_plugin,
+                                            gpuhal_plugin_stage *out_stage);
 
 /** Returns the host table for calls of the plugin.
  *  @return never NULL

@@ -62,8 +62,8 @@ typedef struct gpuhal_file {
  *  while the transfer runs fails the queue.
  *  Owner: @p from may be freed when the call returns; caller must keep @p from->user until the transfer is done, and
  *  without a queue the buffer. Threads: any. Blocks: to open the file; with a NULL queue until the bytes are there. */
-GPUHAL_API gpuhal_status gpuhal_read_file(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, const gpuhal_file *from,
-                                          uint64_t bytes);
+GPUHAL_API gpuhal_status gpuhal_read_file(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset,
+                                          const gpuhal_file *from, uint64_t bytes);
 
 /** Writes @p bytes of a buffer into a file, in place: bytes of the file before and behind the range stay.
  *  @return GPUHAL_OK; INVALID_ARGUMENT (also for directories and the like, a bad descriptor, one that appends);
@@ -74,8 +74,8 @@ GPUHAL_API gpuhal_status gpuhal_read_file(gpuhal_queue *queue, gpuhal_buffer *to
  *  Owner: @p to may be freed when the call returns; caller must keep @p to->user until the transfer is done, and
  *  without a queue the buffer. Threads: any. Blocks: to open the file; with a NULL queue until the system has the
  *  bytes, or the disk with GPUHAL_FILE_SYNC. */
-GPUHAL_API gpuhal_status gpuhal_write_file(gpuhal_queue *queue, const gpuhal_file *to, gpuhal_buffer *from, uint64_t from_offset,
-                                           uint64_t bytes);
+GPUHAL_API gpuhal_status gpuhal_write_file(gpuhal_queue *queue, const gpuhal_file *to, gpuhal_buffer *from,
+                                           uint64_t from_offset, uint64_t bytes);
 
 #ifdef __cplusplus
 }

@@ -28,12 +28,14 @@ GPUHAL_API gpuhal_status gpuhal_link_u64(gpuhal_device *from, gpuhal_device *to,
  *  @return GPUHAL_OK; INVALID_ARGUMENT (also when the fact is a number); NOT_SUPPORTED when the value is missing;
  *  FORKED, or why the backend could not be started
  *  Owner: the gpuhal object. Threads: any. Blocks: yes, at the first query for a pair. */
-GPUHAL_API gpuhal_status gpuhal_link_text(gpuhal_device *from, gpuhal_device *to, gpuhal_key key, const char **out_text);
+GPUHAL_API gpuhal_status gpuhal_link_text(gpuhal_device *from, gpuhal_device *to, gpuhal_key key,
+                                          const char **out_text);
 
 /** Returns why a fact of the link has no value. @p out_why, a sentence or "", may be NULL.
  *  @return the reason; 0 when there is a value
  *  Owner: the gpuhal object. Threads: any. Blocks: yes, at the first query for a pair. */
-GPUHAL_API gpuhal_missing gpuhal_link_missing(gpuhal_device *from, gpuhal_device *to, gpuhal_key key, const char **out_why);
+GPUHAL_API gpuhal_missing gpuhal_link_missing(gpuhal_device *from, gpuhal_device *to, gpuhal_key key,
+                                              const char **out_why);
 
 /** Moves patterns from one device to the other, at odd offsets, on the path that gpuhal_copy() takes between memory of
  *  the two; reads them back from the destination alone, and compares. Then measures, whatever the registry has. Sets

@@ -57,7 +57,8 @@ GPUHAL_API gpuhal_device *gpuhal_physical_device(const gpuhal *gpu, uint32_t ind
 /** Returns evidence number @p evidence of it, counted from 0. Set @p out_evidence->size first.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last
  *  Owner: texts are valid as long as @p gpu. Threads: any. Blocks: no. */
-GPUHAL_API gpuhal_status gpuhal_physical_evidence(const gpuhal *gpu, uint32_t index, uint32_t evidence, gpuhal_evidence *out_evidence);
+GPUHAL_API gpuhal_status gpuhal_physical_evidence(const gpuhal *gpu, uint32_t index, uint32_t evidence,
+                                                  gpuhal_evidence *out_evidence);
 
 #ifdef __cplusplus
 }

@@ -229,21 +229,21 @@ typedef struct gpuhal_ops {
 
     /* Transfer. copy is mandatory. */
 
-    gpuhal_status (*copy)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to, uint64_t to_offset,
-                          const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes);
+    gpuhal_status (*copy)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
+                          uint64_t to_offset, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes);
     /** Copies pageable host memory to device memory. Fallback: memory of kind UPLOAD, and copy; a plugin that can
      *  write only some of its memory directly (with a host address and no unfinished work on the queue) returns
      *  NOT_SUPPORTED for the rest, before any side effect and without report(). */
-    gpuhal_status (*write)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to, uint64_t offset,
-                           const void *from, uint64_t bytes);
+    gpuhal_status (*write)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
+                           uint64_t offset, const void *from, uint64_t bytes);
     /** Copies device memory to pageable host memory. Fallback: copy to memory of kind READBACK; NOT_SUPPORTED as for
      *  write. */
     gpuhal_status (*read)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to, const gpuhal_memory *from,
                           uint64_t offset, uint64_t bytes);
     /** Repeats the low @p pattern_bytes (1, 2 or 4) of @p pattern, laid out as the host stores a number of that many
      *  bytes (uint16_t, uint32_t); bytes is a multiple of that. Fallback: write. */
-    gpuhal_status (*fill)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *memory, uint64_t offset,
-                          uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes);
+    gpuhal_status (*fill)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *memory,
+                          uint64_t offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes);
     /** Copies extent[0] bytes by extent[1] rows by extent[2] slices. At most one side is in host memory; two sides in
      *  one memory object have equal pitches. Fallback: by rows; NOT_SUPPORTED as for write. */
     gpuhal_status (*copy_rect)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_plugin_rect *to,
@@ -253,8 +253,10 @@ typedef struct gpuhal_ops {
      *  memory where the API may have a copy of its own (CL_MEM_USE_HOST_PTR). Both or none. Must not change a byte
      *  outside the range on the device's side, nor on either side of imported memory. In memory of the plugin's own the
      *  host may get the device's bytes around the range (Vulkan's atoms): there it writes only while it maps. */
-    gpuhal_status (*memory_flush)(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes);
-    gpuhal_status (*memory_invalidate)(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes);
+    gpuhal_status (*memory_flush)(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset,
+                                  uint64_t bytes);
+    gpuhal_status (*memory_invalidate)(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset,
+                                       uint64_t bytes);
     /** Returns OK or DEVICE_LOST, from what is already known. */
     gpuhal_status (*query_health)(gpuhal_plugin_device *device);
 
@@ -275,8 +277,8 @@ typedef struct gpuhal_ops {
 
     /* Queues and events: all seven or none. From here to the end of queues 0.x: may still change. */
 
-    gpuhal_status (*queue_create)(gpuhal_plugin_device *device, int32_t priority, uint32_t flags, const gpuhal_native *adopt,
-                                  gpuhal_plugin_queue **out_queue);
+    gpuhal_status (*queue_create)(gpuhal_plugin_device *device, int32_t priority, uint32_t flags,
+                                  const gpuhal_native *adopt, gpuhal_plugin_queue **out_queue);
     /** BLOCKS until the work has ended. The core has waited for it before, so a plugin may abandon work that goes on
      *  for seconds after this: the device then counts as lost. */
     void (*queue_destroy)(gpuhal_plugin_queue *queue);
@@ -300,7 +302,8 @@ typedef struct gpuhal_ops {
     gpuhal_status (*event_block)(gpuhal_plugin_event *event, uint64_t timeout_ns);
     /** Has @p done called when the event is done: on any thread, also inside this call. @p done neither blocks nor
      *  calls the plugin. */
-    gpuhal_status (*event_notify)(gpuhal_plugin_event *event, void (*done)(void *user, gpuhal_status status), void *user);
+    gpuhal_status (*event_notify)(gpuhal_plugin_event *event, void (*done)(void *user, gpuhal_status status),
+                                  void *user);
     /** Makes later work wait for an event that was recorded and flushed. NOT_SUPPORTED for this pair: the core defers
      *  later work. NOT_READY as for queue_flush. */
     gpuhal_status (*queue_wait)(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event);
@@ -323,8 +326,8 @@ typedef struct gpuhal_ops {
     gpuhal_status (*range_granularity)(gpuhal_plugin_device *device, uint64_t *out_bytes);
     gpuhal_status (*range_reserve)(gpuhal_plugin_device *device, uint64_t bytes, gpuhal_memory *out_memory,
                                    gpuhal_plugin_range **out_range);
-    gpuhal_status (*range_commit)(gpuhal_plugin_range *range, uint64_t offset, uint64_t bytes, gpuhal_plugin_device *const *peers,
-                                  uint32_t peer_count);
+    gpuhal_status (*range_commit)(gpuhal_plugin_range *range, uint64_t offset, uint64_t bytes,
+                                  gpuhal_plugin_device *const *peers, uint32_t peer_count);
     gpuhal_status (*range_decommit)(gpuhal_plugin_range *range, uint64_t offset, uint64_t bytes);
     void (*range_release)(gpuhal_plugin_range *range);
 
@@ -339,7 +342,8 @@ typedef struct gpuhal_ops {
     /* Native handles, each optional. 0.x. The core sets the size of @p out_native first. */
 
     gpuhal_status (*native_device)(gpuhal_plugin_device *device, gpuhal_native *out_native);
-    gpuhal_status (*native_memory)(gpuhal_plugin_device *device, const gpuhal_memory *memory, gpuhal_native *out_native);
+    gpuhal_status (*native_memory)(gpuhal_plugin_device *device, const gpuhal_memory *memory,
+                                   gpuhal_native *out_native);
     gpuhal_status (*native_queue)(gpuhal_plugin_queue *queue, gpuhal_native *out_native);
     gpuhal_status (*native_event)(gpuhal_plugin_event *event, gpuhal_native *out_native);
     /** BLOCKS. Wraps memory that the caller owns and keeps until release, which does not free it. INVALID_ARGUMENT for

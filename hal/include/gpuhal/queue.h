@@ -66,7 +66,8 @@ typedef struct gpuhal_queue_desc {
 /** Creates a queue. @p desc may be NULL. Opens the device if needed.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_SUPPORTED for adoption, HOST_MEMORY, and what gpuhal_device_open() returns
  *  Owner: caller, gpuhal_queue_destroy(). Threads: any. Blocks: yes, for the driver. */
-GPUHAL_API gpuhal_status gpuhal_queue_create(gpuhal_device *device, const gpuhal_queue_desc *desc, gpuhal_queue **out_queue);
+GPUHAL_API gpuhal_status gpuhal_queue_create(gpuhal_device *device, const gpuhal_queue_desc *desc,
+                                             gpuhal_queue **out_queue);
 
 /** Destroys the queue, and ends its native access. Enqueued work is flushed and completes; buffers stay alive until
  *  then, events become done. After gpuhal_close() the last queue waits for that, at most for gpuhal_config.hang_ns:

@@ -74,7 +74,8 @@ typedef struct gpuhal_plugin_record {
 /** A physical device. */
 typedef struct gpuhal_physical_record {
     uint32_t size;
-    /** As in gpuhal_device_physical(): stable across restarts, reboots, new drivers and another order of enumeration. */
+    /** As in gpuhal_device_physical(): stable across restarts, reboots, new drivers and another order of
+     * enumeration. */
     uint32_t number;
     uint32_t is_host;     /**< 1: the host's processor. */
     uint32_t is_present;  /**< 1: one of its interfaces was present at the last enumeration of its backend. */
@@ -138,28 +139,33 @@ typedef struct gpuhal_fault_record {
 /** Returns plugin number @p index, counted from 0; one file has one record for each cache key.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last
  *  Owner: texts are valid as long as @p view. Threads: any. Blocks: no. */
-GPUHAL_API gpuhal_status gpuhal_registry_plugin(const gpuhal_registry_view *view, uint32_t index, gpuhal_plugin_record *out_plugin);
+GPUHAL_API gpuhal_status gpuhal_registry_plugin(const gpuhal_registry_view *view, uint32_t index,
+                                                gpuhal_plugin_record *out_plugin);
 
 /** Checks whether the cached result of plugin number @p index is valid: whether its cache key is current. @p out_why
  *  gets "" then, else a sentence that names the difference, cut to @p why_bytes.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, NOT_FOUND past the last, HOST_MEMORY
  *  Owner: nothing. Threads: any. Blocks: yes, reading files; opens no device. */
-GPUHAL_API gpuhal_status gpuhal_registry_plugin_stale(const gpuhal_registry_view *view, uint32_t index, char *out_why, uint32_t why_bytes);
+GPUHAL_API gpuhal_status gpuhal_registry_plugin_stale(const gpuhal_registry_view *view, uint32_t index, char *out_why,
+                                                      uint32_t why_bytes);
 
 /** Returns physical device number @p index, counted from 0.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last
  *  Owner: texts are valid as long as @p view. Threads: any. Blocks: no. */
-GPUHAL_API gpuhal_status gpuhal_registry_physical(const gpuhal_registry_view *view, uint32_t index, gpuhal_physical_record *out_physical);
+GPUHAL_API gpuhal_status gpuhal_registry_physical(const gpuhal_registry_view *view, uint32_t index,
+                                                  gpuhal_physical_record *out_physical);
 
 /** Returns interface number @p index, counted from 0.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last
  *  Owner: texts are valid as long as @p view. Threads: any. Blocks: no. */
-GPUHAL_API gpuhal_status gpuhal_registry_interface(const gpuhal_registry_view *view, uint32_t index, gpuhal_interface_record *out_interface);
+GPUHAL_API gpuhal_status gpuhal_registry_interface(const gpuhal_registry_view *view, uint32_t index,
+                                                   gpuhal_interface_record *out_interface);
 
 /** Returns link number @p index, counted from 0.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last
  *  Owner: texts are valid as long as @p view. Threads: any. Blocks: no. */
-GPUHAL_API gpuhal_status gpuhal_registry_link(const gpuhal_registry_view *view, uint32_t index, gpuhal_link_record *out_link);
+GPUHAL_API gpuhal_status gpuhal_registry_link(const gpuhal_registry_view *view, uint32_t index,
+                                              gpuhal_link_record *out_link);
 
 /** Returns write path number @p index, counted from 0.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last
@@ -170,18 +176,20 @@ GPUHAL_API gpuhal_status gpuhal_registry_write_path(const gpuhal_registry_view *
 /** Returns fault number @p index, counted from 0.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last
  *  Owner: texts are valid as long as @p view. Threads: any. Blocks: no. */
-GPUHAL_API gpuhal_status gpuhal_registry_fault(const gpuhal_registry_view *view, uint32_t index, gpuhal_fault_record *out_fault);
+GPUHAL_API gpuhal_status gpuhal_registry_fault(const gpuhal_registry_view *view, uint32_t index,
+                                               gpuhal_fault_record *out_fault);
 
 /** Returns driver version number @p n, the newest last, of interface number @p index; @p out_since may be NULL.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, NOT_FOUND past the last
  *  Owner: view. Threads: any. Blocks: no. */
-GPUHAL_API gpuhal_status gpuhal_registry_driver(const gpuhal_registry_view *view, uint32_t index, uint32_t n, const char **out_version,
-                                                uint64_t *out_since);
+GPUHAL_API gpuhal_status gpuhal_registry_driver(const gpuhal_registry_view *view, uint32_t index, uint32_t n,
+                                                const char **out_version, uint64_t *out_since);
 
 /** Returns the stable numbers of a device: of its interface, and of its physical device. Either may be NULL.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, NOT_FOUND for a device without them
  *  Owner: nothing. Threads: any. Blocks: no. */
-GPUHAL_API gpuhal_status gpuhal_registry_device(const gpuhal_device *device, uint32_t *out_interface, uint32_t *out_physical);
+GPUHAL_API gpuhal_status gpuhal_registry_device(const gpuhal_device *device, uint32_t *out_interface,
+                                                uint32_t *out_physical);
 
 /** Writes results of @p gpu that are not on the disk yet, such as faults. gpuhal_close() does so, too: this is for
  *  programs that end without it.

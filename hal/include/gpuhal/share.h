@@ -82,8 +82,8 @@ typedef struct gpuhal_host_import {
  *  the alignment in the detail where rounding leaves the mapping; NOT_SUPPORTED; what gpuhal_device_open() returns;
  *  OUT_OF_MEMORY, DEVICE_LOST, FORKED, DRIVER
  *  Owner: caller must keep the memory mapped until @p released. Threads: any. Blocks: yes. */
-GPUHAL_API gpuhal_status gpuhal_buffer_import_host(gpuhal_device *device, const gpuhal_host_import *import, gpuhal_buffer **out_buffer,
-                                                   uint64_t *out_offset);
+GPUHAL_API gpuhal_status gpuhal_buffer_import_host(gpuhal_device *device, const gpuhal_host_import *import,
+                                                   gpuhal_buffer **out_buffer, uint64_t *out_offset);
 
 /** Exports a handle for another process or API. The buffer must have been created with @p kind in
  *  gpuhal_buffer_desc.export_kinds; any buffer with a host address can export it as a host pointer, valid as long as
@@ -91,7 +91,8 @@ GPUHAL_API gpuhal_status gpuhal_buffer_import_host(gpuhal_device *device, const 
  *  vendor documents contents, owner and validity of a handle of its own kind (GPUHAL_VENDOR_KIND_FIRST to 31).
  *  @return GPUHAL_OK; INVALID_ARGUMENT; NOT_SUPPORTED with the reason; DEVICE_LOST, FORKED, DRIVER
  *  Owner: caller closes a descriptor with gpuhal_os_handle_close(). Threads: any. Blocks: yes. */
-GPUHAL_API gpuhal_status gpuhal_buffer_export(gpuhal_buffer *buffer, gpuhal_handle_kind kind, gpuhal_handle *out_handle);
+GPUHAL_API gpuhal_status gpuhal_buffer_export(gpuhal_buffer *buffer, gpuhal_handle_kind kind,
+                                              gpuhal_handle *out_handle);
 
 /** Imports memory that gpuhal_buffer_export() exported in this process or another one, for the same physical device
  *  and driver. @p desc must be that of the exported buffer, including `export_kinds`: an opaque descriptor does not
@@ -102,8 +103,8 @@ GPUHAL_API gpuhal_status gpuhal_buffer_export(gpuhal_buffer *buffer, gpuhal_hand
  *  DEVICE_LOST, FORKED, DRIVER
  *  Owner: the descriptor is the library's on success, and stays the caller's on failure; a vendor's own handle is
  *  passed to the plugin unchanged, and never closed by the library. Threads: any. Blocks: yes. */
-GPUHAL_API gpuhal_status gpuhal_buffer_import(gpuhal_device *device, const gpuhal_buffer_desc *desc, const gpuhal_handle *handle,
-                                              gpuhal_buffer **out_buffer);
+GPUHAL_API gpuhal_status gpuhal_buffer_import(gpuhal_device *device, const gpuhal_buffer_desc *desc,
+                                              const gpuhal_handle *handle, gpuhal_buffer **out_buffer);
 
 /** Makes a buffer of a vendor's memory object (native.h lists the types) that the caller keeps alive. It may have any
  *  size; only on a device with copy_alignment_bytes above 1 the object must reach up to the next multiple of that.

@@ -36,7 +36,8 @@ GPUHAL_API gpuhal_status gpuhal_write(gpuhal_queue *queue, gpuhal_buffer *to, ui
  *  FORKED, DRIVER
  *  Owner: caller must keep @p to until the call returns, with a queue until the work is done. Threads: any. Blocks:
  *  with a NULL queue. */
-GPUHAL_API gpuhal_status gpuhal_read(gpuhal_queue *queue, void *to, gpuhal_buffer *from, uint64_t from_offset, uint64_t bytes);
+GPUHAL_API gpuhal_status gpuhal_read(gpuhal_queue *queue, void *to, gpuhal_buffer *from, uint64_t from_offset,
+                                     uint64_t bytes);
 
 /** Copies between any two buffers: of one device, of two, of two backends. Source and destination must not overlap.
  *  @return GPUHAL_OK, INVALID_ARGUMENT (also for overlap, and buffers of two gpuhal objects), OUT_OF_RANGE, BUSY while
@@ -52,8 +53,8 @@ GPUHAL_API gpuhal_status gpuhal_copy(gpuhal_queue *queue, gpuhal_buffer *to, uin
  *  FORKED, DRIVER
  *  Owner: caller must keep the buffer until the call returns; a queue keeps it itself. Threads: any. Blocks: with a
  *  NULL queue. */
-GPUHAL_API gpuhal_status gpuhal_fill(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, uint64_t bytes, uint32_t pattern,
-                                     uint32_t pattern_bytes);
+GPUHAL_API gpuhal_status gpuhal_fill(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, uint64_t bytes,
+                                     uint32_t pattern, uint32_t pattern_bytes);
 
 /** One side of a rectangular copy: a buffer, or host memory. */
 typedef struct gpuhal_rect {

@@ -31,11 +31,11 @@ extern "C" {
 /** A structure that begins with its size: the size set, everything else zero. An expression in C and in C++11 and
  *  later, where `{.size = sizeof x}` is not one: `auto desc = GPUHAL_INIT(gpuhal_buffer_desc);`. */
 #ifdef __cplusplus
-#define GPUHAL_INIT(type)                                                                                                        \
-    ([] {                                                                                                                        \
-        type gpuhal_init = {};                                                                                                   \
-        gpuhal_init.size = static_cast<uint32_t>(sizeof(type));                                                                  \
-        return gpuhal_init;                                                                                                      \
+#define GPUHAL_INIT(type)                                                                                              \
+    ([] {                                                                                                              \
+        type gpuhal_init = {};                                                                                         \
+        gpuhal_init.size = static_cast<uint32_t>(sizeof(type));                                                        \
+        return gpuhal_init;                                                                                            \
     }())
 #else
 #define GPUHAL_INIT(type) ((type){.size = (uint32_t)sizeof(type)})

@@ -52,7 +52,8 @@ GPUHAL_API gpuhal_status gpuhal_device_usage(const gpuhal_device *device, gpuhal
 /** Returns the counters of copies from one device to another, or within one.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT
  *  Owner: nothing. Threads: any. Blocks: no. */
-GPUHAL_API gpuhal_status gpuhal_pair_usage(const gpuhal_device *from, const gpuhal_device *to, gpuhal_pair_traffic *out_traffic);
+GPUHAL_API gpuhal_status gpuhal_pair_usage(const gpuhal_device *from, const gpuhal_device *to,
+                                           gpuhal_pair_traffic *out_traffic);
 
 #ifdef __cplusplus
 }

@@ -136,8 +136,9 @@ int main(int count, char **arguments)
     uint64_t protocol = 0, log_level = 0, ignore_environment = 0, parent = 0;
     bool has_parent = count == 8 && gpuhal_records_u64(arguments[6], &parent);
     gpuhal_os_helper_prepare((int64_t)parent);
-    bool understood = has_parent && gpuhal_records_u64(arguments[1], &protocol) && gpuhal_records_u64(arguments[4], &log_level) &&
-                      log_level <= GPUHAL_LEVEL_TRACE && gpuhal_records_u64(arguments[5], &ignore_environment);
+    bool understood = has_parent && gpuhal_records_u64(arguments[1], &protocol) &&
+                      gpuhal_records_u64(arguments[4], &log_level) && log_level <= GPUHAL_LEVEL_TRACE &&
+                      gpuhal_records_u64(arguments[5], &ignore_environment);
     if (!understood) {
         return GPUHAL_HELPER_EXIT_USAGE;
     }

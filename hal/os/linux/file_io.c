@@ -99,7 +99,8 @@ int gpuhal_os_file_read_piece(intptr_t file, uint64_t offset, void *to, uint64_t
 {
     *out_done = 0;
     while (*out_done < bytes) {
-        ssize_t got = pread((int)file, (char *)to + *out_done, (size_t)(bytes - *out_done), (off_t)(offset + *out_done));
+        ssize_t got =
+            pread((int)file, (char *)to + *out_done, (size_t)(bytes - *out_done), (off_t)(offset + *out_done));
         if (got < 0 && errno != EINTR) {
             return errno;
         }
@@ -116,7 +117,8 @@ int gpuhal_os_file_write_piece(intptr_t file, uint64_t offset, const void *from,
 {
     *out_done = 0;
     while (*out_done < bytes) {
-        ssize_t put = pwrite((int)file, (const char *)from + *out_done, (size_t)(bytes - *out_done), (off_t)(offset + *out_done));
+        ssize_t put =
+            pwrite((int)file, (const char *)from + *out_done, (size_t)(bytes - *out_done), (off_t)(offset + *out_done));
         if (put < 0 && errno != EINTR) {
             return errno;
         }
@@ -145,7 +147,8 @@ bool gpuhal_os_file_is_cached(intptr_t file, uint64_t offset)
 /* A filesystem without it refuses the flag (tmpfs before Linux 6.6), or states no alignment. */
 int gpuhal_os_file_open_direct(intptr_t file, gpuhal_direct_file *out_direct)
 {
-    *out_direct = (gpuhal_direct_file){.file = -1, .offset_mask = USUAL_ALIGNMENT - 1, .memory_mask = USUAL_ALIGNMENT - 1};
+    *out_direct =
+        (gpuhal_direct_file){.file = -1, .offset_mask = USUAL_ALIGNMENT - 1, .memory_mask = USUAL_ALIGNMENT - 1};
     int direct = open_again((int)file, O_RDONLY | O_DIRECT);
     if (direct < 0) {
         return errno;

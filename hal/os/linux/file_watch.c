@@ -18,7 +18,8 @@
 #include <unistd.h>
 
 /* Not IN_CLOSE_WRITE: a driver that closes its device node has not changed anything. */
-#define EVENTS (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_MODIFY | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF)
+#define EVENTS                                                                                                         \
+    (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_MODIFY | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF)
 
 typedef struct watched_name {
     struct watched_name *next;

@@ -93,7 +93,8 @@ static gpuhal_image foreign(const judged *at, const ElfW(Ehdr) * header)
     const char *bits = header->e_ident[EI_CLASS] == ELFCLASS32 ? "32-bit" : "64-bit";
     bool same_order = header->e_ident[EI_DATA] == OWN_ORDER;
     snprintf(at->why, at->why_bytes, "is built for %s, %s; this is %s, %zu-bit",
-             same_order ? machine_name(header->e_machine) : "a machine of the other byte order", bits, MACHINE_NAME, 8 * sizeof(void *));
+             same_order ? machine_name(header->e_machine) : "a machine of the other byte order", bits, MACHINE_NAME,
+             8 * sizeof(void *));
     return GPUHAL_IMAGE_FOREIGN;
 }
 
@@ -103,7 +104,8 @@ static gpuhal_image check_header(const judged *at, const ElfW(Ehdr) * header)
     if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) {
         return bad(at, not_at_all(at));
     }
-    if (header->e_ident[EI_CLASS] != OWN_CLASS || header->e_ident[EI_DATA] != OWN_ORDER || header->e_machine != MACHINE) {
+    if (header->e_ident[EI_CLASS] != OWN_CLASS || header->e_ident[EI_DATA] != OWN_ORDER ||
+        header->e_machine != MACHINE) {
         return foreign(at, header);
     }
     if (header->e_type != ET_DYN && !(at->program && header->e_type == ET_EXEC)) {
@@ -142,8 +144,8 @@ static gpuhal_image check_segments(const judged *at, const ElfW(Phdr) * segments
         }
         /* The kernel and the dynamic loader rely on the order and the alignment without a check. */
         bool aligned = segment->p_align <= 1 || (segment->p_vaddr - segment->p_offset) % segment->p_align == 0;
-        if (segment->p_filesz > segment->p_memsz || segment->p_vaddr + segment->p_memsz < segment->p_vaddr || !aligned ||
-            (loads > 0 && segment->p_vaddr < last_end)) {
+        if (segment->p_filesz > segment->p_memsz || segment->p_vaddr + segment->p_memsz < segment->p_vaddr ||
+            !aligned || (loads > 0 && segment->p_vaddr < last_end)) {
             return bad(at, "is damaged: its segments make no sense");
         }
         last_end = segment->p_vaddr + segment->p_memsz;
@@ -155,7 +157,8 @@ static gpuhal_image check_segments(const judged *at, const ElfW(Phdr) * segments
     return GPUHAL_IMAGE_GOOD;
 }
 
-gpuhal_image gpuhal_os_image_check(const char *path, uint64_t bytes, bool program, char *why, size_t why_bytes, int *out_error)
+gpuhal_image gpuhal_os_image_check(const char *path, uint64_t bytes, bool program, char *why, size_t why_bytes,
+                                   int *out_error)
 {
     const judged at = {.path = path, .bytes = bytes, .program = program, .why = why, .why_bytes = why_bytes};
     ElfW(Ehdr) header;
@@ -177,7 +180,8 @@ gpuhal_image gpuhal_os_image_check(const char *path, uint64_t bytes, bool progra
     /* Sections are not needed to run, but are at the end: where they are missing, a copy was incomplete. */
     uint64_t sections = (uint64_t)header.e_shnum * header.e_shentsize;
     size_t table = (size_t)header.e_phnum * sizeof(ElfW(Phdr));
-    if (!lies_within(header.e_phoff, table, bytes) || (header.e_shoff && !lies_within(header.e_shoff, sections, bytes))) {
+    if (!lies_within(header.e_phoff, table, bytes) ||
+        (header.e_shoff && !lies_within(header.e_shoff, sections, bytes))) {
         return cut_off(&at);
     }
     ElfW(Phdr) *segments = malloc(table);

@@ -76,7 +76,8 @@ static char *mapped_path(const void *address)
     while (maps && !path && fgets(line, sizeof line, maps)) {
         unsigned long begin = 0, end = 0;
         const char *name = strchr(line, '/');
-        if (name && sscanf(line, "%lx-%lx", &begin, &end) == 2 && (uintptr_t)address >= begin && (uintptr_t)address < end) {
+        if (name && sscanf(line, "%lx-%lx", &begin, &end) == 2 && (uintptr_t)address >= begin &&
+            (uintptr_t)address < end) {
             line[strcspn(line, "\n")] = 0;
             path = strdup(name);
         }

@@ -15,8 +15,9 @@ static const struct {
     const char *name;
     rlim_t usual;
 } limits[] = {
-    {RLIMIT_AS, "RLIMIT_AS", RLIM_INFINITY}, {RLIMIT_DATA, "RLIMIT_DATA", RLIM_INFINITY}, {RLIMIT_STACK, "RLIMIT_STACK", 8u << 20},
-    {RLIMIT_NPROC, "RLIMIT_NPROC", 1024},    {RLIMIT_NOFILE, "RLIMIT_NOFILE", 1024},
+    {RLIMIT_AS, "RLIMIT_AS", RLIM_INFINITY},  {RLIMIT_DATA, "RLIMIT_DATA", RLIM_INFINITY},
+    {RLIMIT_STACK, "RLIMIT_STACK", 8u << 20}, {RLIMIT_NPROC, "RLIMIT_NPROC", 1024},
+    {RLIMIT_NOFILE, "RLIMIT_NOFILE", 1024},
 };
 
 /* Returns the number behind a key of the status, "Seccomp:\t2"; 0 when it is absent, as in older kernels. */
@@ -34,7 +35,9 @@ static const char *filtered_by(void)
     if (gpuhal_os_file_read("/proc/thread-self/status", STATUS_BYTES_MAX, &status, &bytes)) {
         return "/proc is hidden, so other limits are unknown";
     }
-    const char *filter = number_of(status, "\nSeccomp:") ? "seccomp" : number_of(status, "\nNoNewPrivs:") ? "NoNewPrivs" : NULL;
+    const char *filter = number_of(status, "\nSeccomp:")      ? "seccomp"
+                         : number_of(status, "\nNoNewPrivs:") ? "NoNewPrivs"
+                                                              : NULL;
     free(status);
     return filter;
 }
@@ -42,7 +45,8 @@ static const char *filtered_by(void)
 uint64_t gpuhal_os_thread_limit(void)
 {
     struct rlimit limit;
-    return getrlimit(RLIMIT_NPROC, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY ? (uint64_t)limit.rlim_cur : UINT64_MAX;
+    return getrlimit(RLIMIT_NPROC, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY ? (uint64_t)limit.rlim_cur
+                                                                                   : UINT64_MAX;
 }
 
 bool gpuhal_os_is_limited(char *out_why, size_t bytes)

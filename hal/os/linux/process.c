@@ -60,7 +60,8 @@ static int set_attributes(posix_spawnattr_t *attributes)
     sigset_t all, none;
     sigfillset(&all);
     sigemptyset(&none);
-    int error = posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+    int error =
+        posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
     error = error ? error : posix_spawnattr_setpgroup(attributes, 0);
     error = error ? error : posix_spawnattr_setsigdefault(attributes, &all);
     return error ? error : posix_spawnattr_setsigmask(attributes, &none);
@@ -96,9 +97,9 @@ static int spawn(const char *const *arguments, int stream, int output, pid_t *ou
     if (!error) {
         error = set_attributes(&attributes);
         error = error ? error : set_actions(&actions, stream, output);
-        error =
-            error ? error
-                  : posix_spawn(out_pid, arguments[0], &actions, &attributes, (char *const *)arguments, environment_for_helper());
+        error = error ? error
+                      : posix_spawn(out_pid, arguments[0], &actions, &attributes, (char *const *)arguments,
+                                    environment_for_helper());
         posix_spawnattr_destroy(&attributes);
     }
     posix_spawn_file_actions_destroy(&actions);
@@ -187,7 +188,8 @@ int gpuhal_os_process_wait(gpuhal_process *const *processes, size_t count, uint6
     for (size_t i = 0; i < count; i++) {
         blind = blind || processes[i]->pidfd < 0;
         polled[i] = (struct pollfd){.fd = processes[i]->stream, .events = POLLIN};
-        polled[count + i] = (struct pollfd){.fd = processes[i]->stream < 0 ? -1 : processes[i]->output, .events = POLLIN};
+        polled[count + i] =
+            (struct pollfd){.fd = processes[i]->stream < 0 ? -1 : processes[i]->output, .events = POLLIN};
         polled[2 * count + i] = (struct pollfd){.fd = processes[i]->pidfd, .events = POLLIN};
     }
     uint64_t blind_ns = timeout_ns > BLIND_NS ? BLIND_NS : timeout_ns;

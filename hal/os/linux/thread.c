@@ -11,7 +11,8 @@
 _Static_assert(sizeof(pthread_mutex_t) <= sizeof((gpuhal_mutex *)0)->system, "a mutex of the system's fits");
 _Static_assert(sizeof(pthread_cond_t) <= sizeof((gpuhal_condition *)0)->system, "a condition of the system's fits");
 _Static_assert(sizeof(pthread_t) == sizeof((gpuhal_thread *)0)->system, "a thread of the system's fits");
-_Static_assert(_Alignof(pthread_mutex_t) <= _Alignof(uint64_t) && _Alignof(pthread_cond_t) <= _Alignof(uint64_t), "and so they are aligned");
+_Static_assert(_Alignof(pthread_mutex_t) <= _Alignof(uint64_t) && _Alignof(pthread_cond_t) <= _Alignof(uint64_t),
+               "and so they are aligned");
 
 static pthread_mutex_t *own_mutex(gpuhal_mutex *mutex)
 {
@@ -46,8 +47,9 @@ void gpuhal_mutex_finish(gpuhal_mutex *mutex)
     pthread_mutex_destroy(own_mutex(mutex));
 }
 
-/* In the child of a fork the lock may be held by a thread that is not there: exactly one thread makes it anew. A static mutex
- * comes here too, once. What the lock protects may be in the middle of a change only if the parent forked in the middle of it. */
+/* In the child of a fork the lock may be held by a thread that is not there: exactly one thread makes it anew. A static
+ * mutex comes here too, once. What the lock protects may be in the middle of a change only if the parent forked in the
+ * middle of it. */
 static void make_anew(gpuhal_mutex *mutex, uint32_t seen, uint32_t now)
 {
     if (seen != being_made(now) && atomic_compare_exchange_strong(&mutex->generation, &seen, being_made(now))) {
@@ -135,8 +137,8 @@ void gpuhal_condition_signal_all(gpuhal_condition *condition)
     pthread_cond_broadcast(own_condition(condition));
 }
 
-/* What a thread's own instruction causes reaches the handler all the same: blocked, it would end the process without a crash report, or, as
- * SIGSYS of a seccomp filter, where the handler would have answered the call. */
+/* What a thread's own instruction causes reaches the handler all the same: blocked, it would end the process without a
+ * crash report, or, as SIGSYS of a seccomp filter, where the handler would have answered the call. */
 int gpuhal_thread_start(gpuhal_thread *out_thread, void *(*run)(void *), void *user)
 {
     static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
@@ -193,7 +195,8 @@ void gpuhal_os_thread_name(const char *name)
     (void)pthread_setname_np(pthread_self(), name);
 }
 
-/* The set is asked for anew each time, since it may change; it fails on machines with more processors than cpu_set_t has bits. */
+/* The set is asked for anew each time, since it may change; it fails on machines with more processors than cpu_set_t
+ * has bits. */
 uint32_t gpuhal_os_processors(void)
 {
     cpu_set_t set;

@@ -70,7 +70,8 @@ bool gpuhal_os_hotplug_concerns(const char *message, size_t bytes)
 {
     static const char *const actions[] = {"add", "remove", "bind", "unbind", NULL};
     static const char *const subsystems[] = {"drm", "accel", "kfd", "nvidia", "nvidia-uvm", NULL};
-    static const char *const modules[] = {"/module/nvidia", "/module/nvidia_uvm", "/module/amdgpu", "/module/i915", "/module/xe", NULL};
+    static const char *const modules[] = {"/module/nvidia", "/module/nvidia_uvm", "/module/amdgpu",
+                                          "/module/i915",   "/module/xe",         NULL};
     const char *subsystem = value_of(message, bytes, "SUBSYSTEM"), *type = value_of(message, bytes, "DEVTYPE");
     if (!subsystem || !is_one_of(value_of(message, bytes, "ACTION"), actions)) {
         return false;
@@ -85,8 +86,8 @@ bool gpuhal_os_hotplug_concerns(const char *message, size_t bytes)
     return is_one_of(subsystem, subsystems) && !(type && strcmp(type, "drm_connector") == 0);
 }
 
-/* Reads what is pending, of a storm a part. Several messages are one piece of news: one change of a device sends several,
- * and it is enumerated once for all. */
+/* Reads what is pending, of a storm a part. Several messages are one piece of news: one change of a device sends
+ * several, and it is enumerated once for all. */
 static unsigned take_messages(int source)
 {
     unsigned found = GPUHAL_HOTPLUG_QUIET;
@@ -94,7 +95,8 @@ static unsigned take_messages(int source)
         char message[MESSAGE_BYTES];
         struct sockaddr_nl sender = {0};
         socklen_t sender_bytes = sizeof sender;
-        ssize_t bytes = recvfrom(source, message, sizeof message, MSG_DONTWAIT, (struct sockaddr *)&sender, &sender_bytes);
+        ssize_t bytes =
+            recvfrom(source, message, sizeof message, MSG_DONTWAIT, (struct sockaddr *)&sender, &sender_bytes);
         if (bytes < 0 && errno == EINTR) {
             continue;
         }

@@ -96,7 +96,8 @@ void gpuhal_os_uring_destroy(gpuhal_uring *ring)
 /* Returns 0 or errno. Only signals interrupt a wait. */
 static int enter(const gpuhal_uring *ring, uint32_t submit, uint32_t wait)
 {
-    while (syscall(SYS_io_uring_enter, ring->descriptor, submit, wait, wait > 0 ? IORING_ENTER_GETEVENTS : 0, NULL, 0) < 0) {
+    while (syscall(SYS_io_uring_enter, ring->descriptor, submit, wait, wait > 0 ? IORING_ENTER_GETEVENTS : 0, NULL, 0) <
+           0) {
         if (errno != EINTR) {
             return errno;
         }
@@ -110,8 +111,12 @@ int gpuhal_os_uring_read(gpuhal_uring *ring, intptr_t file, uint64_t offset, voi
 {
     uint32_t tail = atomic_load_explicit(ring->submit_tail, memory_order_relaxed);
     uint32_t place = tail & ring->submit_mask;
-    ring->entries[place] = (struct io_uring_sqe){
-        .opcode = IORING_OP_READ, .fd = (int)file, .off = offset, .addr = (uintptr_t)to, .len = bytes, .user_data = tag};
+    ring->entries[place] = (struct io_uring_sqe){.opcode = IORING_OP_READ,
+                                                 .fd = (int)file,
+                                                 .off = offset,
+                                                 .addr = (uintptr_t)to,
+                                                 .len = bytes,
+                                                 .user_data = tag};
     ring->submit_order[place] = place;
     atomic_store_explicit(ring->submit_tail, tail + 1, memory_order_release);
     int error = enter(ring, 1, 0);

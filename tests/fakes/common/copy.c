@@ -34,7 +34,8 @@ static bool goes_nowhere(const fake_place *to, const fake_place *from)
         enabled |= one->device == to->ordinal ? one->peers >> from->ordinal & 1 : 0;
         enabled |= one->device == from->ordinal ? one->peers >> to->ordinal & 1 : 0;
     }
-    return enabled && fake_script_get()->links[fake.devices[to->ordinal].physical][fake.devices[from->ordinal].physical].silent;
+    return enabled &&
+           fake_script_get()->links[fake.devices[to->ordinal].physical][fake.devices[from->ordinal].physical].silent;
 }
 
 enum { TAKEN_AT_ONCE = 64 << 10 };
@@ -66,7 +67,8 @@ fake_code fake_submit_move(const char *function, fake_context *context, fake_str
         return FAKE_OK;
     }
     fake_code code = fake_place_find(function, context, what->to, span(what->to_pitch, what), what->to_host, &to);
-    code = code ? code : fake_place_find(function, context, what->from, span(what->from_pitch, what), what->from_host, &from);
+    code = code ? code
+                : fake_place_find(function, context, what->from, span(what->from_pitch, what), what->from_host, &from);
     if (code) {
         return code;
     }
@@ -93,8 +95,8 @@ fake_code fake_submit_move(const char *function, fake_context *context, fake_str
     return FAKE_OK;
 }
 
-fake_code fake_submit_fill(const char *function, fake_context *context, fake_stream *stream, uintptr_t to, unsigned value,
-                           unsigned value_bytes, size_t count)
+fake_code fake_submit_fill(const char *function, fake_context *context, fake_stream *stream, uintptr_t to,
+                           unsigned value, unsigned value_bytes, size_t count)
 {
     fake_place place;
     if (count > SIZE_MAX / value_bytes || to % value_bytes) {

@@ -1,9 +1,10 @@
-/* tests/fakes/common/engine.h: what a fake driver is made of, whichever vendor's functions stand before it: devices, contexts, streams,
- * memory and copies. HIP took its model and its numbers from CUDA, so one engine serves both.
+/* tests/fakes/common/engine.h: what a fake driver is made of, whichever vendor's functions stand before it: devices,
+ * contexts, streams, memory and copies. HIP took its model and its numbers from CUDA, so one engine serves both.
  *
- * A device is a budget of bytes. Its memory is host memory that the program cannot see: the address which the program gets leads
- * to pages without any right, the bytes lie elsewhere (`shadow`). So a program that touches device memory with the processor dies
- * here as it would with a real device. Addresses are unique over all devices and the host, as with unified addressing.
+ * A device is a budget of bytes. Its memory is host memory that the program cannot see: the address which the program
+ * gets leads to pages without any right, the bytes lie elsewhere (`shadow`). So a program that touches device memory
+ * with the processor dies here as it would with a real device. Addresses are unique over all devices and the host, as
+ * with unified addressing.
  *
  * One lock protects everything. fake_begin() takes it and fake_leave() gives it back.
  * Work of streams runs on a thread for each stream, without the lock while it moves bytes.
@@ -137,12 +138,13 @@ extern fake_state fake;
 
 /* state.c */
 
-/* Begins a call: takes the lock, counts the call and plays its fault: a hang, a lost device, or with @p out_fault the code that
- * the call has to answer instead of doing anything (0: none). */
+/* Begins a call: takes the lock, counts the call and plays its fault: a hang, a lost device, or with @p out_fault the
+ * code that the call has to answer instead of doing anything (0: none). */
 void fake_begin(const char *function, fake_code *out_fault);
 /* Ends it: gives the lock back and hands the code on. */
 fake_code fake_leave(fake_code code);
-/* The device with this ordinal; NULL when there is none or it is lost, with the code. Under the lock, like all below. */
+/* The device with this ordinal; NULL when there is none or it is lost, with the code. Under the lock, like all
+ * below. */
 fake_device *fake_device_at(int ordinal, fake_code *out_code);
 /* Adds a device that the program sees. */
 void fake_device_see(unsigned physical, const fake_mig *mig, unsigned partition);
@@ -158,7 +160,8 @@ void fake_context_fail(fake_context *context, fake_code code);
 fake_code fake_peer_enable(fake_context *context, unsigned peer);
 fake_code fake_peer_disable(fake_context *context, unsigned peer);
 
-/* Asked of the vendor's part: whether a call may leave its failure to the work it enqueues, and what ends with a context. */
+/* Asked of the vendor's part: whether a call may leave its failure to the work it enqueues, and what ends with a
+ * context. */
 bool fake_is_asynchronous(const char *function);
 void fake_modules_free(fake_context *context);
 
@@ -215,7 +218,8 @@ fake_code fake_host_memory_new(fake_context *context, fake_region_kind kind, siz
 /* Whether any byte of the pages around the bytes is known already. */
 bool fake_pages_are_known(const void *memory, size_t bytes);
 fake_code fake_host_memory_register(fake_context *context, void *memory, size_t bytes, bool read_only);
-/* Frees what begins exactly there and is of one of two kinds, after all work of all devices; @p unknown for what is not. */
+/* Frees what begins exactly there and is of one of two kinds, after all work of all devices; @p unknown for what is
+ * not. */
 fake_code fake_memory_free(const char *function, uintptr_t address, fake_region_kind kind, fake_region_kind other,
                            fake_code unknown);
 
@@ -242,19 +246,21 @@ typedef struct fake_move {
 
 /* Enqueues it. Ordinary host memory is staged: read before the call returns, and written when it returns. */
 fake_code fake_submit_move(const char *function, fake_context *context, fake_stream *stream, const fake_move *what);
-fake_code fake_submit_fill(const char *function, fake_context *context, fake_stream *stream, uintptr_t to, unsigned value,
-                           unsigned value_bytes, size_t count);
+fake_code fake_submit_fill(const char *function, fake_context *context, fake_stream *stream, uintptr_t to,
+                           unsigned value, unsigned value_bytes, size_t count);
 
 /* launch.c: kernels that run here on the host; README.md says which. */
 
-fake_code fake_submit_launch(fake_context *context, fake_stream *stream, const char *name, uint64_t threads, void **parameters);
+fake_code fake_submit_launch(fake_context *context, fake_stream *stream, const char *name, uint64_t threads,
+                             void **parameters);
 
 /* virtual.c: physical memory, reserved addresses, mappings, and memory of others by file descriptor. */
 
 typedef struct fake_physical fake_physical;
 typedef struct fake_import fake_import;
 
-fake_code fake_physical_new(const char *function, size_t bytes, int device, bool exportable, fake_physical **out_physical);
+fake_code fake_physical_new(const char *function, size_t bytes, int device, bool exportable,
+                            fake_physical **out_physical);
 fake_code fake_physical_release(const char *function, uintptr_t handle);
 fake_code fake_physical_export(uintptr_t handle, int *out_fd);
 fake_code fake_physical_import(int fd, fake_physical **out_physical);
@@ -273,6 +279,7 @@ unsigned fake_region_device(const fake_region *region, uintptr_t address);
 /* The descriptor becomes the library's on success. */
 fake_code fake_import_new(int fd, size_t bytes, fake_import **out_import);
 fake_code fake_import_free(const char *function, fake_import *import);
-fake_code fake_import_map(fake_context *context, fake_import *import, size_t offset, size_t bytes, uintptr_t *out_address);
+fake_code fake_import_map(fake_context *context, fake_import *import, size_t offset, size_t bytes,
+                          uintptr_t *out_address);
 
 #endif

@@ -33,7 +33,8 @@ fake_event *fake_event_find(const char *function, const fake_context *context, c
         known = known->next;
     }
     if (!known || (context && known->context != context)) {
-        fake_report_violation("%s: %s", function, known ? "an event of another context" : "no event, or a destroyed one");
+        fake_report_violation("%s: %s", function,
+                              known ? "an event of another context" : "no event, or a destroyed one");
         return NULL;
     }
     return known;
@@ -70,7 +71,8 @@ fake_code fake_event_wait(fake_event *event)
 
 fake_code fake_event_elapsed(const fake_event *from, const fake_event *to, float *out_milliseconds)
 {
-    if (!from->point || !to->point || ((from->flags | to->flags) & FAKE_DISABLE_TIMING) || from->context != to->context) {
+    if (!from->point || !to->point || ((from->flags | to->flags) & FAKE_DISABLE_TIMING) ||
+        from->context != to->context) {
         return FAKE_ERROR_INVALID_HANDLE;
     }
     if (!from->point->done || !to->point->done) {

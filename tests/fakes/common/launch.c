@@ -1,8 +1,7 @@
-/* tests/fakes/common/launch.c: the two kernels that run here on the host, with the parameters and the number of threads that the
- * launch says:
- *     fill(u64 to, u32 value, u32 count)           to[i] = value
- *     add(u64 to, u64 one, u64 other, u32 count)   to[i] = one[i] + other[i]
- */
+/* tests/fakes/common/launch.c: the two kernels that run here on the host, with the parameters and the number of threads
+ * that the launch says: fill(u64 to, u32 value, u32 count)           to[i] = value add(u64 to, u64 one, u64 other, u32
+ * count)   to[i] = one[i] +
+ * other[i] */
 #include "engine.h"
 
 #include <stdlib.h>
@@ -39,7 +38,8 @@ static uint32_t *reach(fake_context *context, uint64_t address, size_t count, fa
 }
 
 /* Reads the parameters of a known kernel; false for an unknown one. */
-static bool prepare(fake_context *context, const char *name, uint64_t threads, void **parameters, launch *out, fake_code *failure)
+static bool prepare(fake_context *context, const char *name, uint64_t threads, void **parameters, launch *out,
+                    fake_code *failure)
 {
     uint64_t address[3] = {0};
     const bool adds = strcmp(name, "add") == 0;
@@ -65,7 +65,8 @@ static bool prepare(fake_context *context, const char *name, uint64_t threads, v
     return true;
 }
 
-fake_code fake_submit_launch(fake_context *context, fake_stream *stream, const char *name, uint64_t threads, void **parameters)
+fake_code fake_submit_launch(fake_context *context, fake_stream *stream, const char *name, uint64_t threads,
+                             void **parameters)
 {
     fake_work work = {.run = run_launch, .rows = 1};
     launch *is = calloc(1, sizeof *is);

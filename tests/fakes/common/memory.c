@@ -43,14 +43,16 @@ static fake_region *touching(uintptr_t address, size_t bytes)
     return region;
 }
 
-fake_region *fake_region_add(fake_region_kind kind, uintptr_t address, size_t bytes, unsigned char *shadow, fake_context *context)
+fake_region *fake_region_add(fake_region_kind kind, uintptr_t address, size_t bytes, unsigned char *shadow,
+                             fake_context *context)
 {
     fake_region *region = calloc(1, sizeof *region);
     if (!region) {
         return NULL;
     }
     static unsigned ids; /* under the lock */
-    *region = (fake_region){fake.regions, kind, address, bytes, shadow, context, context ? context->device : 0, ++ids, NULL};
+    *region =
+        (fake_region){fake.regions, kind, address, bytes, shadow, context, context ? context->device : 0, ++ids, NULL};
     fake.regions = region;
     return region;
 }
@@ -74,7 +76,8 @@ uintptr_t fake_reserve(size_t bytes, size_t alignment)
     if (base == MAP_FAILED) {
         return 0;
     }
-    uintptr_t start = (uintptr_t)base, wanted = alignment ? (start + alignment - 1) & ~(uintptr_t)(alignment - 1) : start;
+    uintptr_t start = (uintptr_t)base,
+              wanted = alignment ? (start + alignment - 1) & ~(uintptr_t)(alignment - 1) : start;
     if (wanted > start) {
         munmap(base, wanted - start);
     }
@@ -107,7 +110,8 @@ uint64_t fake_free_bytes(unsigned ordinal)
     return device->memory - device->taken - device->plan->used;
 }
 
-/* New memory is aligned to what the vendor promises and not to a page, and holds rubbish: no caller may rely on more. */
+/* New memory is aligned to what the vendor promises and not to a page, and holds rubbish: no caller may rely on
+ * more. */
 fake_code fake_memory_new(fake_context *context, size_t bytes, uintptr_t *out_address)
 {
     const size_t offset = fake_vendor.alignment;
@@ -116,8 +120,10 @@ fake_code fake_memory_new(fake_context *context, size_t bytes, uintptr_t *out_ad
         return bytes ? FAKE_ERROR_OUT_OF_MEMORY : FAKE_ERROR_INVALID_VALUE;
     }
     uintptr_t base = fake_reserve(size, 0);
-    unsigned char *shadow = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (!base || shadow == MAP_FAILED || !fake_region_add(FAKE_DEVICE_MEMORY, base + offset, bytes, shadow + offset, context)) {
+    unsigned char *shadow =
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (!base || shadow == MAP_FAILED ||
+        !fake_region_add(FAKE_DEVICE_MEMORY, base + offset, bytes, shadow + offset, context)) {
         return FAKE_ERROR_OUT_OF_MEMORY;
     }
     if (bytes <= POISON_AT_MOST) {
@@ -218,7 +224,8 @@ static bool is_writable(uintptr_t address)
 fake_code fake_host_memory_register(fake_context *context, void *memory, size_t bytes, bool read_only)
 {
     uintptr_t address = (uintptr_t)memory;
-    if (!memory || !bytes || address + bytes < address || !is_mapped(address, bytes) || (!read_only && !is_writable(address))) {
+    if (!memory || !bytes || address + bytes < address || !is_mapped(address, bytes) ||
+        (!read_only && !is_writable(address))) {
         return FAKE_ERROR_INVALID_VALUE;
     }
     if (!fake_region_add(FAKE_REGISTERED_MEMORY, address, bytes, memory, context)) {
@@ -230,7 +237,8 @@ fake_code fake_host_memory_register(fake_context *context, void *memory, size_t 
 
 bool fake_region_is_host(const fake_region *region)
 {
-    return region->kind == FAKE_HOST_MEMORY || region->kind == FAKE_REGISTERED_MEMORY || region->kind == FAKE_MANAGED_MEMORY;
+    return region->kind == FAKE_HOST_MEMORY || region->kind == FAKE_REGISTERED_MEMORY ||
+           region->kind == FAKE_MANAGED_MEMORY;
 }
 
 fake_code fake_place_find(const char *function, fake_context *context, uintptr_t address, size_t bytes, bool host,
@@ -242,14 +250,15 @@ fake_code fake_place_find(const char *function, fake_context *context, uintptr_t
         return FAKE_OK;
     }
     if (!region) {
-        fake_report_violation("%s: %#lx with %zu bytes is no memory of one allocation", function, (unsigned long)address, bytes);
+        fake_report_violation("%s: %#lx with %zu bytes is no memory of one allocation", function,
+                              (unsigned long)address, bytes);
         return FAKE_ERROR_INVALID_VALUE;
     }
     *out = (fake_place){.bytes = region->shadow + (address - region->address), .device = !fake_region_is_host(region)};
     out->ordinal = fake_region_device(region, address);
     if (region->kind == FAKE_RANGE && !fake_range_reached(region, address, bytes, context->device)) {
-        fake_report_violation("%s: %#lx with %zu bytes is not mapped for device %u", function, (unsigned long)address, bytes,
-                              context->device);
+        fake_report_violation("%s: %#lx with %zu bytes is not mapped for device %u", function, (unsigned long)address,
+                              bytes, context->device);
         return FAKE_ERROR_INVALID_VALUE;
     }
     return FAKE_OK;

@@ -1,8 +1,8 @@
 /* tests/fakes/common/report.h: what the fakes count, for tests to look at while the process runs and after it.
  *
- * With FAKE_CUDA_REPORT=/path (or FAKE_HIP_REPORT) each process keeps one of these in the file /path.<pid>, mapped, so that it is
- * always up to date. Without the variable the counts go nowhere. All fakes of a vendor write to the same file: those for
- * telemetry see there how much device memory the process has taken.
+ * With FAKE_CUDA_REPORT=/path (or FAKE_HIP_REPORT) each process keeps one of these in the file /path.<pid>, mapped, so
+ * that it is always up to date. Without the variable the counts go nowhere. All fakes of a vendor write to the same
+ * file: those for telemetry see there how much device memory the process has taken.
  */
 #ifndef FAKE_REPORT_H
 #define FAKE_REPORT_H
@@ -10,7 +10,12 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-enum { FAKE_REPORT_DEVICES = 16, FAKE_REPORT_SENTENCES = 32, FAKE_REPORT_FUNCTIONS = 256, FAKE_REPORT_MAGIC = 0x46414b45 };
+enum {
+    FAKE_REPORT_DEVICES = 16,
+    FAKE_REPORT_SENTENCES = 32,
+    FAKE_REPORT_FUNCTIONS = 256,
+    FAKE_REPORT_MAGIC = 0x46414b45
+};
 
 typedef struct fake_report {
     uint32_t magic;

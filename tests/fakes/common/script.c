@@ -203,8 +203,8 @@ static void read_link(const statement *line)
     device_range(line, line->words[2], &b, &end);
     const char *kind = line->words[3];
     if (strcmp(kind, "nvlink") == 0 && line->count == 6) {
-        link =
-            (fake_link){FAKE_LINK_NVLINK, (unsigned)number(line, line->words[4]), (unsigned)number(line, line->words[5]), false};
+        link = (fake_link){FAKE_LINK_NVLINK, (unsigned)number(line, line->words[4]),
+                           (unsigned)number(line, line->words[5]), false};
     } else if (strcmp(kind, "xgmi") == 0 && line->count == 5) {
         link = (fake_link){FAKE_LINK_XGMI, 0, (unsigned)number(line, line->words[4]), false};
     } else if (strcmp(kind, "pcie") == 0) {
@@ -382,7 +382,8 @@ void fake_script_pci_order(const fake_script *from, unsigned out_order[FAKE_DEVI
 /* Devices of one PCIe switch and of one NVLink net reach each other; MIG devices reach no other. */
 bool fake_script_peer(const fake_script *from, unsigned a, unsigned b)
 {
-    return a != b && from->links[a][b].kind != FAKE_LINK_SYSTEM && !from->devices[a].mig_count && !from->devices[b].mig_count;
+    return a != b && from->links[a][b].kind != FAKE_LINK_SYSTEM && !from->devices[a].mig_count &&
+           !from->devices[b].mig_count;
 }
 
 const fake_fault *fake_script_fault(fake_script *in, const char *function)

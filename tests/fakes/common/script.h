@@ -1,8 +1,8 @@
 /* tests/fakes/common/script.h: the machine that the fakes of a vendor pretend to be, and the faults that they play.
  *
- * The text comes from the vendor's environment variable; README.md of the vendor has the grammar. It is read once per library and
- * process and constant afterwards, but for the counters of the faults. A text that breaks the grammar ends the process with a
- * sentence: a test with a wrong machine must not pass.
+ * The text comes from the vendor's environment variable; README.md of the vendor has the grammar. It is read once per
+ * library and process and constant afterwards, but for the counters of the faults. A text that breaks the grammar ends
+ * the process with a sentence: a test with a wrong machine must not pass.
  */
 #ifndef FAKE_SCRIPT_H
 #define FAKE_SCRIPT_H

@@ -1,7 +1,7 @@
 /* tests/fakes/common/state.c: the beginning and end of every call, devices, and contexts.
  *
- * A context with a sticky error answers every call with it. A device that is gone (`lose` with a code that no new context mends)
- * refuses new contexts too.
+ * A context with a sticky error answers every call with it. A device that is gone (`lose` with a code that no new
+ * context mends) refuses new contexts too.
  */
 #include "engine.h"
 

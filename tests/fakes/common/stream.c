@@ -1,7 +1,8 @@
-/* tests/fakes/common/stream.c: streams with a thread each, events, and the order between the legacy stream and the others.
+/* tests/fakes/common/stream.c: streams with a thread each, events, and the order between the legacy stream and the
+ * others.
  *
- * Work starts as soon as it is submitted and its predecessors are done. slow_us of the machine and rate stretch it, so that a
- * program which does not wait is found out.
+ * Work starts as soon as it is submitted and its predecessors are done. slow_us of the machine and rate stretch it, so
+ * that a program which does not wait is found out.
  */
 #include "engine.h"
 
@@ -129,7 +130,8 @@ static bool append_wait(fake_stream *stream, fake_point *after)
     return !after || after->done || append(stream, &nothing, after, NULL);
 }
 
-/* The legacy stream waits for every blocking stream of its context, and they for it. Non-blocking streams know nothing of it. */
+/* The legacy stream waits for every blocking stream of its context, and they for it. Non-blocking streams know nothing
+ * of it. */
 static bool append_legacy_waits(fake_stream *stream)
 {
     fake_context *context = stream->context;

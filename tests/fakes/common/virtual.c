@@ -68,7 +68,8 @@ static fake_physical *physical_of(int fd, size_t bytes, unsigned device)
 {
     fake_physical *physical = fd < 0 ? NULL : calloc(1, sizeof *physical);
     if (physical) {
-        *physical = (fake_physical){.next = all, .fd = fd, .size = bytes, .device = device, .references = 1, .handles = 1};
+        *physical =
+            (fake_physical){.next = all, .fd = fd, .size = bytes, .device = device, .references = 1, .handles = 1};
         all = physical;
         fake_report_get()->physical++;
     }
@@ -138,7 +139,8 @@ static fake_import **import_find(const fake_import *import)
     return at;
 }
 
-fake_code fake_physical_new(const char *function, size_t bytes, int device, bool exportable, fake_physical **out_physical)
+fake_code fake_physical_new(const char *function, size_t bytes, int device, bool exportable,
+                            fake_physical **out_physical)
 {
     fake_code code;
     if (!bytes || bytes % FAKE_GRANULARITY) {
@@ -211,7 +213,8 @@ fake_code fake_physical_import(int fd, fake_physical **out_physical)
 /* At an odd granule, so that nothing is aligned to more by chance. */
 static uintptr_t reserve_odd(size_t bytes)
 {
-    const uintptr_t even = bytes <= SIZE_MAX - FAKE_GRANULARITY ? fake_reserve(bytes + FAKE_GRANULARITY, 2 * FAKE_GRANULARITY) : 0;
+    const uintptr_t even =
+        bytes <= SIZE_MAX - FAKE_GRANULARITY ? fake_reserve(bytes + FAKE_GRANULARITY, 2 * FAKE_GRANULARITY) : 0;
     if (even) {
         munmap((void *)even, FAKE_GRANULARITY);
     }
@@ -260,7 +263,8 @@ fake_code fake_range_map(const char *function, uintptr_t address, size_t bytes, 
     }
     fake_mapping *mapping = calloc(1, sizeof *mapping);
     unsigned char *shadow = range->shadow + (address - range->address);
-    if (!mapping || mmap(shadow, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, physical->fd, 0) == MAP_FAILED) {
+    if (!mapping ||
+        mmap(shadow, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, physical->fd, 0) == MAP_FAILED) {
         free(mapping);
         return FAKE_ERROR_OUT_OF_MEMORY;
     }
@@ -290,8 +294,8 @@ fake_code fake_range_unmap(const char *function, uintptr_t address, size_t bytes
         free(mapping);
         fake_report_get()->mappings--;
     }
-    mmap(range->shadow + (address - range->address), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
-         -1, 0);
+    mmap(range->shadow + (address - range->address), bytes, PROT_NONE,
+         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     return FAKE_OK;
 }
 
@@ -349,9 +353,11 @@ fake_code fake_import_free(const char *function, fake_import *import)
     return FAKE_OK;
 }
 
-fake_code fake_import_map(fake_context *context, fake_import *import, size_t offset, size_t bytes, uintptr_t *out_address)
+fake_code fake_import_map(fake_context *context, fake_import *import, size_t offset, size_t bytes,
+                          uintptr_t *out_address)
 {
-    if (!*import_find(import) || !bytes || offset % FAKE_PAGE || offset > import->size || bytes > import->size - offset) {
+    if (!*import_find(import) || !bytes || offset % FAKE_PAGE || offset > import->size ||
+        bytes > import->size - offset) {
         return FAKE_ERROR_INVALID_VALUE;
     }
     uintptr_t address = fake_reserve((bytes + FAKE_PAGE - 1) & ~(size_t)(FAKE_PAGE - 1), 0);

@@ -1,5 +1,6 @@
 /* tests/fakes/cuda/nvml.c: the fake libnvidia-ml.so.1. It knows all devices of the script, in PCI order and whatever
- * CUDA_VISIBLE_DEVICES says, and the MIG devices as handles of their own. What a MIG device has not is NOT_SUPPORTED. */
+ * CUDA_VISIBLE_DEVICES says, and the MIG devices as handles of their own. What a MIG device has not is
+ * NOT_SUPPORTED. */
 #include "nvml_api.h"
 
 #include "report.h"
@@ -25,7 +26,8 @@ struct nvmlDevice_st {
     const fake_mig *mig;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the counters of faults, the report and what follows */
+static pthread_mutex_t lock =
+    PTHREAD_MUTEX_INITIALIZER; /* protects the counters of faults, the report and what follows */
 static unsigned references;
 static bool was_ready;
 static struct nvmlDevice_st wholes[FAKE_DEVICES], parts[FAKE_DEVICES][FAKE_MIGS];
@@ -107,8 +109,9 @@ nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int length)
     if (code) {
         return code;
     }
-    return (unsigned)snprintf(version, length, "%s", fake_script_get()->driver_text) < length ? NVML_SUCCESS
-                                                                                              : NVML_ERROR_INSUFFICIENT_SIZE;
+    return (unsigned)snprintf(version, length, "%s", fake_script_get()->driver_text) < length
+               ? NVML_SUCCESS
+               : NVML_ERROR_INSUFFICIENT_SIZE;
 }
 
 nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *count)
@@ -175,11 +178,11 @@ nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
 
 static void report_pci(const fake_plan *plan, nvmlPciInfo_t *pci)
 {
-    *pci =
-        (nvmlPciInfo_t){.domain = plan->pci_domain, .bus = plan->pci_bus, .device = plan->pci_device, .pciDeviceId = 0x233010de};
+    *pci = (nvmlPciInfo_t){
+        .domain = plan->pci_domain, .bus = plan->pci_bus, .device = plan->pci_device, .pciDeviceId = 0x233010de};
     snprintf(pci->busId, sizeof pci->busId, "%08X:%02X:%02X.0", plan->pci_domain, plan->pci_bus, plan->pci_device);
-    snprintf(pci->busIdLegacy, sizeof pci->busIdLegacy, "%04X:%02X:%02X.0", plan->pci_domain & 0xffff, plan->pci_bus & 0xff,
-             plan->pci_device & 0xff);
+    snprintf(pci->busIdLegacy, sizeof pci->busIdLegacy, "%04X:%02X:%02X.0", plan->pci_domain & 0xffff,
+             plan->pci_bus & 0xff, plan->pci_device & 0xff);
 }
 
 /* Bytes used by others and by this process. A process works on the first part of a divided device. */
@@ -293,7 +296,8 @@ nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned l
 }
 
 /* The real one watches the counters for 20 ms. */
-nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, nvmlPcieUtilCounter_t counter, unsigned int *kilobytes_per_second)
+nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, nvmlPcieUtilCounter_t counter,
+                                         unsigned int *kilobytes_per_second)
 {
     pause_for(20000000);
     return constant(__func__, device, counter == NVML_PCIE_UTIL_TX_BYTES ? 3000 : 5000, kilobytes_per_second);
@@ -408,7 +412,8 @@ nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned i
     return code;
 }
 
-nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned int link, nvmlIntNvLinkDeviceType_t *type)
+nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned int link,
+                                                 nvmlIntNvLinkDeviceType_t *type)
 {
     const fake_link *to;
     unsigned other;

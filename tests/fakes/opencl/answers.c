@@ -1,14 +1,15 @@
-/* fakes/opencl/answers.c: an OpenCL library over the installed one, which answers some calls otherwise. GPUHAL_OPENCL_LIBRARY names it.
+/* fakes/opencl/answers.c: an OpenCL library over the installed one, which answers some calls otherwise.
+ * GPUHAL_OPENCL_LIBRARY names it.
  *
- * It defines those functions alone and links libOpenCL, so a program that asks it for another one by dlsym() gets the real one. What it
- * answers stands in GPUHAL_FAKE_OPENCL: words with `;` between them.
+ * It defines those functions alone and links libOpenCL, so a program that asks it for another one by dlsym() gets the
+ * real one. What it answers stands in GPUHAL_FAKE_OPENCL: words with `;` between them.
  *
  *   gpu            devices state that they are GPUs, and a UUID that every device has
  *   name=TEXT      devices state this name
  *   pci=D:B:d.f    devices state this PCI address, of hexadecimal numbers
  *   migrate=CODE   clEnqueueMigrateMemObjects answers CODE and does nothing
- *   copy=CODE      the next copy fails in execution with CODE, and so does all that comes behind it in its command queue,
- *                  for ever (as in rusticl)
+ *   copy=CODE      the next copy fails in execution with CODE, and so does all that comes behind it in its command
+ * queue, for ever (as in rusticl)
  *
  * GPUHAL_FAKE_OPENCL_LOG names a file that gets a line for each call of clReleaseMemObject.
  */
@@ -36,7 +37,8 @@ static void *installed(const char *name)
 
 #define INSTALLED(name) ((__typeof__(name) *)installed(#name))
 
-/* The value behind a word, "" where it has none, NULL where the word is not there. In a buffer of the calling thread. */
+/* The value behind a word, "" where it has none, NULL where the word is not there. In a buffer of the calling
+ * thread. */
 static const char *word(const char *wanted)
 {
     static _Thread_local char copy[256];
@@ -69,8 +71,8 @@ static cl_int give(const void *value, size_t bytes, size_t room, void *to, size_
     return CL_SUCCESS;
 }
 
-__attribute__((visibility("default"))) cl_int CL_API_CALL clGetDeviceInfo(cl_device_id id, cl_device_info what, size_t room, void *to,
-                                                                          size_t *out_bytes)
+__attribute__((visibility("default"))) cl_int CL_API_CALL clGetDeviceInfo(cl_device_id id, cl_device_info what,
+                                                                          size_t room, void *to, size_t *out_bytes)
 {
     const cl_device_type gpu = CL_DEVICE_TYPE_GPU;
     const unsigned char uuid[CL_UUID_SIZE_KHR] = "every machine's";
@@ -109,7 +111,8 @@ static _Atomic cl_int failed_code;
 static bool has_failed(cl_event event)
 {
     cl_command_queue queue = NULL;
-    return failed_queue && INSTALLED(clGetEventInfo)(event, CL_EVENT_COMMAND_QUEUE, sizeof queue, &queue, NULL) == CL_SUCCESS &&
+    return failed_queue &&
+           INSTALLED(clGetEventInfo)(event, CL_EVENT_COMMAND_QUEUE, sizeof queue, &queue, NULL) == CL_SUCCESS &&
            queue == failed_queue;
 }
 
@@ -128,11 +131,12 @@ clEnqueueCopyBuffer(cl_command_queue queue, cl_mem from, cl_mem to, size_t from_
 __attribute__((visibility("default"))) cl_int CL_API_CALL clWaitForEvents(cl_uint count, const cl_event *events)
 {
     const cl_int code = INSTALLED(clWaitForEvents)(count, events);
-    return code == CL_SUCCESS && count == 1 && has_failed(events[0]) ? CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST : code;
+    return code == CL_SUCCESS && count == 1 && has_failed(events[0]) ? CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST
+                                                                     : code;
 }
 
-__attribute__((visibility("default"))) cl_int CL_API_CALL clGetEventInfo(cl_event event, cl_event_info what, size_t room, void *to,
-                                                                         size_t *out_bytes)
+__attribute__((visibility("default"))) cl_int CL_API_CALL clGetEventInfo(cl_event event, cl_event_info what,
+                                                                         size_t room, void *to, size_t *out_bytes)
 {
     const cl_int code = failed_code;
     if (what == CL_EVENT_COMMAND_EXECUTION_STATUS && has_failed(event)) {

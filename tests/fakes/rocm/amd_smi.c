@@ -1,5 +1,5 @@
-/* tests/fakes/rocm/amd_smi.c: the fake libamd_smi.so. A socket is a whole device, a processor a part of it. Temperatures are
- * whole degrees: the unit is not that of ROCm SMI. */
+/* tests/fakes/rocm/amd_smi.c: the fake libamd_smi.so. A socket is a whole device, a processor a part of it.
+ * Temperatures are whole degrees: the unit is not that of ROCm SMI. */
 #include "amd_smi_api.h"
 #include "smi.h"
 
@@ -64,7 +64,8 @@ static const smi_device *device_of(const void *handle)
     return device >= devices && device < devices + device_count ? device : NULL;
 }
 
-amdsmi_status_t amdsmi_get_processor_handles(amdsmi_socket_handle socket, uint32_t *count, amdsmi_processor_handle *processors)
+amdsmi_status_t amdsmi_get_processor_handles(amdsmi_socket_handle socket, uint32_t *count,
+                                             amdsmi_processor_handle *processors)
 {
     void *all[SMI_DEVICES];
     unsigned found = 0;
@@ -96,7 +97,8 @@ amdsmi_status_t amdsmi_get_gpu_bdf_id(amdsmi_processor_handle processor, uint64_
     return code;
 }
 
-amdsmi_status_t amdsmi_get_gpu_memory_total(amdsmi_processor_handle processor, amdsmi_memory_type_t type, uint64_t *bytes)
+amdsmi_status_t amdsmi_get_gpu_memory_total(amdsmi_processor_handle processor, amdsmi_memory_type_t type,
+                                            uint64_t *bytes)
 {
     amdsmi_status_t code = enter(__func__, processor);
     if (code || type != AMDSMI_MEM_TYPE_VRAM) {
@@ -106,7 +108,8 @@ amdsmi_status_t amdsmi_get_gpu_memory_total(amdsmi_processor_handle processor, a
     return AMDSMI_STATUS_SUCCESS;
 }
 
-amdsmi_status_t amdsmi_get_gpu_memory_usage(amdsmi_processor_handle processor, amdsmi_memory_type_t type, uint64_t *bytes)
+amdsmi_status_t amdsmi_get_gpu_memory_usage(amdsmi_processor_handle processor, amdsmi_memory_type_t type,
+                                            uint64_t *bytes)
 {
     amdsmi_status_t code = enter(__func__, processor);
     if (code || type != AMDSMI_MEM_TYPE_VRAM) {

@@ -40,8 +40,8 @@ hipError_t hipHostRegister(void *memory, size_t bytes, unsigned int flags)
                                                 : fake_host_memory_register(context, memory, bytes, flags & 8));
 }
 
-/* Takes away what begins there, whichever caller registered it. Inside other memory that is known, the real one ends the
- * process (device.cpp, MemObjMap::RemoveMemObj: guarantee). */
+/* Takes away what begins there, whichever caller registered it. Inside other memory that is known, the real one ends
+ * the process (device.cpp, MemObjMap::RemoveMemObj: guarantee). */
 hipError_t hipHostUnregister(void *memory)
 {
     hipError_t code = fake_enter(__func__);

@@ -6,7 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the counters of faults, the report and the number below */
+static pthread_mutex_t lock =
+    PTHREAD_MUTEX_INITIALIZER; /* protects the counters of faults, the report and the number below */
 static unsigned references;
 static bool was_ready;
 
@@ -77,7 +78,8 @@ static const fake_plan *plan_of(const smi_device *device)
 uint64_t smi_address(const smi_device *device)
 {
     const fake_plan *plan = plan_of(device);
-    return (uint64_t)plan->pci_domain << 32 | (uint64_t)device->partition << 28 | plan->pci_bus << 8 | plan->pci_device << 3;
+    return (uint64_t)plan->pci_domain << 32 | (uint64_t)device->partition << 28 | plan->pci_bus << 8 |
+           plan->pci_device << 3;
 }
 
 /* For the first part what the kernel's files say about the whole GPU. */

@@ -20,8 +20,8 @@ static uint32_t family_bits(const VkBufferCreateInfo *info)
     return bits;
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL fake_vkCreateBuffer(VkDevice handle, const VkBufferCreateInfo *info, const VkAllocationCallbacks *allocator,
-                                                   VkBuffer *out_buffer)
+VKAPI_ATTR VkResult VKAPI_CALL fake_vkCreateBuffer(VkDevice handle, const VkBufferCreateInfo *info,
+                                                   const VkAllocationCallbacks *allocator, VkBuffer *out_buffer)
 {
     (void)allocator;
     VkResult result = fake_enter(FN_vkCreateBuffer);
@@ -55,14 +55,16 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkCreateBuffer(VkDevice handle, const VkBuff
     return VK_SUCCESS;
 }
 
-VKAPI_ATTR void VKAPI_CALL fake_vkDestroyBuffer(VkDevice handle, VkBuffer buffer, const VkAllocationCallbacks *allocator)
+VKAPI_ATTR void VKAPI_CALL fake_vkDestroyBuffer(VkDevice handle, VkBuffer buffer,
+                                                const VkAllocationCallbacks *allocator)
 {
     (void)handle, (void)allocator;
     fake_count(FN_vkDestroyBuffer);
     (void)fake_destroy(buffer, A_BUFFER, "vkDestroyBuffer");
 }
 
-VKAPI_ATTR void VKAPI_CALL fake_vkGetBufferMemoryRequirements(VkDevice handle, VkBuffer object, VkMemoryRequirements *requirements)
+VKAPI_ATTR void VKAPI_CALL fake_vkGetBufferMemoryRequirements(VkDevice handle, VkBuffer object,
+                                                              VkMemoryRequirements *requirements)
 {
     (void)handle;
     fake_count(FN_vkGetBufferMemoryRequirements);
@@ -74,7 +76,8 @@ VKAPI_ATTR void VKAPI_CALL fake_vkGetBufferMemoryRequirements(VkDevice handle, V
     }
 }
 
-VKAPI_ATTR void VKAPI_CALL fake_vkGetBufferMemoryRequirements2(VkDevice handle, const VkBufferMemoryRequirementsInfo2 *info,
+VKAPI_ATTR void VKAPI_CALL fake_vkGetBufferMemoryRequirements2(VkDevice handle,
+                                                               const VkBufferMemoryRequirementsInfo2 *info,
                                                                VkMemoryRequirements2 *requirements)
 {
     fake_count(FN_vkGetBufferMemoryRequirements2);
@@ -82,7 +85,8 @@ VKAPI_ATTR void VKAPI_CALL fake_vkGetBufferMemoryRequirements2(VkDevice handle, 
     for (VkBaseOutStructure *link = requirements->pNext; link; link = link->pNext) {
         if (link->sType == VK_STRUCTURE_TYPE_MEMORY_DEDICATED_REQUIREMENTS) {
             VkMemoryDedicatedRequirements *dedicated = (VkMemoryDedicatedRequirements *)link;
-            dedicated->prefersDedicatedAllocation = dedicated->requiresDedicatedAllocation = fake_get_script()->dedicated;
+            dedicated->prefersDedicatedAllocation = dedicated->requiresDedicatedAllocation =
+                fake_get_script()->dedicated;
         }
     }
 }
@@ -93,7 +97,8 @@ static const char *fault_of_binding(const fake_buffer *buffer, const fake_memory
     if (buffer->memory) {
         return "the buffer is bound already";
     }
-    if (offset % ALIGNMENT || offset > memory->bytes || (buffer->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT > memory->bytes - offset) {
+    if (offset % ALIGNMENT || offset > memory->bytes ||
+        (buffer->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT > memory->bytes - offset) {
         return "the offset is not aligned, or the memory too small";
     }
     if ((memory->exportable | memory->imported) & ~buffer->external) {
@@ -115,7 +120,8 @@ static const char *fault_of_binding(const fake_buffer *buffer, const fake_memory
     return NULL;
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL fake_vkBindBufferMemory(VkDevice handle, VkBuffer object, VkDeviceMemory memory_object, VkDeviceSize offset)
+VKAPI_ATTR VkResult VKAPI_CALL fake_vkBindBufferMemory(VkDevice handle, VkBuffer object, VkDeviceMemory memory_object,
+                                                       VkDeviceSize offset)
 {
     (void)handle;
     VkResult result = fake_enter(FN_vkBindBufferMemory);
@@ -134,7 +140,8 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkBindBufferMemory(VkDevice handle, VkBuffer
     return VK_SUCCESS;
 }
 
-VKAPI_ATTR VkDeviceAddress VKAPI_CALL fake_vkGetBufferDeviceAddress(VkDevice handle, const VkBufferDeviceAddressInfo *info)
+VKAPI_ATTR VkDeviceAddress VKAPI_CALL fake_vkGetBufferDeviceAddress(VkDevice handle,
+                                                                    const VkBufferDeviceAddressInfo *info)
 {
     (void)handle;
     fake_count(FN_vkGetBufferDeviceAddress);

@@ -1,5 +1,5 @@
-/* fakes/vulkan/commands.c: command pools, and recording. What depends on the call alone is checked here; what depends on the moment
- * of execution is checked in execute.c. */
+/* fakes/vulkan/commands.c: command pools, and recording. What depends on the call alone is checked here; what depends
+ * on the moment of execution is checked in execute.c. */
 #include "fake.h"
 
 #include <string.h>
@@ -30,7 +30,8 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkCreateCommandPool(VkDevice handle, const V
     return VK_SUCCESS;
 }
 
-VKAPI_ATTR void VKAPI_CALL fake_vkDestroyCommandPool(VkDevice handle, VkCommandPool object, const VkAllocationCallbacks *allocator)
+VKAPI_ATTR void VKAPI_CALL fake_vkDestroyCommandPool(VkDevice handle, VkCommandPool object,
+                                                     const VkAllocationCallbacks *allocator)
 {
     (void)handle, (void)allocator;
     fake_count(FN_vkDestroyCommandPool);
@@ -75,7 +76,8 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkBeginCommandBuffer(VkCommandBuffer object,
     pthread_mutex_lock(&fake_lock);
     const bool resets = commands->pool->flags & VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
     if (commands->object.in_use || commands->state == RECORDING || (commands->state != INITIAL && !resets)) {
-        fake_violation("vkBeginCommandBuffer: the command buffer is pending, is recording, or its pool allows no reset");
+        fake_violation(
+            "vkBeginCommandBuffer: the command buffer is pending, is recording, or its pool allows no reset");
         result = VK_ERROR_UNKNOWN;
     } else {
         commands->state = RECORDING;
@@ -129,11 +131,12 @@ static bool is_inside(const fake_buffer *buffer, VkDeviceSize offset, VkDeviceSi
     return offset < buffer->bytes && bytes <= buffer->bytes - offset;
 }
 
-VKAPI_ATTR void VKAPI_CALL fake_vkCmdCopyBuffer(VkCommandBuffer object, VkBuffer from_object, VkBuffer to_object, uint32_t count,
-                                                const VkBufferCopy *regions)
+VKAPI_ATTR void VKAPI_CALL fake_vkCmdCopyBuffer(VkCommandBuffer object, VkBuffer from_object, VkBuffer to_object,
+                                                uint32_t count, const VkBufferCopy *regions)
 {
     fake_count(FN_vkCmdCopyBuffer);
-    fake_buffer *from = fake_find(from_object, A_BUFFER, "vkCmdCopyBuffer"), *to = fake_find(to_object, A_BUFFER, "vkCmdCopyBuffer");
+    fake_buffer *from = fake_find(from_object, A_BUFFER, "vkCmdCopyBuffer"),
+                *to = fake_find(to_object, A_BUFFER, "vkCmdCopyBuffer");
     if (!from || !to) {
         return;
     }
@@ -142,13 +145,15 @@ VKAPI_ATTR void VKAPI_CALL fake_vkCmdCopyBuffer(VkCommandBuffer object, VkBuffer
     }
     for (uint32_t r = 0; r < count; r++) {
         const VkBufferCopy *region = &regions[r];
-        const VkDeviceSize apart =
-            region->srcOffset > region->dstOffset ? region->srcOffset - region->dstOffset : region->dstOffset - region->srcOffset;
-        if (region->size == 0 || !is_inside(from, region->srcOffset, region->size) || !is_inside(to, region->dstOffset, region->size) ||
+        const VkDeviceSize apart = region->srcOffset > region->dstOffset ? region->srcOffset - region->dstOffset
+                                                                         : region->dstOffset - region->srcOffset;
+        if (region->size == 0 || !is_inside(from, region->srcOffset, region->size) ||
+            !is_inside(to, region->dstOffset, region->size) ||
             (from->memory == to->memory && from->memory_offset == to->memory_offset && apart < region->size)) {
             fake_violation("vkCmdCopyBuffer: %llu bytes from %llu of %llu to %llu of %llu are outside, or overlap",
-                           (unsigned long long)region->size, (unsigned long long)region->srcOffset, (unsigned long long)from->bytes,
-                           (unsigned long long)region->dstOffset, (unsigned long long)to->bytes);
+                           (unsigned long long)region->size, (unsigned long long)region->srcOffset,
+                           (unsigned long long)from->bytes, (unsigned long long)region->dstOffset,
+                           (unsigned long long)to->bytes);
             continue;
         }
         fake_command *command = record(object, "vkCmdCopyBuffer");
@@ -159,8 +164,8 @@ VKAPI_ATTR void VKAPI_CALL fake_vkCmdCopyBuffer(VkCommandBuffer object, VkBuffer
     }
 }
 
-VKAPI_ATTR void VKAPI_CALL fake_vkCmdFillBuffer(VkCommandBuffer object, VkBuffer to_object, VkDeviceSize offset, VkDeviceSize bytes,
-                                                uint32_t data)
+VKAPI_ATTR void VKAPI_CALL fake_vkCmdFillBuffer(VkCommandBuffer object, VkBuffer to_object, VkDeviceSize offset,
+                                                VkDeviceSize bytes, uint32_t data)
 {
     fake_count(FN_vkCmdFillBuffer);
     fake_buffer *to = fake_find(to_object, A_BUFFER, "vkCmdFillBuffer");
@@ -170,9 +175,10 @@ VKAPI_ATTR void VKAPI_CALL fake_vkCmdFillBuffer(VkCommandBuffer object, VkBuffer
     if (bytes == VK_WHOLE_SIZE) {
         bytes = (to->bytes - offset) / 4 * 4;
     }
-    if (offset % 4 || bytes % 4 || bytes == 0 || !is_inside(to, offset, bytes) || !(to->usage & VK_BUFFER_USAGE_TRANSFER_DST_BIT)) {
-        fake_violation("vkCmdFillBuffer: %llu bytes from %llu of %llu are outside, or no whole words", (unsigned long long)bytes,
-                       (unsigned long long)offset, (unsigned long long)to->bytes);
+    if (offset % 4 || bytes % 4 || bytes == 0 || !is_inside(to, offset, bytes) ||
+        !(to->usage & VK_BUFFER_USAGE_TRANSFER_DST_BIT)) {
+        fake_violation("vkCmdFillBuffer: %llu bytes from %llu of %llu are outside, or no whole words",
+                       (unsigned long long)bytes, (unsigned long long)offset, (unsigned long long)to->bytes);
         return;
     }
     fake_command *command = record(object, "vkCmdFillBuffer");
@@ -181,10 +187,11 @@ VKAPI_ATTR void VKAPI_CALL fake_vkCmdFillBuffer(VkCommandBuffer object, VkBuffer
     }
 }
 
-VKAPI_ATTR void VKAPI_CALL fake_vkCmdPipelineBarrier(VkCommandBuffer object, VkPipelineStageFlags from, VkPipelineStageFlags to,
-                                                     VkDependencyFlags flags, uint32_t memory_count, const VkMemoryBarrier *memory,
-                                                     uint32_t buffer_count, const VkBufferMemoryBarrier *buffers, uint32_t image_count,
-                                                     const VkImageMemoryBarrier *images)
+VKAPI_ATTR void VKAPI_CALL fake_vkCmdPipelineBarrier(VkCommandBuffer object, VkPipelineStageFlags from,
+                                                     VkPipelineStageFlags to, VkDependencyFlags flags,
+                                                     uint32_t memory_count, const VkMemoryBarrier *memory,
+                                                     uint32_t buffer_count, const VkBufferMemoryBarrier *buffers,
+                                                     uint32_t image_count, const VkImageMemoryBarrier *images)
 {
     (void)flags, (void)memory_count, (void)memory, (void)image_count, (void)images;
     fake_count(FN_vkCmdPipelineBarrier);
@@ -199,14 +206,16 @@ VKAPI_ATTR void VKAPI_CALL fake_vkCmdPipelineBarrier(VkCommandBuffer object, VkP
         fake_buffer *buffer = fake_find(buffers[b].buffer, A_BUFFER, "vkCmdPipelineBarrier");
         if (buffer && buffers[b].srcQueueFamilyIndex != buffers[b].dstQueueFamilyIndex) {
             command = record(object, "vkCmdPipelineBarrier");
-            *command = (fake_command){.what = TRANSFER_OWNER, .to = buffer, .from_family = (int)buffers[b].srcQueueFamilyIndex,
+            *command = (fake_command){.what = TRANSFER_OWNER,
+                                      .to = buffer,
+                                      .from_family = (int)buffers[b].srcQueueFamilyIndex,
                                       .to_family = (int)buffers[b].dstQueueFamilyIndex};
         }
     }
 }
 
-VKAPI_ATTR void VKAPI_CALL fake_vkCmdWriteTimestamp(VkCommandBuffer object, VkPipelineStageFlagBits stage, VkQueryPool pool_object,
-                                                    uint32_t query)
+VKAPI_ATTR void VKAPI_CALL fake_vkCmdWriteTimestamp(VkCommandBuffer object, VkPipelineStageFlagBits stage,
+                                                    VkQueryPool pool_object, uint32_t query)
 {
     fake_count(FN_vkCmdWriteTimestamp);
     fake_query_pool *pool = fake_find(pool_object, A_QUERY_POOL, "vkCmdWriteTimestamp");

@@ -29,7 +29,8 @@ static void check_features(const fake_device *device)
     for (unsigned p = 0; p < sizeof promoted / sizeof *promoted; p++) {
         bool there = device->api >= VK_API_VERSION_1_2 || device->extensions >> promoted[p] & 1;
         if (device->enabled >> promoted[p] & 1 && !there) {
-            fake_violation("vkCreateDevice: the feature of %s without the extension", fake_extension_names[promoted[p]]);
+            fake_violation("vkCreateDevice: the feature of %s without the extension",
+                           fake_extension_names[promoted[p]]);
         }
     }
 }
@@ -111,7 +112,8 @@ VKAPI_ATTR void VKAPI_CALL fake_vkDestroyDevice(VkDevice handle, const VkAllocat
     stop_queues(device);
     for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
         if (kind != A_QUEUE && device->alive[kind]) {
-            fake_violation("vkDestroyDevice: %u %s not destroyed", device->alive[kind], fake_kind_name((fake_kind)kind));
+            fake_violation("vkDestroyDevice: %u %s not destroyed", device->alive[kind],
+                           fake_kind_name((fake_kind)kind));
         }
     }
 }

@@ -1,5 +1,5 @@
-/* fakes/vulkan/execute.c: doing what was recorded. With `reorder` in the script, commands that no barrier separates run in the opposite
- * order, as hardware may: a missing barrier gives wrong bytes. */
+/* fakes/vulkan/execute.c: doing what was recorded. With `reorder` in the script, commands that no barrier separates run
+ * in the opposite order, as hardware may: a missing barrier gives wrong bytes. */
 #include "fake.h"
 
 #include <string.h>
@@ -95,7 +95,8 @@ void fake_execute(fake_command_buffer *commands, bool stop_halfway)
     const uint32_t end = stop_halfway ? (commands->count + 1) / 2 : commands->count;
     for (uint32_t begin = 0, next = 0; begin < end; begin = next) {
         next = begin + 1;
-        while (fake_get_script()->reorder && next < end && moves_bytes(&commands->commands[begin]) && moves_bytes(&commands->commands[next])) {
+        while (fake_get_script()->reorder && next < end && moves_bytes(&commands->commands[begin]) &&
+               moves_bytes(&commands->commands[next])) {
             next++;
         }
         for (uint32_t c = next; c-- > begin;) {

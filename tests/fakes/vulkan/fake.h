@@ -1,7 +1,8 @@
 /* fakes/vulkan/fake.h: what the files of the fake driver share.
  *
- * Everything that can be destroyed begins with a fake_object, which is marked when it is destroyed and stays in memory for a while, so
- * that a use afterwards is reported instead of crashing. One lock protects all state but the bytes of memory; functions whose name ends in
+ * Everything that can be destroyed begins with a fake_object, which is marked when it is destroyed and stays in memory
+ * for a while, so that a use afterwards is reported instead of crashing. One lock protects all state but the bytes of
+ * memory; functions whose name ends in
  * `_locked` are called with it held. Queues execute on threads of their own and hold the lock only between commands.
  */
 #ifndef GPUHAL_FAKE_VULKAN_FAKE_H
@@ -171,7 +172,8 @@ void fake_count(fake_function function);
 bool fake_submission_hangs(uint32_t family, bool *out_loses); /* counts one submission with commands */
 bool fake_hangs(void);
 
-/* object.c. fake_make() answers NULL without memory; the rest takes what a program handed over, and reports when that is not valid. */
+/* object.c. fake_make() answers NULL without memory; the rest takes what a program handed over, and reports when that
+ * is not valid. */
 unsigned fake_alive(void); /* all but queues */
 void fake_lose_all(void);  /* every device */
 void *fake_make(fake_device *device, fake_kind kind, size_t size);
@@ -202,7 +204,8 @@ void fake_lose_locked(fake_device *device);
 /* Where queues have no thread, does what can be done. */
 void fake_progress_locked(fake_device *device);
 
-/* execute.c: the commands of one command buffer; with `stop_halfway` only the first half of them, the last one to the half. */
+/* execute.c: the commands of one command buffer; with `stop_halfway` only the first half of them, the last one to the
+ * half. */
 void fake_execute(fake_command_buffer *commands, bool stop_halfway);
 /* Reports what is wrong with a command on this family of queues; false when it cannot be executed at all. */
 bool fake_may_execute_locked(fake_command *command, uint32_t family);

@@ -1,5 +1,6 @@
-/* fakes/vulkan/icd.c: the door through which the Vulkan loader comes, and the search for functions by name. As in a strict driver, a
- * function of an extension that was not enabled, or of a later version of Vulkan than the one in use, is not found. */
+/* fakes/vulkan/icd.c: the door through which the Vulkan loader comes, and the search for functions by name. As in a
+ * strict driver, a function of an extension that was not enabled, or of a later version of Vulkan than the one in use,
+ * is not found. */
 #include "fake.h"
 
 #include <stdio.h>
@@ -17,9 +18,9 @@ typedef struct entry {
 
 static const entry entries[] = {
 #define FUNCTION(name, level, version, extension) {#name, (PFN_vkVoidFunction)fake_##name, level, version, extension},
-#define ALIAS(name, target, extension)                                                                                                 \
-    {#name, (PFN_vkVoidFunction)fake_##target, (extension) == NONE ? LEVEL_INSTANCE : LEVEL_DEVICE, (extension) == NONE ? 0 : NEVER,     \
-     extension},
+#define ALIAS(name, target, extension)                                                                                 \
+    {#name, (PFN_vkVoidFunction)fake_##target, (extension) == NONE ? LEVEL_INSTANCE : LEVEL_DEVICE,                    \
+     (extension) == NONE ? 0 : NEVER, extension},
 #include "functions.inc"
 #undef FUNCTION
 #undef ALIAS

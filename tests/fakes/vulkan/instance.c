@@ -35,8 +35,8 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkEnumerateInstanceExtensionProperties(const
     return room < INSTANCE_EXTENSIONS ? VK_INCOMPLETE : VK_SUCCESS;
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL fake_vkCreateInstance(const VkInstanceCreateInfo *info, const VkAllocationCallbacks *allocator,
-                                                     VkInstance *out_instance)
+VKAPI_ATTR VkResult VKAPI_CALL fake_vkCreateInstance(const VkInstanceCreateInfo *info,
+                                                     const VkAllocationCallbacks *allocator, VkInstance *out_instance)
 {
     (void)allocator;
     VkResult injected = fake_enter(FN_vkCreateInstance);
@@ -70,7 +70,8 @@ VKAPI_ATTR void VKAPI_CALL fake_vkDestroyInstance(VkInstance instance, const VkA
     free(instance);
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL fake_vkEnumeratePhysicalDevices(VkInstance handle, uint32_t *count, VkPhysicalDevice *devices)
+VKAPI_ATTR VkResult VKAPI_CALL fake_vkEnumeratePhysicalDevices(VkInstance handle, uint32_t *count,
+                                                               VkPhysicalDevice *devices)
 {
     VkResult injected = fake_enter(FN_vkEnumeratePhysicalDevices);
     if (injected) {
@@ -86,7 +87,8 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkEnumeratePhysicalDevices(VkInstance handle
     return room < all ? VK_INCOMPLETE : VK_SUCCESS;
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL fake_vkEnumerateDeviceExtensionProperties(VkPhysicalDevice physical, const char *layer, uint32_t *count,
+VKAPI_ATTR VkResult VKAPI_CALL fake_vkEnumerateDeviceExtensionProperties(VkPhysicalDevice physical, const char *layer,
+                                                                         uint32_t *count,
                                                                          VkExtensionProperties *properties)
 {
     (void)physical;
@@ -100,7 +102,8 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkEnumerateDeviceExtensionProperties(VkPhysi
             continue;
         }
         if (properties && all < room) {
-            snprintf(properties[all].extensionName, sizeof properties[all].extensionName, "%s", fake_extension_names[e]);
+            snprintf(properties[all].extensionName, sizeof properties[all].extensionName, "%s",
+                     fake_extension_names[e]);
             properties[all].specVersion = 1;
         }
         all++;

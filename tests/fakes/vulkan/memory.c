@@ -1,6 +1,6 @@
-/* fakes/vulkan/memory.c: device memory. Memory that the host does not see has no mapping; memory that is not coherent has two copies of its
- * bytes, which only vkFlush… and vkInvalidate… bring together, whole atoms at a time as caches do. Memory that can be handed out as a
- * descriptor lies in a memfd, whose name says what it is. */
+/* fakes/vulkan/memory.c: device memory. Memory that the host does not see has no mapping; memory that is not coherent
+ * has two copies of its bytes, which only vkFlush… and vkInvalidate… bring together, whole atoms at a time as caches
+ * do. Memory that can be handed out as a descriptor lies in a memfd, whose name says what it is. */
 #include "fake.h"
 
 #include <fcntl.h>
@@ -62,7 +62,8 @@ static bool read_fd(int fd, VkExternalMemoryHandleTypeFlags kind, label *out_lab
 static VkResult back_by_fd(fake_memory *memory)
 {
     char name[64];
-    snprintf(name, sizeof name, "%s:%llu:%u", fd_name(memory->exportable), (unsigned long long)memory->bytes, memory->type);
+    snprintf(name, sizeof name, "%s:%llu:%u", fd_name(memory->exportable), (unsigned long long)memory->bytes,
+             memory->type);
     memory->fd = memfd_create(name, MFD_CLOEXEC);
     if (memory->fd < 0 || ftruncate(memory->fd, (off_t)whole_pages(memory->bytes))) {
         return VK_ERROR_OUT_OF_HOST_MEMORY;
@@ -78,7 +79,8 @@ static VkResult take_fd(fake_memory *memory, const VkImportMemoryFdInfoKHR *impo
     }
     /* A dma-buf may be taken in part, or with what fills its last page. */
     const bool opaque = import->handleType == VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
-    if (opaque ? tag.bytes != memory->bytes || tag.type != memory->type : whole_pages(memory->bytes) > whole_pages(tag.bytes)) {
+    if (opaque ? tag.bytes != memory->bytes || tag.type != memory->type
+               : whole_pages(memory->bytes) > whole_pages(tag.bytes)) {
         fake_violation("vkAllocateMemory: imports %llu bytes of type %u as %llu bytes of type %u", tag.bytes, tag.type,
                        (unsigned long long)memory->bytes, memory->type);
         return VK_ERROR_INVALID_EXTERNAL_HANDLE;
@@ -142,7 +144,8 @@ static VkResult fill_in(fake_memory *memory, const VkMemoryAllocateInfo *info)
         fake_chained(info->pNext, VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT);
     const VkExportMemoryAllocateInfo *export = fake_chained(info->pNext, VK_STRUCTURE_TYPE_EXPORT_MEMORY_ALLOCATE_INFO);
     const VkMemoryAllocateFlagsInfo *flags = fake_chained(info->pNext, VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO);
-    const VkMemoryDedicatedAllocateInfo *dedicated = fake_chained(info->pNext, VK_STRUCTURE_TYPE_MEMORY_DEDICATED_ALLOCATE_INFO);
+    const VkMemoryDedicatedAllocateInfo *dedicated =
+        fake_chained(info->pNext, VK_STRUCTURE_TYPE_MEMORY_DEDICATED_ALLOCATE_INFO);
     memory->addressable = flags && flags->flags & VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT;
     memory->dedicated_to = dedicated ? (fake_object *)dedicated->buffer : NULL;
     memory->exportable = export ? export->handleTypes : 0;
@@ -186,7 +189,8 @@ static VkResult reserve(fake_device *device, const fake_memory *memory)
     const VkDeviceSize size = script->memory.memoryHeaps[heap].size;
     VkResult result = VK_SUCCESS;
     if (memory->bytes > size) {
-        fake_violation("vkAllocateMemory: %llu bytes are more than heap %u has", (unsigned long long)memory->bytes, heap);
+        fake_violation("vkAllocateMemory: %llu bytes are more than heap %u has", (unsigned long long)memory->bytes,
+                       heap);
     }
     pthread_mutex_lock(&fake_lock);
     VkDeviceSize *used = &heap_used[device->physical->index][heap];
@@ -215,7 +219,8 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkAllocateMemory(VkDevice handle, const VkMe
         return result ? result : VK_ERROR_UNKNOWN;
     }
     if (info->memoryTypeIndex >= fake_get_script()->memory.memoryTypeCount || info->allocationSize == 0) {
-        fake_violation("vkAllocateMemory: %llu bytes of type %u", (unsigned long long)info->allocationSize, info->memoryTypeIndex);
+        fake_violation("vkAllocateMemory: %llu bytes of type %u", (unsigned long long)info->allocationSize,
+                       info->memoryTypeIndex);
         return VK_ERROR_UNKNOWN;
     }
     fake_memory *memory = fake_make(device, A_MEMORY, sizeof *memory);
@@ -240,7 +245,8 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkAllocateMemory(VkDevice handle, const VkMe
     return VK_SUCCESS;
 }
 
-VKAPI_ATTR void VKAPI_CALL fake_vkFreeMemory(VkDevice handle, VkDeviceMemory object, const VkAllocationCallbacks *allocator)
+VKAPI_ATTR void VKAPI_CALL fake_vkFreeMemory(VkDevice handle, VkDeviceMemory object,
+                                             const VkAllocationCallbacks *allocator)
 {
     (void)handle, (void)allocator;
     fake_count(FN_vkFreeMemory);
@@ -259,8 +265,8 @@ VKAPI_ATTR void VKAPI_CALL fake_vkFreeMemory(VkDevice handle, VkDeviceMemory obj
 
 /* ---- the host's view */
 
-VKAPI_ATTR VkResult VKAPI_CALL fake_vkMapMemory(VkDevice handle, VkDeviceMemory object, VkDeviceSize offset, VkDeviceSize size,
-                                                VkMemoryMapFlags flags, void **out_pointer)
+VKAPI_ATTR VkResult VKAPI_CALL fake_vkMapMemory(VkDevice handle, VkDeviceMemory object, VkDeviceSize offset,
+                                                VkDeviceSize size, VkMemoryMapFlags flags, void **out_pointer)
 {
     (void)handle, (void)flags;
     VkResult result = fake_enter(FN_vkMapMemory);
@@ -269,8 +275,8 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkMapMemory(VkDevice handle, VkDeviceMemory 
         return result ? result : VK_ERROR_MEMORY_MAP_FAILED;
     }
     const VkDeviceSize end = size == VK_WHOLE_SIZE ? memory->bytes : offset + size;
-    if (!(type_of(memory)->propertyFlags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) || memory->mapped_end || end > memory->bytes ||
-        offset >= end) {
+    if (!(type_of(memory)->propertyFlags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) || memory->mapped_end ||
+        end > memory->bytes || offset >= end) {
         fake_violation("vkMapMemory: the memory is not host visible, is mapped already, or is smaller");
         return VK_ERROR_MEMORY_MAP_FAILED;
     }
@@ -303,7 +309,8 @@ static void bring_together(const char *call, uint32_t count, const VkMappedMemor
         }
         const VkDeviceSize begin = ranges[r].offset;
         const VkDeviceSize end = ranges[r].size == VK_WHOLE_SIZE ? memory->mapped_end : begin + ranges[r].size;
-        if (begin < memory->mapped_begin || end > memory->mapped_end || begin >= end || begin % atom || (end % atom && end != memory->bytes)) {
+        if (begin < memory->mapped_begin || end > memory->mapped_end || begin >= end || begin % atom ||
+            (end % atom && end != memory->bytes)) {
             fake_violation("%s: bytes %llu to %llu are not mapped, or no whole atoms", call, (unsigned long long)begin,
                            (unsigned long long)end);
             continue;
@@ -315,7 +322,8 @@ static void bring_together(const char *call, uint32_t count, const VkMappedMemor
     }
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL fake_vkFlushMappedMemoryRanges(VkDevice handle, uint32_t count, const VkMappedMemoryRange *ranges)
+VKAPI_ATTR VkResult VKAPI_CALL fake_vkFlushMappedMemoryRanges(VkDevice handle, uint32_t count,
+                                                              const VkMappedMemoryRange *ranges)
 {
     (void)handle;
     VkResult result = fake_enter(FN_vkFlushMappedMemoryRanges);
@@ -325,7 +333,8 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkFlushMappedMemoryRanges(VkDevice handle, u
     return result;
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL fake_vkInvalidateMappedMemoryRanges(VkDevice handle, uint32_t count, const VkMappedMemoryRange *ranges)
+VKAPI_ATTR VkResult VKAPI_CALL fake_vkInvalidateMappedMemoryRanges(VkDevice handle, uint32_t count,
+                                                                   const VkMappedMemoryRange *ranges)
 {
     (void)handle;
     VkResult result = fake_enter(FN_vkInvalidateMappedMemoryRanges);
@@ -353,8 +362,8 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkGetMemoryFdKHR(VkDevice handle, const VkMe
     return *out_fd < 0 ? VK_ERROR_TOO_MANY_OBJECTS : VK_SUCCESS;
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL fake_vkGetMemoryFdPropertiesKHR(VkDevice handle, VkExternalMemoryHandleTypeFlagBits type, int fd,
-                                                               VkMemoryFdPropertiesKHR *properties)
+VKAPI_ATTR VkResult VKAPI_CALL fake_vkGetMemoryFdPropertiesKHR(VkDevice handle, VkExternalMemoryHandleTypeFlagBits type,
+                                                               int fd, VkMemoryFdPropertiesKHR *properties)
 {
     (void)handle;
     VkResult result = fake_enter(FN_vkGetMemoryFdPropertiesKHR);
@@ -373,7 +382,8 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkGetMemoryFdPropertiesKHR(VkDevice handle, 
     return VK_SUCCESS;
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL fake_vkGetMemoryHostPointerPropertiesEXT(VkDevice handle, VkExternalMemoryHandleTypeFlagBits type,
+VKAPI_ATTR VkResult VKAPI_CALL fake_vkGetMemoryHostPointerPropertiesEXT(VkDevice handle,
+                                                                        VkExternalMemoryHandleTypeFlagBits type,
                                                                         const void *pointer,
                                                                         VkMemoryHostPointerPropertiesEXT *properties)
 {

@@ -1,5 +1,6 @@
-/* fakes/vulkan/object.c: making, finding and destroying objects, and waiting. An object that was destroyed is only marked at first, so that
- * its handle does not soon become another object's; the oldest of these are freed, or a program that makes and destroys would seem to leak. */
+/* fakes/vulkan/object.c: making, finding and destroying objects, and waiting. An object that was destroyed is only
+ * marked at first, so that its handle does not soon become another object's; the oldest of these are freed, or a
+ * program that makes and destroys would seem to leak. */
 #include "fake.h"
 
 #include <time.h>
@@ -19,8 +20,9 @@ static fake_object **bucket_of(const void *handle)
 
 const char *fake_kind_name(fake_kind kind)
 {
-    static const char *const names[KIND_COUNT] = {"VkDevice",    "VkQueue",     "VkBuffer",      "VkDeviceMemory", "VkFence",
-                                                  "VkSemaphore", "VkQueryPool", "VkCommandPool", "VkCommandBuffer"};
+    static const char *const names[KIND_COUNT] = {"VkDevice",       "VkQueue",       "VkBuffer",
+                                                  "VkDeviceMemory", "VkFence",       "VkSemaphore",
+                                                  "VkQueryPool",    "VkCommandPool", "VkCommandBuffer"};
     return names[kind];
 }
 
@@ -52,7 +54,8 @@ static fake_object *find_locked(const void *handle, fake_kind kind, const char *
             if (object->kind == kind && !object->dead) {
                 return object;
             }
-            fake_violation("%s: the %s was destroyed or is a %s", call, fake_kind_name(kind), fake_kind_name(object->kind));
+            fake_violation("%s: the %s was destroyed or is a %s", call, fake_kind_name(kind),
+                           fake_kind_name(object->kind));
             return NULL;
         }
     }
@@ -161,7 +164,8 @@ bool fake_wait_locked(uint64_t until_ns)
         pthread_cond_wait(&fake_changed, &fake_lock);
         return true;
     }
-    const struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000u), .tv_nsec = (long)(until_ns % 1000000000u)};
+    const struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000u),
+                                   .tv_nsec = (long)(until_ns % 1000000000u)};
     (void)pthread_cond_timedwait(&fake_changed, &fake_lock, &until);
     return fake_now_ns() < until_ns;
 }

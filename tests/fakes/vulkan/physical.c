@@ -1,5 +1,5 @@
-/* fakes/vulkan/physical.c: what the physical devices say about themselves. Structures in a chain that this driver does not know are left
- * as they are. */
+/* fakes/vulkan/physical.c: what the physical devices say about themselves. Structures in a chain that this driver does
+ * not know are left as they are. */
 #include "fake.h"
 
 #include <stdio.h>
@@ -34,26 +34,26 @@ VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceFormatProperties2(VkPhysicalD
     properties->formatProperties = (VkFormatProperties){0};
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL fake_vkGetPhysicalDeviceImageFormatProperties(VkPhysicalDevice physical, VkFormat format, VkImageType type,
-                                                                             VkImageTiling tiling, VkImageUsageFlags usage,
-                                                                             VkImageCreateFlags flags, VkImageFormatProperties *properties)
+VKAPI_ATTR VkResult VKAPI_CALL fake_vkGetPhysicalDeviceImageFormatProperties(VkPhysicalDevice physical, VkFormat format,
+                                                                             VkImageType type, VkImageTiling tiling,
+                                                                             VkImageUsageFlags usage,
+                                                                             VkImageCreateFlags flags,
+                                                                             VkImageFormatProperties *properties)
 {
     (void)physical, (void)format, (void)type, (void)tiling, (void)usage, (void)flags, (void)properties;
     return VK_ERROR_FORMAT_NOT_SUPPORTED;
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL fake_vkGetPhysicalDeviceImageFormatProperties2(VkPhysicalDevice physical,
-                                                                              const VkPhysicalDeviceImageFormatInfo2 *info,
-                                                                              VkImageFormatProperties2 *properties)
+VKAPI_ATTR VkResult VKAPI_CALL fake_vkGetPhysicalDeviceImageFormatProperties2(
+    VkPhysicalDevice physical, const VkPhysicalDeviceImageFormatInfo2 *info, VkImageFormatProperties2 *properties)
 {
     (void)physical, (void)info, (void)properties;
     return VK_ERROR_FORMAT_NOT_SUPPORTED;
 }
 
-VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceSparseImageFormatProperties(VkPhysicalDevice physical, VkFormat format,
-                                                                               VkImageType type, VkSampleCountFlagBits samples,
-                                                                               VkImageUsageFlags usage, VkImageTiling tiling,
-                                                                               uint32_t *count, VkSparseImageFormatProperties *properties)
+VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceSparseImageFormatProperties(
+    VkPhysicalDevice physical, VkFormat format, VkImageType type, VkSampleCountFlagBits samples,
+    VkImageUsageFlags usage, VkImageTiling tiling, uint32_t *count, VkSparseImageFormatProperties *properties)
 {
     (void)physical, (void)format, (void)type, (void)samples, (void)usage, (void)tiling, (void)properties;
     *count = 0;
@@ -61,7 +61,8 @@ VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceSparseImageFormatProperties(V
 
 /* ---- properties */
 
-VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceProperties(VkPhysicalDevice physical, VkPhysicalDeviceProperties *properties)
+VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceProperties(VkPhysicalDevice physical,
+                                                              VkPhysicalDeviceProperties *properties)
 {
     const fake_script *script = fake_get_script();
     fake_count(FN_vkGetPhysicalDeviceProperties);
@@ -136,7 +137,8 @@ static void report_properties(const fake_physical *physical, VkBaseOutStructure 
         ((VkPhysicalDeviceTimelineSemaphoreProperties *)link)->maxTimelineSemaphoreValueDifference = INT32_MAX;
         break;
     case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT:
-        ((VkPhysicalDeviceExternalMemoryHostPropertiesEXT *)link)->minImportedHostPointerAlignment = script->import_alignment;
+        ((VkPhysicalDeviceExternalMemoryHostPropertiesEXT *)link)->minImportedHostPointerAlignment =
+            script->import_alignment;
         break;
     case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT: {
         VkPhysicalDevicePCIBusInfoPropertiesEXT *pci = (VkPhysicalDevicePCIBusInfoPropertiesEXT *)link;
@@ -158,7 +160,8 @@ static void report_properties(const fake_physical *physical, VkBaseOutStructure 
     }
 }
 
-VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceProperties2(VkPhysicalDevice physical, VkPhysicalDeviceProperties2 *properties)
+VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceProperties2(VkPhysicalDevice physical,
+                                                               VkPhysicalDeviceProperties2 *properties)
 {
     fake_vkGetPhysicalDeviceProperties(physical, &properties->properties);
     for (VkBaseOutStructure *link = properties->pNext; link; link = link->pNext) {
@@ -168,7 +171,8 @@ VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceProperties2(VkPhysicalDevice 
 
 /* ---- features */
 
-VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceFeatures(VkPhysicalDevice physical, VkPhysicalDeviceFeatures *features)
+VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceFeatures(VkPhysicalDevice physical,
+                                                            VkPhysicalDeviceFeatures *features)
 {
     (void)physical;
     *features = (VkPhysicalDeviceFeatures){.shaderInt64 = VK_TRUE, .shaderFloat64 = VK_TRUE};
@@ -203,7 +207,8 @@ static VkBool32 *switch_in(VkBaseOutStructure *link, fake_extension extension)
 static const fake_extension switched[] = {TIMELINE_SEMAPHORE, HOST_QUERY_RESET, BUFFER_DEVICE_ADDRESS};
 enum { SWITCHED = sizeof switched / sizeof *switched };
 
-VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceFeatures2(VkPhysicalDevice physical, VkPhysicalDeviceFeatures2 *features)
+VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceFeatures2(VkPhysicalDevice physical,
+                                                             VkPhysicalDeviceFeatures2 *features)
 {
     fake_count(FN_vkGetPhysicalDeviceFeatures2);
     fake_vkGetPhysicalDeviceFeatures(physical, &features->features);
@@ -269,18 +274,21 @@ VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceQueueFamilyProperties2(VkPhys
     }
 }
 
-VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceMemoryProperties(VkPhysicalDevice physical, VkPhysicalDeviceMemoryProperties *memory)
+VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceMemoryProperties(VkPhysicalDevice physical,
+                                                                    VkPhysicalDeviceMemoryProperties *memory)
 {
     (void)physical;
     fake_count(FN_vkGetPhysicalDeviceMemoryProperties);
     *memory = fake_get_script()->memory;
 }
 
-VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceMemoryProperties2(VkPhysicalDevice physical, VkPhysicalDeviceMemoryProperties2 *memory)
+VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceMemoryProperties2(VkPhysicalDevice physical,
+                                                                     VkPhysicalDeviceMemoryProperties2 *memory)
 {
     fake_vkGetPhysicalDeviceMemoryProperties(physical, &memory->memoryProperties);
     for (VkBaseOutStructure *link = memory->pNext; link; link = link->pNext) {
-        if (link->sType != VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT || !fake_offers(MEMORY_BUDGET)) {
+        if (link->sType != VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT ||
+            !fake_offers(MEMORY_BUDGET)) {
             continue;
         }
         VkPhysicalDeviceMemoryBudgetPropertiesEXT *budget = (VkPhysicalDeviceMemoryBudgetPropertiesEXT *)link;
@@ -292,22 +300,26 @@ VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceMemoryProperties2(VkPhysicalD
     }
 }
 
-VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceExternalBufferProperties(VkPhysicalDevice physical,
-                                                                            const VkPhysicalDeviceExternalBufferInfo *info,
-                                                                            VkExternalBufferProperties *properties)
+VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceExternalBufferProperties(
+    VkPhysicalDevice physical, const VkPhysicalDeviceExternalBufferInfo *info, VkExternalBufferProperties *properties)
 {
     (void)physical;
     const bool by_fd = info->handleType == VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT ||
                        info->handleType == VK_EXTERNAL_MEMORY_HANDLE_TYPE_DMA_BUF_BIT_EXT;
-    const fake_extension needed = info->handleType == VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT      ? EXTERNAL_MEMORY_FD
-                                  : info->handleType == VK_EXTERNAL_MEMORY_HANDLE_TYPE_DMA_BUF_BIT_EXT ? EXTERNAL_MEMORY_DMA_BUF
-                                                                                                       : EXTERNAL_MEMORY_HOST;
+    const fake_extension needed = info->handleType == VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT ? EXTERNAL_MEMORY_FD
+                                  : info->handleType == VK_EXTERNAL_MEMORY_HANDLE_TYPE_DMA_BUF_BIT_EXT
+                                      ? EXTERNAL_MEMORY_DMA_BUF
+                                      : EXTERNAL_MEMORY_HOST;
     VkExternalMemoryProperties *external = &properties->externalMemoryProperties;
     *external = (VkExternalMemoryProperties){.compatibleHandleTypes = info->handleType};
-    if (!fake_offers(needed) || (!by_fd && info->handleType != VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT)) {
+    if (!fake_offers(needed) ||
+        (!by_fd && info->handleType != VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT)) {
         return;
     }
-    external->externalMemoryFeatures = VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT | (by_fd ? VK_EXTERNAL_MEMORY_FEATURE_EXPORTABLE_BIT : 0) |
-                                       ((fake_get_script()->dedicated || fake_get_script()->dedicated_fds) && by_fd ? VK_EXTERNAL_MEMORY_FEATURE_DEDICATED_ONLY_BIT : 0);
+    external->externalMemoryFeatures = VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT |
+                                       (by_fd ? VK_EXTERNAL_MEMORY_FEATURE_EXPORTABLE_BIT : 0) |
+                                       ((fake_get_script()->dedicated || fake_get_script()->dedicated_fds) && by_fd
+                                            ? VK_EXTERNAL_MEMORY_FEATURE_DEDICATED_ONLY_BIT
+                                            : 0);
     external->exportFromImportedHandleTypes = by_fd ? info->handleType : 0;
 }

@@ -1,5 +1,6 @@
-/* fakes/vulkan/queue.c: submissions. A queue executes them in order, each once what it waits for is there: on a thread of the driver, or
- * with `inline` in the script inside the calls that submit and wait. Objects count as in use from the submission until it is done. */
+/* fakes/vulkan/queue.c: submissions. A queue executes them in order, each once what it waits for is there: on a thread
+ * of the driver, or with `inline` in the script inside the calls that submit and wait. Objects count as in use from the
+ * submission until it is done. */
 #include "fake.h"
 
 #include <string.h>
@@ -93,8 +94,8 @@ static void complete_locked(fake_submission *submission)
     for (uint32_t s = 0; s < submission->signal_count; s++) {
         fake_semaphore *semaphore = submission->signals[s].semaphore;
         if (semaphore->timeline && submission->signals[s].value <= semaphore->value) {
-            fake_violation("vkQueueSubmit: a semaphore at %llu is signaled with %llu", (unsigned long long)semaphore->value,
-                           (unsigned long long)submission->signals[s].value);
+            fake_violation("vkQueueSubmit: a semaphore at %llu is signaled with %llu",
+                           (unsigned long long)semaphore->value, (unsigned long long)submission->signals[s].value);
         }
         semaphore->value = semaphore->timeline ? submission->signals[s].value : 0;
         semaphore->signaled = true;
@@ -133,8 +134,9 @@ static void drop_locked(fake_submission *submission)
     free_submission(submission);
 }
 
-/* With `late_waits` the thread of the queue still writes to the semaphores that a submission awaited after everyone can see its end, and
- * has left them when it takes the next one (Mesa 22.3's emulated timelines: vk_sync_timeline_point_release). */
+/* With `late_waits` the thread of the queue still writes to the semaphores that a submission awaited after everyone can
+ * see its end, and has left them when it takes the next one (Mesa 22.3's emulated timelines:
+ * vk_sync_timeline_point_release). */
 static void leave_late_locked(fake_queue *queue)
 {
     for (uint32_t s = 0; queue->late && s < queue->late->wait_count; s++) {
@@ -281,7 +283,8 @@ uint32_t fake_queue_family(const fake_queue *queue)
 
 /* ---- submitting */
 
-static fake_point *read_points(uint32_t count, const VkSemaphore *semaphores, uint32_t value_count, const uint64_t *values, bool signals)
+static fake_point *read_points(uint32_t count, const VkSemaphore *semaphores, uint32_t value_count,
+                               const uint64_t *values, bool signals)
 {
     fake_point *points = calloc(count + 1, sizeof *points);
     for (uint32_t s = 0; s < count && points; s++) {
@@ -296,8 +299,8 @@ static fake_point *read_points(uint32_t count, const VkSemaphore *semaphores, ui
         pthread_mutex_lock(&fake_lock);
         if (signals && semaphore->timeline) {
             if (points[s].value <= semaphore->promised) {
-                fake_violation("vkQueueSubmit: a semaphore is to become %llu after %llu", (unsigned long long)points[s].value,
-                               (unsigned long long)semaphore->promised);
+                fake_violation("vkQueueSubmit: a semaphore is to become %llu after %llu",
+                               (unsigned long long)points[s].value, (unsigned long long)semaphore->promised);
             }
             semaphore->promised = points[s].value;
         }
@@ -322,7 +325,8 @@ static bool read_commands(fake_submission *submission, const VkSubmitInfo *info,
         }
         pthread_mutex_unlock(&fake_lock);
         if (!good) {
-            fake_violation("vkQueueSubmit: a command buffer that is pending, not executable, of another family, or uses what is gone");
+            fake_violation("vkQueueSubmit: a command buffer that is pending, not executable, of another family, or "
+                           "uses what is gone");
             return false;
         }
         submission->commands[submission->command_count++] = commands;
@@ -332,17 +336,20 @@ static bool read_commands(fake_submission *submission, const VkSubmitInfo *info,
 
 static fake_submission *read_submission(const VkSubmitInfo *info, uint32_t family)
 {
-    const VkTimelineSemaphoreSubmitInfo *values = fake_chained(info->pNext, VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);
+    const VkTimelineSemaphoreSubmitInfo *values =
+        fake_chained(info->pNext, VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);
     fake_submission *submission = calloc(1, sizeof *submission);
     if (!submission) {
         return NULL;
     }
     submission->wait_count = info->waitSemaphoreCount;
     submission->signal_count = info->signalSemaphoreCount;
-    submission->waits = read_points(info->waitSemaphoreCount, info->pWaitSemaphores, values ? values->waitSemaphoreValueCount : 0,
-                                    values ? values->pWaitSemaphoreValues : NULL, false);
-    submission->signals = read_points(info->signalSemaphoreCount, info->pSignalSemaphores, values ? values->signalSemaphoreValueCount : 0,
-                                      values ? values->pSignalSemaphoreValues : NULL, true);
+    submission->waits =
+        read_points(info->waitSemaphoreCount, info->pWaitSemaphores, values ? values->waitSemaphoreValueCount : 0,
+                    values ? values->pWaitSemaphoreValues : NULL, false);
+    submission->signals =
+        read_points(info->signalSemaphoreCount, info->pSignalSemaphores, values ? values->signalSemaphoreValueCount : 0,
+                    values ? values->pSignalSemaphoreValues : NULL, true);
     if (!submission->waits || !submission->signals || !read_commands(submission, info, family)) {
         free_submission(submission);
         return NULL;
@@ -372,7 +379,8 @@ static bool is_fence_free(fake_fence *fence)
 }
 
 /* A submission is read as a whole before it is appended, so a refused one leaves nothing behind. */
-VKAPI_ATTR VkResult VKAPI_CALL fake_vkQueueSubmit(VkQueue handle, uint32_t count, const VkSubmitInfo *infos, VkFence fence_object)
+VKAPI_ATTR VkResult VKAPI_CALL fake_vkQueueSubmit(VkQueue handle, uint32_t count, const VkSubmitInfo *infos,
+                                                  VkFence fence_object)
 {
     VkResult result = fake_enter(FN_vkQueueSubmit);
     fake_queue *queue = fake_find(handle, A_QUEUE, "vkQueueSubmit");

@@ -88,7 +88,8 @@ VkResult fake_enter(fake_function function)
     prepare_locked();
     calls[function]++;
     for (unsigned f = 0; f < fail_count; f++) {
-        if (strcmp(fails[f].function, names[function]) == 0 && (fails[f].nth == UINT_MAX || fails[f].nth == calls[function])) {
+        if (strcmp(fails[f].function, names[function]) == 0 &&
+            (fails[f].nth == UINT_MAX || fails[f].nth == calls[function])) {
             code = fails[f].code;
         }
     }

@@ -1,5 +1,5 @@
-/* fakes/vulkan/script.c: reads GPUHAL_FAKE_VULKAN. A word that is not understood is kept as the script's fault: the driver then refuses to
- * work and counts a violation, so that a misspelt script cannot pass for a test. */
+/* fakes/vulkan/script.c: reads GPUHAL_FAKE_VULKAN. A word that is not understood is kept as the script's fault: the
+ * driver then refuses to work and counts a violation, so that a misspelt script cannot pass for a test. */
 #include "script.h"
 
 #include <ctype.h>
@@ -10,9 +10,10 @@
 #include <string.h>
 
 const char *const fake_extension_names[EXTENSION_COUNT] = {
-    "VK_KHR_timeline_semaphore", "VK_KHR_external_memory_fd", "VK_EXT_external_memory_dma_buf", "VK_EXT_external_memory_host",
-    "VK_EXT_memory_budget", "VK_EXT_pci_bus_info", "VK_EXT_physical_device_drm", "VK_EXT_host_query_reset",
-    "VK_KHR_buffer_device_address", "VK_KHR_driver_properties",
+    "VK_KHR_timeline_semaphore",   "VK_KHR_external_memory_fd", "VK_EXT_external_memory_dma_buf",
+    "VK_EXT_external_memory_host", "VK_EXT_memory_budget",      "VK_EXT_pci_bus_info",
+    "VK_EXT_physical_device_drm",  "VK_EXT_host_query_reset",   "VK_KHR_buffer_device_address",
+    "VK_KHR_driver_properties",
 };
 
 static fake_script script;
@@ -40,7 +41,8 @@ static bool read_family(const char *word)
     if (script.family_count == FAKE_FAMILIES) {
         return false;
     }
-    *family = (VkQueueFamilyProperties){.queueCount = 1, .timestampValidBits = 64, .minImageTransferGranularity = {1, 1, 1}};
+    *family =
+        (VkQueueFamilyProperties){.queueCount = 1, .timestampValidBits = 64, .minImageTransferGranularity = {1, 1, 1}};
     for (; islower((unsigned char)*word); word++) {
         switch (*word) {
         case 'g':
@@ -154,7 +156,8 @@ static bool read_fail(const char *text)
 static bool read_without(const char *text)
 {
     if (strncmp(text, "vk", 2) == 0) {
-        return snprintf(script.without_function, sizeof script.without_function, "%s", text) < (int)sizeof script.without_function;
+        return snprintf(script.without_function, sizeof script.without_function, "%s", text) <
+               (int)sizeof script.without_function;
     }
     for (unsigned e = 0; e < EXTENSION_COUNT; e++) {
         if (strcmp(text, fake_extension_names[e]) == 0) {
@@ -271,8 +274,14 @@ static bool read_pair(const char *key, const char *value)
 
 static void read_script(void)
 {
-    script = (fake_script){.devices = 1, .api = VK_API_VERSION_1_3, .vendor = 0xfa4e, .name = "fake GPU", .allocation_count = 4096,
-                           .allocation_size = 1u << 30, .import_alignment = 4096, .atom = 64};
+    script = (fake_script){.devices = 1,
+                           .api = VK_API_VERSION_1_3,
+                           .vendor = 0xfa4e,
+                           .name = "fake GPU",
+                           .allocation_count = 4096,
+                           .allocation_size = 1u << 30,
+                           .import_alignment = 4096,
+                           .atom = 64};
     be_integrated();
     const char *text = getenv("GPUHAL_FAKE_VULKAN");
     char *copy = strdup(text ? text : ""), *rest = copy, *word = NULL;

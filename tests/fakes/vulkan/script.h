@@ -1,5 +1,5 @@
-/* fakes/vulkan/script.h: what the driver shall be like, as the environment variable GPUHAL_FAKE_VULKAN says; README.md has the
- * grammar. Read once, constant afterwards. */
+/* fakes/vulkan/script.h: what the driver shall be like, as the environment variable GPUHAL_FAKE_VULKAN says; README.md
+ * has the grammar. Read once, constant afterwards. */
 #ifndef GPUHAL_FAKE_VULKAN_SCRIPT_H
 #define GPUHAL_FAKE_VULKAN_SCRIPT_H
 
@@ -36,7 +36,8 @@ typedef struct fake_script {
     VkPhysicalDeviceType type;
     uint32_t api, vendor;
     char name[64];
-    bool same_uuid, run_inline, reorder, no_timeline, dedicated, dedicated_fds, late_waits, maps_nowhere, fills_families;
+    bool same_uuid, run_inline, reorder, no_timeline, dedicated, dedicated_fds, late_waits, maps_nowhere,
+        fills_families;
     uint32_t without; /* bit 1 << fake_extension */
     char without_function[64];
     unsigned family_count;

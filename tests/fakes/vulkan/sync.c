@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-VKAPI_ATTR VkResult VKAPI_CALL fake_vkCreateFence(VkDevice handle, const VkFenceCreateInfo *info, const VkAllocationCallbacks *allocator,
-                                                  VkFence *out_fence)
+VKAPI_ATTR VkResult VKAPI_CALL fake_vkCreateFence(VkDevice handle, const VkFenceCreateInfo *info,
+                                                  const VkAllocationCallbacks *allocator, VkFence *out_fence)
 {
     (void)allocator;
     VkResult result = fake_enter(FN_vkCreateFence);
@@ -95,8 +95,8 @@ static bool fences_are_there(const void *what)
     return wait->all ? there == wait->count : there > 0;
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL fake_vkWaitForFences(VkDevice handle, uint32_t count, const VkFence *fences, VkBool32 all,
-                                                    uint64_t timeout_ns)
+VKAPI_ATTR VkResult VKAPI_CALL fake_vkWaitForFences(VkDevice handle, uint32_t count, const VkFence *fences,
+                                                    VkBool32 all, uint64_t timeout_ns)
 {
     VkResult result = fake_enter(FN_vkWaitForFences);
     fake_device *device = fake_find(handle, A_DEVICE, "vkWaitForFences");
@@ -114,7 +114,8 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkWaitForFences(VkDevice handle, uint32_t co
 /* ---- semaphores */
 
 VKAPI_ATTR VkResult VKAPI_CALL fake_vkCreateSemaphore(VkDevice handle, const VkSemaphoreCreateInfo *info,
-                                                      const VkAllocationCallbacks *allocator, VkSemaphore *out_semaphore)
+                                                      const VkAllocationCallbacks *allocator,
+                                                      VkSemaphore *out_semaphore)
 {
     (void)allocator;
     VkResult result = fake_enter(FN_vkCreateSemaphore);
@@ -133,7 +134,8 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkCreateSemaphore(VkDevice handle, const VkS
     return VK_SUCCESS;
 }
 
-VKAPI_ATTR void VKAPI_CALL fake_vkDestroySemaphore(VkDevice handle, VkSemaphore semaphore, const VkAllocationCallbacks *allocator)
+VKAPI_ATTR void VKAPI_CALL fake_vkDestroySemaphore(VkDevice handle, VkSemaphore semaphore,
+                                                   const VkAllocationCallbacks *allocator)
 {
     (void)handle, (void)allocator;
     fake_count(FN_vkDestroySemaphore);
@@ -166,7 +168,8 @@ static bool semaphores_are_there(const void *what)
     return wait->flags & VK_SEMAPHORE_WAIT_ANY_BIT ? there > 0 : there == wait->semaphoreCount;
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL fake_vkWaitSemaphores(VkDevice handle, const VkSemaphoreWaitInfo *wait, uint64_t timeout_ns)
+VKAPI_ATTR VkResult VKAPI_CALL fake_vkWaitSemaphores(VkDevice handle, const VkSemaphoreWaitInfo *wait,
+                                                     uint64_t timeout_ns)
 {
     VkResult result = fake_enter(FN_vkWaitSemaphores);
     fake_device *device = fake_find(handle, A_DEVICE, "vkWaitSemaphores");
@@ -204,7 +207,8 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkCreateQueryPool(VkDevice handle, const VkQ
     return VK_SUCCESS;
 }
 
-VKAPI_ATTR void VKAPI_CALL fake_vkDestroyQueryPool(VkDevice handle, VkQueryPool object, const VkAllocationCallbacks *allocator)
+VKAPI_ATTR void VKAPI_CALL fake_vkDestroyQueryPool(VkDevice handle, VkQueryPool object,
+                                                   const VkAllocationCallbacks *allocator)
 {
     (void)handle, (void)allocator;
     fake_count(FN_vkDestroyQueryPool);
@@ -220,7 +224,8 @@ VKAPI_ATTR void VKAPI_CALL fake_vkResetQueryPool(VkDevice handle, VkQueryPool ob
     fake_count(FN_vkResetQueryPool);
     const fake_device *device = fake_find(handle, A_DEVICE, "vkResetQueryPool");
     fake_query_pool *pool = fake_find(object, A_QUERY_POOL, "vkResetQueryPool");
-    if (!device || !pool || first > pool->count || count > pool->count - first || !(device->enabled >> HOST_QUERY_RESET & 1)) {
+    if (!device || !pool || first > pool->count || count > pool->count - first ||
+        !(device->enabled >> HOST_QUERY_RESET & 1)) {
         fake_violation("vkResetQueryPool: no such queries, or the feature hostQueryReset is not enabled");
         return;
     }
@@ -250,8 +255,9 @@ static bool queries_are_there(const void *what)
     return true;
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL fake_vkGetQueryPoolResults(VkDevice handle, VkQueryPool object, uint32_t first, uint32_t count, size_t size,
-                                                          void *data, VkDeviceSize stride, VkQueryResultFlags flags)
+VKAPI_ATTR VkResult VKAPI_CALL fake_vkGetQueryPoolResults(VkDevice handle, VkQueryPool object, uint32_t first,
+                                                          uint32_t count, size_t size, void *data, VkDeviceSize stride,
+                                                          VkQueryResultFlags flags)
 {
     VkResult result = fake_enter(FN_vkGetQueryPoolResults);
     fake_device *device = fake_find(handle, A_DEVICE, "vkGetQueryPoolResults");

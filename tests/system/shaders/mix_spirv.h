@@ -1,4 +1,5 @@
-/* shaders/mix_spirv.h: mix.comp as SPIR-V, so that building the tests needs no shader compiler. Made by a program; see mix.comp. */
+/* shaders/mix_spirv.h: mix.comp as SPIR-V, so that building the tests needs no shader compiler. Made by a program; see
+ * mix.comp. */
 #pragma once
 
 #include <stdint.h>
