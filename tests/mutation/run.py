@@ -127,7 +127,7 @@ def prepare(work):
         source, copy = ROOT / name, tree / name
         if source.is_file() and not (copy.is_file() and copy.read_bytes() == source.read_bytes()):
             copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source, copy)
+            shutil.copy(source, copy)  # with a new time: a run that was stopped may have left a mutant built
     command = ["cmake", "-G", "Ninja", "-S", tree, "-B", work / "build", "-DCMAKE_BUILD_TYPE=Release",
                "-DCMAKE_C_FLAGS=-O1 -w", f"-DPython3_EXECUTABLE={sys.executable}"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
