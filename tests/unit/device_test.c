@@ -1,4 +1,5 @@
-/* Devices: facts, opening once, sampling, and adopting. Choosing one is in selector_test.c, forks in fork_test.c. */
+/* Devices: facts, opening once, sampling, and adopting. Choosing one is in selector_test.c, forks in
+ * fork_refusals_test.c. */
 #include "support/mock.h"
 #include "test.h"
 
