@@ -166,6 +166,17 @@ TEST(the_operators_options_count_before_the_applications_and_the_later_of_two)
     unsetenv("GPUHAL_OPTIONS");
 }
 
+/* The options follow one another in one text, without an end of their own. */
+TEST(the_value_of_an_option_ends_where_the_next_one_begins)
+{
+    gpuhal *gpu = open_good("mock.size=first;mock.other=;unheard_of.size=last");
+    assert_string_equal(size_of(gpu), "first");
+    gpuhal_close(gpu);
+    gpu = open_good("mock.size=;mock.other=1");
+    assert_string_equal(size_of(gpu), "");
+    gpuhal_close(gpu);
+}
+
 TEST(an_option_that_no_plugin_reads_causes_a_warning)
 {
     gpuhal *gpu = open_good("mock.size=1;mock.szie=2;unheard_of.size=3");
