@@ -2,7 +2,10 @@
 #include "share_support.h"
 #include "support/process.h"
 
+#include "os/os.h"
+
 #include <fcntl.h>
+#include <limits.h>
 #include <unistd.h>
 
 #define DRIVER "11111111-2222-3333-4444-555555555555"
@@ -192,6 +195,19 @@ TEST(an_exported_descriptor_is_imported_and_a_bad_one_stays_the_callers)
     close(ends[1]);
     gpuhal_close(gpu);
     expect_no_memory();
+}
+
+/* The system's calls take an int: a larger number must not pass for the descriptor that its lower half names. */
+TEST(a_number_is_a_descriptor_only_while_it_is_open_and_fits_an_int)
+{
+    const int descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    assert_true(descriptor >= 0);
+    assert_true(gpuhal_os_is_descriptor(descriptor));
+    assert_false(gpuhal_os_is_descriptor((intptr_t)descriptor + INT_MAX + INT_MAX + 2));
+    assert_false(gpuhal_os_is_descriptor((intptr_t)descriptor - INT_MAX - INT_MAX - 2));
+    assert_int_equal(close(descriptor), 0);
+    assert_false(gpuhal_os_is_descriptor(descriptor));
+    assert_false(gpuhal_os_is_descriptor(-1));
 }
 
 TEST(handles_of_a_vendors_own_kind_go_to_the_plugin_and_come_from_it_as_they_are)
