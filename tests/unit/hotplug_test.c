@@ -1,7 +1,8 @@
-/* The kernel's news of hardware: which messages count, whatever their form; and that news makes the library look again,
- * once for many. */
+/* The kernel's news of hardware: which messages count, whatever their form; that news makes the library look again,
+ * once for many; and when a listener has been removed. */
 #include "device/device.h"
 #include "os/os.h"
+#include "support/mock.h"
 #include "test.h"
 #include "hotplug/change.h"
 
@@ -11,6 +12,7 @@
 
 #include <linux/netlink.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <fcntl.h>
@@ -252,6 +254,82 @@ TEST(facts_that_differ_from_the_cached_ones_are_reported)
     close(ends[1]);
     remove_cards();
 }
+
+/* ---- listeners that are removed */
+
+typedef struct listening {
+    gpuhal *gpu;
+    _Atomic bool called, goes_back, removed;
+    gpuhal_status status; /* of removing the listener */
+} listening;
+
+static void await_true(const _Atomic bool *that)
+{
+    for (int i = 0; i < 1000 && !atomic_load(that); i++) {
+        gpuhal_os_sleep(10000000);
+    }
+    assert_true(atomic_load(that));
+}
+
+static void *remove_listener(void *user)
+{
+    listening *own = user;
+    own->status = gpuhal_on_change(own->gpu, NULL, NULL);
+    atomic_store(&own->removed, true);
+    return NULL;
+}
+
+static void stay_in_listener(void *user, __attribute__((unused)) const gpuhal_change *change)
+{
+    listening *own = user;
+    atomic_store(&own->called, true);
+    while (!atomic_load(&own->goes_back)) {
+        gpuhal_os_sleep(1000000);
+    }
+}
+
+static void remove_from_inside(void *user, __attribute__((unused)) const gpuhal_change *change)
+{
+    atomic_store(&((listening *)user)->called, true);
+    remove_listener(user);
+}
+
+/* The listener is called once, for a change of the only device. */
+static void begin_listening(listening *own, gpuhal_change_fn *listener)
+{
+    gpuhal_mock = (gpuhal_mock_state){.count = 1};
+    *own = (listening){.gpu = gpuhal_mock_open(NULL, 0)};
+    assert_int_equal(gpuhal_on_change(own->gpu, listener, own), GPUHAL_OK);
+    own->gpu->layers.on_changed(gpuhal_device_at(own->gpu, 0), "mock:0 has another driver");
+    await_true(&own->called);
+}
+
+/* What the listener uses may be freed once it is removed. */
+TEST(removing_a_listener_waits_while_another_thread_calls_it)
+{
+    static listening own;
+    pthread_t thread;
+    begin_listening(&own, stay_in_listener);
+    assert_int_equal(pthread_create(&thread, NULL, remove_listener, &own), 0);
+    gpuhal_os_sleep(300000000);
+    assert_false(atomic_load(&own.removed));
+    atomic_store(&own.goes_back, true);
+    await_true(&own.removed);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(own.status, GPUHAL_OK);
+    gpuhal_close(own.gpu);
+}
+
+TEST(a_listener_that_removes_itself_does_not_wait_for_its_own_end)
+{
+    static listening own;
+    begin_listening(&own, remove_from_inside);
+    await_true(&own.removed);
+    assert_int_equal(own.status, GPUHAL_OK);
+    gpuhal_close(own.gpu);
+}
+
+/* ---- the end of the news */
 
 TEST(closing_waits_for_a_look_that_the_kernel_caused)
 {
