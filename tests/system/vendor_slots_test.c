@@ -115,6 +115,17 @@ TEST(a_peer_copy_brings_the_bytes_with_access_and_without)
     end_clean(&with);
 }
 
+/* A link has several users, and only the last one to go switches it off. */
+TEST(access_whose_second_use_fails_is_switched_off_after_the_first)
+{
+    bench with = begin_on("devices 2; fail " OF("cuCtxEnablePeerAccess", "hipDeviceEnablePeerAccess") " 2 2", 2);
+    expect_fine(with.ops.peer_enable(with.devices[1], with.devices[0]), &with, "peer_enable");
+    assert_int_equal(with.ops.peer_enable(with.devices[1], with.devices[0]), GPUHAL_ERROR_OUT_OF_MEMORY);
+    with.ops.peer_disable(with.devices[1], with.devices[0]);
+    assert_int_equal(calls_of(OF("cuCtxDisablePeerAccess", "hipDeviceDisablePeerAccess")), 1);
+    end_clean(&with);
+}
+
 TEST(devices_without_access_to_each_other_are_refused_as_peers)
 {
     bench with = begin_on("devices 2; link 0 1 system", 2);
