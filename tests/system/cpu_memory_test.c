@@ -1,11 +1,12 @@
 /* The cpu plugin's allocator over a system whose memory is fragmented: madvise() and the clock are those of this
- * test. */
+ * test; and what it maps for memory that is given out. */
 #include "test.h"
 
 #include "../../plugins/cpu/device.h"
 
 #include <gpuhal/plugin.h>
 
+#include <fcntl.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -102,6 +103,54 @@ TEST(huge_pages_are_asked_for_until_one_is_slow)
 {
     allocate(20000000); /* two of them are below the bound of 50 ms for one look at the clock */
     assert_int_equal(machine.sought, PAGES);
+}
+
+/* ---- memory that is given out */
+
+/* Pages of address space that this process has. Read without a library's buffer, which would be counted as well. */
+static uint64_t pages_mapped(void)
+{
+    char text[128] = "";
+    int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    assert_true(file >= 0 && read(file, text, sizeof text - 1) > 0);
+    assert_int_equal(close(file), 0);
+    return strtoull(text, NULL, 10);
+}
+
+/* Returns how many pages more are mapped while there is memory of this alignment, and once it is released. */
+static void share_aligned(uint64_t pages, uint64_t alignment, uint64_t *out_taken, uint64_t *out_left)
+{
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), before = pages_mapped();
+    gpuhal_cpu_entry entry = {.total = UINT64_C(1) << 40};
+    gpuhal_plugin_device device = {.entry = &entry};
+    gpuhal_ops ops = {.size = sizeof ops};
+    const gpuhal_alloc alloc = {.size = sizeof alloc,
+                                .bytes = pages * page,
+                                .alignment = alignment,
+                                .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD};
+    gpuhal_memory memory = {.size = sizeof memory};
+    gpuhal_cpu_describe_memory(&ops);
+    assert_int_equal(ops.allocate(&device, &alloc, &memory), GPUHAL_OK);
+    *out_taken = pages_mapped() - before;
+    assert_int_equal((uintptr_t)memory.host % alignment, 0);
+    memset(memory.host, 1, alloc.bytes);
+    ops.release(&device, &memory);
+    *out_left = pages_mapped() - before;
+}
+
+/* What is reserved around such memory to move it must be given back, and nothing beyond that: it is the caller's. */
+TEST(shared_memory_of_any_alignment_takes_the_address_space_of_its_bytes_alone)
+{
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t taken = 0, left = 0;
+    share_aligned(3, 64 * page, &taken, &left); /* brings what the C library maps on first use */
+    for (uint64_t alignment = 2 * page; alignment <= 1024 * page; alignment *= 2) {
+        for (uint64_t pages = 1; pages <= 3; pages++) {
+            share_aligned(pages, alignment, &taken, &left);
+            assert_int_equal(taken, pages);
+            assert_int_equal(left, 0);
+        }
+    }
 }
 
 #include "test_main.h"
