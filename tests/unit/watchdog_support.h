@@ -19,13 +19,21 @@ static bool driver_has_stopped(void)
     return gpuhal_halting.stopped > 0;
 }
 
+/* Lines that say that the object stays. */
+static _Atomic int stays;
+
+static void count_stays(__attribute__((unused)) void *user, __attribute__((unused)) int32_t level, const char *line)
+{
+    stays += strstr(line, "the object stays") != NULL;
+}
+
 static void open_fixture(fixture *s)
 {
     static gpuhal_builtin_fn *const builtins[] = {gpuhal_halting_query, NULL};
     use_registry();
     const gpuhal_config config = {.size = sizeof config, .isolation = GPUHAL_ISOLATION_NEVER, .ignore_environment = 1,
                                   .registry = registry_folder, .hang_ns = s->hang_ns ? s->hang_ns : HANG_NS,
-                                  .builtins = builtins};
+                                  .builtins = builtins, .log = count_stays};
     assert_ok(gpuhal_open(&config, &s->gpu));
     s->device = select_or_fail(s->gpu, "halting:0");
     s->other = select_or_fail(s->gpu, "halting:1");

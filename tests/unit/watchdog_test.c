@@ -182,6 +182,8 @@ static void play_ending(fixture *s)
     stop_driver(s->what->slot);
     close_in_time(s);
     assert_in_range(gpuhal_halting.stopped, 1, 2); /* both devices are closed */
+    /* Devices are closed when links and staging have ended, for which alone the object stays. */
+    assert_int_equal(stays, strcmp(s->what->slot, "close") != 0);
 }
 
 /* Both have to be in the driver before either comes back. */
