@@ -28,7 +28,7 @@ TESTS = [
     ("hal/registry/", r"^registry_|^loader_(cache|cache_key|warm)\."),
     ("hal/loader/", r"^loader_[^t]|^(hotplug|privileged|options|deadline|replug)\."),
     ("hal/device/", r"^(device|selector|identity|link|hotplug|registry_(api|known|numbers)|loader_backend|relisted|rescan|replug|fault_log|fork|threads)"),
-    ("hal/memory/", r"^(buffer|share|given_back|device|transfer_(ranges|paths)|sharing|opencl(_share)?\.|vulkan_memory)"),
+    ("hal/memory/", r"^(buffer|blocks|share|given_back|device|transfer_(ranges|paths)|sharing|opencl(_share)?\.|vulkan_memory)"),
     ("hal/transfer/", r"^(transfer|queue|file|link|usage|hotplug|replug|opencl_queue|vulkan_queue)"),
     ("hal/queue/", r"^(transfer|queue|watchdog|threads|fork|given_back|deadline|fault_log|hotplug|opencl_queue|vulkan_queue)"),
     ("hal/", r"^(core|call_slots|device|selector|transfer|queue|job|options|deadline|hotplug)"),

@@ -1,0 +1,253 @@
+/* The block allocator: which block a request gets, what is merged, sizes at the limit, and what happens without
+ * memory. */
+#include "memory/blocks.h"
+#include "support/faults.h"
+#include "test.h"
+
+enum { OWNERS = 3 };
+
+static gpuhal_blocks blocks;
+static gpuhal_bins *bins[OWNERS];
+
+static void set_up(void)
+{
+    gpuhal_blocks_init(&blocks);
+    for (int i = 0; i < OWNERS; i++) {
+        bins[i] = gpuhal_bins_create();
+        assert_non_null(bins[i]);
+    }
+}
+
+static void tear_down(void)
+{
+    gpuhal_blocks_finish(&blocks);
+    for (int i = 0; i < OWNERS; i++) {
+        gpuhal_bins_destroy(bins[i]);
+    }
+}
+
+TEST(a_request_takes_the_smallest_of_the_first_blocks_that_fit)
+{
+    const uint64_t sizes[] = {1000, 1020, 1003, 1012, 1008};
+    gpuhal_block_id used[5];
+    set_up();
+    for (uint32_t i = 0; i < 5; i++) {
+        (void)gpuhal_blocks_add(&blocks, bins[0], i, sizes[i]);
+    }
+    const uint64_t wanted[] = {1001, 1003, 999, 1005, 1005}, given[] = {1003, 1008, 1000, 1012, 1020};
+    for (uint32_t i = 0; i < 5; i++) {
+        used[i] = gpuhal_blocks_take(&blocks, bins[0], wanted[i], 1);
+        assert_int_equal(sizes[gpuhal_block_at(&blocks, used[i])->region], given[i]);
+    }
+    tear_down();
+}
+
+TEST(a_request_that_only_the_last_of_many_blocks_fits_gets_it)
+{
+    set_up();
+    /* One bin has all of them, and what fits is behind more blocks than are compared at first. */
+    (void)gpuhal_blocks_add(&blocks, bins[0], 0, 1023);
+    for (uint32_t i = 1; i < 100; i++) {
+        (void)gpuhal_blocks_add(&blocks, bins[0], i, 1008);
+    }
+    const gpuhal_block_id id = gpuhal_blocks_take(&blocks, bins[0], 1010, 1);
+    assert_int_not_equal(id, 0);
+    assert_int_equal(gpuhal_block_at(&blocks, id)->region, 0);
+    assert_int_equal(gpuhal_blocks_take(&blocks, bins[0], 1010, 1), 0);
+    tear_down();
+}
+
+/* A region of so many bytes, its first used, the others free. */
+static void add_behind_a_used_byte(uint32_t region, uint64_t bytes)
+{
+    (void)gpuhal_blocks_add(&blocks, bins[1], region, bytes);
+    assert_int_not_equal(gpuhal_blocks_take(&blocks, bins[1], 1, 1), 0);
+    gpuhal_blocks_move(&blocks, bins[1], bins[0]);
+}
+
+TEST(blocks_of_larger_bins_that_have_no_aligned_part_hide_none_that_has)
+{
+    set_up();
+    /* 20 of the request's next bins each, then 20 of the bin of the block that fits, the last but that. */
+    for (uint32_t i = 0; i < 40; i++) {
+        add_behind_a_used_byte(i, i < 20 ? 1501 : 1701);
+    }
+    assert_int_equal(gpuhal_blocks_take(&blocks, bins[0], 1000, 1024), 0);
+    add_behind_a_used_byte(40, 2025);
+    for (uint32_t i = 41; i < 61; i++) {
+        add_behind_a_used_byte(i, 2023);
+    }
+    const gpuhal_block_id id = gpuhal_blocks_take(&blocks, bins[0], 1000, 1024);
+    assert_int_not_equal(id, 0);
+    assert_int_equal(gpuhal_block_at(&blocks, id)->region, 40);
+    assert_int_equal(gpuhal_block_at(&blocks, id)->offset, 1024);
+    assert_int_equal(gpuhal_block_at(&blocks, gpuhal_block_at(&blocks, id)->before)->bytes, 1023);
+    assert_int_equal(gpuhal_block_at(&blocks, gpuhal_block_at(&blocks, id)->after)->bytes, 1);
+    tear_down();
+}
+
+TEST(neighbours_in_other_bins_stay_apart_until_they_are_moved_together)
+{
+    set_up();
+    const gpuhal_block_id whole = gpuhal_blocks_add(&blocks, bins[0], 7, 300);
+    gpuhal_block_id parts[3];
+    for (int i = 0; i < 3; i++) {
+        parts[i] = gpuhal_blocks_take(&blocks, bins[0], 100, 1);
+    }
+    assert_int_equal(gpuhal_bins_free_count(bins[0]), 0);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(gpuhal_blocks_give(&blocks, bins[i], parts[i]), parts[i]);
+    }
+    assert_int_equal(gpuhal_blocks_take(&blocks, bins[1], 101, 1), 0);
+    gpuhal_blocks_move(&blocks, bins[0], bins[0]);
+    assert_int_equal(gpuhal_bins_free_bytes(bins[0]), 100);
+    const gpuhal_block_id two = gpuhal_blocks_move_one(&blocks, bins[2], parts[1]);
+    assert_int_equal(gpuhal_bins_largest(&blocks, bins[2]), 200);
+    assert_int_equal(gpuhal_block_at(&blocks, two)->offset, 100);
+    gpuhal_blocks_move(&blocks, bins[0], bins[2]);
+    assert_int_equal(gpuhal_bins_free_bytes(bins[0]) + gpuhal_bins_free_count(bins[0]), 0);
+    assert_int_equal(gpuhal_bins_free_count(bins[2]), 1);
+    const gpuhal_block_id id = gpuhal_blocks_take(&blocks, bins[2], 300, 256);
+    assert_int_equal(gpuhal_block_at(&blocks, id)->offset, 0);
+    assert_int_equal(gpuhal_block_at(&blocks, id)->region, 7);
+    gpuhal_blocks_remove(&blocks, gpuhal_blocks_give(&blocks, bins[0], id));
+    assert_int_equal(gpuhal_bins_free_bytes(bins[0]), 0);
+    assert_int_not_equal(whole, 0);
+    tear_down();
+}
+
+TEST(an_extended_region_is_one_block_only_with_free_bytes_of_the_same_bins)
+{
+    set_up();
+    const gpuhal_block_id first = gpuhal_blocks_add(&blocks, bins[0], 0, 64);
+    assert_int_equal(gpuhal_blocks_extend(&blocks, bins[0], first, 64), first);
+    assert_int_equal(gpuhal_bins_largest(&blocks, bins[0]), 128);
+    const gpuhal_block_id second = gpuhal_blocks_extend(&blocks, bins[1], first, 100);
+    assert_int_not_equal(second, first);
+    assert_int_equal(gpuhal_block_at(&blocks, second)->offset, 128);
+    const gpuhal_block_id used = gpuhal_blocks_take(&blocks, bins[1], 100, 1);
+    assert_int_equal(used, second);
+    const gpuhal_block_id third = gpuhal_blocks_extend(&blocks, bins[1], used, 50);
+    assert_int_equal(gpuhal_block_at(&blocks, third)->before, used);
+    assert_int_equal(gpuhal_bins_free_bytes(bins[0]), 128);
+    assert_int_equal(gpuhal_bins_free_bytes(bins[1]), 50);
+    tear_down();
+}
+
+TEST(sizes_and_alignments_up_to_two_to_the_63_do_not_overflow)
+{
+    const uint64_t half = UINT64_C(1) << 63;
+    set_up();
+    const gpuhal_block_id whole = gpuhal_blocks_add(&blocks, bins[0], 0, half);
+    assert_int_equal(gpuhal_bins_largest(&blocks, bins[0]), half);
+    assert_int_equal(gpuhal_blocks_take(&blocks, bins[0], half, half), whole);
+    assert_int_equal(gpuhal_blocks_take(&blocks, bins[0], 1, 1), 0);
+    assert_int_equal(gpuhal_blocks_give(&blocks, bins[0], whole), whole);
+    const gpuhal_block_id one = gpuhal_blocks_take(&blocks, bins[0], 1, 1);
+    assert_int_equal(gpuhal_bins_largest(&blocks, bins[0]), half - 1);
+    assert_int_equal(gpuhal_blocks_take(&blocks, bins[0], half, 1), 0);
+    assert_int_equal(gpuhal_blocks_take(&blocks, bins[0], 1, half), 0);
+    assert_int_equal(gpuhal_blocks_take(&blocks, bins[0], half - 1, 2), 0);
+    const gpuhal_block_id upper = gpuhal_blocks_take(&blocks, bins[0], half / 2, half / 2);
+    assert_int_equal(gpuhal_block_at(&blocks, upper)->offset, half / 2);
+    const gpuhal_block_id rest = gpuhal_blocks_take(&blocks, bins[0], half / 2 - 1, 1);
+    assert_int_equal(gpuhal_block_at(&blocks, rest)->offset, 1);
+    assert_int_equal(gpuhal_bins_free_bytes(bins[0]), 0);
+    (void)gpuhal_blocks_give(&blocks, bins[0], upper);
+    (void)gpuhal_blocks_give(&blocks, bins[0], one);
+    const gpuhal_block_id merged = gpuhal_blocks_give(&blocks, bins[0], rest);
+    assert_int_equal(gpuhal_block_at(&blocks, merged)->bytes, half);
+    tear_down();
+}
+
+/* Blocks whose table is full: all its entries are used, and the last is a free block of 1000 bytes behind one used. */
+static gpuhal_block_id fill_table(void)
+{
+    assert_true(gpuhal_blocks_reserve(&blocks));
+    gpuhal_block_id id = gpuhal_blocks_add(&blocks, bins[0], 0, 1001);
+    assert_int_not_equal(gpuhal_blocks_take(&blocks, bins[0], 1, 1), 0);
+    while (blocks.spare > 0) {
+        id = gpuhal_blocks_add(&blocks, bins[1], 1, 1);
+        assert_int_not_equal(id, 0);
+    }
+    return id;
+}
+
+TEST(without_memory_a_request_gets_the_whole_block)
+{
+    set_up();
+    gpuhal_block_id other = fill_table();
+    gpuhal_fault_begin(GPUHAL_FAULT_ALLOCATION, 1, 0);
+    const gpuhal_block_id id = gpuhal_blocks_take(&blocks, bins[0], 100, 1);
+    assert_true(gpuhal_fault_end());
+    assert_int_equal(gpuhal_block_at(&blocks, id)->bytes, 1000);
+    assert_int_equal(gpuhal_bins_free_bytes(bins[0]), 0);
+    (void)gpuhal_blocks_give(&blocks, bins[0], id);
+    /* A part in front of the block cannot be given away with it. */
+    gpuhal_fault_begin(GPUHAL_FAULT_ALLOCATION, 1, 0);
+    assert_int_equal(gpuhal_blocks_take(&blocks, bins[0], 100, 64), 0);
+    assert_true(gpuhal_fault_end());
+    assert_int_equal(gpuhal_bins_free_bytes(bins[0]), 1000);
+    /* With one entry, the part in front is kept, and the rest is given. */
+    gpuhal_blocks_remove(&blocks, other);
+    gpuhal_fault_begin(GPUHAL_FAULT_ALLOCATION, 1, 0);
+    other = gpuhal_blocks_take(&blocks, bins[0], 100, 64);
+    assert_true(gpuhal_fault_end());
+    assert_int_equal(gpuhal_block_at(&blocks, other)->offset, 64);
+    assert_int_equal(gpuhal_block_at(&blocks, other)->bytes, 1001 - 64);
+    assert_int_equal(gpuhal_bins_free_bytes(bins[0]), 63);
+    tear_down();
+}
+
+TEST(without_memory_regions_stay_as_they_are)
+{
+    set_up();
+    gpuhal_fault_begin(GPUHAL_FAULT_ALLOCATION, 1, 0);
+    assert_null(gpuhal_bins_create());
+    assert_true(gpuhal_fault_end());
+    gpuhal_fault_begin(GPUHAL_FAULT_ALLOCATION, 1, 0);
+    assert_int_equal(gpuhal_blocks_add(&blocks, bins[0], 0, 10), 0);
+    assert_true(gpuhal_fault_end());
+    const gpuhal_block_id last = fill_table();
+    const uint64_t bytes = gpuhal_bins_free_bytes(bins[1]);
+    gpuhal_fault_begin(GPUHAL_FAULT_ALLOCATION, 1, 0);
+    assert_false(gpuhal_blocks_reserve(&blocks));
+    assert_true(gpuhal_fault_end());
+    gpuhal_fault_begin(GPUHAL_FAULT_ALLOCATION, 1, 0);
+    assert_int_equal(gpuhal_blocks_add(&blocks, bins[0], 0, 10), 0);
+    assert_true(gpuhal_fault_end());
+    gpuhal_fault_begin(GPUHAL_FAULT_ALLOCATION, 1, 0);
+    assert_int_equal(gpuhal_blocks_extend(&blocks, bins[0], last, 10), 0);
+    assert_true(gpuhal_fault_end());
+    assert_int_equal(gpuhal_bins_free_bytes(bins[0]), 1000);
+    assert_int_equal(gpuhal_bins_free_bytes(bins[1]), bytes);
+    assert_int_equal(gpuhal_block_at(&blocks, last)->after, 0);
+    tear_down();
+}
+
+TEST(a_take_after_reserve_needs_no_memory)
+{
+    set_up();
+    (void)fill_table();
+    assert_true(gpuhal_blocks_reserve(&blocks));
+    gpuhal_fault_begin(GPUHAL_FAULT_ALLOCATION, 1, 0);
+    const gpuhal_block_id id = gpuhal_blocks_take(&blocks, bins[0], 100, 64);
+    assert_false(gpuhal_fault_end());
+    assert_int_equal(gpuhal_block_at(&blocks, id)->bytes, 100);
+    assert_int_equal(gpuhal_bins_free_count(bins[0]), 2);
+    tear_down();
+}
+
+TEST(what_blocks_allocate_is_given_back_at_their_end)
+{
+    const int64_t held = gpuhal_fault_held();
+    set_up();
+    (void)fill_table();
+    assert_int_equal(gpuhal_fault_held(), held + 1 + OWNERS);
+    tear_down();
+    gpuhal_bins_destroy(NULL);
+    gpuhal_blocks_finish(&blocks);
+    assert_int_equal(gpuhal_fault_held(), held);
+}
+
+#include "test_main.h"
