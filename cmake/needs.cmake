@@ -72,6 +72,21 @@ if(GPUHAL_TOOLS)
   if(NOT TARGET gpuhal-jansson)
     gpuhal_left_out("gpuhal-probe and gpuhal-bench are" jansson.h libjansson-dev)
   endif()
+  # gpuhal-bench compares blocks of memory with this, a library in one header for C++. Debian 12 does not have it, so nothing demands it.
+  find_path(GPUHAL_VMA_INCLUDE_DIR vk_mem_alloc.h PATH_SUFFIXES vma)
+  if(GPUHAL_VMA_INCLUDE_DIR AND TARGET gpuhal-vulkan-headers)
+    include(CheckLanguage)
+    check_language(CXX)
+  endif()
+  if(CMAKE_CXX_COMPILER)
+    enable_language(CXX)
+    add_library(gpuhal-vma-headers INTERFACE)
+    target_include_directories(gpuhal-vma-headers SYSTEM INTERFACE ${GPUHAL_VMA_INCLUDE_DIR})
+    target_link_libraries(gpuhal-vma-headers INTERFACE gpuhal-vulkan-headers)
+  else()
+    message(STATUS "gpuhal: the baseline of gpuhal-bench's blocks is left out: vk_mem_alloc.h or a compiler for C++ was not found "
+                   "(Debian 13: libvulkan-memory-allocator-dev g++)")
+  endif()
 endif()
 
 # The tests take everything apart, so they need all of it.

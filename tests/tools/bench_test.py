@@ -17,7 +17,8 @@ WITH_STREAMS = ("call_overhead awaited_copy allocate_4kib open_backend helper_st
                 "batch batch_synchronize batch_awaited submit queued_copy synchronize event_to_fd fd_after_event "
                 "file_to_device").split()
 EVERYWHERE = ("call_overhead allocate_4kib enumerate resident_memory open_all warm_listing write read copy upload readback share "
-              "share_memory batch batch_awaited submit queued_copy synchronize event_to_fd file_to_device").split()
+              "share_memory batch batch_awaited submit queued_copy synchronize event_to_fd file_to_device blocks_full blocks_serving "
+              "blocks_training blocks_mean arena_full arena_serving arena_training").split()
 MISTAKES = """2 --nonsense: --nonsense
 2 surprise: surprise
 2 14: --pairs 14
@@ -123,7 +124,7 @@ def copies_with_two_sides_are_compared_with_the_slower_one(program):
 
 
 def the_table_fits_into_80_columns_and_marks_software_devices(program):
-    for options in (("--only", "copy,call,open,queue", "--device", "cpu:0"), ("--only", "copy,call,pairs", "--baseline")):
+    for options in (("--only", "copy,call,open,queue", "--device", "cpu:0"), ("--only", "copy,call,pairs,blocks", "--baseline")):
         text = run(program, *options)
         for line in text.splitlines():
             assert len(line) <= 80, f"{len(line)} columns: {line}"

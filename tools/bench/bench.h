@@ -33,6 +33,9 @@ void gpuhal_bench_rows_copy(gpuhal_bench *bench, gpuhal_device *device);
 void gpuhal_bench_rows_open_all(gpuhal_bench *bench);
 void gpuhal_bench_rows_pairs(gpuhal_bench *bench);
 
+/* Of no device. */
+void gpuhal_bench_rows_blocks(gpuhal_bench *bench);
+
 /* The library with one backend (and the CPU, which is always there), whatever the user's environment says; only where
  * plugins and vendors' libraries are found is theirs to say. Nothing is taken from the registry, nor kept in it.
  * @isolation: GPUHAL_ISOLATION_NEVER to probe the plugin in this process. */

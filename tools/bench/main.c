@@ -116,6 +116,9 @@ static int run_groups(gpuhal_bench *bench)
     if (wants(bench, GPUHAL_BENCH_PAIRS)) {
         gpuhal_bench_rows_pairs(bench);
     }
+    if (wants(bench, GPUHAL_BENCH_BLOCKS) && bench->only == NULL) {
+        gpuhal_bench_rows_blocks(bench);
+    }
     const bool good = gpuhal_bench_output_finish(bench->output);
     return good ? GPUHAL_BENCH_EXIT_OK : GPUHAL_BENCH_EXIT_FAILED;
 }

@@ -17,6 +17,7 @@ typedef enum gpuhal_bench_group {
     GPUHAL_BENCH_FILE,
     GPUHAL_BENCH_COPY,
     GPUHAL_BENCH_PAIRS,
+    GPUHAL_BENCH_BLOCKS,
     GPUHAL_BENCH_GROUPS
 } gpuhal_bench_group;
 

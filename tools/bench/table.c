@@ -26,6 +26,7 @@ static void amount_text(double value, const char *unit, char text[GPUHAL_BENCH_C
     } scales[] = {
         {"ns", 1000, {"ns", "us", "ms", "s"}},
         {"KiB", 1024, {"KiB", "MiB", "GiB", "TiB"}},
+        {"%", INFINITY, {"%"}},
         {"KiB/s", 1024, {"K/s", "M/s", "G/s", "T/s"}},
     };
     size_t kind = 0;

@@ -1,0 +1,44 @@
+/* vma.cpp: the Vulkan Memory Allocator, a library in one header for C++, as far as the bench compares with it. No
+ * function of Vulkan is called, so none is linked; its checks are off, as in a program that is shipped. */
+#define VMA_IMPLEMENTATION
+#define VMA_STATIC_VULKAN_FUNCTIONS  0
+#define VMA_DYNAMIC_VULKAN_FUNCTIONS 0
+#define VMA_ASSERT(expression)       ((void)0)
+#define VMA_HEAVY_ASSERT(expression) ((void)0)
+#define VK_NO_PROTOTYPES
+#include <vk_mem_alloc.h>
+
+#include "vma.h"
+
+static volatile uint64_t sum_of_offsets; /* a program looks at them */
+
+bool gpuhal_bench_vma_replay(const gpuhal_bench_trace *trace, uint64_t arena_bytes, uint64_t *handles)
+{
+    VmaVirtualBlockCreateInfo info = {};
+    VmaVirtualBlock arena;
+    uint64_t sum = 0;
+    bool good = true;
+    info.size = arena_bytes;
+    if (vmaCreateVirtualBlock(&info, &arena) != VK_SUCCESS) {
+        return false;
+    }
+    for (uint64_t i = 0; good && i < trace->count; i++) {
+        const gpuhal_bench_step step = trace->steps[i];
+        if (step.units > 0) {
+            VmaVirtualAllocationCreateInfo wanted = {};
+            VmaVirtualAllocation given;
+            VkDeviceSize offset;
+            wanted.size = (VkDeviceSize)step.units * GPUHAL_BENCH_TRACE_UNIT;
+            wanted.alignment = GPUHAL_BENCH_TRACE_UNIT;
+            good = vmaVirtualAllocate(arena, &wanted, &given, &offset) == VK_SUCCESS;
+            handles[step.slot] = (uint64_t)given;
+            sum += offset;
+        } else {
+            vmaVirtualFree(arena, (VmaVirtualAllocation)handles[step.slot]);
+        }
+    }
+    vmaClearVirtualBlock(arena);
+    vmaDestroyVirtualBlock(arena);
+    sum_of_offsets = sum;
+    return good;
+}

@@ -1,0 +1,20 @@
+/* vma.h: the same requests to a virtual block of the Vulkan Memory Allocator, the bookkeeping of that library by
+ * itself. Neither side touches memory or calls a driver. Only where vk_mem_alloc.h was found: GPUHAL_BENCH_VMA. */
+#ifndef GPUHAL_BENCH_VMA_H
+#define GPUHAL_BENCH_VMA_H
+
+#include "traces.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Makes all requests of a trace in a new block of so many bytes. @handles: room for one of each slot. False: one of
+ * them was refused. */
+bool gpuhal_bench_vma_replay(const gpuhal_bench_trace *trace, uint64_t arena_bytes, uint64_t *handles);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
