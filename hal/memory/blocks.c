@@ -317,20 +317,18 @@ gpuhal_block_id gpuhal_blocks_add(gpuhal_blocks *blocks, gpuhal_bins *bins, uint
 
 gpuhal_block_id gpuhal_blocks_extend(gpuhal_blocks *blocks, gpuhal_bins *bins, gpuhal_block_id last, uint64_t bytes)
 {
-    gpuhal_block *block = &blocks->table[last];
-    if (block->bins == bins) {
+    const gpuhal_block was = blocks->table[last];
+    if (was.bins == bins) {
         bins->free_bytes += bytes;
-        resize(blocks->table, last, block->bytes + bytes);
+        resize(blocks->table, last, was.bytes + bytes);
         return last;
     }
     if (blocks->spare == 0 && !grow(blocks)) {
         return 0;
     }
     const gpuhal_block_id id = new_entry(blocks);
-    block = &blocks->table[last];
     insert(blocks->table, id,
-           (gpuhal_block){
-               .offset = block->offset + block->bytes, .bytes = bytes, .region = block->region, .before = last});
+           (gpuhal_block){.offset = was.offset + was.bytes, .bytes = bytes, .region = was.region, .before = last});
     return settle(blocks, bins, id);
 }
 
@@ -340,7 +338,6 @@ static void leave(gpuhal_blocks *blocks, gpuhal_block_id id)
     gpuhal_block *block = &blocks->table[id];
     block->bins->free_bytes -= block->bytes;
     delist(blocks->table, id, bin_of(block->bytes));
-    block->bins = NULL;
 }
 
 gpuhal_block_id gpuhal_blocks_move_one(gpuhal_blocks *blocks, gpuhal_bins *to, gpuhal_block_id block)

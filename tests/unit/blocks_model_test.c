@@ -103,8 +103,14 @@ static void expect_region(uint32_t number, gpuhal_block_id any)
     assert_int_equal(any, 0);
 }
 
+/* The bins have what the model says, and each entry of the table is a block or spare. */
 static void expect_bins(void)
 {
+    uint32_t entries = 1 + blocks.spare;
+    for (uint32_t r = 0; r < REGIONS; r++) {
+        entries += model[r].count;
+    }
+    assert_int_equal(entries, blocks.capacity);
     for (int owner = 0; owner < OWNERS; owner++) {
         uint64_t bytes = 0, largest = 0;
         uint32_t count = 0;
@@ -281,7 +287,7 @@ TEST(blocks_behave_like_an_array_of_ranges)
     uint32_t refused = 0, replaced = 0;
     set_up();
     for (uint32_t r = 0; r < REGIONS; r++) {
-        add_region(r, (int)r % OWNERS, 3000 << r);
+        add_region(r, (int)r % OWNERS, UINT64_C(3000) << r);
     }
     for (uint32_t step = 0; step < STEPS; step++) {
         /* For a while most steps take, then most give: full regions and empty ones, in turns. */

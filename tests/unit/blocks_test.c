@@ -42,6 +42,20 @@ TEST(a_request_takes_the_smallest_of_the_first_blocks_that_fit)
     tear_down();
 }
 
+TEST(a_request_compares_eight_blocks_of_a_bin)
+{
+    set_up();
+    /* The latest is compared first. What is left of a block is in a bin of its own. */
+    for (uint32_t i = 0; i < 9; i++) {
+        (void)gpuhal_blocks_add(&blocks, bins[0], i, i == 0 ? 1002 : 1006);
+    }
+    gpuhal_block_id id = gpuhal_blocks_take(&blocks, bins[0], 1001, 1);
+    assert_int_not_equal(gpuhal_block_at(&blocks, id)->region, 0);
+    id = gpuhal_blocks_take(&blocks, bins[0], 1001, 1);
+    assert_int_equal(gpuhal_block_at(&blocks, id)->region, 0);
+    tear_down();
+}
+
 TEST(a_request_that_only_the_last_of_many_blocks_fits_gets_it)
 {
     set_up();
@@ -196,6 +210,24 @@ TEST(without_memory_a_request_gets_the_whole_block)
     assert_int_equal(gpuhal_block_at(&blocks, other)->offset, 64);
     assert_int_equal(gpuhal_block_at(&blocks, other)->bytes, 1001 - 64);
     assert_int_equal(gpuhal_bins_free_bytes(bins[0]), 63);
+    tear_down();
+}
+
+TEST(entries_that_are_left_are_used_before_memory_is_asked_for)
+{
+    set_up();
+    const gpuhal_block_id last = fill_table();
+    gpuhal_blocks_remove(&blocks, last);
+    gpuhal_blocks_remove(&blocks, last - 1);
+    gpuhal_fault_begin(GPUHAL_FAULT_ALLOCATION, 1, 0);
+    assert_true(gpuhal_blocks_reserve(&blocks));
+    assert_int_not_equal(gpuhal_blocks_add(&blocks, bins[1], 1, 1), 0);
+    const gpuhal_block_id id = gpuhal_blocks_take(&blocks, bins[0], 100, 1);
+    assert_int_equal(gpuhal_block_at(&blocks, id)->bytes, 100);
+    assert_int_equal(gpuhal_bins_free_bytes(bins[0]), 900);
+    assert_int_equal(blocks.spare, 0);
+    assert_int_not_equal(gpuhal_blocks_take(&blocks, bins[0], 900, 1), 0);
+    assert_false(gpuhal_fault_end());
     tear_down();
 }
 
