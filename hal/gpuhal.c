@@ -4,6 +4,7 @@
 #include "device/snapshot.h"
 #include "hotplug/change.h"
 #include "memory/address_index.h"
+#include "pool/pool.h"
 #include "queue/completion_service.h"
 #include "queue/queue.h"
 #include "queue/watchdog.h"
@@ -36,6 +37,7 @@ static void destroy_rest(gpuhal_job *job)
     gpuhal *gpu = (gpuhal *)job;
     gpuhal_fault_log_destroy(gpu);
     gpuhal_devices_destroy(gpu);
+    gpuhal_pools_destroy(gpu->layers.pools);
     gpuhal_address_index_destroy(gpu->layers.addresses);
     gpuhal_registry_destroy(gpu->registry);
     gpuhal_log_destroy(gpu->log);
@@ -107,10 +109,15 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config)
     gpu->layers.on_changed = gpuhal_change_facts;
     gpu->layers.watch = gpuhal_watchdog_add;
     gpu->layers.unwatch = gpuhal_watchdog_remove;
-    gpu->layers.reclaim = gpuhal_queues_reclaim;
+    gpu->layers.reclaim = gpuhal_pools_reclaim;
+    gpu->layers.release_part = gpuhal_part_release;
+    gpu->layers.use_part = gpuhal_part_use;
+    gpu->layers.find_part = gpuhal_part_find;
+    gpu->layers.pools = gpuhal_pools_create();
     gpu->layers.serve = gpuhal_service_serve;
     gpu->layers.serve_released = gpuhal_service_released;
-    if (!gpu->log || !gpu->layers.addresses || !gpu->layers.service || !gpu->fault_log || !gpu->layers.notifier) {
+    if (!gpu->log || !gpu->layers.addresses || !gpu->layers.pools || !gpu->layers.service || !gpu->fault_log ||
+        !gpu->layers.notifier) {
         return gpuhal_error_host_memory();
     }
     gpu->registry = gpuhal_registry_create(settings->registry, GPUHAL_REGISTRY_LOCK_NS, gpu->log);

@@ -23,6 +23,8 @@ struct gpuhal_device_snapshot;       /* snapshot.h */
 struct gpuhal_link;          /* link.h */
 struct gpuhal_fault_log;         /* fault_log.h */
 struct gpuhal_buffer;        /* memory/buffer.h */
+struct gpuhal_queue;         /* queue/queue.h */
+struct gpuhal_pools;         /* pool/pool.h */
 
 /* What the layers above store in the object, and what this layer and `memory` call in them. Set by gpuhal.c, the only
  * file that sees all layers. */
@@ -31,13 +33,19 @@ typedef struct gpuhal_layers {
     _Atomic(struct gpuhal_thread_pool *) thread_pool;     /* created and ended by transfer/thread_pool.c */
     struct gpuhal_service *service;             /* queue/completion_service.h: shared by all queues */
     struct gpuhal_notifier *notifier;           /* hotplug/change.h */
+    struct gpuhal_pools *pools;                 /* pool/pool.h */
 
     void (*destroy)(gpuhal *gpu); /* after the last reference was released */
-    /* Releases what completed work still references. *out_pending: bytes of the device that are released when queued
-     * work ends. */
-    void (*reclaim)(gpuhal_device *device, uint64_t *out_pending);
+    /* Releases what completed work still references, and unused memory of pools, as far as `bytes` need it.
+     * *out_pending: bytes of the device that are released when queued work ends. */
+    void (*reclaim)(gpuhal_device *device, uint64_t bytes, uint64_t *out_pending);
     /* Callbacks for buffers that the application imported run on the service thread: `serve` starts it, and returns 0
      * or errno; `serve_released` has it call gpuhal_buffer_end(). */
+    /* For parts of a pool's memory: the last reference was released; a queue is about to use it (HOST_MEMORY); the part
+     * of a segment, which holds a reference, at an offset, retained, with the offset in it: NULL for none. */
+    void (*release_part)(struct gpuhal_buffer *buffer);
+    gpuhal_status (*use_part)(struct gpuhal_buffer *buffer, struct gpuhal_queue *queue);
+    struct gpuhal_buffer *(*find_part)(struct gpuhal_buffer *segment, uint64_t *offset);
     int (*serve)(gpuhal *gpu);
     void (*serve_released)(struct gpuhal_buffer *buffer);
     /* called once when a device is lost, with the reason as this thread's last error; must not call a plugin */

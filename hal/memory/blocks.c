@@ -98,6 +98,8 @@ static gpuhal_block_id new_entry(gpuhal_blocks *blocks)
 
 static void drop_entry(gpuhal_blocks *blocks, gpuhal_block_id id)
 {
+    blocks->table[id].bytes = 0;
+    blocks->table[id].user = NULL;
     blocks->table[id].next = blocks->unused;
     blocks->unused = id;
     blocks->spare++;

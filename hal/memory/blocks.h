@@ -20,7 +20,7 @@ typedef struct gpuhal_bins gpuhal_bins;
 
 /* Read by all; written by the functions below, `user` apart. */
 typedef struct gpuhal_block {
-    uint64_t offset, bytes;         /* in its region */
+    uint64_t offset, bytes;         /* in its region; an entry with 0 bytes is no block */
     uint32_t region;                /* the caller's number */
     gpuhal_block_id before, after;  /* neighbours in the region; 0: none */
     gpuhal_block_id previous, next; /* in the list of its bin */

@@ -5,6 +5,8 @@
 #include "device/fault_log.h"
 #include "memory/cached_import.h"
 
+#include <gpuhal/native.h>
+
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -54,7 +56,7 @@ gpuhal_buffer *gpuhal_buffer_blank(gpuhal_device *device, uint64_t bytes)
         *buffer = (gpuhal_buffer){0};
         atomic_init(&buffer->references, 1);
         buffer->device = device;
-        buffer->root = buffer;
+        buffer->root = buffer->whole = buffer;
         buffer->bytes = bytes;
     }
     return buffer;
@@ -85,8 +87,8 @@ void gpuhal_buffer_enlist(gpuhal_buffer *buffer)
 }
 
 /* *out_full: the device has no room, whatever limit was set for it. */
-static gpuhal_status create_on(gpuhal_device *device, const gpuhal_buffer_desc *desc, gpuhal_buffer **out_buffer,
-                               bool *out_full)
+static gpuhal_status create_on(gpuhal_device *device, const gpuhal_buffer_desc *desc, struct gpuhal_pool *pool,
+                               gpuhal_buffer **out_buffer, bool *out_full)
 {
     *out_full = false;
     gpuhal_alloc alloc;
@@ -111,6 +113,7 @@ static gpuhal_status create_on(gpuhal_device *device, const gpuhal_buffer_desc *
         return status;
     }
     buffer->charged = buffer->allocated = alloc.bytes;
+    buffer->pool = pool;
     buffer->kind = desc->kind;
     buffer->alignment = alloc.alignment;
     buffer->export_kinds = desc->export_kinds;
@@ -121,19 +124,19 @@ static gpuhal_status create_on(gpuhal_device *device, const gpuhal_buffer_desc *
 
 /* Memory of completed work is looked for before it is called short. Tried again only where something came free
  * meanwhile, and once: otherwise the first failure, with its figures, is what the caller gets. */
-static gpuhal_status create_or_reclaim(gpuhal_device *device, const gpuhal_buffer_desc *desc,
+static gpuhal_status create_or_reclaim(gpuhal_device *device, const gpuhal_buffer_desc *desc, struct gpuhal_pool *pool,
                                        gpuhal_buffer **out_buffer, bool *out_full)
 {
     uint64_t held = atomic_load(&device->allocated_bytes), pending = 0;
-    gpuhal_status status = create_on(device, desc, out_buffer, out_full);
+    gpuhal_status status = create_on(device, desc, pool, out_buffer, out_full);
     if (status != GPUHAL_ERROR_OUT_OF_MEMORY) {
         return status;
     }
     gpuhal_error_detail detail;
     gpuhal_error_save(&detail);
-    device->gpu->layers.reclaim(device, &pending);
+    device->gpu->layers.reclaim(device, desc->bytes, &pending);
     /* It may also have come free between the two looks, without this thread's help. */
-    status = atomic_load(&device->allocated_bytes) < held ? create_on(device, desc, out_buffer, out_full)
+    status = atomic_load(&device->allocated_bytes) < held ? create_on(device, desc, pool, out_buffer, out_full)
                                                           : gpuhal_error_restore(&detail);
     if (status == GPUHAL_ERROR_OUT_OF_MEMORY && pending > 0) {
         gpuhal_error_add_pending(pending);
@@ -153,11 +156,18 @@ gpuhal_status gpuhal_buffer_create(gpuhal_device *device, const gpuhal_buffer_de
     gpuhal_status status = gpuhal_buffer_take_desc("gpuhal_buffer_create", given, &desc);
     status = status ? status : gpuhal_device_open(device);
     bool full = false;
-    status = status ? status : create_or_reclaim(device, &desc, out_buffer, &full);
+    status = status ? status : create_or_reclaim(device, &desc, NULL, out_buffer, &full);
     if (full) {
         gpuhal_fault_log_fault(device, GPUHAL_FAULT_OUT_OF_MEMORY);
     }
     return status;
+}
+
+gpuhal_status gpuhal_buffer_create_segment(gpuhal_device *device, const gpuhal_buffer_desc *desc,
+                                           struct gpuhal_pool *pool, gpuhal_buffer **out_buffer)
+{
+    bool full = false;
+    return create_or_reclaim(device, desc, pool, out_buffer, &full);
 }
 
 /* Relaxed: the caller has a reference, so the count cannot become 0 meanwhile. */
@@ -187,6 +197,10 @@ static void unreference(gpuhal_buffer *buffer, bool by_caller)
 {
     while (buffer && atomic_fetch_sub_explicit(&buffer->references, 1, memory_order_acq_rel) == 1) {
         gpuhal_device *device = buffer->device;
+        if (buffer->is_part) {
+            device->gpu->layers.release_part(buffer);
+            return;
+        }
         gpuhal_buffer *original = buffer->origin.original;
         /* First out of the index: a search must not find memory that is being freed. */
         gpuhal_address_index_remove(device->gpu->layers.addresses, buffer->ranges);
@@ -324,11 +338,38 @@ gpuhal_status gpuhal_buffer_find(gpuhal *gpu, uint64_t address, gpuhal_buffer **
     for (gpuhal_address_kind kind = GPUHAL_ADDRESS_DEVICE; !buffer && kind < GPUHAL_ADDRESS_KINDS; kind++) {
         buffer = gpuhal_address_index_find(gpu->layers.addresses, kind, address, out_offset);
     }
+    if (buffer && buffer->pool) {
+        buffer = gpu->layers.find_part(buffer, out_offset);
+    }
     if (!buffer) {
         return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "no buffer contains the address 0x%" PRIx64, address);
     }
     *out_buffer = buffer;
     return GPUHAL_OK;
+}
+
+/* A part begins inside the vendor's object. Returns the offset, or 0 where the values state it. */
+static uint64_t begin_inside(gpuhal_native *native, uint64_t begin)
+{
+    const bool is_pointer = native->type == GPUHAL_NATIVE_CUDA_MEMORY || native->type == GPUHAL_NATIVE_HIP_MEMORY;
+    if (!is_pointer && native->type != GPUHAL_NATIVE_OPENCL_BUFFER) {
+        return begin;
+    }
+    native->values[is_pointer ? 0 : 1] += begin;
+    return 0;
+}
+
+uint64_t gpuhal_buffer_offset(const gpuhal_buffer *buffer)
+{
+    gpuhal_native native = {.size = sizeof native};
+    const bool inside = buffer && buffer->begin > 0 && !gpuhal_device_check(buffer->device);
+    if (!inside || !buffer->device->ops.native_memory) {
+        return 0;
+    }
+    const gpuhal_call call = gpuhal_call_prompt(buffer->device);
+    const gpuhal_status status =
+        buffer->device->ops.native_memory(buffer->device->handle, &buffer->whole->memory, &native);
+    return gpuhal_device_result(buffer->device, call, status) ? 0 : begin_inside(&native, buffer->begin);
 }
 
 gpuhal_status gpuhal_buffer_native(const gpuhal_buffer *buffer, gpuhal_native *out_native)
@@ -344,9 +385,10 @@ gpuhal_status gpuhal_buffer_native(const gpuhal_buffer *buffer, gpuhal_native *o
         return status;
     }
     const gpuhal_call call = gpuhal_call_prompt(device);
-    status = device->ops.native_memory ? device->ops.native_memory(device->handle, &buffer->memory, &native)
+    status = device->ops.native_memory ? device->ops.native_memory(device->handle, &buffer->whole->memory, &native)
                                        : GPUHAL_ERROR_NOT_SUPPORTED;
     status = gpuhal_device_result(device, call, status);
+    (void)begin_inside(&native, buffer->begin);
     gpuhal_native_give(out_native, status ? (gpuhal_native){0} : native);
     return status ? gpuhal_device_failed(device, status, "getting the vendor's object") : GPUHAL_OK;
 }
@@ -356,4 +398,15 @@ gpuhal_status gpuhal_buffer_busy(const gpuhal_buffer *buffer)
     gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s: the buffer is mapped: unmap it first", buffer->device->id);
     gpuhal_error_add_device(buffer->device->candidate->name, buffer->device->id);
     return GPUHAL_ERROR_BUSY;
+}
+
+gpuhal_status gpuhal_buffer_check_separate(const gpuhal_buffer *buffer, const char *action)
+{
+    if (!buffer->is_part) {
+        return GPUHAL_OK;
+    }
+    gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s: the buffer is a part of a pool's memory: %s takes one of its own",
+                     buffer->device->id, action);
+    gpuhal_error_add_device(buffer->device->candidate->name, buffer->device->id);
+    return GPUHAL_ERROR_NOT_SUPPORTED;
 }

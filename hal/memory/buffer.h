@@ -24,8 +24,17 @@ struct gpuhal_buffer {
      * device must hear of mappings, or of what the host sees. */
     _Atomic int32_t use;
     gpuhal_device *device;
-    const gpuhal_buffer *root; /* the buffer whose memory it is: itself, or its original */
-    gpuhal_memory memory;
+    const gpuhal_buffer *root; /* the buffer whose memory it is: itself, or the original, or what it is a part of */
+    /* The buffer with the plugin's memory object: itself, or for a part of a pool's segment the segment's. Transfers go
+     * there, at `begin` more than the offset in this buffer, once the range was checked here: so queues and layers
+     * below see whole buffers only. */
+    gpuhal_buffer *whole;
+    uint64_t begin;
+    /* Of a part: the queue in which it was used last, so that the pool need not hear of each use; pool/pool.h. */
+    bool is_part;
+    struct gpuhal_pool *pool; /* of a segment, to find the part at an address; else NULL */
+    _Atomic(const void *) used_in;
+    gpuhal_memory memory; /* of a part without the plugin's object, which is the whole's */
     uint64_t bytes;   /* asked for; memory.bytes may be more */
     uint64_t charged; /* what the device's limit counts */
     bool counted;     /* see `use`; always where needs_clean */
@@ -88,6 +97,11 @@ void gpuhal_memory_release(gpuhal_device *device, gpuhal_memory *memory);
 gpuhal_buffer *gpuhal_buffer_blank(gpuhal_device *device, uint64_t bytes);
 /* The buffer alone, once its memory is released. */
 void gpuhal_buffer_free(gpuhal_buffer *buffer);
+/* gpuhal_buffer_create() for a pool's segment; a refusal is no fault of the device yet. */
+gpuhal_status gpuhal_buffer_create_segment(gpuhal_device *device, const gpuhal_buffer_desc *desc,
+                                           struct gpuhal_pool *pool, gpuhal_buffer **out_buffer);
+/* The device's free memory as its driver states it; UINT64_MAX where it does not. Keeps the error detail. */
+uint64_t gpuhal_memory_free_bytes(gpuhal_device *device);
 /* The last step once `memory` is there: makes the buffer findable, and a part of its gpuhal object. */
 void gpuhal_buffer_enlist(gpuhal_buffer *buffer);
 /* A buffer of memory that the device imports as `alloc` says. The reference to an original is added here. */
@@ -123,6 +137,9 @@ static inline bool gpuhal_buffer_try_retain(gpuhal_buffer *buffer)
     }
     return false;
 }
+/* NOT_SUPPORTED with its detail for a part of a pool's memory: what the others have of it, they would have of its
+ * neighbours. */
+gpuhal_status gpuhal_buffer_check_separate(const gpuhal_buffer *buffer, const char *action);
 /* BUSY with its detail. */
 gpuhal_status gpuhal_buffer_busy(const gpuhal_buffer *buffer);
 

@@ -39,7 +39,7 @@ static gpuhal_status serve_callbacks(const gpuhal_device *device)
 static gpuhal_status enlist(gpuhal_buffer *buffer, gpuhal_origin origin, gpuhal_buffer **out_buffer)
 {
     buffer->origin = origin;
-    buffer->root = origin.original ? origin.original : buffer;
+    buffer->root = origin.original ? origin.original->root : buffer;
     gpuhal_buffer_enlist(buffer);
     (void)gpuhal_buffer_retain(origin.original);
     *out_buffer = buffer;
@@ -194,6 +194,7 @@ gpuhal_status gpuhal_buffer_export(gpuhal_buffer *buffer, gpuhal_handle_kind kin
     }
     *out_handle = (gpuhal_handle){.size = sizeof *out_handle};
     gpuhal_status status = gpuhal_device_check(buffer->device);
+    status = status ? status : gpuhal_buffer_check_separate(buffer, "exporting it");
     if (status) {
         return status;
     }

@@ -53,6 +53,7 @@ static gpuhal_status check_map(gpuhal_buffer *buffer, uint64_t offset, uint64_t 
         return gpuhal_buffer_refuse_write(buffer);
     }
     gpuhal_status status = gpuhal_device_check(buffer->device);
+    status = status ? status : gpuhal_buffer_check_separate(buffer, "mapping it");
     if (!status && !buffer->memory.host && !buffer->device->ops.map) {
         status = gpuhal_device_failed(buffer->device, GPUHAL_ERROR_NOT_SUPPORTED, "mapping");
     }

@@ -243,6 +243,7 @@ gpuhal_status gpuhal_buffer_share(gpuhal_buffer *buffer, gpuhal_device *device, 
         return gpuhal_two_objects("gpuhal_buffer_share", "buffer and device", root->device->gpu, device->gpu);
     }
     gpuhal_status status = gpuhal_device_check(root->device);
+    status = status ? status : gpuhal_buffer_check_separate(root, "sharing it");
     status = status ? status : gpuhal_device_open(device);
     return status ? status : share_now(root, device, out_shared);
 }
@@ -253,11 +254,12 @@ gpuhal_status gpuhal_buffer_synchronize(gpuhal_buffer *buffer)
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_synchronize: buffer is NULL");
     }
     gpuhal_status status = gpuhal_device_check(buffer->device);
-    status = status ? status : gpuhal_buffer_enter(buffer, true);
+    gpuhal_buffer *whole = buffer->whole;
+    status = status ? status : gpuhal_buffer_enter(whole, true);
     if (status) {
         return status;
     }
-    status = buffer->needs_clean ? gpuhal_buffer_clean(buffer, 0, buffer->bytes, false) : GPUHAL_OK;
-    gpuhal_buffer_leave(buffer, true);
+    status = whole->needs_clean ? gpuhal_buffer_clean(whole, buffer->begin, buffer->bytes, false) : GPUHAL_OK;
+    gpuhal_buffer_leave(whole, true);
     return status;
 }

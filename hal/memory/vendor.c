@@ -8,26 +8,32 @@
 
 #define HOST_ALIGNMENT 64u /* what buffer.h promises of host addresses: a cache line, the widest vectors */
 
-/* Adds free and total to the detail of a plugin's out-of-memory; asking for them must not replace that detail. */
+uint64_t gpuhal_memory_free_bytes(gpuhal_device *device)
+{
+    uint64_t bytes = UINT64_MAX;
+    const gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
+    gpuhal_facts facts;
+    gpuhal_error_detail before;
+    char problem[GPUHAL_QUERY_PROBLEM_BYTES];
+    if (!device->plugin->sample) {
+        return bytes;
+    }
+    gpuhal_error_save(&before);
+    if (gpuhal_query_sample(device->plugin, gpuhal_backend_instance(device->backend), device->listed->index, &key, 1,
+                            gpuhal_device_query_ns(device), &facts, problem) == GPUHAL_OK) {
+        bytes = gpuhal_facts_u64(&facts, key, UINT64_MAX);
+    }
+    gpuhal_facts_finish(&facts);
+    gpuhal_error_restore(&before);
+    return bytes;
+}
+
+/* Adds free and total to the detail of a plugin's out-of-memory. */
 static gpuhal_status allocation_failed(gpuhal_device *device, gpuhal_status status, const char *action, uint64_t bytes)
 {
-    uint64_t free_bytes = UINT64_MAX;
     uint64_t total = gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_MAX);
     status = gpuhal_device_failed(device, status, "%s %" PRIu64 " bytes", action, bytes);
-    const gpuhal_plugin *plugin = device->plugin;
-    if (status == GPUHAL_ERROR_OUT_OF_MEMORY && plugin->sample) {
-        const gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
-        gpuhal_facts facts;
-        gpuhal_error_detail before;
-        char problem[GPUHAL_QUERY_PROBLEM_BYTES];
-        gpuhal_error_save(&before);
-        if (gpuhal_query_sample(plugin, gpuhal_backend_instance(device->backend), device->listed->index, &key, 1,
-                                gpuhal_device_query_ns(device), &facts, problem) == GPUHAL_OK) {
-            free_bytes = gpuhal_facts_u64(&facts, key, UINT64_MAX);
-        }
-        gpuhal_facts_finish(&facts);
-        gpuhal_error_restore(&before);
-    }
+    uint64_t free_bytes = status == GPUHAL_ERROR_OUT_OF_MEMORY ? gpuhal_memory_free_bytes(device) : UINT64_MAX;
     if (status == GPUHAL_ERROR_OUT_OF_MEMORY || status == GPUHAL_ERROR_TOO_LARGE) {
         gpuhal_error_add_bytes(bytes, free_bytes, total);
     }

@@ -138,7 +138,8 @@ gpuhal_status gpuhal_queue_keep(gpuhal_queue *queue, gpuhal_buffer *const *buffe
         }
     }
     for (uint32_t i = 0; i < count && !status; i++) {
-        status = keep(queue, buffers[i]);
+        status = gpuhal_queue_uses(queue, buffers[i]);
+        status = status ? status : keep(queue, buffers[i]->whole);
     }
     return status;
 }

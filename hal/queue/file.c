@@ -40,7 +40,9 @@ static gpuhal_status enqueue(gpuhal_queue *queue, gpuhal_file_job *job)
 static gpuhal_status transfer(const char *call, gpuhal_queue *queue, gpuhal_file_job job, const gpuhal_file *file)
 {
     gpuhal_status status = queue ? gpuhal_queue_check(queue) : GPUHAL_OK; /* before a file is created */
+    gpuhal_buffer *given = job.buffer;
     status = status ? status : gpuhal_file_begin(call, &job, file);
+    status = status ? status : gpuhal_queue_uses(queue, given);
     status = status ? status : queue ? enqueue(queue, &job) : gpuhal_file_transfer(&job);
     gpuhal_file_job_finish(&job);
     return status;

@@ -14,6 +14,7 @@
 #define GPUHAL_QUEUE_QUEUE_H
 
 #include "device/device.h"
+#include "memory/buffer.h"
 #include "queue/states.h"
 #include "queue/timepoint.h"
 
@@ -306,6 +307,13 @@ gpuhal_status gpuhal_timepoint_retire(gpuhal_timepoint *timepoint, uint64_t dead
 
 /* ---- submit.c */
 
+/* Before work with the buffer is enqueued: its pool must know by which queues the memory is used. */
+static inline gpuhal_status gpuhal_queue_uses(gpuhal_queue *queue, gpuhal_buffer *buffer)
+{
+    bool known = !buffer || !buffer->is_part || !queue ||
+                 atomic_load_explicit(&buffer->used_in, memory_order_relaxed) == queue;
+    return __builtin_expect(known, 1) ? GPUHAL_OK : buffer->device->gpu->layers.use_part(buffer, queue);
+}
 /* Enqueues a transfer whose arguments were checked, or buffers to keep. INVALID_ARGUMENT for a queue of a device that
  * has none of the buffers of a transfer. */
 gpuhal_status gpuhal_queue_enqueue(gpuhal_queue *queue, const gpuhal_op *op);
@@ -334,6 +342,14 @@ void gpuhal_queue_append_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepo
 /* Records a timepoint behind what the caller submitted by native access. With the right to call and the mutex held,
  * which is released meanwhile. */
 void gpuhal_queue_record_access(gpuhal_queue *queue, gpuhal_completion **completions);
+
+/* Polls the oldest submitted timepoint, as long as it turns out to be done. */
+void gpuhal_queue_look_through(gpuhal_queue *queue);
+/* What the layers above ask of a queue: it was destroyed, and all its work has ended; it is usable and has nothing to
+ * do, as far as the library knows, which for the caller's own queue is never; it has failed. */
+bool gpuhal_queue_has_finished(gpuhal_queue *queue);
+bool gpuhal_queue_is_quiet(gpuhal_queue *queue);
+bool gpuhal_queue_is_broken(gpuhal_queue *queue);
 
 /* ---- vendor.c */
 

@@ -77,8 +77,7 @@ static uint64_t bytes_of_queues_alone(holds *all)
     return bytes;
 }
 
-/* Polls the oldest submitted timepoint, as long as it turns out to be done. */
-static void look_through(gpuhal_queue *queue)
+void gpuhal_queue_look_through(gpuhal_queue *queue)
 {
     for (bool more = true; more;) {
         gpuhal_queue_lock(queue);
@@ -98,7 +97,7 @@ void gpuhal_queues_reclaim(gpuhal_device *device, uint64_t *out_pending)
     uint64_t deadline = gpuhal_deadline(device->gpu->settings.hang_ns);
     gpuhal_queue **queues = gpuhal_service_queues(device->gpu, NULL, &count);
     for (size_t i = 0; i < count; i++) {
-        look_through(queues[i]);
+        gpuhal_queue_look_through(queues[i]);
         (void)gpuhal_queue_wait_retired(queues[i], UINT64_MAX, deadline);
         add_holds_of(&all, queues[i]);
         gpuhal_queue_release(queues[i]);

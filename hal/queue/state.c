@@ -146,3 +146,28 @@ bool gpuhal_queue_has_completed(const gpuhal_queue *queue)
     }
     return any && queue->retiring == 0 && gpuhal_device_is_reachable(queue->device);
 }
+
+bool gpuhal_queue_has_finished(gpuhal_queue *queue)
+{
+    gpuhal_mutex_lock(&queue->mutex);
+    bool finished = gpuhal_queue_is_closed(queue);
+    gpuhal_mutex_unlock(&queue->mutex);
+    return finished;
+}
+
+bool gpuhal_queue_is_quiet(gpuhal_queue *queue)
+{
+    gpuhal_mutex_lock(&queue->mutex);
+    bool quiet = !queue->adopted && !gpuhal_queue_has_failed(queue) && !gpuhal_queue_is_closed(queue) &&
+                 gpuhal_queue_is_idle(queue);
+    gpuhal_mutex_unlock(&queue->mutex);
+    return quiet;
+}
+
+bool gpuhal_queue_is_broken(gpuhal_queue *queue)
+{
+    gpuhal_mutex_lock(&queue->mutex);
+    bool broken = gpuhal_queue_has_failed(queue);
+    gpuhal_mutex_unlock(&queue->mutex);
+    return broken;
+}

@@ -177,10 +177,11 @@ static __attribute__((noinline)) gpuhal_status enqueue_write(gpuhal_queue *queue
                                                              const void *from, uint64_t bytes)
 {
     gpuhal_status status = gpuhal_range_check_written(to, to_offset, bytes);
+    status = status ? status : gpuhal_queue_uses(queue, to);
     return status || bytes == 0 ? status
                                 : gpuhal_queue_enqueue(queue, &(gpuhal_op){.kind = &write_kind,
-                                                                           .to = to,
-                                                                           .to_offset = to_offset,
+                                                                           .to = to->whole,
+                                                                           .to_offset = to->begin + to_offset,
                                                                            .bytes = bytes,
                                                                            .counter = &to->device->written,
                                                                            .source = from});
@@ -199,10 +200,11 @@ static __attribute__((noinline)) gpuhal_status enqueue_read(gpuhal_queue *queue,
                                                             uint64_t from_offset, uint64_t bytes)
 {
     gpuhal_status status = gpuhal_range_check(from, from_offset, bytes);
+    status = status ? status : gpuhal_queue_uses(queue, from);
     return status || bytes == 0 ? status
                                 : gpuhal_queue_enqueue(queue, &(gpuhal_op){.kind = &read_kind,
-                                                                           .from = from,
-                                                                           .from_offset = from_offset,
+                                                                           .from = from->whole,
+                                                                           .from_offset = from->begin + from_offset,
                                                                            .bytes = bytes,
                                                                            .counter = &from->device->read,
                                                                            .target = to});
@@ -221,13 +223,15 @@ static __attribute__((noinline)) gpuhal_status enqueue_copy(gpuhal_queue *queue,
                                                             gpuhal_buffer *from, uint64_t from_offset, uint64_t bytes)
 {
     gpuhal_status status = gpuhal_copy_check(to, to_offset, from, from_offset, bytes);
+    status = status ? status : gpuhal_queue_uses(queue, to);
+    status = status ? status : gpuhal_queue_uses(queue, from);
     return status || bytes == 0
                ? status
                : gpuhal_queue_enqueue(queue, &(gpuhal_op){.kind = &copy_kind,
-                                                          .to = to,
-                                                          .from = from,
-                                                          .to_offset = to_offset,
-                                                          .from_offset = from_offset,
+                                                          .to = to->whole,
+                                                          .from = from->whole,
+                                                          .to_offset = to->begin + to_offset,
+                                                          .from_offset = from->begin + from_offset,
                                                           .bytes = bytes,
                                                           .counter = counter_between(to->device, from->device)});
 }
@@ -254,10 +258,11 @@ gpuhal_status gpuhal_fill(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_of
         return gpuhal_fill_blocking(to, to_offset, bytes, pattern, pattern_bytes);
     }
     gpuhal_status status = gpuhal_range_check_written(to, to_offset, bytes);
+    status = status ? status : gpuhal_queue_uses(queue, to);
     return status || bytes == 0 ? status
                                 : gpuhal_queue_enqueue(queue, &(gpuhal_op){.kind = &fill_kind,
-                                                                           .to = to,
-                                                                           .to_offset = to_offset,
+                                                                           .to = to->whole,
+                                                                           .to_offset = to->begin + to_offset,
                                                                            .bytes = bytes,
                                                                            .counter = &to->device->filled,
                                                                            .pattern = pattern,
@@ -279,9 +284,12 @@ gpuhal_status gpuhal_copy_rect(gpuhal_queue *queue, const gpuhal_rect *to, const
     if (status || !queue) {
         return status ? status : gpuhal_rect_blocking(&whole_to, &whole_from, extent);
     }
-    return gpuhal_queue_enqueue(queue, &(gpuhal_op){.kind = &rect_kind,
-                                                    .to = to->buffer,
-                                                    .from = from->buffer,
+    status = gpuhal_queue_uses(queue, to->buffer);
+    status = status ? status : gpuhal_queue_uses(queue, from->buffer);
+    return status ? status
+                  : gpuhal_queue_enqueue(queue, &(gpuhal_op){.kind = &rect_kind,
+                                                    .to = whole_to.buffer,
+                                                    .from = whole_from.buffer,
                                                     .bytes = extent[0] * extent[1] * extent[2],
                                                     .counter = counter_of_rect(to->buffer, from->buffer),
                                                     .to_rect = &whole_to,

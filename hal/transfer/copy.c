@@ -8,13 +8,18 @@
 
 #include <inttypes.h>
 
-gpuhal_status gpuhal_range_error(const gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes)
+gpuhal_status gpuhal_range_outside(const gpuhal_device *device, uint64_t size, uint64_t offset, uint64_t bytes)
 {
     gpuhal_error_set(GPUHAL_ERROR_OUT_OF_RANGE,
                      "%s: %" PRIu64 " bytes from offset %" PRIu64 " on are outside the buffer of %" PRIu64 " bytes",
-                     buffer->device->id, bytes, offset, buffer->bytes);
-    gpuhal_error_add_device(buffer->device->candidate->name, buffer->device->id);
+                     device->id, bytes, offset, size);
+    gpuhal_error_add_device(device->candidate->name, device->id);
     return GPUHAL_ERROR_OUT_OF_RANGE;
+}
+
+gpuhal_status gpuhal_range_error(const gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes)
+{
+    return gpuhal_range_outside(buffer->device, buffer->bytes, offset, bytes);
 }
 
 /* Between two devices. */
@@ -234,6 +239,6 @@ gpuhal_status gpuhal_copy_path(const gpuhal_buffer *to, const gpuhal_buffer *fro
         return gpuhal_two_objects("gpuhal_copy_path", "the buffers", to->device->gpu, from->device->gpu);
     }
     gpuhal_status status = gpuhal_check(to->device->gpu);
-    *out_path = status ? 0 : path_between(to, from);
+    *out_path = status ? 0 : path_between(to->whole, from->whole);
     return status;
 }

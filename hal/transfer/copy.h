@@ -37,7 +37,8 @@ static inline gpuhal_status gpuhal_copy_check(gpuhal_buffer *to, uint64_t to_off
     bool separate = to->device->gpu == from->device->gpu && to->root != from->root;
     return __builtin_expect(separate, 1)
                ? GPUHAL_OK
-               : gpuhal_copy_check_pair(&(gpuhal_buffer_copy){to, from, to_offset, from_offset, bytes});
+               : gpuhal_copy_check_pair(&(gpuhal_buffer_copy){to, from, to->begin + to_offset,
+                                                              from->begin + from_offset, bytes});
 }
 
 /* The whole of a transfer: for the application's own calls. GCC would divide them where there are more callers. */
@@ -49,6 +50,8 @@ static inline __attribute__((always_inline)) gpuhal_status gpuhal_write_now(gpuh
         return status;
     }
     uint64_t begin_ns = gpuhal_count_from(bytes);
+    to_offset += to->begin;
+    to = to->whole;
     status = gpuhal_buffer_enter(to, true);
     if (!status) {
         status = gpuhal_bytes_write(to->device, &to->memory, to_offset, from, bytes);
@@ -69,6 +72,8 @@ static inline __attribute__((always_inline)) gpuhal_status gpuhal_read_now(void 
         return status;
     }
     uint64_t begin_ns = gpuhal_count_from(bytes);
+    from_offset += from->begin;
+    from = from->whole;
     status = gpuhal_buffer_enter(from, false);
     if (!status) {
         status = gpuhal_bytes_read(from->device, to, &from->memory, from_offset, bytes);
@@ -100,6 +105,8 @@ gpuhal_copy_now(gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from, uint
     if (status || bytes == 0) {
         return status;
     }
+    to_offset += to->begin, from_offset += from->begin;
+    to = to->whole, from = from->whole;
     status = gpuhal_buffer_enter(to, true);
     if (status) {
         return status;

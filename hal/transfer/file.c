@@ -123,7 +123,9 @@ static gpuhal_status look_at_size(const gpuhal_file_job *job, uint64_t *out_byte
                                 job->name, size, whole ? 0 : job->bytes, job->file_offset);
     }
     *out_bytes = whole ? size - job->file_offset : job->bytes;
-    return gpuhal_range_check(job->buffer, job->buffer_offset, *out_bytes);
+    const uint64_t offset = job->buffer_offset - job->begin;
+    return *out_bytes > job->size - offset ? gpuhal_range_outside(job->buffer->device, job->size, offset, *out_bytes)
+                                           : gpuhal_device_check(job->buffer->device);
 }
 
 /* What comes after the last byte of a file that was written. */
@@ -192,5 +194,11 @@ gpuhal_status gpuhal_file_begin(const char *call, gpuhal_file_job *job, const gp
     status = gpuhal_check(job->buffer->device->gpu);
     status = status ? status : check_range(call, job);
     status = status ? status : open_file(job, file);
+    if (!status) {
+        job->size = job->buffer->bytes;
+        job->begin = job->buffer->begin;
+        job->buffer_offset += job->begin;
+        job->buffer = job->buffer->whole;
+    }
     return status ? status : check_whole(job);
 }

@@ -13,8 +13,9 @@
 typedef struct gpuhal_file_job {
     bool writes; /* the file; else the buffer */
     uint32_t flags;
-    gpuhal_buffer *buffer;
+    gpuhal_buffer *buffer; /* once begun, the one that has the memory */
     uint64_t buffer_offset, file_offset;
+    uint64_t begin, size; /* of the buffer that the caller named, in that one */
     uint64_t bytes; /* GPUHAL_WHOLE_SIZE: of the file, which is looked at when the transfer begins */
     intptr_t file;  /* a descriptor of the job's own */
     char *name;     /* of the file, for messages; malloc'ed */

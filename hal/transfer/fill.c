@@ -71,6 +71,8 @@ gpuhal_status gpuhal_fill_blocking(gpuhal_buffer *to, uint64_t to_offset, uint64
         return status;
     }
     uint64_t begin_ns = gpuhal_count_from(bytes);
+    to_offset += to->begin;
+    to = to->whole;
     status = gpuhal_buffer_enter(to, true);
     if (status) {
         return status;

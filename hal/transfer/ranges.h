@@ -8,6 +8,7 @@
 
 /* OUT_OF_RANGE and INVALID_ARGUMENT with their details. */
 gpuhal_status gpuhal_range_error(const gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes);
+gpuhal_status gpuhal_range_outside(const gpuhal_device *device, uint64_t size, uint64_t offset, uint64_t bytes);
 
 /* The range lies in the buffer, and its device may be used. */
 static inline gpuhal_status gpuhal_range_check(const gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes)

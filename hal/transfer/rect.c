@@ -252,16 +252,21 @@ static gpuhal_status check(const side *to, const side *from, const box *extent, 
         return invalid("the buffers belong to two gpuhal objects");
     }
     bool one_memory = to->buffer && from->buffer && to->buffer->root == from->buffer->root;
-    if (one_memory && overlap(to, from, extent)) {
+    side to_whole = *to, from_whole = *from;
+    to_whole.offset += to->buffer ? to->buffer->begin : 0;
+    from_whole.offset += from->buffer ? from->buffer->begin : 0;
+    if (one_memory && overlap(&to_whole, &from_whole, extent)) {
         return invalid("source and destination overlap in one piece of memory");
     }
     return GPUHAL_OK;
 }
 
-/* With its pitches filled in. */
-static gpuhal_rect public_rect(const side *s)
+/* With its pitches filled in, and in the buffer that has the memory. */
+static gpuhal_rect whole_rect(const side *s)
 {
-    return (gpuhal_rect){s->buffer, s->host, s->offset, s->row_pitch, s->slice_pitch};
+    gpuhal_buffer *whole = s->buffer ? s->buffer->whole : NULL;
+    const uint64_t begin = s->buffer ? s->buffer->begin : 0;
+    return (gpuhal_rect){whole, s->host, begin + s->offset, s->row_pitch, s->slice_pitch};
 }
 
 static side side_of(const gpuhal_rect *whole)
@@ -278,8 +283,8 @@ gpuhal_status gpuhal_rect_check(gpuhal_rect *to_rect, gpuhal_rect *from_rect, co
     status = status ? status : take_side(from_rect, &size, &from, &from_span);
     status = status ? status : check(&to, &from, &size, to_span, from_span);
     if (!status) {
-        *to_rect = public_rect(&to);
-        *from_rect = public_rect(&from);
+        *to_rect = whole_rect(&to);
+        *from_rect = whole_rect(&from);
     }
     return status;
 }

@@ -18,6 +18,8 @@ from layers import LAYERS
 def file_of(path):
     """hal/queue/wait.c for …/hal/CMakeFiles/gpuhal-objects.dir/queue/wait.c.o; None for what lies in no layer."""
     parts = Path(path).with_suffix("").parts
+    folders = [i for i, part in enumerate(parts) if part.endswith(".dir")]
+    parts = parts[folders[-1] + 1:] if folders else parts  # a folder of the checkout's may be named like a layer
     starts = [i for i, part in enumerate(parts[:-1]) if part in LAYERS]
     return "/".join(("hal",) + parts[starts[-1]:]) if starts else "hal/gpuhal.c" if parts[-1] == "gpuhal.c" else None
 

@@ -1,4 +1,4 @@
-/* rows_allocate.c: allocating and releasing beside the direct calls.
+/* rows_allocate.c: allocating and releasing beside the direct calls, and out of a pool.
  *
  * Both sides commit the memory, since an allocation that is paid for at its first use only looks quick: OpenCL by
  * migrating the buffer to its device, Vulkan and the CPU by bringing the pages of what is host memory; CUDA and HIP do
@@ -97,6 +97,45 @@ static void measure(gpuhal_bench *bench, allocation *a, size_t index)
     gpuhal_bench_report(bench, row, 0, compared ? 1 : 0);
 }
 
+/* ---- a pool, which has the memory already */
+
+typedef struct pooled {
+    gpuhal_pool *pool;
+    gpuhal_queue *queue;
+} pooled;
+
+static bool run_pool(void *user, uint64_t count)
+{
+    const pooled *p = user;
+    for (uint64_t i = 0; i < count; i++) {
+        gpuhal_buffer *buffer = NULL;
+        if (gpuhal_pool_allocate(p->pool, p->queue, 4 << 10, 0, 0, &buffer) != GPUHAL_OK) {
+            return gpuhal_bench_failed("gpuhal_pool_allocate: %s", gpuhal_last_error()->sentence);
+        }
+        gpuhal_buffer_release(buffer);
+    }
+    return true;
+}
+
+static void measure_pool(gpuhal_bench *bench, gpuhal_device *device)
+{
+    pooled p = {0};
+    const gpuhal_bench_side side = {run_pool, &p, NULL};
+    const gpuhal_bench_plan plan = gpuhal_bench_plan_calls(bench);
+    gpuhal_bench_row row = gpuhal_bench_row_of(device, "allocate_pool", GPUHAL_BENCH_AMOUNT);
+    gpuhal_bench_begin(bench->output, &row);
+    if (gpuhal_pool_create(device, NULL, &p.pool) == GPUHAL_OK &&
+        gpuhal_queue_create(device, NULL, &p.queue) == GPUHAL_OK &&
+        gpuhal_bench_measure(&side, 1, &plan, &bench->times)) {
+        row.budget = budget_ns;
+        gpuhal_bench_report(bench, row, 0, 0);
+    } else {
+        gpuhal_bench_not_measured(bench);
+    }
+    gpuhal_queue_destroy(p.queue);
+    gpuhal_pool_destroy(p.pool);
+}
+
 void gpuhal_bench_rows_allocate(gpuhal_bench *bench, gpuhal_device *device)
 {
     allocation a = {.device = device};
@@ -112,4 +151,5 @@ void gpuhal_bench_rows_allocate(gpuhal_bench *bench, gpuhal_device *device)
         measure(bench, &a, index);
     }
     gpuhal_bench_baseline_destroy(a.baseline);
+    measure_pool(bench, device);
 }

@@ -104,6 +104,12 @@ GPUHAL_API gpuhal_status gpuhal_buffer_unmap(gpuhal_buffer *buffer, void *pointe
  *  Owner: the library keeps the object. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_buffer_native(const gpuhal_buffer *buffer, gpuhal_native *out_native);
 
+/** Returns where the buffer begins in the vendor's object of gpuhal_buffer_native(), as far as that object's values do
+ *  not state it: for a buffer of a pool (pool.h) in a VkBuffer.
+ *  @return bytes; 0 for every other buffer, and for NULL
+ *  Owner: nothing. Threads: any. Blocks: no. */
+GPUHAL_API uint64_t gpuhal_buffer_offset(const gpuhal_buffer *buffer);
+
 /** Returns the name of a memory kind: "device_mapped"; "vendor" for a vendor's own kind.
  *  @return never NULL; "unknown" for an invalid number
  *  Owner: static. Threads: any. Blocks: no. */

@@ -34,6 +34,7 @@
 #include <gpuhal/link.h>
 #include <gpuhal/native.h>
 #include <gpuhal/physical.h>
+#include <gpuhal/pool.h>
 #include <gpuhal/queue.h>
 #include <gpuhal/registry.h>
 #include <gpuhal/report.h>

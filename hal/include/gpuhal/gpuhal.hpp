@@ -61,6 +61,7 @@ template <auto End> struct ender {
 /* As in C, buffers, queues and events may outlive the gpuhal object. */
 using instance = std::unique_ptr<::gpuhal, ender<gpuhal_close>>;
 using queue = std::unique_ptr<gpuhal_queue, ender<gpuhal_queue_destroy>>;
+using pool = std::unique_ptr<gpuhal_pool, ender<gpuhal_pool_destroy>>;
 using event = std::unique_ptr<gpuhal_event, ender<gpuhal_event_destroy>>;
 
 /** A buffer with a reference count: a copy adds a reference. */

@@ -31,7 +31,8 @@ enum {
      *  [2] VkDevice, [3] 0. */
     GPUHAL_NATIVE_VULKAN_DEVICE = 4,
     /** values[0] VkBuffer, [1] VkDeviceMemory, [2] offset in bytes at which the buffer is bound inside it, [3]
-     *  VkBufferUsageFlags it was created with. The VkBuffer begins with the first byte of the gpuhal buffer. To wrap
+     *  VkBufferUsageFlags it was created with. The VkBuffer begins with the first byte of the gpuhal buffer, or, for
+     *  one from a pool, gpuhal_buffer_offset() bytes before it. To wrap
      *  one: transfer usage both ways; shared (CONCURRENT) over the families of the device's queues where they are of
      *  more than one; [1] may be 0 when other code does not need it. */
     GPUHAL_NATIVE_VULKAN_BUFFER = 5,

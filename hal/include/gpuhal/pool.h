@@ -1,0 +1,160 @@
+/** gpuhal/pool.h: buffers out of larger allocations of a device, for programs that allocate often.
+ *
+ *  A pool is of one device and one kind of memory. It takes segments from the driver, as gpuhal_buffer_create() would,
+ *  and gives buffers that are parts of them. Every call that takes a buffer takes these, and gpuhal_buffer_release()
+ *  gives them back. They cannot be mapped, exported or shared with other devices (NOT_SUPPORTED): that would give away
+ *  their neighbours. gpuhal_buffer_host() has an address where the kind of memory has one.
+ *
+ *  Memory is given back in the order of queues, without waiting: what was released behind work of a queue is given to
+ *  that queue again at once, since its later work comes after; for another queue, or without one, once that work has
+ *  ended. The pool knows of all work that was enqueued through the library, transfers and
+ *  gpuhal_queue_keep(); for other work there is gpuhal_buffer_use(). A buffer that was allocated for a queue
+ *  counts as used there.
+ *
+ *  When memory is short a pool tries, in this order, and searches again after each: memory whose work has ended; a
+ *  further segment; giving unused segments back for a larger one; memory that waits for other queues, behind an event;
+ *  waiting for them, as long as the caller allows.
+ *
+ *  In the child of a fork every call on a pool of the parent returns FORKED, and releasing does nothing.
+ */
+#ifndef GPUHAL_POOL_H
+#define GPUHAL_POOL_H
+
+#include <gpuhal/buffer.h>
+#include <gpuhal/queue.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Memory of one device, out of which buffers are given. */
+typedef struct gpuhal_pool gpuhal_pool;
+
+/** Flags of pools: which of CUDA's reuse policies are off. All are on by default. */
+enum {
+    /** Memory that another queue released is not taken when that queue's work happens to have ended. */
+    GPUHAL_POOL_NO_REUSE_OPPORTUNISTIC = 1u,
+    /** No queue is made to wait for the work of another one so that it can have memory that this one released. Where it
+     *  is, it fails if that work does (queue.h); gpuhal_queue_reset() is for a queue that waits so only once that work
+     *  has ended (gpuhal_device_synchronize()), since a reset drops waits and with them the order of the memory. */
+    GPUHAL_POOL_NO_REUSE_INTERNAL_DEPENDENCIES = 2u
+};
+
+/** What to create. */
+typedef struct gpuhal_pool_desc {
+    uint32_t size;           /**< sizeof(gpuhal_pool_desc). */
+    gpuhal_memory_kind kind; /**< 0: device memory. */
+    uint64_t limit_bytes;    /**< Most of all segments together; 0: only the limits of the device. */
+    /** Most of all segments together, in thousandths of the device's memory, 1000 at most; 0: no such limit. The lower
+     *  one counts. */
+    uint32_t limit_permille;
+    uint32_t flags;          /**< GPUHAL_POOL_ bits. */
+    /** Bytes that the pool leaves to others: it takes no segment after which the device would have less free memory,
+     *  where the driver returns GPUHAL_VALUE_MEMORY_FREE_BYTES. 0: none. Asking costs as much as a sample, and is done
+     *  only when a segment is taken. */
+    uint64_t headroom_bytes;
+    /** Unused segments above so many bytes go back to the driver when the last part of one is released; where work of
+     *  queues still uses it, at the next such release or trim. 0: they are kept until gpuhal_pool_trim() or until
+     *  memory is short. */
+    uint64_t keep_bytes;
+    /** Bytes of a segment; 0: 64 MiB. The first ones have an eighth, a quarter and a half of it. What needs more than
+     *  half of it gets a segment of its own. */
+    uint64_t segment_bytes;
+    /** As gpuhal_buffer_desc.alignment, for every buffer. They begin at multiples of it in their segment, and of 256,
+     *  and of what the device needs for binding, copying and filling. */
+    uint64_t alignment;
+} gpuhal_pool_desc;
+
+/** Creates a pool, which has no memory yet. @p desc may be NULL. Opens the device if needed.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_SUPPORTED for a kind that the device lacks, HOST_MEMORY, and what
+ *  gpuhal_device_open() returns
+ *  Owner: caller, gpuhal_pool_destroy(). Threads: any. Blocks: yes, for the driver. */
+GPUHAL_API gpuhal_status gpuhal_pool_create(gpuhal_device *device, const gpuhal_pool_desc *desc,
+                                            gpuhal_pool **out_pool);
+
+/** Destroys the pool: unused segments go back to the driver. Buffers that are out stay valid; the segment of each goes
+ *  back with its last buffer. Work that the library does not see must have ended before the last of them is released.
+ *  Owner: @p pool is invalid afterwards. Threads: any, with no other call on @p pool in progress. Blocks: yes, for the
+ *  driver. */
+GPUHAL_API void gpuhal_pool_destroy(gpuhal_pool *pool);
+
+/** Flags of gpuhal_pool_allocate(). */
+enum {
+    GPUHAL_ALLOCATE_NO_WAIT = 1u,    /**< Nothing is waited for, whatever the timeout. */
+    GPUHAL_ALLOCATE_WITHIN_POOL = 2u /**< No segment is taken from the driver, and none given back. */
+};
+
+/** Gives a buffer. With @p queue its work may use the buffer at once, also memory that earlier work of that queue still
+ *  uses; any other use has to come after that work, as with any buffer that two queues share. Without a queue every
+ *  use may begin at once. @p timeout_ns: how long the call may wait for memory that was released behind work of other
+ *  queues; 0: not at all. Contents are undefined.
+ *  @return GPUHAL_OK; INVALID_ARGUMENT (also for 0 bytes); TOO_LARGE above the largest single allocation,
+ *  rounded down to the alignment; OUT_OF_MEMORY, with asked, free and limit in the detail; HOST_MEMORY; DEVICE_LOST;
+ *  FORKED
+ *  Owner: caller, gpuhal_buffer_release(). Threads: any. Blocks: for the driver when the pool grows, and up to @p
+ *  timeout_ns. */
+GPUHAL_API gpuhal_status gpuhal_pool_allocate(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, uint32_t flags,
+                                              uint64_t timeout_ns, gpuhal_buffer **out_buffer);
+
+/** States that work in @p queue uses a buffer of a pool although the library does not see it, such as a kernel that was
+ *  submitted during native access: after its release the memory is given to others once everything enqueued there until
+ *  then has ended. Once for a buffer and a queue suffices.
+ *  @return GPUHAL_OK; INVALID_ARGUMENT, also for a buffer that is not of a pool (gpuhal_queue_keep() keeps those);
+ *  HOST_MEMORY; FORKED
+ *  Owner: nothing. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_buffer_use(gpuhal_buffer *buffer, gpuhal_queue *queue);
+
+/** Changes the limit, also one that came from limit_permille; 0: none of its own. Below what the pool has, unused
+ *  segments go back to the driver; what is in use stays, and the pool grows no more until it is below the limit.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, FORKED
+ *  Owner: nothing. Threads: any. Blocks: yes, for the driver. */
+GPUHAL_API gpuhal_status gpuhal_pool_set_limit(gpuhal_pool *pool, uint64_t limit_bytes);
+
+/** Gives unused segments back to the driver until at most @p keep_bytes of them are left. Memory behind
+ *  work that has not ended is in use. @p out_freed may be NULL.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, FORKED
+ *  Owner: nothing. Threads: any. Blocks: yes, for the driver. */
+GPUHAL_API gpuhal_status gpuhal_pool_trim(gpuhal_pool *pool, uint64_t keep_bytes, uint64_t *out_freed);
+
+/** The same for all pools of a device together.
+ *  @return as gpuhal_pool_trim()
+ *  Owner: nothing. Threads: any. Blocks: yes, for the driver. */
+GPUHAL_API gpuhal_status gpuhal_device_trim(gpuhal_device *device, uint64_t keep_bytes, uint64_t *out_freed);
+
+/** The same for all pools of the gpuhal object together.
+ *  @return as gpuhal_pool_trim()
+ *  Owner: nothing. Threads: any. Blocks: yes, for the drivers. */
+GPUHAL_API gpuhal_status gpuhal_trim(gpuhal *gpu, uint64_t keep_bytes, uint64_t *out_freed);
+
+/** A quantity over time. */
+typedef struct gpuhal_pool_amount {
+    uint64_t current, peak;
+    uint64_t total_in, total_out; /**< All that was ever added and removed: current is their difference. */
+} gpuhal_pool_amount;
+
+/** The state of a pool. */
+typedef struct gpuhal_pool_statistics {
+    uint32_t size;                /**< sizeof(gpuhal_pool_statistics). */
+    uint32_t segments;            /**< How many there are. */
+    gpuhal_pool_amount reserved;  /**< Bytes of segments. */
+    gpuhal_pool_amount used;      /**< Bytes of buffers that are out, rounded to the alignment. */
+    gpuhal_pool_amount requested; /**< The same as they were asked for. */
+    gpuhal_pool_amount buffers;   /**< Buffers that are out. */
+    uint64_t limit_bytes;         /**< 0: none. */
+    uint64_t free_bytes;          /**< Usable at once, with any queue. */
+    uint64_t largest_free_bytes;  /**< In one piece. 1 - largest_free_bytes / free_bytes is the fragmentation. */
+    uint64_t ordered_bytes;       /**< Released behind work of queues, which may still use them. */
+    uint64_t unused_segment_bytes; /**< Of segments without any part in use: what a trim would give back. */
+    uint64_t searches_failed;     /**< Allocations for which more than a search was needed. */
+    uint64_t out_of_memory;       /**< Allocations that failed for lack of memory. */
+} gpuhal_pool_statistics;
+
+/** Reads the state. At most `size` bytes are written.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, FORKED
+ *  Owner: caller. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_pool_get_statistics(gpuhal_pool *pool, gpuhal_pool_statistics *out_statistics);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,193 @@
+/* pool/lane.c: blocks in the order of queues: who may have which, and what a released part goes behind. All with the
+ * pool's mutex held; nothing here calls a plugin. */
+#include "pool/pool.h"
+
+#include "queue/queue.h"
+
+#include <stdlib.h>
+
+gpuhal_lane *gpuhal_lane_find(const gpuhal_pool *pool, const gpuhal_queue *queue)
+{
+    for (size_t i = 0; i < pool->lane_count; i++) {
+        if (pool->lanes[i]->queue == queue) {
+            return pool->lanes[i];
+        }
+    }
+    return NULL;
+}
+
+/* All work of a queue that was destroyed has ended when it is FINISHED, and it gets no more. */
+static void free_finished_lanes(gpuhal_pool *pool)
+{
+    for (size_t i = 0; i < pool->lane_count; i++) {
+        gpuhal_lane *lane = pool->lanes[i];
+        if (lane->queue && lane->parts == 0 && gpuhal_queue_has_finished(lane->queue)) {
+            gpuhal_blocks_move(&pool->blocks, lane->bins, pool->common);
+            gpuhal_queue_release(lane->queue);
+            lane->queue = NULL;
+        }
+    }
+}
+
+static gpuhal_lane *add_lane(gpuhal_pool *pool)
+{
+    gpuhal_lane **grown = realloc(pool->lanes, (pool->lane_count + 1) * sizeof *grown);
+    if (!grown) {
+        return NULL;
+    }
+    pool->lanes = grown;
+    gpuhal_lane *lane = calloc(1, sizeof *lane);
+    if (lane && !(lane->bins = gpuhal_bins_create())) {
+        free(lane);
+        lane = NULL;
+    }
+    if (lane) {
+        pool->lanes[pool->lane_count++] = lane;
+    }
+    return lane;
+}
+
+gpuhal_lane *gpuhal_lane_get(gpuhal_pool *pool, gpuhal_queue *queue)
+{
+    gpuhal_lane *lane = gpuhal_lane_find(pool, queue);
+    if (lane) {
+        return lane;
+    }
+    free_finished_lanes(pool);
+    lane = gpuhal_lane_find(pool, NULL);
+    lane = lane ? lane : add_lane(pool);
+    if (lane) {
+        lane->queue = gpuhal_queue_retain(queue);
+    }
+    return lane;
+}
+
+gpuhal_block_id gpuhal_pool_search(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes)
+{
+    const uint64_t alignment = pool->unit;
+    gpuhal_lane *lane = queue ? gpuhal_lane_find(pool, queue) : NULL;
+    gpuhal_block_id block = lane ? gpuhal_blocks_take(&pool->blocks, lane->bins, bytes, alignment) : 0;
+    block = block ? block : gpuhal_blocks_take(&pool->blocks, pool->common, bytes, alignment);
+    for (gpuhal_pending *pending = pool->pending; pending && queue && !block; pending = pending->next) {
+        if (pending->bins && (pending->owner == queue || pending->follower == queue)) {
+            block = gpuhal_blocks_take(&pool->blocks, pending->bins, bytes, alignment);
+        }
+    }
+    return block;
+}
+
+/* Whether it is a free block, which an entry without bytes is not, and the lane's queue may have it at once. */
+static bool may_have(const gpuhal_pool *pool, const gpuhal_lane *lane, gpuhal_block_id id)
+{
+    const gpuhal_block *block = gpuhal_block_at(&pool->blocks, id);
+    const gpuhal_bins *bins = id != 0 && block->bytes > 0 ? block->bins : NULL;
+    bool may = bins && (bins == lane->bins || bins == pool->common);
+    for (const gpuhal_pending *pending = pool->pending; pending && bins && !may; pending = pending->next) {
+        may = pending->bins == bins && pending->owner == lane->queue;
+    }
+    return may;
+}
+
+/* Bytes of the neighbours from this block on that the queue may have, as far as they are needed. */
+static uint64_t bytes_from(const gpuhal_pool *pool, const gpuhal_lane *lane, gpuhal_block_id id, uint64_t bytes)
+{
+    uint64_t sum = 0;
+    while (sum < bytes && may_have(pool, lane, id)) {
+        const gpuhal_block *block = gpuhal_block_at(&pool->blocks, id);
+        sum += block->bytes;
+        id = block->after;
+    }
+    return sum;
+}
+
+bool gpuhal_lane_gather(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes)
+{
+    gpuhal_lane *lane = gpuhal_lane_find(pool, queue);
+    gpuhal_block_id first = 1;
+    while (lane && first < pool->blocks.touched && bytes_from(pool, lane, first, bytes) < bytes) {
+        first++;
+    }
+    if (!lane || first >= pool->blocks.touched) {
+        return false;
+    }
+    gpuhal_block_id merged = gpuhal_blocks_move_one(&pool->blocks, lane->bins, first);
+    while (gpuhal_block_at(&pool->blocks, merged)->bytes < bytes) {
+        const gpuhal_block_id after = gpuhal_block_at(&pool->blocks, merged)->after;
+        merged = gpuhal_blocks_move_one(&pool->blocks, lane->bins, after);
+    }
+    return true;
+}
+
+bool gpuhal_part_add_use(gpuhal_part *part, gpuhal_queue *queue)
+{
+    gpuhal_lane *lane = gpuhal_lane_get(part->pool, queue);
+    if (!lane) {
+        return false;
+    }
+    if (!part->home) {
+        part->home = lane;
+        lane->parts++;
+    }
+    if (part->home == lane) {
+        return true;
+    }
+    size_t count = part->uses ? part->uses->count : 0;
+    for (size_t i = 0; i < count; i++) {
+        if (part->uses->waits[i].queue == queue) {
+            return true;
+        }
+    }
+    if (count == part->use_space) {
+        size_t space = part->use_space ? 2 * part->use_space : 4;
+        gpuhal_pending *grown = realloc(part->uses, sizeof *grown + space * sizeof *grown->waits);
+        if (!grown) {
+            return false;
+        }
+        if (!part->uses) {
+            *grown = (gpuhal_pending){0};
+        }
+        part->uses = grown;
+        part->use_space = space;
+    }
+    part->uses->waits[part->uses->count++] = (gpuhal_pool_wait){.queue = gpuhal_queue_retain(queue)};
+    return true;
+}
+
+static void retire_part(gpuhal_part *part)
+{
+    gpuhal_pool *pool = part->pool;
+    gpuhal_amount_remove(&pool->used, gpuhal_block_at(&pool->blocks, part->block)->bytes);
+    gpuhal_amount_remove(&pool->requested, part->buffer.bytes);
+    gpuhal_amount_remove(&pool->buffers, 1);
+    if (part->home) {
+        part->home->parts--;
+    }
+    part->next = pool->spare;
+    pool->spare = part;
+}
+
+/* The home queue's own work is before its lane's next user anyway. So where other queues have used the part, only those
+ * are waited for, and the block then goes to the lane; the home queue is kept to find that. */
+gpuhal_pending *gpuhal_part_give(gpuhal_part *part)
+{
+    gpuhal_pool *pool = part->pool;
+    gpuhal_pending *pending = part->uses;
+    gpuhal_bins *bins = part->home ? part->home->bins : pool->common;
+    part->uses = NULL;
+    part->use_space = 0;
+    gpuhal_block_at(&pool->blocks, part->block)->user = NULL;
+    retire_part(part);
+    if (!pending) {
+        const gpuhal_block_id merged = gpuhal_blocks_give(&pool->blocks, bins, part->block);
+        const gpuhal_block *block = gpuhal_block_at(&pool->blocks, merged);
+        pool->has_unused |= !block->before && !block->after;
+        return NULL;
+    }
+    pending->owner = part->home ? part->home->queue : NULL;
+    pending->block = part->block;
+    pending->users = 1;
+    pending->recording = true;
+    *pool->pending_end = pending;
+    pool->pending_end = &pending->next;
+    return pending;
+}

@@ -1,0 +1,417 @@
+/* pool/pool.c: the calls of the application. */
+#include "pool/pool.h"
+
+#include "core/error.h"
+#include "queue/queue.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SEGMENT_BYTES (64u << 20)
+#define LEAST_UNIT 256u
+
+/* ---- creating and destroying */
+
+static gpuhal_status invalid(const char *call, const char *what)
+{
+    return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: %s", call, what);
+}
+
+static gpuhal_status take_desc(const gpuhal_pool_desc *given, gpuhal_pool_desc *out)
+{
+    const uint32_t flags = GPUHAL_POOL_NO_REUSE_OPPORTUNISTIC | GPUHAL_POOL_NO_REUSE_INTERNAL_DEPENDENCIES;
+    *out = (gpuhal_pool_desc){.size = sizeof *out};
+    if (given) {
+        memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
+    }
+    if (given && given->size == 0) {
+        return invalid("gpuhal_pool_create", "the size of desc is 0");
+    }
+    if (out->alignment & (out->alignment - 1)) {
+        return invalid("gpuhal_pool_create", "the alignment is not a power of two");
+    }
+    if (out->limit_permille > 1000 || (out->flags & ~flags)) {
+        return invalid("gpuhal_pool_create", "limit_permille is above 1000, or flags has unknown bits");
+    }
+    return GPUHAL_OK;
+}
+
+/* Of two limits the lower one; 0 is none. */
+static uint64_t lower_limit(uint64_t one, uint64_t other)
+{
+    return one == 0 || (other != 0 && other < one) ? other : one;
+}
+
+/* Every buffer begins and ends on this: no two share what the device copies, fills or binds as one. */
+static uint64_t unit_of(const gpuhal_device *device, uint64_t asked)
+{
+    const gpuhal_facts *facts = &device->listed->facts;
+    uint64_t unit = asked > LEAST_UNIT ? asked : LEAST_UNIT;
+    const uint64_t needs[] = {gpuhal_facts_u64(facts, GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, 1), device->copy_mask + 1,
+                              device->fill_mask + 1};
+    for (size_t i = 0; i < sizeof needs / sizeof *needs; i++) {
+        unit = needs[i] > unit ? needs[i] : unit;
+    }
+    return unit;
+}
+
+static void complete(gpuhal_pool *pool)
+{
+    const gpuhal_device *device = pool->device;
+    gpuhal_pool_desc *desc = &pool->desc;
+    pool->unit = unit_of(device, desc->alignment);
+    desc->segment_bytes = desc->segment_bytes ? desc->segment_bytes : SEGMENT_BYTES;
+    if (desc->segment_bytes > device->allocation_max_bytes) {
+        desc->segment_bytes = device->allocation_max_bytes;
+    }
+    const uint64_t total = gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_MEMORY_TOTAL_BYTES, 0);
+    const uint64_t fraction = total / 1000 * desc->limit_permille;
+    atomic_init(&pool->limit_bytes, lower_limit(desc->limit_bytes, fraction));
+}
+
+static void free_lanes(gpuhal_pool *pool)
+{
+    for (size_t i = 0; i < pool->lane_count; i++) {
+        if (pool->lanes[i]->queue) {
+            gpuhal_queue_release(pool->lanes[i]->queue);
+        }
+        gpuhal_bins_destroy(pool->lanes[i]->bins);
+        free(pool->lanes[i]);
+    }
+    free(pool->lanes);
+}
+
+/* Nothing uses it any more but queues, which hold the segments that their work needs. */
+static void free_pool(gpuhal_pool *pool)
+{
+    gpuhal *gpu = pool->device->gpu;
+    gpuhal_pools *pools = gpu->layers.pools;
+    gpuhal_mutex_lock(&pools->mutex);
+    gpuhal_pool **link = &pools->first;
+    while (*link != pool) {
+        link = &(*link)->next;
+    }
+    *link = pool->next;
+    gpuhal_mutex_unlock(&pools->mutex);
+    gpuhal_pending_free_all(pool);
+    for (uint32_t i = 0; i < pool->segment_space; i++) {
+        gpuhal_buffer_release(pool->segments[i].buffer);
+    }
+    free(pool->segments);
+    while (pool->spare) {
+        gpuhal_part *part = pool->spare;
+        pool->spare = part->next;
+        free(part);
+    }
+    free_lanes(pool);
+    gpuhal_blocks_finish(&pool->blocks);
+    gpuhal_bins_destroy(pool->common);
+    gpuhal_condition_finish(&pool->condition);
+    gpuhal_mutex_finish(&pool->mutex);
+    free(pool);
+    gpuhal_unreference(gpu);
+}
+
+static gpuhal_pool *make_pool(gpuhal_device *device, const gpuhal_pool_desc *desc)
+{
+    gpuhal_pool *pool = calloc(1, sizeof *pool);
+    gpuhal_bins *common = pool ? gpuhal_bins_create() : NULL;
+    if (!common) {
+        free(pool);
+        return NULL;
+    }
+    pool->device = device;
+    pool->desc = *desc;
+    pool->references = 1;
+    pool->common = common;
+    pool->pending_end = &pool->pending;
+    gpuhal_mutex_init(&pool->mutex);
+    gpuhal_condition_init(&pool->condition);
+    gpuhal_blocks_init(&pool->blocks);
+    complete(pool);
+    return pool;
+}
+
+gpuhal_status gpuhal_pool_create(gpuhal_device *device, const gpuhal_pool_desc *given, gpuhal_pool **out_pool)
+{
+    gpuhal_pool_desc desc;
+    if (out_pool) {
+        *out_pool = NULL;
+    }
+    if (!device || !out_pool) {
+        return invalid("gpuhal_pool_create", "device or out_pool is NULL");
+    }
+    gpuhal_status status = take_desc(given, &desc);
+    status = status ? status : gpuhal_device_open(device);
+    if (status) {
+        return status;
+    }
+    const gpuhal_buffer_desc least = {.size = sizeof least, .kind = desc.kind, .bytes = 1};
+    gpuhal_buffer_desc checked;
+    gpuhal_alloc alloc;
+    status = gpuhal_buffer_take_desc("gpuhal_pool_create", &least, &checked);
+    status = status ? status : gpuhal_buffer_plan(device, &checked, &alloc);
+    gpuhal_pool *pool = status ? NULL : make_pool(device, &desc);
+    if (!pool) {
+        return status ? status : gpuhal_error_host_memory();
+    }
+    gpuhal_pools *pools = device->gpu->layers.pools;
+    atomic_fetch_add(&device->gpu->references, 1);
+    gpuhal_mutex_lock(&pools->mutex);
+    pool->next = pools->first;
+    pools->first = pool;
+    gpuhal_mutex_unlock(&pools->mutex);
+    *out_pool = pool;
+    return GPUHAL_OK;
+}
+
+/* ---- allocating and releasing */
+
+/* With the mutex held: a part's structure, old or new; NULL without memory. */
+static gpuhal_part *take_part(gpuhal_pool *pool)
+{
+    gpuhal_part *part = pool->spare;
+    if (part) {
+        pool->spare = part->next;
+        return part;
+    }
+    part = calloc(1, sizeof *part);
+    if (part) {
+        part->pool = pool;
+        part->buffer.device = pool->device;
+        part->buffer.is_part = true;
+        part->buffer.kind = pool->desc.kind;
+        part->buffer.alignment = pool->unit;
+    }
+    return part;
+}
+
+/* With the mutex held. */
+static gpuhal_buffer *fill_part(gpuhal_part *part, const gpuhal_request *request, gpuhal_block_id id)
+{
+    gpuhal_pool *pool = part->pool;
+    gpuhal_block *block = gpuhal_block_at(&pool->blocks, id);
+    gpuhal_buffer *whole = pool->segments[block->region].buffer, *buffer = &part->buffer;
+    block->user = part;
+    part->block = id;
+    part->home = request->queue ? gpuhal_lane_find(pool, request->queue) : NULL;
+    if (part->home) {
+        part->home->parts++;
+    }
+    atomic_store_explicit(&buffer->references, 1, memory_order_relaxed);
+    atomic_store_explicit(&buffer->used_in, request->queue, memory_order_relaxed);
+    buffer->whole = whole;
+    buffer->root = whole->root;
+    buffer->begin = block->offset;
+    buffer->bytes = request->bytes;
+    buffer->memory = whole->memory;
+    buffer->memory.object = NULL; /* a call that forgets to go to the whole fails */
+    buffer->memory.bytes = block->bytes;
+    buffer->memory.address += whole->memory.address ? block->offset : 0;
+    buffer->memory.host = whole->memory.host ? (char *)whole->memory.host + block->offset : NULL;
+    pool->references++;
+    gpuhal_amount_add(&pool->used, block->bytes);
+    gpuhal_amount_add(&pool->requested, request->bytes);
+    gpuhal_amount_add(&pool->buffers, 1);
+    return buffer;
+}
+
+static gpuhal_status check_request(const gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes, uint32_t flags)
+{
+    gpuhal *gpu = pool->device->gpu;
+    gpuhal_status status = gpuhal_device_check(pool->device);
+    if (status) {
+        return status;
+    }
+    if (queue && queue->device->gpu != gpu) {
+        return gpuhal_two_objects("gpuhal_pool_allocate", "pool and queue", gpu, queue->device->gpu);
+    }
+    if (bytes == 0 || (flags & ~(uint32_t)(GPUHAL_ALLOCATE_NO_WAIT | GPUHAL_ALLOCATE_WITHIN_POOL))) {
+        return invalid("gpuhal_pool_allocate", "a buffer has at least 1 byte, or flags has unknown bits");
+    }
+    /* What is asked of the driver is a multiple of the unit; rounding up to it cannot overflow then. */
+    const uint64_t most = pool->device->allocation_max_bytes & ~(pool->unit - 1);
+    if (bytes > most) {
+        gpuhal_error_set(GPUHAL_ERROR_TOO_LARGE,
+                         "%s: %" PRIu64 " bytes requested of a pool, the largest allocation is %" PRIu64,
+                         pool->device->id, bytes, most);
+        gpuhal_error_add_device(pool->device->candidate->name, pool->device->id);
+        gpuhal_error_add_bytes(bytes, UINT64_MAX, most);
+        return GPUHAL_ERROR_TOO_LARGE;
+    }
+    return GPUHAL_OK;
+}
+
+/* With the mutex held, which is released meanwhile where a search does not suffice. */
+static gpuhal_status find_block(const gpuhal_request *request, gpuhal_block_id *out_block)
+{
+    gpuhal_pool *pool = request->pool;
+    bool space = gpuhal_blocks_reserve(&pool->blocks) && (!request->queue || gpuhal_lane_get(pool, request->queue));
+    if (!space) {
+        return gpuhal_error_host_memory();
+    }
+    *out_block = gpuhal_pool_search(pool, request->queue, request->block_bytes);
+    if (*out_block) {
+        return GPUHAL_OK;
+    }
+    gpuhal_mutex_unlock(&pool->mutex);
+    gpuhal_status status = gpuhal_pool_climb(request, out_block);
+    gpuhal_mutex_lock(&pool->mutex);
+    return status;
+}
+
+gpuhal_status gpuhal_pool_allocate(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, uint32_t flags,
+                                   uint64_t timeout_ns, gpuhal_buffer **out_buffer)
+{
+    if (out_buffer) {
+        *out_buffer = NULL;
+    }
+    if (!pool || !out_buffer) {
+        return invalid("gpuhal_pool_allocate", "pool or out_buffer is NULL");
+    }
+    gpuhal_status status = check_request(pool, queue, bytes, flags);
+    if (status) {
+        return status;
+    }
+    const uint64_t mask = pool->unit - 1;
+    const gpuhal_request request = {.pool = pool,
+                                    .queue = queue,
+                                    .bytes = bytes,
+                                    .block_bytes = (bytes + mask) & ~mask,
+                                    .flags = flags,
+                                    .deadline_ns = timeout_ns ? gpuhal_deadline(timeout_ns) : 0};
+    gpuhal_block_id block = 0;
+    gpuhal_mutex_lock(&pool->mutex);
+    gpuhal_part *part = take_part(pool);
+    status = part ? find_block(&request, &block) : gpuhal_error_host_memory();
+    if (!status) {
+        *out_buffer = fill_part(part, &request, block);
+    } else if (part) {
+        part->next = pool->spare;
+        pool->spare = part;
+    }
+    gpuhal_mutex_unlock(&pool->mutex);
+    return status;
+}
+
+/* Gives back one reference, and unused segments above what is kept; those behind work that has ended are unused, too.
+ * With the mutex held, which is released. */
+static void settle(gpuhal_pool *pool)
+{
+    const uint64_t keep = pool->destroyed ? 0 : pool->desc.keep_bytes ? pool->desc.keep_bytes : UINT64_MAX;
+    uint64_t bytes = 0;
+    gpuhal_buffer *list = NULL;
+    if (pool->has_unused && keep < UINT64_MAX) {
+        pool->has_unused = false;
+        gpuhal_mutex_unlock(&pool->mutex);
+        gpuhal_pool_poll(pool);
+        gpuhal_mutex_lock(&pool->mutex);
+        list = gpuhal_pool_take_unused(pool, keep, UINT64_MAX, &bytes);
+    }
+    const bool last = --pool->references == 0;
+    gpuhal_mutex_unlock(&pool->mutex);
+    gpuhal_segments_release(list);
+    if (last) {
+        free_pool(pool);
+    }
+}
+
+void gpuhal_pool_unreference(gpuhal_pool *pool)
+{
+    gpuhal_mutex_lock(&pool->mutex);
+    settle(pool);
+}
+
+void gpuhal_part_release(gpuhal_buffer *buffer)
+{
+    gpuhal_part *part = (gpuhal_part *)buffer;
+    gpuhal_pool *pool = part->pool;
+    gpuhal_mutex_lock(&pool->mutex);
+    gpuhal_pending *pending = gpuhal_part_give(part);
+    if (pending) {
+        gpuhal_mutex_unlock(&pool->mutex);
+        gpuhal_pending_record(pool, pending);
+        gpuhal_mutex_lock(&pool->mutex);
+    }
+    settle(pool);
+}
+
+void gpuhal_pool_destroy(gpuhal_pool *pool)
+{
+    if (!pool || gpuhal_is_inherited(pool->device->gpu)) {
+        return;
+    }
+    gpuhal_mutex_lock(&pool->mutex);
+    pool->destroyed = pool->has_unused = true;
+    settle(pool);
+}
+
+/* Called before the queue has checked what it is asked to do: a queue of another object may be gone before the pool, so
+ * the pool must not have one. */
+gpuhal_status gpuhal_part_use(gpuhal_buffer *buffer, gpuhal_queue *queue)
+{
+    gpuhal_part *part = (gpuhal_part *)buffer;
+    if (queue->device->gpu != buffer->device->gpu) {
+        return gpuhal_two_objects("using a buffer", "buffer and queue", buffer->device->gpu, queue->device->gpu);
+    }
+    gpuhal_mutex_lock(&part->pool->mutex);
+    bool added = gpuhal_part_add_use(part, queue);
+    gpuhal_mutex_unlock(&part->pool->mutex);
+    if (!added) {
+        return gpuhal_error_host_memory();
+    }
+    atomic_store_explicit(&buffer->used_in, queue, memory_order_relaxed);
+    return GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_buffer_use(gpuhal_buffer *buffer, gpuhal_queue *queue)
+{
+    if (!buffer || !queue || !buffer->is_part) {
+        return invalid("gpuhal_buffer_use", "buffer or queue is NULL, or the buffer is not of a pool");
+    }
+    gpuhal *gpu = buffer->device->gpu;
+    if (queue->device->gpu != gpu) {
+        return gpuhal_two_objects("gpuhal_buffer_use", "buffer and queue", gpu, queue->device->gpu);
+    }
+    gpuhal_status status = gpuhal_check(gpu);
+    return status ? status : gpuhal_part_use(buffer, queue);
+}
+
+/* An address is looked up so rarely that no release keeps an index for it: the blocks are gone through. With the
+ * mutex held. */
+static gpuhal_buffer *find_in(gpuhal_pool *pool, const gpuhal_buffer *segment, const uint64_t *offset)
+{
+    gpuhal_buffer *found = NULL;
+    for (gpuhal_block_id id = 1; id < pool->blocks.touched && !found; id++) {
+        const gpuhal_block *block = gpuhal_block_at(&pool->blocks, id);
+        if (block->user && *offset >= block->offset &&
+            *offset - block->offset < block->bytes && pool->segments[block->region].buffer == segment) {
+            gpuhal_buffer *buffer = block->user;
+            bool inside = *offset - block->offset < buffer->bytes;
+            found = inside && gpuhal_buffer_try_retain(buffer) ? buffer : NULL;
+        }
+    }
+    return found;
+}
+
+/* The caller has a reference to the segment, not to its pool, which may be gone. */
+gpuhal_buffer *gpuhal_part_find(gpuhal_buffer *segment, uint64_t *offset)
+{
+    gpuhal_pools *pools = segment->device->gpu->layers.pools;
+    gpuhal_buffer *found = NULL;
+    gpuhal_mutex_lock(&pools->mutex);
+    gpuhal_pool *pool = pools->first;
+    while (pool && pool != segment->pool) {
+        pool = pool->next;
+    }
+    if (pool) {
+        gpuhal_mutex_lock(&pool->mutex);
+        found = find_in(pool, segment, offset);
+        gpuhal_mutex_unlock(&pool->mutex);
+    }
+    gpuhal_mutex_unlock(&pools->mutex);
+    *offset -= found ? found->begin : 0;
+    gpuhal_buffer_release(segment);
+    return found;
+}

@@ -1,0 +1,199 @@
+/* pool/pool.h: a pool as the files of this folder see it.
+ *
+ * A pool has segments, buffers of the device, and a table of the blocks in them (memory/blocks.h). A block is out, as a
+ * part, or free in the bins of one owner: of everybody (`common`), of a lane, or of a pending.
+ *
+ * A lane belongs to a queue. Its bins have the blocks that were released behind work of that queue, which may take them
+ * again at once. When another owner needs them, an event is recorded in the queue, and all blocks of the lane become
+ * pending behind it. A single block that several queues have used is pending behind an event of each. What is pending
+ * becomes common once all its events are done.
+ *
+ * `mutex` protects everything that is not atomic. It is never held across a call of a plugin, of a queue or of the
+ * application. Lanes stay until the pool is freed, so a thread may keep a pointer to one without the mutex; its queue
+ * may change then.
+ */
+#ifndef GPUHAL_POOL_POOL_H
+#define GPUHAL_POOL_POOL_H
+
+#include "memory/blocks.h"
+#include "memory/buffer.h"
+#include "os/os.h"
+#include "queue/timepoint.h"
+
+#include <gpuhal/pool.h>
+
+typedef struct gpuhal_lane {
+    gpuhal_queue *queue; /* with a reference to the structure; NULL: to be used again */
+    gpuhal_bins *bins;
+    uint64_t parts; /* whose home it is: it keeps its queue as long as there are any */
+} gpuhal_lane;
+
+/* A queue whose work has to end. */
+typedef struct gpuhal_pool_wait {
+    gpuhal_queue *queue;         /* with a reference */
+    gpuhal_timepoint *timepoint; /* NULL: could not be recorded yet */
+} gpuhal_pool_wait;
+
+typedef struct gpuhal_pending {
+    struct gpuhal_pending *next; /* older ones come first */
+    uint32_t users;              /* threads that look at it without the mutex */
+    bool recording;              /* one of them may change `waits`, so no other may read them */
+    gpuhal_bins *bins;           /* of a lane; NULL: one block, which is still out for the table */
+    gpuhal_block_id block;
+    /* Queues that may take of the bins: the lane's, and one that waits for it. Only compared: the work of one that is
+     * gone has ended, and that of a new one at its address comes later. */
+    const gpuhal_queue *owner, *follower;
+    size_t count;
+    gpuhal_pool_wait waits[];
+} gpuhal_pending;
+
+typedef struct gpuhal_part {
+    gpuhal_buffer buffer; /* comes first */
+    gpuhal_pool *pool;
+    struct gpuhal_part *next; /* while it is spare */
+    gpuhal_block_id block;
+    gpuhal_lane *home; /* of the queue that it was given to, or the first that used it; NULL: none did */
+    gpuhal_pending *uses; /* what it will be released behind, where other queues have used it: made when the first does,
+                             since a release cannot fail. Its `waits` have the other queues. */
+    size_t use_space;
+} gpuhal_part;
+
+typedef struct gpuhal_segment {
+    gpuhal_buffer *buffer; /* NULL: no segment has this number */
+    uint64_t bytes;
+} gpuhal_segment;
+
+/* Written with the mutex held, read without. */
+typedef struct gpuhal_amount {
+    _Atomic uint64_t in, out, peak;
+} gpuhal_amount;
+
+struct gpuhal_pool {
+    gpuhal_device *device;
+    gpuhal_pool *next;           /* in the object's list; protected by that one's mutex */
+    gpuhal_pool_desc desc;       /* completed */
+    uint64_t unit; /* every block begins and ends at a multiple of it in its segment */
+    _Atomic uint64_t limit_bytes; /* 0: none */
+
+    gpuhal_mutex mutex;
+    gpuhal_condition condition; /* a thread has finished growing the pool */
+    bool growing;               /* one thread at a time asks for a segment, so none is asked for in vain */
+    bool destroyed;
+    bool has_unused; /* since the last look a whole segment may have come free */
+    uint64_t references; /* the application's, and one for each part; 0: being freed */
+    gpuhal_blocks blocks;
+    gpuhal_bins *common;
+    gpuhal_lane **lanes;
+    size_t lane_count;
+    gpuhal_pending *pending, **pending_end;
+    gpuhal_segment *segments; /* by the number of their region */
+    uint32_t segment_count, segment_space;
+    gpuhal_part *spare;
+    gpuhal_amount reserved, used, requested, buffers;
+    _Atomic uint64_t searches_failed, out_of_memory;
+};
+
+/* All pools of a gpuhal object, also destroyed ones of which parts are out. */
+typedef struct gpuhal_pools {
+    gpuhal_mutex mutex; /* protects the list; locked before a pool's */
+    gpuhal_pool *first;
+} gpuhal_pools;
+
+/* An allocation that is under way. */
+typedef struct gpuhal_request {
+    gpuhal_pool *pool;
+    gpuhal_queue *queue;
+    uint64_t bytes, block_bytes; /* as asked for, and rounded */
+    uint32_t flags;
+    uint64_t deadline_ns;
+} gpuhal_request;
+
+/* The functions of each file follow, from the bottom: each file uses only those above it here. */
+
+/* ---- lane.c: with the mutex held */
+
+gpuhal_lane *gpuhal_lane_find(const gpuhal_pool *pool, const gpuhal_queue *queue);
+/* The lane of a queue, made if there is none; NULL without memory. */
+gpuhal_lane *gpuhal_lane_get(gpuhal_pool *pool, gpuhal_queue *queue);
+/* A block for the queue out of everything that it may have now; 0: there is none. */
+gpuhal_block_id gpuhal_pool_search(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes);
+/* Merges neighbours that the queue may have at once in its lane, only as many as give so many bytes: others lose them.
+ * False: there are none. */
+bool gpuhal_lane_gather(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes);
+/* The part gets room for one more queue; false without memory. */
+bool gpuhal_part_add_use(gpuhal_part *part, gpuhal_queue *queue);
+/* Gives a block back behind everything that the part was used in, and frees the part. Returns a pending whose events
+ * gpuhal_pending_record() has to record, or NULL. */
+gpuhal_pending *gpuhal_part_give(gpuhal_part *part);
+
+/* ---- segment.c */
+
+/* Asks the driver for a segment with room for so many bytes. OUT_OF_MEMORY with its detail, also above a limit. Without
+ * the mutex. */
+gpuhal_status gpuhal_pool_grow(gpuhal_pool *pool, uint64_t need);
+/* Takes unused segments out of the table, as long as more than `keep_bytes` of them are left and `want_bytes` are not
+ * reached: a list of buffers to release without the mutex, by their `next_released`. With the mutex held. */
+gpuhal_buffer *gpuhal_pool_take_unused(gpuhal_pool *pool, uint64_t keep_bytes, uint64_t want_bytes,
+                                       uint64_t *out_bytes);
+void gpuhal_segments_release(gpuhal_buffer *list);
+uint64_t gpuhal_pool_unused_bytes(const gpuhal_pool *pool);
+
+/* ---- pending.c: what others may have once work has ended. Without the mutex. */
+
+/* Records the events that are missing. */
+void gpuhal_pending_record(gpuhal_pool *pool, gpuhal_pending *pending);
+/* Makes common what has ended: what is pending, and what the lanes of idle queues have. */
+void gpuhal_pool_poll(gpuhal_pool *pool);
+/* Makes pending what the lanes of other queues have, of those with so many bytes in one piece. */
+void gpuhal_pool_part_lanes(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes);
+/* Makes the queue wait for the oldest pending in which so many bytes are in one piece, so that it may have them. False:
+ * there is none. */
+bool gpuhal_pool_follow(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes);
+/* When the pool ends. */
+void gpuhal_pending_free_all(gpuhal_pool *pool);
+/* Waits for the oldest pending. False: there is none, or the time is over. */
+bool gpuhal_pool_wait_oldest(gpuhal_pool *pool, uint64_t deadline_ns);
+
+/* ---- ladder.c */
+
+/* What to do when a search fails. OK with a block, or the error. */
+gpuhal_status gpuhal_pool_climb(const gpuhal_request *request, gpuhal_block_id *out_block);
+
+/* ---- pool.c */
+
+/* Gives back one reference, which a thread has that holds no lock. */
+void gpuhal_pool_unreference(gpuhal_pool *pool);
+
+/* ---- pool.c and state.c, for hal/gpuhal.c */
+
+gpuhal_pools *gpuhal_pools_create(void);
+void gpuhal_pools_destroy(gpuhal_pools *pools);
+void gpuhal_part_release(gpuhal_buffer *buffer);
+gpuhal_status gpuhal_part_use(gpuhal_buffer *buffer, gpuhal_queue *queue);
+gpuhal_buffer *gpuhal_part_find(gpuhal_buffer *segment, uint64_t *offset);
+/* Before an allocation is called impossible: gives back completed work, and unused segments of the device's pools. */
+void gpuhal_pools_reclaim(gpuhal_device *device, uint64_t bytes, uint64_t *out_pending);
+
+static inline void gpuhal_amount_add(gpuhal_amount *amount, uint64_t bytes)
+{
+    uint64_t in = atomic_load_explicit(&amount->in, memory_order_relaxed) + bytes;
+    uint64_t now = in - atomic_load_explicit(&amount->out, memory_order_relaxed);
+    atomic_store_explicit(&amount->in, in, memory_order_relaxed);
+    if (now > atomic_load_explicit(&amount->peak, memory_order_relaxed)) {
+        atomic_store_explicit(&amount->peak, now, memory_order_relaxed);
+    }
+}
+
+static inline void gpuhal_amount_remove(gpuhal_amount *amount, uint64_t bytes)
+{
+    uint64_t out = atomic_load_explicit(&amount->out, memory_order_relaxed) + bytes;
+    atomic_store_explicit(&amount->out, out, memory_order_relaxed);
+}
+
+static inline uint64_t gpuhal_amount_now(const gpuhal_amount *amount)
+{
+    return atomic_load_explicit(&amount->in, memory_order_relaxed) -
+           atomic_load_explicit(&amount->out, memory_order_relaxed);
+}
+
+#endif

@@ -1,0 +1,177 @@
+/* pool/state.c: the pools of an object, trimming them, and statistics. */
+#include "pool/pool.h"
+
+#include "core/error.h"
+#include "queue/queue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+gpuhal_pools *gpuhal_pools_create(void)
+{
+    gpuhal_pools *pools = calloc(1, sizeof *pools);
+    if (pools) {
+        gpuhal_mutex_init(&pools->mutex);
+    }
+    return pools;
+}
+
+/* There is no pool any more: each has a reference to the object. */
+void gpuhal_pools_destroy(gpuhal_pools *pools)
+{
+    if (pools) {
+        gpuhal_mutex_finish(&pools->mutex);
+        free(pools);
+    }
+}
+
+/* What has ended since the last look is unused, too. */
+static uint64_t trim(gpuhal_pool *pool, uint64_t keep_bytes, uint64_t want_bytes)
+{
+    uint64_t freed = 0;
+    gpuhal_pool_poll(pool);
+    gpuhal_mutex_lock(&pool->mutex);
+    gpuhal_buffer *list = gpuhal_pool_take_unused(pool, keep_bytes, want_bytes, &freed);
+    gpuhal_mutex_unlock(&pool->mutex);
+    gpuhal_segments_release(list);
+    return freed;
+}
+
+/* The pools of a device, or of all, each with a reference. NULL without memory, and when there are none. */
+static gpuhal_pool **pools_of(gpuhal *gpu, const gpuhal_device *device, size_t *out_count)
+{
+    gpuhal_pools *pools = gpu->layers.pools;
+    size_t count = 0;
+    *out_count = 0;
+    gpuhal_mutex_lock(&pools->mutex);
+    for (const gpuhal_pool *pool = pools->first; pool; pool = pool->next) {
+        count++;
+    }
+    gpuhal_pool **list = count ? malloc(count * sizeof *list) : NULL;
+    for (gpuhal_pool *pool = pools->first; pool && list; pool = pool->next) {
+        if (!device || pool->device == device) {
+            gpuhal_mutex_lock(&pool->mutex);
+            bool lives = pool->references > 0;
+            pool->references += lives;
+            gpuhal_mutex_unlock(&pool->mutex);
+            list[*out_count] = pool;
+            *out_count += lives;
+        }
+    }
+    gpuhal_mutex_unlock(&pools->mutex);
+    return list;
+}
+
+/* Of several pools the older ones are trimmed last: `keep_bytes` is for all of them together. */
+static uint64_t trim_all(gpuhal *gpu, const gpuhal_device *device, uint64_t keep_bytes, uint64_t want_bytes)
+{
+    size_t count = 0;
+    uint64_t freed = 0;
+    gpuhal_pool **list = pools_of(gpu, device, &count);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t kept = 0;
+        for (size_t other = i + 1; other < count; other++) {
+            gpuhal_mutex_lock(&list[other]->mutex);
+            kept += gpuhal_pool_unused_bytes(list[other]);
+            gpuhal_mutex_unlock(&list[other]->mutex);
+        }
+        if (freed < want_bytes) {
+            freed += trim(list[i], keep_bytes > kept ? keep_bytes - kept : 0, want_bytes - freed);
+        }
+        gpuhal_pool_unreference(list[i]);
+    }
+    free(list);
+    return freed;
+}
+
+void gpuhal_pools_reclaim(gpuhal_device *device, uint64_t bytes, uint64_t *out_pending)
+{
+    gpuhal_queues_reclaim(device, out_pending);
+    (void)trim_all(device->gpu, device, 0, bytes);
+}
+
+static gpuhal_status give(uint64_t freed, uint64_t *out_freed)
+{
+    if (out_freed) {
+        *out_freed = freed;
+    }
+    return GPUHAL_OK;
+}
+
+/* A gpuhal object that a child inherited is not looked into any further. */
+static gpuhal_status check(const gpuhal *gpu, uint64_t *out_freed)
+{
+    if (out_freed) {
+        *out_freed = 0;
+    }
+    return gpu ? gpuhal_check(gpu) : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "trimming: the object is NULL");
+}
+
+gpuhal_status gpuhal_pool_trim(gpuhal_pool *pool, uint64_t keep_bytes, uint64_t *out_freed)
+{
+    gpuhal_status status = check(pool ? pool->device->gpu : NULL, out_freed);
+    return status ? status : give(trim(pool, keep_bytes, UINT64_MAX), out_freed);
+}
+
+gpuhal_status gpuhal_device_trim(gpuhal_device *device, uint64_t keep_bytes, uint64_t *out_freed)
+{
+    gpuhal_status status = check(device ? device->gpu : NULL, out_freed);
+    return status ? status : give(trim_all(device->gpu, device, keep_bytes, UINT64_MAX), out_freed);
+}
+
+gpuhal_status gpuhal_trim(gpuhal *gpu, uint64_t keep_bytes, uint64_t *out_freed)
+{
+    gpuhal_status status = check(gpu, out_freed);
+    return status ? status : give(trim_all(gpu, NULL, keep_bytes, UINT64_MAX), out_freed);
+}
+
+gpuhal_status gpuhal_pool_set_limit(gpuhal_pool *pool, uint64_t limit_bytes)
+{
+    gpuhal_status status = check(pool ? pool->device->gpu : NULL, NULL);
+    if (status) {
+        return status;
+    }
+    atomic_store(&pool->limit_bytes, limit_bytes);
+    const uint64_t reserved = gpuhal_amount_now(&pool->reserved);
+    if (limit_bytes && reserved > limit_bytes) {
+        (void)trim(pool, 0, reserved - limit_bytes);
+    }
+    return GPUHAL_OK;
+}
+
+/* `out` first: a thread that changes it meanwhile makes the difference larger, never negative. */
+static gpuhal_pool_amount read_amount(const gpuhal_amount *amount)
+{
+    uint64_t out = atomic_load(&amount->out), in = atomic_load(&amount->in), peak = atomic_load(&amount->peak);
+    return (gpuhal_pool_amount){.current = in - out, .peak = peak, .total_in = in, .total_out = out};
+}
+
+gpuhal_status gpuhal_pool_get_statistics(gpuhal_pool *pool, gpuhal_pool_statistics *out_statistics)
+{
+    if (!pool || !out_statistics || out_statistics->size == 0) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_pool_get_statistics: an argument is NULL, or its size is 0");
+    }
+    gpuhal_status status = gpuhal_check(pool->device->gpu);
+    if (status) {
+        return status;
+    }
+    gpuhal_pool_statistics all = {.size = out_statistics->size,
+                                  .limit_bytes = atomic_load(&pool->limit_bytes),
+                                  .searches_failed = atomic_load(&pool->searches_failed),
+                                  .out_of_memory = atomic_load(&pool->out_of_memory)};
+    gpuhal_mutex_lock(&pool->mutex);
+    all.reserved = read_amount(&pool->reserved);
+    all.used = read_amount(&pool->used);
+    all.requested = read_amount(&pool->requested);
+    all.buffers = read_amount(&pool->buffers);
+    all.segments = pool->segment_count;
+    all.free_bytes = gpuhal_bins_free_bytes(pool->common);
+    all.largest_free_bytes = gpuhal_bins_largest(&pool->blocks, pool->common);
+    all.ordered_bytes = all.reserved.current - all.used.current - all.free_bytes;
+    all.unused_segment_bytes = gpuhal_pool_unused_bytes(pool);
+    gpuhal_mutex_unlock(&pool->mutex);
+    const size_t size = all.size < sizeof all ? all.size : sizeof all;
+    memcpy(out_statistics, &all, size);
+    return GPUHAL_OK;
+}
