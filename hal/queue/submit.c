@@ -357,8 +357,11 @@ gpuhal_status gpuhal_queue_record_to_wait(gpuhal_queue *queue, uint64_t deadline
  * drivers do not report that the other's work failed. */
 static bool may_wait_natively(const gpuhal_queue *queue, const gpuhal_timepoint *timepoint)
 {
-    return queue->vendor && timepoint->queue && timepoint->queue->vendor && queue->device->ops.queue_wait &&
-           queue->device == timepoint->queue->device && gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_SUBMITTED;
+    /* The event, not the other queue's vendor object, which may be destroyed at this moment: the event was set before
+     * the state said SUBMITTED, and stays. */
+    return queue->vendor && timepoint->queue && queue->device->ops.queue_wait &&
+           queue->device == timepoint->queue->device &&
+           gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_SUBMITTED && timepoint->event;
 }
 
 /* With the right to call and without the mutex. NOT_SUPPORTED: the worker has to wait, also when the timepoint turns
