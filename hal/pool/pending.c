@@ -231,7 +231,7 @@ static bool wait_in_queue(gpuhal_queue *queue, const gpuhal_pending *pending)
     bool waits = true;
     for (size_t i = 0; i < pending->count && waits; i++) {
         gpuhal_timepoint *timepoint = pending->waits[i].timepoint;
-        waits = timepoint && gpuhal_queue_wait_for_timepoint(queue, timepoint) == GPUHAL_OK;
+        waits = timepoint && gpuhal_queue_follow(queue, timepoint) == GPUHAL_OK;
     }
     gpuhal_error_restore(&before);
     return waits;
@@ -299,6 +299,39 @@ bool gpuhal_pool_wait_oldest(gpuhal_pool *pool, uint64_t deadline_ns)
         gpuhal_os_sleep(REFUSING_QUEUE_POLL_NS);
     }
     return pending && gpuhal_os_monotonic_ns() < deadline_ns;
+}
+
+/* Also for work that the library does not see, behind which a part was released. Without host memory the work is waited
+ * for instead, as long as a driver that goes on may take. */
+static void hold_segments(const gpuhal_pool *pool, gpuhal_queue *queue)
+{
+    gpuhal_status status = GPUHAL_OK;
+    gpuhal_queue_look_through(queue);
+    bool over = gpuhal_queue_has_finished(queue) || gpuhal_queue_is_quiet(queue);
+    for (uint32_t i = 0; i < pool->segment_space && !over && !status; i++) {
+        status = pool->segments[i].buffer ? gpuhal_queue_hold(queue, pool->segments[i].buffer) : GPUHAL_OK;
+    }
+    const uint64_t deadline_ns = gpuhal_deadline(pool->device->gpu->settings.hang_ns);
+    while (status == GPUHAL_ERROR_HOST_MEMORY && !over && gpuhal_os_monotonic_ns() < deadline_ns) {
+        gpuhal_os_sleep(REFUSING_QUEUE_POLL_NS);
+        gpuhal_queue_look_through(queue);
+        over = gpuhal_queue_has_finished(queue) || gpuhal_queue_is_quiet(queue);
+    }
+}
+
+void gpuhal_pool_hold_segments(gpuhal_pool *pool)
+{
+    for (size_t i = 0; i < pool->lane_count; i++) {
+        const gpuhal_lane *lane = pool->lanes[i];
+        if (lane->queue && gpuhal_bins_free_count(lane->bins) > 0) {
+            hold_segments(pool, lane->queue);
+        }
+    }
+    for (const gpuhal_pending *pending = pool->pending; pending; pending = pending->next) {
+        for (size_t i = 0; i < pending->count; i++) {
+            hold_segments(pool, pending->waits[i].queue);
+        }
+    }
 }
 
 void gpuhal_pending_free_all(gpuhal_pool *pool)

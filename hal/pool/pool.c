@@ -82,11 +82,12 @@ static void free_lanes(gpuhal_pool *pool)
     free(pool->lanes);
 }
 
-/* Nothing uses it any more but queues, which hold the segments that their work needs. */
+/* Nothing has it any more but work of queues. */
 static void free_pool(gpuhal_pool *pool)
 {
     gpuhal *gpu = pool->device->gpu;
     gpuhal_pools *pools = gpu->layers.pools;
+    gpuhal_pool_hold_segments(pool);
     gpuhal_mutex_lock(&pools->mutex);
     gpuhal_pool **link = &pools->first;
     while (*link != pool) {

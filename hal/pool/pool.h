@@ -149,7 +149,8 @@ void gpuhal_pool_part_lanes(gpuhal_pool *pool, const gpuhal_queue *queue, uint64
 /* Makes the queue wait for the oldest pending in which so many bytes are in one piece, so that it may have them. False:
  * there is none. */
 bool gpuhal_pool_follow(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes);
-/* When the pool ends. */
+/* When the pool ends: queues hold the segments as long as they may use them. */
+void gpuhal_pool_hold_segments(gpuhal_pool *pool);
 void gpuhal_pending_free_all(gpuhal_pool *pool);
 /* Waits for the oldest pending. False: there is none, or the time is over. */
 bool gpuhal_pool_wait_oldest(gpuhal_pool *pool, uint64_t deadline_ns);

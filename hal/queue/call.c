@@ -143,3 +143,37 @@ gpuhal_status gpuhal_queue_keep(gpuhal_queue *queue, gpuhal_buffer *const *buffe
     }
     return status;
 }
+
+/* With the mutex held, which is released meanwhile. */
+static gpuhal_status track_held(gpuhal_queue *queue, const gpuhal_op *op)
+{
+    gpuhal_status status = GPUHAL_OK;
+    while (!status && queue->right != GPUHAL_QUEUE_NATIVE && gpuhal_queue_is_called(queue)) {
+        status = gpuhal_queue_wait_for_call(queue, GPUHAL_WAITS_CALL, UINT64_MAX);
+    }
+    if (status || queue->life == GPUHAL_QUEUE_FINISHED) {
+        return status;
+    }
+    if (gpuhal_queue_has_deferred(queue) && !gpuhal_queue_has_failed(queue)) {
+        return gpuhal_queue_append_deferred(queue, op, false);
+    }
+    if (!gpuhal_queue_reserve(queue, op)) {
+        return gpuhal_error_host_memory();
+    }
+    gpuhal_queue_track(queue, op);
+    return GPUHAL_OK;
+}
+
+/* The timepoint has the end noticed; a queue that refuses it has it noticed by its reset, or by its own end. */
+gpuhal_status gpuhal_queue_hold(gpuhal_queue *queue, gpuhal_buffer *buffer)
+{
+    const gpuhal_op op = {.kind = &keep_kind, .kept = buffer};
+    gpuhal_timepoint *timepoint = NULL;
+    gpuhal_queue_lock(queue);
+    gpuhal_status status = track_held(queue, &op);
+    gpuhal_mutex_unlock(&queue->mutex);
+    if (!status && gpuhal_queue_record(queue, false, &timepoint) == GPUHAL_OK) {
+        gpuhal_timepoint_release(timepoint);
+    }
+    return status;
+}

@@ -49,6 +49,7 @@ void gpuhal_queue_fail(gpuhal_queue *queue, gpuhal_failure *failure, bool submit
     if (!gpuhal_queue_has_failed(queue)) {
         gpuhal_queue_change(&queue->health, GPUHAL_QUEUE_FAILED);
         queue->failure = gpuhal_failure_retain(failure);
+        atomic_store(&queue->in_flight, queue->vendor || queue->worker == GPUHAL_QUEUE_RUNNING);
     }
     if (submitted) {
         uint64_t done = queue->done;

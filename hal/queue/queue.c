@@ -108,7 +108,7 @@ gpuhal_device *gpuhal_queue_device(const gpuhal_queue *queue)
 static void end_queue(gpuhal_queue *queue)
 {
     gpuhal_queue_lock(queue);
-    bool idle = gpuhal_queue_is_idle(queue);
+    bool idle = gpuhal_queue_is_idle(queue) && !gpuhal_queue_follows(queue);
     bool with_thread = queue->worker != GPUHAL_QUEUE_UNATTENDED || (!idle && gpuhal_queue_need_thread(queue) == 0);
     gpuhal_queue_change(&queue->life, GPUHAL_QUEUE_CLOSING);
     if (!with_thread) { /* this thread is the worker from now on, so that no other thread starts one */

@@ -139,6 +139,10 @@ struct gpuhal_queue {
     gpuhal_plugin_event *spare[2][GPUHAL_SPARE_EVENTS]; /* not timed, timed */
     uint32_t spare_count[2];
 
+    gpuhal_timepoint **followed; /* follow.c */
+    uint32_t followed_count;
+    _Atomic bool in_flight; /* it has failed, and the driver may still be at its work */
+
     gpuhal_failure *failure;     /* why it failed */
     gpuhal_failure *refusal;   /* why it could not be reset */
     _Atomic uint64_t caller; /* thread in which the queue calls a function of the application; 0: none */
@@ -345,11 +349,21 @@ void gpuhal_queue_record_access(gpuhal_queue *queue, gpuhal_completion **complet
 
 /* Polls the oldest submitted timepoint, as long as it turns out to be done. */
 void gpuhal_queue_look_through(gpuhal_queue *queue);
-/* What the layers above ask of a queue: it was destroyed, and all its work has ended; it is usable and has nothing to
- * do, as far as the library knows, which for the caller's own queue is never; it has failed. */
+/* What the layers above ask of a queue: it was destroyed, and its work and what it follows have ended; it is usable and
+ * has nothing to do, as far as the library knows, which for the caller's own queue is never; it has failed. */
 bool gpuhal_queue_has_finished(gpuhal_queue *queue);
 bool gpuhal_queue_is_quiet(gpuhal_queue *queue);
 bool gpuhal_queue_is_broken(gpuhal_queue *queue);
+
+/* ---- follow.c */
+
+/* As gpuhal_queue_wait_for_timepoint(), for a queue that is given memory which the work before the timepoint uses: the
+ * queue comes after it also when it fails or is reset. HOST_MEMORY. */
+gpuhal_status gpuhal_queue_follow(gpuhal_queue *queue, gpuhal_timepoint *timepoint);
+/* With the mutex held: whether work that the queue follows may go on. */
+bool gpuhal_queue_follows(const gpuhal_queue *queue);
+/* Blocks until that is not so, or the device is lost, and forgets all of it. */
+void gpuhal_queue_await_followed(gpuhal_queue *queue);
 
 /* ---- vendor.c */
 
@@ -369,6 +383,12 @@ void gpuhal_queue_run_reset(gpuhal_queue *queue);
 void *gpuhal_queue_thread(void *user);
 /* Its work until the queue is finished. Also on the thread that destroys the queue, where no worker can be started. */
 void gpuhal_queue_work(gpuhal_queue *queue);
+
+/* ---- call.c */
+
+/* Keeps a buffer until everything enqueued in the queue has ended, whatever state the queue is in: where it has failed,
+ * until it is reset or finished. HOST_MEMORY, DEVICE_LOST. */
+gpuhal_status gpuhal_queue_hold(gpuhal_queue *queue, gpuhal_buffer *buffer);
 
 /* ---- hang.c */
 

@@ -1,7 +1,7 @@
 /* queue/reset.c: making a failed queue usable again.
  *
- * The worker does that, since it takes calls of the plugin that block: the caller is back in its time, and the queue
- * may become usable later. */
+ * The worker does that, since it takes calls of the plugin that block, and waits for work of other queues whose memory
+ * this one has: the caller is back in its time, and the queue may become usable later. */
 #include "core/error.h"
 #include "queue/queue.h"
 
@@ -35,8 +35,7 @@ static gpuhal_status drain(gpuhal_queue *queue)
  * new one: a reset that fails leaves the queue as it was. */
 static gpuhal_status replace(gpuhal_queue *queue, gpuhal_plugin_queue **out_fresh)
 {
-    gpuhal_status status = drain(queue);
-    status = status ? status : gpuhal_queue_make_vendor(queue, out_fresh);
+    gpuhal_status status = gpuhal_queue_make_vendor(queue, out_fresh);
     if (!status) {
         const gpuhal_call call = gpuhal_call_blocking(queue->device, 0);
         queue->device->ops.queue_destroy(queue->vendor);
@@ -52,15 +51,37 @@ static void clear_failure(gpuhal_queue *queue, gpuhal_completion **completions)
     gpuhal_queue_fail(queue, queue->failure, true, completions);
     gpuhal_failure_release(queue->failure);
     queue->failure = NULL;
+    atomic_store(&queue->in_flight, false);
     gpuhal_queue_change(&queue->health, GPUHAL_QUEUE_USABLE);
     queue->done = queue->recorded = queue->submitted;
+}
+
+/* With the right to call only as long as the plugin is called: first what this queue has in flight ends, which others
+ * may wait for, then what it follows. With the mutex held, which is released meanwhile. */
+static gpuhal_status settle(gpuhal_queue *queue)
+{
+    gpuhal_status status = queue->vendor ? gpuhal_queue_begin_late_call(queue) : GPUHAL_OK;
+    if (!status && queue->vendor) {
+        gpuhal_mutex_unlock(&queue->mutex);
+        status = drain(queue);
+        gpuhal_queue_lock(queue);
+        gpuhal_queue_end_call(queue);
+    }
+    if (!status) {
+        atomic_store(&queue->in_flight, false);
+        gpuhal_mutex_unlock(&queue->mutex);
+        gpuhal_queue_await_followed(queue);
+        gpuhal_queue_lock(queue);
+    }
+    return status;
 }
 
 void gpuhal_queue_run_reset(gpuhal_queue *queue)
 {
     gpuhal_plugin_queue *fresh = NULL;
     gpuhal_completion *completions = NULL;
-    gpuhal_status status = gpuhal_queue_begin_late_call(queue);
+    gpuhal_status status = settle(queue);
+    status = status ? status : gpuhal_queue_begin_late_call(queue);
     bool may_call = !status;
     if (may_call && queue->vendor) {
         gpuhal_mutex_unlock(&queue->mutex);
@@ -118,7 +139,8 @@ gpuhal_status gpuhal_queue_reset(gpuhal_queue *queue, uint64_t timeout_ns)
     gpuhal_queue_lock(queue);
     if (queue->right == GPUHAL_QUEUE_NATIVE) {
         status = gpuhal_queue_native_error(queue);
-    } else if (gpuhal_queue_has_failed(queue) && !queue->vendor && !gpuhal_queue_has_deferred(queue)) {
+    } else if (gpuhal_queue_has_failed(queue) && !queue->vendor && !gpuhal_queue_has_deferred(queue) &&
+               !gpuhal_queue_follows(queue)) {
         clear_failure(queue, &completions);
     } else if (gpuhal_queue_has_failed(queue)) {
         status = begin(queue);

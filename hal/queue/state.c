@@ -22,6 +22,7 @@ void gpuhal_queue_release(gpuhal_queue *queue)
     gpuhal_failure_release(queue->refusal);
     gpuhal_condition_finish(&queue->condition);
     gpuhal_mutex_finish(&queue->mutex);
+    free(queue->followed);
     free(queue->submissions);
     free(queue);
 }
@@ -150,7 +151,7 @@ bool gpuhal_queue_has_completed(const gpuhal_queue *queue)
 bool gpuhal_queue_has_finished(gpuhal_queue *queue)
 {
     gpuhal_mutex_lock(&queue->mutex);
-    bool finished = gpuhal_queue_is_closed(queue);
+    bool finished = queue->life == GPUHAL_QUEUE_FINISHED;
     gpuhal_mutex_unlock(&queue->mutex);
     return finished;
 }

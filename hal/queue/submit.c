@@ -278,7 +278,7 @@ static gpuhal_status record(gpuhal_queue *queue, gpuhal_timepoint *timepoint, ui
     gpuhal_status status = admit(queue, deadline_ns);
     if (status == GPUHAL_OK && gpuhal_queue_is_closed(queue)) { /* destroyed meanwhile: all its work has ended */
         timepoint->number = queue->submitted;
-        gpuhal_timepoint_finish(timepoint, NULL, completions);
+        gpuhal_timepoint_finish(timepoint, queue->failure, completions);
         gpuhal_queue_end_call(queue);
     } else if (status == GPUHAL_OK) {
         status = record_now(queue, timepoint, completions);
@@ -324,7 +324,7 @@ static gpuhal_status make_timepoint(gpuhal_queue *queue, bool timed, bool waits,
     gpuhal_queue_lock(queue);
     if (gpuhal_queue_is_closed(queue)) {
         timepoint->number = queue->submitted;
-        gpuhal_timepoint_finish(timepoint, NULL, &completions);
+        gpuhal_timepoint_finish(timepoint, queue->failure, &completions);
     } else {
         status = waits ? record_to_wait(queue, timepoint, deadline_ns, &completions)
                        : record(queue, timepoint, deadline_ns, &completions);

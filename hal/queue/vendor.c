@@ -23,6 +23,8 @@ gpuhal_status gpuhal_queue_make_vendor(gpuhal_queue *queue, gpuhal_plugin_queue 
 void gpuhal_queue_finish(gpuhal_queue *queue)
 {
     gpuhal_device *device = queue->device;
+    atomic_store(&queue->in_flight, false);
+    gpuhal_queue_await_followed(queue);
     gpuhal_service_remove(queue);
     if (queue->vendor && gpuhal_device_is_reachable(device)) {
         for (uint32_t timed = 0; timed < 2; timed++) {
@@ -37,10 +39,9 @@ void gpuhal_queue_finish(gpuhal_queue *queue)
     }
     gpuhal_queue_lock(queue);
     queue->vendor = NULL;
-    queue->done = queue->submitted;
-    gpuhal_mutex_unlock(&queue->mutex);
-    (void)gpuhal_queue_retire(queue);
-    gpuhal_queue_lock(queue);
+    do { /* a pool may still add memory to be held */
+        queue->done = queue->submitted;
+    } while (gpuhal_queue_retire_locked(queue));
     gpuhal_queue_change(&queue->life, GPUHAL_QUEUE_FINISHED);
     gpuhal_condition_signal_all(&queue->condition);
     gpuhal_mutex_unlock(&queue->mutex);

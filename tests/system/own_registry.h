@@ -6,29 +6,36 @@
 
 #include "test.h"
 
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 static char registry_folder[256];
+static char registry_parent[240]; /* of all registries of this process */
 static pid_t registry_owner;
 
 static inline void remove_registry(void)
 {
-    char command[2 * sizeof registry_folder];
-    snprintf(command, sizeof command, "rm -rf '%s'", registry_folder);
+    char command[2 * sizeof registry_parent];
+    snprintf(command, sizeof command, "rm -rf '%s'", registry_parent);
     if (registry_owner == getpid() && system(command) != 0) {
-        printf("%s is left behind\n", registry_folder);
+        printf("%s is left behind\n", registry_parent);
     }
 }
 
-/* From now on; it goes with this process. */
+/* A new one from now on; all go with this process. */
 static inline void use_registry(void)
 {
-    const char *base = getenv("TMPDIR");
-    snprintf(registry_folder, sizeof registry_folder, "%s/gpuhal-registry-XXXXXX", base && *base ? base : "/tmp");
-    assert_non_null(mkdtemp(registry_folder));
-    registry_owner = getpid();
-    atexit(remove_registry);
+    static unsigned count;
+    if (registry_owner != getpid()) {
+        const char *base = getenv("TMPDIR");
+        snprintf(registry_parent, sizeof registry_parent, "%s/gpuhal-registry-XXXXXX", base && *base ? base : "/tmp");
+        assert_non_null(mkdtemp(registry_parent));
+        registry_owner = getpid();
+        atexit(remove_registry);
+    }
+    snprintf(registry_folder, sizeof registry_folder, "%s/%u", registry_parent, count++);
+    assert_int_equal(mkdir(registry_folder, 0700), 0);
     setenv("GPUHAL_REGISTRY", registry_folder, 1);
 }
 

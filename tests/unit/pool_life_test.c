@@ -197,4 +197,32 @@ TEST(in_the_child_of_a_fork_a_pool_answers_forked_and_releasing_does_nothing)
     expect_nothing_left();
 }
 
+/* Work that the library does not see, in a queue that goes on, and in one that has been destroyed. */
+TEST(memory_of_a_destroyed_pool_stays_until_work_that_was_stated_has_ended)
+{
+    for (int step = 0; step < 2; step++) {
+        gpuhal *gpu = open_one();
+        gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
+        gpuhal_queue *queue = queue_or_fail(gpu), *other = queue_or_fail(gpu);
+        gpuhal_event *gate = close_gate(gpu, queue);
+        gpuhal_buffer *buffer = take(pool, other, SEGMENT);
+        assert_ok(gpuhal_buffer_use(buffer, queue));
+        gpuhal_buffer_release(buffer);
+        if (step == 1) {
+            gpuhal_queue_destroy(queue);
+        }
+        gpuhal_pool_destroy(pool);
+        assert_int_equal(gpuhal_mock.devices[0].allocated_bytes, SEGMENT);
+        open_gate(gate);
+        if (step == 0) {
+            assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS));
+            assert_int_equal(gpuhal_mock.devices[0].allocated_bytes, 0);
+            gpuhal_queue_destroy(queue);
+        }
+        gpuhal_queue_destroy(other);
+        gpuhal_close(gpu);
+        expect_nothing_left_soon();
+    }
+}
+
 #include "test_main.h"

@@ -8,6 +8,8 @@
 #include <gpuhal/pool.h>
 #include <gpuhal/transfer.h>
 
+#include <time.h>
+
 enum { SEGMENT = 64 * 1024, UNIT = 256 };
 #define PATIENCE_NS UINT64_C(60000000000)
 
@@ -93,6 +95,16 @@ static inline void expect_nothing_left(void)
         assert_int_equal(gpuhal_mock.devices[i].allocations, 0);
         assert_int_equal(gpuhal_mock.devices[i].openings, 0);
     }
+}
+
+/* Once workers that end queues have come to their end. */
+static inline void expect_nothing_left_soon(void)
+{
+    for (int i = 0; i < 60000 && gpuhal_mock.devices[0].openings > 0; i++) {
+        const struct timespec pause = {.tv_nsec = 1000000};
+        nanosleep(&pause, NULL);
+    }
+    expect_nothing_left();
 }
 
 #endif

@@ -35,8 +35,7 @@ enum {
     /** Memory that another queue released is not taken when that queue's work happens to have ended. */
     GPUHAL_POOL_NO_REUSE_OPPORTUNISTIC = 1u,
     /** No queue is made to wait for the work of another one so that it can have memory that this one released. Where it
-     *  is, it fails if that work does (queue.h); gpuhal_queue_reset() is for a queue that waits so only once that work
-     *  has ended (gpuhal_device_synchronize()), since a reset drops waits and with them the order of the memory. */
+     *  is, it fails if that work does (queue.h), and a reset of it waits for that work as well. */
     GPUHAL_POOL_NO_REUSE_INTERNAL_DEPENDENCIES = 2u
 };
 
@@ -73,7 +72,7 @@ GPUHAL_API gpuhal_status gpuhal_pool_create(gpuhal_device *device, const gpuhal_
                                             gpuhal_pool **out_pool);
 
 /** Destroys the pool: unused segments go back to the driver. Buffers that are out stay valid; the segment of each goes
- *  back with its last buffer. Work that the library does not see must have ended before the last of them is released.
+ *  back with its last buffer, once the work has ended behind which they were released.
  *  Owner: @p pool is invalid afterwards. Threads: any, with no other call on @p pool in progress. Blocks: yes, for the
  *  driver. */
 GPUHAL_API void gpuhal_pool_destroy(gpuhal_pool *pool);

@@ -100,8 +100,10 @@ GPUHAL_API gpuhal_status gpuhal_queue_wait(gpuhal_queue *queue, gpuhal_event *ev
  *  Owner: nothing. Threads: any. Blocks: yes, up to @p timeout_ns. */
 GPUHAL_API gpuhal_status gpuhal_queue_synchronize(gpuhal_queue *queue, uint64_t timeout_ns);
 
-/** Makes a failed queue usable again, once the work that the driver still has of it has ended. Does nothing to other
- *  queues. After TIMEOUT the reset goes on, and another call waits for its end.
+/** Makes a failed queue usable again, once the work that the driver still has of it has ended; and where a pool gave it
+ *  memory behind work of another queue (pool.h), once that has ended, or where that one has failed too, once it was
+ *  reset or destroyed. Does nothing to other queues. After TIMEOUT the reset goes on, and another call waits for its
+ *  end.
  *  @return GPUHAL_OK, TIMEOUT, INVALID_ARGUMENT, BUSY during native access, HOST_MEMORY, DEVICE_LOST, FORKED, or why
  *  there is no new queue
  *  Owner: nothing. Threads: any. Blocks: yes, up to @p timeout_ns. */
