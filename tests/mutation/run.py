@@ -23,16 +23,19 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # Folder of the sources: the tests that are to notice, as CTest's expression. The first that fits counts.
 TESTS = [
-    ("hal/core/", r"^(core|call_slots|device|selector|loader_(manifest|stream|selection|files)|registry_(form|open)|privileged|file|job|trace)\."),
-    ("hal/os/", r"^(core|file|file_failure|loader_(process|stuck|files|backend)|registry_(place|store)|hotplug|transfer_ring|privileged)\."),
+    ("hal/core/", r"^(core|call_slots|device|selector|loader_(manifest|stream|selection|files)|registry_(form|open)|privileged|file|"
+                  r"job|trace|options|fault_log|deadline|rescan)\."),
+    ("hal/os/", r"^(core|file|file_failure|loader_(process|stuck|files|backend)|registry_(place|store)|hotplug|transfer_ring|"
+                r"privileged|share_\w+|fork\w*)\."),
     ("hal/registry/", r"^registry_|^loader_(cache|cache_key|warm)\."),
-    ("hal/loader/", r"^loader_[^t]|^(hotplug|privileged|options|deadline|replug)\."),
+    ("hal/loader/", r"^loader_|^(hotplug|privileged|options|deadline|replug|rescan)\."),
     ("hal/device/", r"^(device|selector|identity|link|hotplug|registry_(api|known|numbers)|loader_backend|relisted|rescan|replug|fault_log|fork|threads)"),
     ("hal/memory/", r"^(buffer|blocks|share|given_back|device|transfer_(ranges|paths)|sharing|opencl(_share)?\.|vulkan_memory)"),
     ("hal/transfer/", r"^(transfer|queue|file|link|usage|hotplug|replug|opencl_queue|vulkan_queue)"),
     ("hal/queue/", r"^(transfer|queue|watchdog|threads|fork|given_back|deadline|fault_log|hotplug|opencl_queue|vulkan_queue)"),
     ("hal/pool/", r"^(pool|blocks)\."),
-    ("hal/", r"^(core|call_slots|device|selector|transfer|queue|job|options|deadline|hotplug)"),
+    ("hal/", r"^(core|call_slots|device|selector|transfer|queue|job|options|deadline|hotplug|watchdog|rescan|fork|"
+             r"loader_(backend|selection))"),
     ("plugins/cpu/", r"^(cpu|conformance\.cpu|sharing|queue|file_devices)"),
     ("plugins/opencl/", r"^(opencl|conformance\.opencl|sharing|queue)"),
     ("plugins/vulkan/", r"^(vulkan(\.|_[^v])|conformance\.vulkan|sharing|queue)"),
