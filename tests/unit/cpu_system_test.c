@@ -47,4 +47,64 @@ TEST(memory_comes_from_sysinfo_where_there_is_no_proc_or_no_meminfo_in_it)
     }
 }
 
+static void put_number(const char *root, const char *folder, const char *file, const char *text)
+{
+    char path[512];
+    snprintf(path, sizeof path, "mkdir -p %s/%s", root, folder);
+    assert_int_equal(system(path), 0);
+    snprintf(path, sizeof path, "%s/%s/%s", root, folder, file);
+    put_contents(path, text, strlen(text));
+}
+
+/* 64 MiB, of which 32 are free. */
+static const char *machine_or_fail(const char *groups)
+{
+    const char *root = fresh_directory();
+    put_meminfo(root, "MemTotal: 65536 kB\nMemAvailable: 32768 kB\n");
+    put_number(root, "proc/self", "cgroup", groups);
+    return root;
+}
+
+static void expect_system_memory(const char *root, uint64_t total_kib, uint64_t free_kib)
+{
+    gpuhal_cpu_memory memory = {0};
+    assert_true(gpuhal_cpu_system_memory(root, &memory));
+    assert_int_equal(memory.total, total_kib << 10);
+    assert_int_equal(memory.free, free_kib << 10);
+}
+
+TEST(of_the_limits_of_a_group_and_those_above_it_the_lowest_counts)
+{
+    const char *root = machine_or_fail("0::/outer/inner\n");
+    put_number(root, "sys/fs/cgroup/outer", "memory.max", "16777216\n");
+    put_number(root, "sys/fs/cgroup/outer", "memory.current", "4194304\n");
+    put_number(root, "sys/fs/cgroup/outer/inner", "memory.max", "max\n");
+    put_number(root, "sys/fs/cgroup/outer/inner", "memory.current", "4194304\n");
+    expect_system_memory(root, 16384, 12288);
+    put_number(root, "sys/fs/cgroup/outer/inner", "memory.max", "8388608\n");
+    expect_system_memory(root, 8192, 4096);
+    /* Cached contents of files count as free, and what is used above a limit leaves nothing. */
+    put_number(root, "sys/fs/cgroup/outer/inner", "memory.stat", "anon 7\ninactive_file 1048576\nactive_file 1024\n");
+    expect_system_memory(root, 8192, 4096 + 1024 + 1);
+    put_number(root, "sys/fs/cgroup/outer", "memory.current", "99999999\n");
+    expect_system_memory(root, 8192, 0);
+}
+
+TEST(limits_of_the_first_version_of_control_groups_count)
+{
+    const char *root = machine_or_fail("12:cpu:/\n4:pids,memory:/job\n");
+    put_number(root, "sys/fs/cgroup/memory/job", "memory.limit_in_bytes", "8388608\n");
+    put_number(root, "sys/fs/cgroup/memory/job", "memory.usage_in_bytes", "2097152\n");
+    put_number(root, "sys/fs/cgroup/memory/job", "memory.stat", "total_inactive_file 4096\ntotal_active_file 0\n");
+    expect_system_memory(root, 8192, 6144 + 4);
+}
+
+TEST(a_limit_above_the_machines_memory_changes_nothing)
+{
+    const char *root = machine_or_fail("0::/\n");
+    put_number(root, "sys/fs/cgroup", "memory.max", "99999999999\n");
+    put_number(root, "sys/fs/cgroup", "memory.current", "1\n");
+    expect_system_memory(root, 65536, 32768);
+}
+
 #include "test_main.h"

@@ -126,6 +126,22 @@ TEST(buffers_outlive_their_pool_and_each_segment_goes_back_with_its_last_one)
     expect_nothing_left();
 }
 
+TEST(a_destroyed_pool_gives_unused_segments_back_at_once_and_each_other_one_with_its_last_buffer)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
+    gpuhal_buffer *first = take(pool, NULL, SEGMENT), *second = take(pool, NULL, SEGMENT);
+    gpuhal_buffer_release(take(pool, NULL, SEGMENT));
+    assert_int_equal(gpuhal_mock.devices[0].allocated_bytes, 3 * SEGMENT);
+    gpuhal_pool_destroy(pool);
+    assert_int_equal(gpuhal_mock.devices[0].allocated_bytes, 2 * SEGMENT);
+    gpuhal_buffer_release(first);
+    assert_int_equal(gpuhal_mock.devices[0].allocated_bytes, SEGMENT);
+    gpuhal_buffer_release(second);
+    gpuhal_close(gpu);
+    expect_nothing_left();
+}
+
 TEST(pools_and_their_buffers_outlive_the_close_of_the_gpuhal_object)
 {
     gpuhal *gpu = open_one();
