@@ -7,6 +7,7 @@
 
 #include "../system/own_registry.h"
 #include "../system/system.h"
+#include "support/child.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -277,17 +278,6 @@ static inline void close_in_time(fixture *s)
 }
 
 /* ---- children */
-
-static inline pid_t begin_child(void)
-{
-    fflush(NULL);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        alarm(50);
-    }
-    return child;
-}
 
 /* Without looking for leaks: what belongs to a device that hangs stays. */
 static inline void end_now(void)

@@ -16,13 +16,6 @@ static unsigned rounds(void)
     return text ? (unsigned)strtoul(text, NULL, 10) : 400;
 }
 
-/* NULL where the device is not on this machine. */
-static gpuhal_device *find(gpuhal *gpu, const char *selector)
-{
-    gpuhal_device *device = NULL;
-    return gpuhal_select(gpu, selector, 0, &device, NULL) ? NULL : device;
-}
-
 static gpuhal_status release_synchronize_create(gpuhal_device *device, gpuhal_queue *queue)
 {
     const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = mebibyte};

@@ -16,12 +16,6 @@ static unsigned milliseconds(void)
     return text ? (unsigned)strtoul(text, NULL, 10) : 1200;
 }
 
-static gpuhal_device *find(gpuhal *gpu, const char *selector)
-{
-    gpuhal_device *device = NULL;
-    return gpuhal_select(gpu, selector, 0, &device, NULL) ? NULL : device;
-}
-
 static uint64_t now_ms(void)
 {
     struct timespec now;

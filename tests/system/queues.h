@@ -13,6 +13,13 @@
 #define SECOND_NS UINT64_C(1000000000)
 #define PATIENCE_NS (60 * SECOND_NS)
 
+/* NULL where the device is not on this machine. */
+static inline gpuhal_device *find(gpuhal *gpu, const char *selector)
+{
+    gpuhal_device *device = NULL;
+    return gpuhal_select(gpu, selector, 0, &device, NULL) ? NULL : device;
+}
+
 static inline gpuhal_queue *queue_or_fail(gpuhal_device *device, uint32_t flags)
 {
     const gpuhal_queue_desc desc = {.size = sizeof desc, .flags = flags};

@@ -1,9 +1,8 @@
 /* The block allocator beside a model, arrays of ranges: each byte of a region has one owner, requests fail only where
  * no free range fits, and free neighbours in the same bins are one block. */
-#include "memory/blocks.h"
-#include "test.h"
+#include "blocks_support.h"
 
-enum { REGIONS = 4, OWNERS = 3, USED_MAX = 200, RANGES_MAX = 2 * USED_MAX * OWNERS, STEPS = 100000 };
+enum { REGIONS = 4, USED_MAX = 200, RANGES_MAX = 2 * USED_MAX * OWNERS, STEPS = 100000 };
 
 enum { USED = -1 };
 
@@ -19,8 +18,6 @@ typedef struct {
     uint32_t count;
 } region;
 
-static gpuhal_blocks blocks;
-static gpuhal_bins *bins[OWNERS];
 static region model[REGIONS];
 static uint32_t used_count;
 static uint64_t random_state = 88172645463325252;
@@ -32,25 +29,6 @@ static uint64_t pick(uint64_t below)
     random_state ^= random_state >> 7;
     random_state ^= random_state << 17;
     return random_state % below;
-}
-
-static void set_up(void)
-{
-    gpuhal_blocks_init(&blocks);
-    memset(model, 0, sizeof model);
-    used_count = 0;
-    for (int i = 0; i < OWNERS; i++) {
-        bins[i] = gpuhal_bins_create();
-        assert_non_null(bins[i]);
-    }
-}
-
-static void tear_down(void)
-{
-    gpuhal_blocks_finish(&blocks);
-    for (int i = 0; i < OWNERS; i++) {
-        gpuhal_bins_destroy(bins[i]);
-    }
 }
 
 static int owner_of(const gpuhal_bins *of)

@@ -1,30 +1,7 @@
 /* The block allocator: which block a request gets, what is merged, sizes at the limit, and what happens without
  * memory. */
-#include "memory/blocks.h"
+#include "blocks_support.h"
 #include "support/faults.h"
-#include "test.h"
-
-enum { OWNERS = 3 };
-
-static gpuhal_blocks blocks;
-static gpuhal_bins *bins[OWNERS];
-
-static void set_up(void)
-{
-    gpuhal_blocks_init(&blocks);
-    for (int i = 0; i < OWNERS; i++) {
-        bins[i] = gpuhal_bins_create();
-        assert_non_null(bins[i]);
-    }
-}
-
-static void tear_down(void)
-{
-    gpuhal_blocks_finish(&blocks);
-    for (int i = 0; i < OWNERS; i++) {
-        gpuhal_bins_destroy(bins[i]);
-    }
-}
 
 TEST(a_request_takes_the_smallest_of_the_first_blocks_that_fit)
 {

@@ -3,6 +3,7 @@
 #ifndef GPUHAL_TEST_FORK_SUPPORT_H
 #define GPUHAL_TEST_FORK_SUPPORT_H
 
+#include "support/child.h"
 #include "support/mock.h"
 #include "test.h"
 
@@ -78,17 +79,6 @@ static inline void count_line(void *user, int32_t level, const char *line)
 }
 
 /* ---- the child */
-
-static inline pid_t begin_child(void)
-{
-    fflush(NULL);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        alarm(50);
-    }
-    return child;
-}
 
 static inline void expect_ended_well(pid_t child)
 {
