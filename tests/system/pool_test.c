@@ -7,13 +7,15 @@
 
 #include <pthread.h>
 
-enum { QUEUES = 4, HELD = 24, CHECKS = 512, MOST_BYTES = 20000, LIMIT = 96 * 1024, SEGMENT = 32 * 1024, THREADS = 8 };
+enum { QUEUES = 4, HELD = 24, CHECKS = 512, MOST_BYTES = 20000, LIMIT = 96 * 1024, SEGMENT = 32 * 1024, THREADS = 8,
+       RUN_MS = 1200 };
 static const char *const selectors[] = {"cpu:0", "opencl:0", "opencl:1", "vulkan:0"};
 
-static unsigned milliseconds(void)
+/* Of each thread; 0: as many as there are in RUN_MS. */
+static uint64_t steps_wanted(void)
 {
-    const char *text = getenv("GPUHAL_TEST_POOL_MS");
-    return text ? (unsigned)strtoul(text, NULL, 10) : 1200;
+    const char *text = getenv("GPUHAL_TEST_POOL_STEPS");
+    return text ? strtoull(text, NULL, 10) : 0;
 }
 
 static uint64_t now_ms(void)
@@ -220,11 +222,11 @@ static void step(model *m)
 static void *work(void *user)
 {
     model *m = user;
-    const uint64_t end_ms = now_ms() + milliseconds();
+    const uint64_t end_ms = now_ms() + RUN_MS, wanted = steps_wanted();
     for (int i = 0; i < QUEUES; i++) {
         m->queues[i] = make_queue(m);
     }
-    while (now_ms() < end_ms) {
+    for (uint64_t steps = 0; wanted ? steps < wanted : now_ms() < end_ms; steps++) {
         step(m);
     }
     for (uint32_t i = 0; i < HELD; i++) {
