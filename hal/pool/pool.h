@@ -18,6 +18,7 @@
 #include "memory/blocks.h"
 #include "memory/buffer.h"
 #include "os/os.h"
+#include "pool/pressure.h"
 #include "queue/timepoint.h"
 
 #include <gpuhal/pool.h>
@@ -97,6 +98,7 @@ struct gpuhal_pool {
 typedef struct gpuhal_pools {
     gpuhal_mutex mutex; /* protects the list; locked before a pool's */
     gpuhal_pool *first;
+    gpuhal_pressure pressure;
 } gpuhal_pools;
 
 /* An allocation that is under way. */

@@ -12,6 +12,7 @@ gpuhal_pools *gpuhal_pools_create(void)
     gpuhal_pools *pools = calloc(1, sizeof *pools);
     if (pools) {
         gpuhal_mutex_init(&pools->mutex);
+        gpuhal_pressure_init(&pools->pressure);
     }
     return pools;
 }
@@ -20,6 +21,7 @@ gpuhal_pools *gpuhal_pools_create(void)
 void gpuhal_pools_destroy(gpuhal_pools *pools)
 {
     if (pools) {
+        gpuhal_pressure_finish(&pools->pressure);
         gpuhal_mutex_finish(&pools->mutex);
         free(pools);
     }

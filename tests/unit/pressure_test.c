@@ -1,0 +1,381 @@
+/* The sources of memory that are asked when a device is short of it: their order, their turns, and their ends. */
+#include "unit/pool_support.h"
+
+#include "core/error.h"
+#include "core/job.h"
+#include "pool/pressure.h"
+
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SOURCES = 6, ASKED = 64 };
+
+/* A source that writes down how it was asked. */
+typedef struct source {
+    char name;
+    uint64_t gives;
+    gpuhal_pressure_entry *entry;
+    gpuhal_device *device; /* of the last call, and the other arguments */
+    struct gpuhal_pool *pool;
+    uint64_t bytes, deadline_ns;
+    bool removes_itself, relieves, forks;
+    gpuhal_device *relieves_other;
+    uint64_t relieved;
+    _Atomic bool *holds; /* stays until this is false */
+    _Atomic int *inside; /* calls at the same time */
+    _Atomic bool entered;
+} source;
+
+static char asked[ASKED];
+static size_t asked_count;
+
+static uint64_t give(void *user, gpuhal_device *device, struct gpuhal_pool *pool, uint64_t bytes, uint64_t deadline_ns)
+{
+    source *own = user;
+    own->device = device;
+    own->pool = pool;
+    own->bytes = bytes;
+    own->deadline_ns = deadline_ns;
+    if (own->inside) {
+        assert_int_equal(atomic_fetch_add(own->inside, 1), 0);
+        usleep(100);
+        atomic_fetch_sub(own->inside, 1);
+    } else if (asked_count < ASKED - 1) {
+        asked[asked_count++] = own->name;
+    }
+    atomic_store(&own->entered, true);
+    while (own->holds && atomic_load(own->holds)) {
+        usleep(1000);
+    }
+    if (own->removes_itself) {
+        gpuhal_pressure_remove(own->entry);
+    }
+    if (own->relieves) {
+        gpuhal_device *other = own->relieves_other ? own->relieves_other : device;
+        own->relieved = gpuhal_pressure_relieve(other, GPUHAL_PRESSURE_CALL, NULL, 1, gpuhal_deadline(PATIENCE_NS));
+    }
+    if (own->forks) {
+        const pid_t child = fork();
+        if (child == 0) {
+            return 0; /* the test goes on in the child */
+        }
+        int status = 0;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+    (void)gpuhal_error_set(GPUHAL_ERROR_FILE, "of the source");
+    return own->gives;
+}
+
+static void add(gpuhal_device *device, source *own, gpuhal_pressure_rung rung, int32_t priority)
+{
+    const gpuhal_pressure_source added = {.rung = rung, .priority = priority, .give = give, .user = own};
+    assert_ok(gpuhal_pressure_add(device, &added, &own->entry));
+}
+
+/* Which sources were asked since the last look. */
+static const char *asked_now(void)
+{
+    asked[asked_count] = 0;
+    asked_count = 0;
+    return asked;
+}
+
+static uint64_t relieve(gpuhal_device *device, gpuhal_pressure_rung rung, uint64_t bytes)
+{
+    return gpuhal_pressure_relieve(device, rung, NULL, bytes, 0);
+}
+
+TEST(sources_of_a_rung_are_asked_by_priority_and_then_by_age)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_device *device = gpuhal_device_at(gpu, 0);
+    source a = {.name = 'a'}, b = {.name = 'b'}, c = {.name = 'c'}, d = {.name = 'd'}, e = {.name = 'e'};
+    add(device, &a, GPUHAL_PRESSURE_SPILL, INT32_MAX);
+    add(device, &b, GPUHAL_PRESSURE_SPILL, 0);
+    add(device, &c, GPUHAL_PRESSURE_SPILL, INT32_MIN);
+    add(device, &d, GPUHAL_PRESSURE_SPILL, 0);
+    add(device, &e, GPUHAL_PRESSURE_EVICT, 9);
+    assert_int_equal(relieve(device, GPUHAL_PRESSURE_SPILL, 1), 0);
+    assert_string_equal(asked_now(), "cbda");
+    assert_int_equal(relieve(device, GPUHAL_PRESSURE_EVICT, 1), 0);
+    assert_string_equal(asked_now(), "e");
+    assert_int_equal(relieve(device, GPUHAL_PRESSURE_CALL, 1), 0);
+    assert_string_equal(asked_now(), "");
+    gpuhal_close(gpu);
+}
+
+TEST(no_further_source_is_asked_once_enough_was_given)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_device *device = gpuhal_device_at(gpu, 0);
+    source a = {.name = 'a', .gives = 3}, b = {.name = 'b', .gives = 10}, c = {.name = 'c', .gives = UINT64_MAX};
+    add(device, &a, GPUHAL_PRESSURE_CALL, 1);
+    add(device, &b, GPUHAL_PRESSURE_CALL, 2);
+    add(device, &c, GPUHAL_PRESSURE_CALL, 3);
+    gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
+    const uint64_t deadline_ns = gpuhal_deadline(PATIENCE_NS);
+    assert_int_equal(gpuhal_pressure_relieve(device, GPUHAL_PRESSURE_CALL, pool, 8, deadline_ns), 13);
+    assert_string_equal(asked_now(), "ab");
+    assert_ptr_equal(b.device, device);
+    assert_ptr_equal(b.pool, pool);
+    assert_int_equal(a.bytes, 8);
+    assert_int_equal(b.bytes, 5); /* what is still missing */
+    assert_int_equal(b.deadline_ns, deadline_ns);
+    assert_int_equal(relieve(device, GPUHAL_PRESSURE_CALL, UINT64_MAX), UINT64_MAX);
+    assert_string_equal(asked_now(), "abc");
+    assert_null(c.pool);
+    gpuhal_pool_destroy(pool);
+    gpuhal_close(gpu);
+}
+
+TEST(a_source_is_asked_for_its_own_device_alone)
+{
+    gpuhal_mock = (gpuhal_mock_state){.count = 2};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+    source a = {.name = 'a'}, b = {.name = 'b'};
+    add(gpuhal_device_at(gpu, 0), &a, GPUHAL_PRESSURE_EVICT, 0);
+    add(gpuhal_device_at(gpu, 1), &b, GPUHAL_PRESSURE_EVICT, 0);
+    (void)relieve(gpuhal_device_at(gpu, 1), GPUHAL_PRESSURE_EVICT, 1);
+    assert_string_equal(asked_now(), "b");
+    gpuhal_close(gpu);
+}
+
+TEST(a_source_that_was_removed_is_not_asked)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_device *device = gpuhal_device_at(gpu, 0);
+    source a = {.name = 'a'}, b = {.name = 'b'}, c = {.name = 'c'};
+    add(device, &a, GPUHAL_PRESSURE_EVICT, 0);
+    add(device, &b, GPUHAL_PRESSURE_EVICT, 0);
+    add(device, &c, GPUHAL_PRESSURE_EVICT, 0);
+    gpuhal_pressure_remove(b.entry);
+    gpuhal_pressure_remove(NULL);
+    (void)relieve(device, GPUHAL_PRESSURE_EVICT, 1);
+    assert_string_equal(asked_now(), "ac");
+    gpuhal_close(gpu);
+}
+
+TEST(a_source_may_remove_itself_while_it_is_asked)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_device *device = gpuhal_device_at(gpu, 0);
+    source a = {.name = 'a', .removes_itself = true}, b = {.name = 'b'};
+    add(device, &a, GPUHAL_PRESSURE_EVICT, 0);
+    add(device, &b, GPUHAL_PRESSURE_EVICT, 0);
+    (void)relieve(device, GPUHAL_PRESSURE_EVICT, 1);
+    (void)relieve(device, GPUHAL_PRESSURE_EVICT, 1);
+    assert_string_equal(asked_now(), "abb");
+    gpuhal_close(gpu);
+}
+
+TEST(inside_a_source_no_source_of_any_device_is_asked)
+{
+    gpuhal_mock = (gpuhal_mock_state){.count = 2};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+    source a = {.name = 'a', .relieves = true, .relieved = 1}, b = {.name = 'b', .gives = 1};
+    add(gpuhal_device_at(gpu, 0), &a, GPUHAL_PRESSURE_CALL, 0);
+    add(gpuhal_device_at(gpu, 1), &b, GPUHAL_PRESSURE_CALL, 0);
+    (void)relieve(gpuhal_device_at(gpu, 0), GPUHAL_PRESSURE_CALL, 1);
+    assert_int_equal(a.relieved, 0);
+    a = (source){.name = 'a', .relieves = true, .relieves_other = gpuhal_device_at(gpu, 1), .relieved = 1};
+    (void)relieve(gpuhal_device_at(gpu, 0), GPUHAL_PRESSURE_CALL, 1);
+    assert_int_equal(a.relieved, 0);
+    assert_string_equal(asked_now(), "aa");
+    gpuhal_close(gpu);
+}
+
+TEST(the_last_error_is_the_same_after_sources_were_asked)
+{
+    gpuhal *gpu = open_one();
+    source a = {.name = 'a'};
+    add(gpuhal_device_at(gpu, 0), &a, GPUHAL_PRESSURE_EVICT, 0);
+    (void)gpuhal_error_set(GPUHAL_ERROR_OUT_OF_MEMORY, "of the caller");
+    (void)relieve(gpuhal_device_at(gpu, 0), GPUHAL_PRESSURE_EVICT, 1);
+    assert_int_equal(gpuhal_last_error()->status, GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_string_equal(gpuhal_last_error()->sentence, "of the caller");
+    gpuhal_close(gpu);
+}
+
+/* ---- threads */
+
+typedef struct asking {
+    gpuhal_device *device;
+    uint64_t deadline_ns;
+    uint32_t times;
+    uint64_t given;
+} asking;
+
+static void *ask(void *user)
+{
+    asking *own = user;
+    for (uint32_t i = 0; i < own->times; i++) {
+        own->given += gpuhal_pressure_relieve(own->device, GPUHAL_PRESSURE_CALL, NULL, 1, own->deadline_ns);
+    }
+    return NULL;
+}
+
+static pthread_t start(void *(*run)(void *), void *user)
+{
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, run, user), 0);
+    return thread;
+}
+
+static void await(const _Atomic bool *flag)
+{
+    for (int i = 0; i < 60000 && !atomic_load(flag); i++) {
+        usleep(1000);
+    }
+    assert_true(atomic_load(flag));
+}
+
+TEST(one_thread_at_a_time_asks_the_sources_of_a_device)
+{
+    enum { THREADS = 4, TIMES = 50 };
+    gpuhal *gpu = open_one();
+    _Atomic int inside = 0;
+    source a = {.gives = 1, .inside = &inside}, b = {.gives = 1, .inside = &inside};
+    add(gpuhal_device_at(gpu, 0), &a, GPUHAL_PRESSURE_CALL, 0);
+    add(gpuhal_device_at(gpu, 0), &b, GPUHAL_PRESSURE_CALL, 0);
+    asking all[THREADS];
+    pthread_t threads[THREADS];
+    uint64_t given = 0;
+    for (int i = 0; i < THREADS; i++) {
+        all[i] = (asking){.device = gpuhal_device_at(gpu, 0), .times = TIMES};
+        threads[i] = start(ask, &all[i]);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        given += all[i].given;
+    }
+    assert_int_equal(given, THREADS * TIMES); /* without time they waited for each other nevertheless */
+    gpuhal_close(gpu);
+}
+
+TEST(a_thread_without_time_does_not_wait_for_a_source_that_may)
+{
+    gpuhal *gpu = open_one();
+    _Atomic bool holds = true;
+    source a = {.name = 'a', .gives = 1, .holds = &holds};
+    add(gpuhal_device_at(gpu, 0), &a, GPUHAL_PRESSURE_CALL, 0);
+    asking first = {.device = gpuhal_device_at(gpu, 0), .deadline_ns = gpuhal_deadline(PATIENCE_NS), .times = 1};
+    pthread_t thread = start(ask, &first);
+    await(&a.entered);
+    assert_int_equal(relieve(gpuhal_device_at(gpu, 0), GPUHAL_PRESSURE_CALL, 1), 0);
+    const uint64_t deadline_ns = gpuhal_deadline(30000000);
+    assert_int_equal(gpuhal_pressure_relieve(first.device, GPUHAL_PRESSURE_CALL, NULL, 1, deadline_ns), 0);
+    assert_true(gpuhal_os_monotonic_ns() >= deadline_ns);
+    atomic_store(&holds, false);
+    pthread_join(thread, NULL);
+    assert_int_equal(first.given, 1);
+    assert_string_equal(asked_now(), "a");
+    gpuhal_close(gpu);
+}
+
+typedef struct removal {
+    gpuhal_pressure_entry *entry;
+    _Atomic bool begun, done;
+} removal;
+
+static void *remove_entry(void *user)
+{
+    removal *own = user;
+    atomic_store(&own->begun, true);
+    gpuhal_pressure_remove(own->entry);
+    atomic_store(&own->done, true);
+    return NULL;
+}
+
+TEST(removing_a_source_waits_until_it_has_returned)
+{
+    gpuhal *gpu = open_one();
+    _Atomic bool holds = true;
+    source a = {.name = 'a', .gives = 1, .holds = &holds};
+    add(gpuhal_device_at(gpu, 0), &a, GPUHAL_PRESSURE_CALL, 0);
+    asking first = {.device = gpuhal_device_at(gpu, 0), .deadline_ns = gpuhal_deadline(PATIENCE_NS), .times = 1};
+    pthread_t asker = start(ask, &first);
+    await(&a.entered);
+    removal own = {.entry = a.entry};
+    pthread_t remover = start(remove_entry, &own);
+    await(&own.begun);
+    usleep(20000);
+    assert_false(atomic_load(&own.done));
+    atomic_store(&holds, false);
+    pthread_join(remover, NULL);
+    pthread_join(asker, NULL);
+    assert_true(atomic_load(&own.done));
+    gpuhal_close(gpu);
+}
+
+static void *add_and_remove(void *user)
+{
+    gpuhal_device *device = user;
+    for (int i = 0; i < 300; i++) {
+        _Atomic int inside = 0; /* as if in this frame: after the removal nothing reads it */
+        source own = {.gives = 1, .inside = &inside};
+        add(device, &own, GPUHAL_PRESSURE_CALL, i % 3);
+        if (i % 4 == 0) {
+            usleep(200);
+        }
+        gpuhal_pressure_remove(own.entry);
+        own.gives = UINT64_MAX;
+    }
+    return NULL;
+}
+
+TEST(threads_add_and_remove_sources_while_others_are_asked)
+{
+    enum { THREADS = 3 };
+    gpuhal *gpu = open_one();
+    pthread_t threads[THREADS];
+    asking asker = {.device = gpuhal_device_at(gpu, 0), .times = 2000};
+    for (int i = 0; i < THREADS; i++) {
+        threads[i] = start(add_and_remove, asker.device);
+    }
+    ask(&asker);
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    assert_true(asker.given <= asker.times);
+    gpuhal_close(gpu);
+}
+
+/* ---- forks */
+
+TEST(a_child_adds_no_source_and_leaves_those_of_its_parent)
+{
+    gpuhal *gpu = open_one();
+    source a = {.name = 'a'}, b = {.name = 'b'};
+    add(gpuhal_device_at(gpu, 0), &a, GPUHAL_PRESSURE_CALL, 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        const gpuhal_pressure_source more = {.give = give, .user = &b};
+        gpuhal_pressure_remove(a.entry);
+        const gpuhal_status status = gpuhal_pressure_add(gpuhal_device_at(gpu, 0), &more, &b.entry);
+        _exit(status == GPUHAL_ERROR_FORKED && !b.entry ? 0 : 1);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    gpuhal_close(gpu);
+}
+
+TEST(a_child_that_was_forked_inside_a_source_returns_from_it)
+{
+    gpuhal *gpu = open_one();
+    const pid_t parent = getpid();
+    source a = {.name = 'a', .gives = 1, .forks = true}, b = {.name = 'b', .gives = 1};
+    add(gpuhal_device_at(gpu, 0), &a, GPUHAL_PRESSURE_CALL, 0);
+    add(gpuhal_device_at(gpu, 0), &b, GPUHAL_PRESSURE_CALL, 0);
+    const uint64_t given = relieve(gpuhal_device_at(gpu, 0), GPUHAL_PRESSURE_CALL, 2);
+    if (getpid() != parent) {
+        _exit(given == 0 && strcmp(asked_now(), "a") == 0 ? 0 : 1);
+    }
+    assert_int_equal(given, 2);
+    assert_string_equal(asked_now(), "ab");
+    gpuhal_close(gpu);
+}
+
+#include "test_main.h"
