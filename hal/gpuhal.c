@@ -125,6 +125,10 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config)
         return gpuhal_error_host_memory();
     }
     log_ignored_variables(gpu);
+    status = gpuhal_trace_begin_at_open(gpu);
+    if (status) {
+        return status;
+    }
     gpuhal_device_events events;
     status = gpuhal_devices_list(gpu, &events);
     gpuhal_jobs_end(); /* a program that has only listed devices may still fork as one without threads */
@@ -161,6 +165,7 @@ void gpuhal_close(gpuhal *gpu)
         const int cancel = gpuhal_os_cancel_defer();
         gpuhal_notifier_end(gpu);
         gpuhal_workers_settle(gpu, true);
+        gpuhal_trace_write_at_close(gpu);
         (void)gpuhal_fault_log_write(gpu); /* the object itself may stay as long as a driver hangs */
         gpuhal_unreference(gpu);
         gpuhal_os_cancel_restore(cancel);

@@ -26,6 +26,7 @@ static const struct {
     {"GPUHAL_OPENCL_LIBRARY", "absolute path of the OpenCL library to use instead of libOpenCL.so.1"},
     {"GPUHAL_OPTIONS", "options for plugins: \"cpu.devices=5G,6G;example.memory_mib=64\""},
     {"GPUHAL_PLUGIN_PATH", "absolute directories with plugins, separated by ':', searched first"},
+    {"GPUHAL_POOL_TRACE", "absolute file to which closing writes what pools did last, as JSON Lines"},
     {"GPUHAL_REGISTRY", "absolute directory of the persistent record; none: keep no record"},
     {"GPUHAL_ROCM_SMI_LIBRARY", "absolute path of the ROCm SMI library to use instead of librocm_smi64.so"},
     {"GPUHAL_STAGING_TOTAL", "limit of the process's staging memory in bytes, with K, M or G: \"64M\""},
@@ -166,6 +167,17 @@ static gpuhal_status read_registry(const gpuhal_config *config, gpuhal_settings 
     return GPUHAL_OK;
 }
 
+static gpuhal_status read_pool_trace(gpuhal_settings *settings)
+{
+    const char *value = read_variable(settings, "GPUHAL_POOL_TRACE");
+    if (value && !gpuhal_os_path_is_absolute(value)) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "GPUHAL_POOL_TRACE is \"%s\"; expected an absolute file",
+                                value);
+    }
+    settings->pool_trace = gpuhal_text_copy(value);
+    return settings->pool_trace || !value ? GPUHAL_OK : gpuhal_error_host_memory();
+}
+
 /* The operator's options come last, and so override. */
 static gpuhal_status read_options(const gpuhal_config *config, gpuhal_settings *settings)
 {
@@ -235,6 +247,7 @@ gpuhal_status gpuhal_settings_make(const gpuhal_config *given, gpuhal_settings *
     status = status ? status : read_isolation(&config, settings);
     status = status ? status : read_staging(&config, settings);
     status = status ? status : read_registry(&config, settings);
+    status = status ? status : read_pool_trace(settings);
     status = status ? status : read_options(&config, settings);
     if (!status && !keep_texts(&config, settings)) {
         status = gpuhal_error_host_memory();
@@ -257,6 +270,7 @@ void gpuhal_settings_finish(gpuhal_settings *settings)
     free(settings->devices);
     free(settings->environment_devices);
     free(settings->registry);
+    free(settings->pool_trace);
     free(settings->options);
     *settings = (gpuhal_settings){0};
 }

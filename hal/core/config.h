@@ -16,6 +16,7 @@ typedef struct gpuhal_settings {
     char *helper_path;
     char *devices, *environment_devices; /* the member, and GPUHAL_DEVICES, which narrows it */
     char *registry;         /* absolute directory of the persistent record; NULL: none */
+    char *pool_trace;       /* absolute file; NULL: none */
     char *options;          /* for plugins, see core/options.h */
     uint32_t isolation; /* GPUHAL_ISOLATION_ALWAYS, _ONCE or _NEVER */
     char *retry;        /* comma list of plugins that are probed without cached results, or "all" */

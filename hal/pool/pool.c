@@ -124,6 +124,7 @@ static gpuhal_pool *make_pool(gpuhal_device *device, const gpuhal_pool_desc *des
     }
     pool->device = device;
     pool->desc = *desc;
+    pool->trace = &device->gpu->layers.pools->trace;
     pool->references = 1;
     pool->common = common;
     pool->pending_end = &pool->pending;
@@ -162,6 +163,8 @@ gpuhal_status gpuhal_pool_create(gpuhal_device *device, const gpuhal_pool_desc *
     gpuhal_mutex_lock(&pools->mutex);
     pool->next = pools->first;
     pools->first = pool;
+    pool->number = ++pools->created;
+    gpuhal_trace_pool(pool, GPUHAL_TRACE_CREATE, 0, 0);
     gpuhal_mutex_unlock(&pools->mutex);
     *out_pool = pool;
     return GPUHAL_OK;
@@ -215,6 +218,9 @@ static gpuhal_buffer *fill_part(gpuhal_part *part, const gpuhal_request *request
     gpuhal_amount_add(&pool->used, block->bytes);
     gpuhal_amount_add(&pool->requested, request->bytes);
     gpuhal_amount_add(&pool->buffers, 1);
+    part->segment = block->region;
+    part->number = atomic_load_explicit(&pool->buffers.in, memory_order_relaxed);
+    gpuhal_trace_part(part, GPUHAL_TRACE_ALLOCATE, request->queue);
     return buffer;
 }
 
@@ -291,6 +297,7 @@ gpuhal_status gpuhal_pool_allocate(gpuhal_pool *pool, gpuhal_queue *queue, uint6
     } else if (part) {
         part->next = pool->spare;
         pool->spare = part;
+        gpuhal_trace_refusal(pool, GPUHAL_TRACE_ALLOCATE, queue, bytes, status);
     }
     gpuhal_mutex_unlock(&pool->mutex);
     return status;
@@ -330,6 +337,7 @@ void gpuhal_part_release(gpuhal_buffer *buffer)
     gpuhal_pool *pool = part->pool;
     gpuhal_mutex_lock(&pool->mutex);
     gpuhal_pending *pending = gpuhal_part_give(part);
+    gpuhal_trace_part(part, GPUHAL_TRACE_RELEASE, part->home ? part->home->queue : NULL);
     if (pending) {
         gpuhal_mutex_unlock(&pool->mutex);
         gpuhal_pending_record(pool, pending);
@@ -345,6 +353,7 @@ void gpuhal_pool_destroy(gpuhal_pool *pool)
     }
     gpuhal_mutex_lock(&pool->mutex);
     pool->destroyed = pool->has_unused = true;
+    gpuhal_trace_pool(pool, GPUHAL_TRACE_DESTROY, 0, 0);
     settle(pool);
 }
 
@@ -358,6 +367,9 @@ gpuhal_status gpuhal_part_use(gpuhal_buffer *buffer, gpuhal_queue *queue)
     }
     gpuhal_mutex_lock(&part->pool->mutex);
     bool added = gpuhal_part_add_use(part, queue);
+    if (added) {
+        gpuhal_trace_part(part, GPUHAL_TRACE_USE, queue);
+    }
     gpuhal_mutex_unlock(&part->pool->mutex);
     if (!added) {
         return gpuhal_error_host_memory();

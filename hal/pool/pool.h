@@ -53,6 +53,8 @@ typedef struct gpuhal_part {
     gpuhal_pool *pool;
     struct gpuhal_part *next; /* while it is spare */
     gpuhal_block_id block;
+    uint32_t segment; /* its number */
+    uint64_t number;  /* counts the pool's buffers, for the trace */
     gpuhal_lane *home; /* of the queue that it was given to, or the first that used it; NULL: none did */
     gpuhal_pending *uses; /* what it will be released behind, where other queues have used it: made when the first does,
                              since a release cannot fail. Its `waits` have the other queues. */
@@ -72,6 +74,8 @@ typedef struct gpuhal_amount {
 struct gpuhal_pool {
     gpuhal_device *device;
     gpuhal_pool *next;           /* in the object's list; protected by that one's mutex */
+    struct gpuhal_trace *trace;  /* of the object */
+    uint32_t number;             /* counts the object's pools, for the trace */
     gpuhal_pool_desc desc;       /* completed */
     uint64_t unit; /* every block begins and ends at a multiple of it in its segment */
     _Atomic uint64_t limit_bytes; /* 0: none */
@@ -94,11 +98,21 @@ struct gpuhal_pool {
     _Atomic uint64_t searches_failed, out_of_memory;
 };
 
+/* The newest operations of all pools of an object, one after the other. */
+typedef struct gpuhal_trace {
+    gpuhal_mutex mutex; /* protects everything that is not atomic; locked after a pool's */
+    _Atomic bool on;
+    struct gpuhal_trace_record *records; /* a ring; NULL: never begun */
+    uint64_t begin, count;               /* numbers of the first record of this trace and of the next one */
+} gpuhal_trace;
+
 /* All pools of a gpuhal object, also destroyed ones of which parts are out. */
 typedef struct gpuhal_pools {
-    gpuhal_mutex mutex; /* protects the list; locked before a pool's */
+    gpuhal_mutex mutex; /* protects the list and the count; locked before a pool's */
     gpuhal_pool *first;
     gpuhal_pressure pressure;
+    uint32_t created;
+    gpuhal_trace trace;
 } gpuhal_pools;
 
 /* An allocation that is under way. */
@@ -111,6 +125,89 @@ typedef struct gpuhal_request {
 } gpuhal_request;
 
 /* The functions of each file follow, from the bottom: each file uses only those above it here. */
+
+/* ---- trace_ring.c */
+
+/* The words for them are in trace_file.c. */
+typedef enum gpuhal_trace_operation {
+    GPUHAL_TRACE_CREATE,
+    GPUHAL_TRACE_DESTROY,
+    GPUHAL_TRACE_ALLOCATE,
+    GPUHAL_TRACE_RELEASE,
+    GPUHAL_TRACE_USE,
+    GPUHAL_TRACE_GROW,
+    GPUHAL_TRACE_TRIM,
+    GPUHAL_TRACE_LIMIT
+} gpuhal_trace_operation;
+
+/* What was done; what does not apply is 0. `used`, `reserved` and `free_bytes` are those of the pool, afterwards. */
+typedef struct gpuhal_trace_record {
+    uint64_t time_ns; /* gpuhal_os_monotonic_ns() */
+    const gpuhal_device *device;
+    const gpuhal_queue *queue; /* only compared with others */
+    uint64_t buffer;           /* number of the part */
+    uint64_t bytes, offset;
+    uint64_t used, reserved, free_bytes;
+    uint32_t pool, segment, thread;
+    uint16_t operation;
+    int16_t status;
+} gpuhal_trace_record;
+
+void gpuhal_trace_init(gpuhal_trace *trace);
+void gpuhal_trace_finish(gpuhal_trace *trace);
+/* Begins with an empty ring; HOST_MEMORY. */
+gpuhal_status gpuhal_trace_begin(gpuhal_trace *trace);
+/* Adds a record, whose other members are filled in. With the pool's mutex held. */
+void gpuhal_trace_add(const gpuhal_pool *pool, gpuhal_trace_record record);
+/* Copies up to `space` records from number `*next` on, which is advanced; *out_lost: so many before them were
+ * overwritten, or are of an earlier trace. Returns how many, 0 from number `end` on. */
+size_t gpuhal_trace_take(gpuhal_trace *trace, uint64_t *next, uint64_t end, gpuhal_trace_record *to, size_t space,
+                         uint64_t *out_lost);
+
+/* The hooks, with the pool's mutex held: a load each while there is no trace. */
+static inline bool gpuhal_trace_is_on(const gpuhal_pool *pool)
+{
+    return __builtin_expect(atomic_load_explicit(&pool->trace->on, memory_order_relaxed), 0);
+}
+
+static inline void gpuhal_trace_pool(const gpuhal_pool *pool, gpuhal_trace_operation operation, uint32_t segment,
+                                     uint64_t bytes)
+{
+    if (gpuhal_trace_is_on(pool)) {
+        gpuhal_trace_add(pool, (gpuhal_trace_record){
+                                   .operation = (uint16_t)operation, .segment = segment, .bytes = bytes});
+    }
+}
+
+static inline void gpuhal_trace_refusal(const gpuhal_pool *pool, gpuhal_trace_operation operation,
+                                        const gpuhal_queue *queue, uint64_t bytes, gpuhal_status status)
+{
+    if (gpuhal_trace_is_on(pool)) {
+        gpuhal_trace_add(pool, (gpuhal_trace_record){.operation = (uint16_t)operation,
+                                                     .queue = queue,
+                                                     .bytes = bytes,
+                                                     .status = (int16_t)status});
+    }
+}
+
+static inline void gpuhal_trace_part(const gpuhal_part *part, gpuhal_trace_operation operation,
+                                     const gpuhal_queue *queue)
+{
+    if (gpuhal_trace_is_on(part->pool)) {
+        gpuhal_trace_add(part->pool, (gpuhal_trace_record){.operation = (uint16_t)operation,
+                                                           .queue = queue,
+                                                           .buffer = part->number,
+                                                           .bytes = part->buffer.bytes,
+                                                           .offset = part->buffer.begin,
+                                                           .segment = part->segment});
+    }
+}
+
+/* ---- trace_file.c */
+
+/* Do what GPUHAL_POOL_TRACE asks for. A failure at the end goes to the log. */
+gpuhal_status gpuhal_trace_begin_at_open(gpuhal *gpu);
+void gpuhal_trace_write_at_close(gpuhal *gpu);
 
 /* ---- lane.c: with the mutex held */
 

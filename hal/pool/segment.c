@@ -100,6 +100,7 @@ static gpuhal_status add(gpuhal_pool *pool, gpuhal_buffer *buffer)
     pool->segments[number] = (gpuhal_segment){.buffer = buffer, .bytes = buffer->bytes};
     pool->segment_count++;
     gpuhal_amount_add(&pool->reserved, buffer->bytes);
+    gpuhal_trace_pool(pool, GPUHAL_TRACE_GROW, number, buffer->bytes);
     return GPUHAL_OK;
 }
 
@@ -108,17 +109,19 @@ gpuhal_status gpuhal_pool_grow(gpuhal_pool *pool, uint64_t need)
     gpuhal_mutex_lock(&pool->mutex);
     uint64_t bytes = next_bytes(pool, need), room = room_of(pool);
     gpuhal_mutex_unlock(&pool->mutex);
-    if (room < need) {
-        return over_limit(pool, need, room, atomic_load(&pool->limit_bytes), "the pool's limit of");
-    }
     gpuhal_buffer *buffer = NULL;
-    room &= ~(pool->unit - 1);
-    gpuhal_status status = allocate(pool, bytes < room ? bytes : room < need ? need : room, need, &buffer);
-    if (status) {
-        return status;
+    gpuhal_status status;
+    if (room < need) {
+        status = over_limit(pool, need, room, atomic_load(&pool->limit_bytes), "the pool's limit of");
+    } else {
+        room &= ~(pool->unit - 1);
+        status = allocate(pool, bytes < room ? bytes : room < need ? need : room, need, &buffer);
     }
     gpuhal_mutex_lock(&pool->mutex);
-    status = add(pool, buffer);
+    status = status ? status : add(pool, buffer);
+    if (status) {
+        gpuhal_trace_refusal(pool, GPUHAL_TRACE_GROW, NULL, need, status);
+    }
     gpuhal_mutex_unlock(&pool->mutex);
     if (status) {
         gpuhal_buffer_release(buffer);
@@ -154,8 +157,10 @@ gpuhal_buffer *gpuhal_pool_take_unused(gpuhal_pool *pool, uint64_t keep_bytes, u
             continue;
         }
         gpuhal_segment *segment = &pool->segments[block->region];
-        gpuhal_blocks_remove(&pool->blocks, id);
         gpuhal_amount_remove(&pool->reserved, segment->bytes);
+        const uint32_t number = block->region;
+        gpuhal_blocks_remove(&pool->blocks, id);
+        gpuhal_trace_pool(pool, GPUHAL_TRACE_TRIM, number, segment->bytes);
         left -= segment->bytes;
         *out_bytes += segment->bytes;
         segment->buffer->next_released = list;

@@ -13,6 +13,7 @@ gpuhal_pools *gpuhal_pools_create(void)
     if (pools) {
         gpuhal_mutex_init(&pools->mutex);
         gpuhal_pressure_init(&pools->pressure);
+        gpuhal_trace_init(&pools->trace);
     }
     return pools;
 }
@@ -22,6 +23,7 @@ void gpuhal_pools_destroy(gpuhal_pools *pools)
 {
     if (pools) {
         gpuhal_pressure_finish(&pools->pressure);
+        gpuhal_trace_finish(&pools->trace);
         gpuhal_mutex_finish(&pools->mutex);
         free(pools);
     }
@@ -133,7 +135,10 @@ gpuhal_status gpuhal_pool_set_limit(gpuhal_pool *pool, uint64_t limit_bytes)
     if (status) {
         return status;
     }
+    gpuhal_mutex_lock(&pool->mutex);
     atomic_store(&pool->limit_bytes, limit_bytes);
+    gpuhal_trace_pool(pool, GPUHAL_TRACE_LIMIT, 0, limit_bytes);
+    gpuhal_mutex_unlock(&pool->mutex);
     const uint64_t reserved = gpuhal_amount_now(&pool->reserved);
     if (limit_bytes && reserved > limit_bytes) {
         (void)trim(pool, 0, reserved - limit_bytes);

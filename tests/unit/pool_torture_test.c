@@ -6,6 +6,7 @@
 #include "os/os.h"
 
 #include <gpuhal/pool.h>
+#include <gpuhal/pool_trace.h>
 #include <gpuhal/transfer.h>
 
 enum { BYTES = 3000, BUFFERS = 12, QUEUES = 3 };
@@ -32,6 +33,7 @@ static gpuhal_status open_objects(objects *o)
     gpuhal_device *device = NULL;
     gpuhal_mock.count = 1;
     gpuhal_status status = gpuhal_open(&config, &o->gpu);
+    status = status ? status : gpuhal_pool_trace_start(o->gpu);
     status = status ? status : gpuhal_select(o->gpu, "mock:0", 0, &device, NULL);
     status = status ? status : gpuhal_pool_create(device, &desc, &o->pool);
     for (int i = 0; i < QUEUES && !status; i++) {
@@ -77,6 +79,7 @@ static gpuhal_status pool_around(void)
     status = status ? status : gpuhal_pool_allocate(o.pool, NULL, 4 * 8192, 0, PATIENCE_NS, &late);
     status = status ? status : gpuhal_pool_trim(o.pool, 0, &freed);
     status = status ? status : gpuhal_trim(o.gpu, 0, NULL);
+    status = status ? status : gpuhal_pool_trace_write(o.gpu, "/dev/null");
     if (o.pool) {
         gpuhal_pool_statistics state = {.size = sizeof state};
         assert_int_equal(gpuhal_pool_get_statistics(o.pool, &state), GPUHAL_OK);
