@@ -41,6 +41,7 @@
 #include <gpuhal/report.h>
 #include <gpuhal/rescan.h>
 #include <gpuhal/share.h>
+#include <gpuhal/store.h>
 #include <gpuhal/transfer.h>
 #include <gpuhal/types.h>
 #include <gpuhal/usage.h>

@@ -1,0 +1,201 @@
+/** gpuhal/store.h: buffers by key, more of them than the device has memory for.
+ *
+ *  A store belongs to a pool (pool.h), whose memory its buffers are parts of. An entry is one buffer, or several with
+ *  names, under a key: any bytes. Who needs an entry acquires it, which pins it: its buffers are in device memory, and
+ *  stay there until it is released. Of entries that are not pinned and that a loader can bring back, the ones with the
+ *  lowest priority, and of those the ones not used for longest, are given up to make room for others.
+ *
+ *  A buffer of an entry is valid only while the entry is pinned; the next time it may be another one. Work that is
+ *  enqueued in a queue after an acquire for that queue comes after everything that filled or modified the entry.
+ *  Several may have an entry pinned at once; where one of them modifies it, they agree on the order among themselves.
+ *
+ *      gpuhal_item *item;
+ *      gpuhal_item_desc desc = {.size = sizeof desc, .bytes = bytes, .load = load, .user = model};
+ *      gpuhal_store_acquire(store, queue, "layer 7", 7, &desc, 0, UINT64_MAX, &item);
+ *      gpuhal_copy(queue, output, 0, gpuhal_item_buffer(item, NULL), 0, bytes);
+ *      gpuhal_item_release(item, queue);
+ *
+ *  Keys have 1 to GPUHAL_KEY_BYTES_MAX bytes; with any other number, calls return INVALID_ARGUMENT. In the child of a
+ *  fork every call on a store of the parent returns FORKED, and releasing does nothing.
+ */
+#ifndef GPUHAL_STORE_H
+#define GPUHAL_STORE_H
+
+#include <gpuhal/buffer.h>
+#include <gpuhal/pool.h>
+#include <gpuhal/queue.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Entries by key. */
+typedef struct gpuhal_store gpuhal_store;
+
+/** An entry as one caller has it: pinned. */
+typedef struct gpuhal_item gpuhal_item;
+
+enum {
+    GPUHAL_KEY_BYTES_MAX = 65536,
+    GPUHAL_ITEM_PRIORITY_MAX = 3 /**< Priorities are from -GPUHAL_ITEM_PRIORITY_MAX to it. */
+};
+
+/** What to create. */
+typedef struct gpuhal_store_desc {
+    uint32_t size;         /**< sizeof(gpuhal_store_desc). */
+    uint32_t entry_limit;  /**< Most entries; 0: no limit. Above it, those are given up that a loader can bring back. */
+    uint64_t device_bytes; /**< Most bytes of entries in device memory; 0: only the limits of the pool and device. */
+} gpuhal_store_desc;
+
+/** Creates a store, without entries, whose buffers are parts of @p pool. @p desc may be NULL.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY, FORKED
+ *  Owner: caller, gpuhal_store_destroy(), before the pool is destroyed. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_store_create(gpuhal_pool *pool, const gpuhal_store_desc *desc,
+                                             gpuhal_store **out_store);
+
+/** Destroys the store and drops its entries. Items that are out stay valid until they are released, which must happen
+ *  although the store is gone.
+ *  Owner: @p store is invalid afterwards. Threads: any, with no other call on @p store in progress. Blocks: no. */
+GPUHAL_API void gpuhal_store_destroy(gpuhal_store *store);
+
+/** One buffer of an entry. */
+typedef struct gpuhal_item_part {
+    const char *name;      /**< Unlike those of the others; NULL: without a name. */
+    uint64_t bytes;        /**< From 1 up; not used with a buffer. */
+    /** For gpuhal_store_put(): a buffer of the store's pool, whose reference the store takes over when the call returns
+     *  OK. The caller has no other reference then. NULL: the store allocates one. */
+    gpuhal_buffer *buffer;
+} gpuhal_item_part;
+
+/** Fills the buffers of an entry (gpuhal_item_buffer()), with work in @p queue or by calls that return when it is done.
+ *  May call the store for other keys; for its own, calls that need the entry return BUSY. @p queue: the one of
+ *  gpuhal_store_acquire(), which may be NULL. @p item is valid during the call. A status other than OK is what the
+ *  acquire returns. */
+typedef gpuhal_status gpuhal_load_fn(void *user, gpuhal_queue *queue, gpuhal_item *item);
+
+/** An entry that may have to be made. */
+typedef struct gpuhal_item_desc {
+    uint32_t size;                  /**< sizeof(gpuhal_item_desc). */
+    uint32_t flags;                 /**< 0. */
+    int32_t priority;               /**< Entries with a lower one make room first, whatever their age. */
+    uint32_t part_count;            /**< 0: one buffer of `bytes` bytes, without a name. */
+    uint64_t bytes;                 /**< Not used with parts. */
+    const gpuhal_item_part *parts;
+    gpuhal_load_fn *load;
+    void *user;                     /**< For `load`. */
+} gpuhal_item_desc;
+
+/** Makes an entry for the caller to fill, and pins it. Its contents are what is in its buffers when the item is
+ *  released; until then, others that acquire it wait. With @p queue the buffers are for work there, as with
+ *  gpuhal_pool_allocate(). `load` must be NULL. To give up, drop the entry and release the item.
+ *  @return GPUHAL_OK; INVALID_ARGUMENT; BUSY where the key has an entry; OUT_OF_MEMORY when there is no room within
+ *  @p timeout_ns; TOO_LARGE; HOST_MEMORY; DEVICE_LOST; FORKED
+ *  Owner: caller, gpuhal_item_release(). Threads: any. Blocks: to make room; for work of other queues up to
+ *  @p timeout_ns. */
+GPUHAL_API gpuhal_status gpuhal_store_put(gpuhal_store *store, gpuhal_queue *queue, const void *key,
+                                          uint64_t key_bytes, const gpuhal_item_desc *desc, uint64_t timeout_ns,
+                                          gpuhal_item **out_item);
+
+/** Flags of gpuhal_store_acquire(). */
+enum {
+    /** The caller will write to the buffers: its work comes after all work of items that were released before, not
+     *  only after what modified the entry, and the copies of the entry are given up when the item is released. */
+    GPUHAL_ACQUIRE_MODIFY = 1u
+};
+
+/** Pins an entry, brought back into device memory where it was not there. Work that is enqueued in @p queue afterwards
+ *  comes after everything that fills it; with NULL that is waited for. Where the key has no entry, @p desc, which may
+ *  be NULL, says how to make one: its `load` is called on this thread; once, however many threads ask at the same time.
+ *  The others wait, and when it fails they all return its status, each with its sentence; the next acquire calls it
+ *  again.
+ *  @p timeout_ns: how long to wait for other threads, and for work of queues where memory is short; neither a loader
+ *  nor a copy under way is interrupted.
+ *  @return GPUHAL_OK; INVALID_ARGUMENT; NOT_FOUND without an entry and without @p desc; TIMEOUT; BUSY in the loader of
+ *  the same entry, and for the thread that puts it; OUT_OF_MEMORY when there is no room; TOO_LARGE; HOST_MEMORY; what
+ *  the loader returned; why the work failed that was to fill or modify the entry, until it is dropped or loaded again;
+ *  DEVICE_LOST; FORKED
+ *  Owner: caller, gpuhal_item_release(). Threads: any. Blocks: to make room, and for the loader; for other threads up
+ *  to @p timeout_ns; with a NULL queue until the buffers are filled. */
+GPUHAL_API gpuhal_status gpuhal_store_acquire(gpuhal_store *store, gpuhal_queue *queue, const void *key,
+                                              uint64_t key_bytes, const gpuhal_item_desc *desc, uint32_t flags,
+                                              uint64_t timeout_ns, gpuhal_item **out_item);
+
+/** Returns a buffer of the entry: the one with that name; with NULL the first one.
+ *  @return the buffer; NULL when there is none, or for NULL
+ *  Owner: the item, until its release. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_buffer *gpuhal_item_buffer(const gpuhal_item *item, const char *name);
+
+/** Unpins the entry behind everything that was enqueued in @p queue: later users that must come after that are made to
+ *  wait, on the device. With NULL the work on it has ended. NULL for @p item does nothing.
+ *  Owner: @p item is invalid afterwards. Threads: any, with no other call on @p item in progress. Blocks: no. */
+GPUHAL_API void gpuhal_item_release(gpuhal_item *item, gpuhal_queue *queue);
+
+/** Removes an entry: the key has none from now on. The memory of one that is pinned goes with its last item.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_FOUND, FORKED
+ *  Owner: nothing. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_store_drop(gpuhal_store *store, const void *key, uint64_t key_bytes);
+
+/** Drops all entries whose keys begin with @p prefix, which may have 0 bytes: then all. @p out_count may be NULL.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, FORKED
+ *  Owner: nothing. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_store_clear(gpuhal_store *store, const void *prefix, uint64_t prefix_bytes,
+                                            uint64_t *out_count);
+
+/** Where the bytes of an entry are. Bits. */
+enum { GPUHAL_TIER_DEVICE = 1u };
+
+/** The state of an entry. */
+typedef struct gpuhal_store_entry {
+    uint32_t size;       /**< sizeof(gpuhal_store_entry). */
+    uint32_t tiers;      /**< GPUHAL_TIER_ bits; 0 while it is filled for the first time, or when that has failed. */
+    uint64_t bytes;      /**< Of all its buffers. */
+    uint32_t part_count; /**< Its buffers. */
+    uint32_t pins;       /**< Items that are out. */
+    int32_t priority;
+    uint32_t reserved;
+} gpuhal_store_entry;
+
+/** Describes the entry of a key, which is not used by that: at most `size` bytes are written. @p out_entry may be NULL.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_FOUND, FORKED
+ *  Owner: caller. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_store_describe(gpuhal_store *store, const void *key, uint64_t key_bytes,
+                                               gpuhal_store_entry *out_entry);
+
+/** Receives an entry. May call the store. A result other than 0 ends the list. */
+typedef int32_t gpuhal_store_visit_fn(void *user, const void *key, uint64_t key_bytes,
+                                      const gpuhal_store_entry *entry);
+
+/** Calls @p visit for each entry whose key begins with @p prefix, which may have 0 bytes, in the order of memcmp().
+ *  Entries that other threads add or drop meanwhile may be among them.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY, FORKED
+ *  Owner: keys and descriptions are valid during the call of @p visit. Threads: any; @p visit is called on this one.
+ *  Blocks: as @p visit does. */
+GPUHAL_API gpuhal_status gpuhal_store_list(gpuhal_store *store, const void *prefix, uint64_t prefix_bytes,
+                                           gpuhal_store_visit_fn *visit, void *user);
+
+/** What a store has in one tier. */
+typedef struct gpuhal_store_tier {
+    uint64_t entries, bytes; /**< Entries whose bytes are there. */
+} gpuhal_store_tier;
+
+/** The state of a store, and what happened since it was created. */
+typedef struct gpuhal_store_statistics {
+    uint32_t size;     /**< sizeof(gpuhal_store_statistics). */
+    uint32_t pinned;   /**< Entries of which items are out, without dropped ones. */
+    uint64_t entries;
+    gpuhal_store_tier device;
+    uint64_t hits;     /**< Acquires of entries in device memory. */
+    uint64_t misses;   /**< All others that got as far as a look at the key. */
+    uint64_t loads;    /**< Calls of loaders. */
+    uint64_t evictions; /**< Entries that made room in device memory. */
+} gpuhal_store_statistics;
+
+/** Reads the state. At most `size` bytes are written.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, FORKED
+ *  Owner: caller. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_store_get_statistics(gpuhal_store *store, gpuhal_store_statistics *out_statistics);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,238 @@
+/* store/entry.c: the life of an entry: states, references, pins. */
+#include "store/store.h"
+
+#include "core/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef GPUHAL_CHECK_STATES
+static const struct {
+    gpuhal_entry_state from, to;
+} changes[] = {
+#define STATE(name, meaning)
+#define CHANGE(from, to, reason) {GPUHAL_ENTRY_##from, GPUHAL_ENTRY_##to},
+#include "store/states.inc"
+};
+
+static void check_change(gpuhal_entry_state from, gpuhal_entry_state to)
+{
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        if (changes[i].from == from && changes[i].to == to) {
+            return;
+        }
+    }
+    __builtin_trap();
+}
+#endif
+
+void gpuhal_entry_change(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_state to)
+{
+#ifdef GPUHAL_CHECK_STATES
+    check_change(entry->state, to);
+#endif
+    entry->state = to;
+    gpuhal_condition_signal_all(&store->condition);
+}
+
+/* ---- making */
+
+static gpuhal_status invalid(const char *call, const char *what)
+{
+    return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: %s", call, what);
+}
+
+/* The parts as they were given; one without a name where there are none. */
+static uint32_t parts_of(const gpuhal_item_desc *desc, gpuhal_item_part *one, const gpuhal_item_part **out_parts)
+{
+    *one = (gpuhal_item_part){.bytes = desc->bytes};
+    *out_parts = desc->part_count ? desc->parts : one;
+    return desc->part_count ? desc->part_count : 1;
+}
+
+static bool is_of_pool(const gpuhal_store *store, const gpuhal_buffer *buffer)
+{
+    return buffer->is_part && ((const gpuhal_part *)buffer)->pool == store->pool;
+}
+
+static bool same_name(const char *one, const char *other)
+{
+    return one == other || (one && other && strcmp(one, other) == 0);
+}
+
+static gpuhal_status check_part(const gpuhal_store *store, const char *call, const gpuhal_item_desc *desc,
+                                const gpuhal_item_part *parts, uint32_t i)
+{
+    const gpuhal_buffer *buffer = parts[i].buffer;
+    if (buffer && (desc->load || !is_of_pool(store, buffer))) {
+        return invalid(call, desc->load ? "a loader fills buffers of the store's own"
+                                        : "a buffer is not a part of the store's pool");
+    }
+    if (!buffer && parts[i].bytes == 0) {
+        return invalid(call, "a buffer has at least 1 byte");
+    }
+    for (uint32_t other = 0; other < i; other++) {
+        if (same_name(parts[i].name, parts[other].name) || (buffer && parts[other].buffer == buffer)) {
+            return invalid(call, "two buffers have one name, or are one");
+        }
+    }
+    return GPUHAL_OK;
+}
+
+static gpuhal_status check_parts(const gpuhal_store *store, const char *call, const gpuhal_item_desc *desc,
+                                 uint64_t *out_bytes)
+{
+    gpuhal_item_part one;
+    const gpuhal_item_part *parts = NULL;
+    const uint32_t count = parts_of(desc, &one, &parts);
+    gpuhal_status status = parts ? GPUHAL_OK : invalid(call, "parts is NULL");
+    *out_bytes = 0;
+    for (uint32_t i = 0; i < count && !status; i++) {
+        const uint64_t bytes = parts[i].buffer ? parts[i].buffer->bytes : parts[i].bytes;
+        status = check_part(store, call, desc, parts, i);
+        if (!status && bytes > INT64_MAX - *out_bytes) {
+            status = gpuhal_error_set(GPUHAL_ERROR_TOO_LARGE, "%s: more bytes than can be addressed", call);
+        }
+        *out_bytes += status ? 0 : bytes;
+    }
+    return status;
+}
+
+static gpuhal_status fill_parts(gpuhal_entry *entry, const gpuhal_item_desc *desc)
+{
+    gpuhal_item_part one;
+    const gpuhal_item_part *parts = NULL;
+    entry->part_count = parts_of(desc, &one, &parts);
+    for (uint32_t i = 0; i < entry->part_count; i++) {
+        gpuhal_entry_part *part = &entry->parts[i];
+        part->bytes = parts[i].buffer ? parts[i].buffer->bytes : parts[i].bytes;
+        part->name = parts[i].name ? strdup(parts[i].name) : NULL;
+        if (parts[i].name && !part->name) {
+            return gpuhal_error_host_memory();
+        }
+    }
+    return GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_entry_create(const gpuhal_store *store, const char *call, const gpuhal_item_desc *desc,
+                                  const void *key, uint64_t key_bytes, gpuhal_entry **out_entry)
+{
+    uint64_t bytes = 0;
+    *out_entry = NULL;
+    gpuhal_status status = check_parts(store, call, desc, &bytes);
+    if (status) {
+        return status;
+    }
+    const uint32_t count = desc->part_count ? desc->part_count : 1;
+    gpuhal_entry *entry = calloc(1, sizeof *entry + count * sizeof *entry->parts + key_bytes);
+    if (!entry) {
+        return gpuhal_error_host_memory();
+    }
+    unsigned char *own_key = (unsigned char *)&entry->parts[count];
+    memcpy(own_key, key, key_bytes);
+    entry->key = own_key;
+    entry->key_bytes = key_bytes;
+    entry->hash = gpuhal_key_hash(key, key_bytes);
+    entry->bytes = bytes;
+    entry->references = 1;
+    entry->priority = desc->priority;
+    entry->reloadable = desc->load != NULL;
+    status = fill_parts(entry, desc);
+    if (status) {
+        gpuhal_entry_free(entry);
+        return status;
+    }
+    *out_entry = entry;
+    return GPUHAL_OK;
+}
+
+/* ---- references and pins */
+
+gpuhal_entry *gpuhal_entry_unreference(gpuhal_store *store, gpuhal_entry *entry)
+{
+    if (--entry->references > 0) {
+        return NULL;
+    }
+    gpuhal_entry_leaves_device(store, entry);
+    return entry;
+}
+
+void gpuhal_store_unreference(gpuhal_store *store)
+{
+    gpuhal *gpu = store->device->gpu;
+    gpuhal_mutex_lock(&store->mutex);
+    const bool last = --store->references == 0;
+    gpuhal_mutex_unlock(&store->mutex);
+    if (last) {
+        gpuhal_index_finish(store);
+        gpuhal_condition_finish(&store->condition);
+        gpuhal_mutex_finish(&store->mutex);
+        free(store);
+        gpuhal_unreference(gpu);
+    }
+}
+
+void gpuhal_entry_free(gpuhal_entry *entry)
+{
+    if (!entry) {
+        return;
+    }
+    for (uint32_t i = 0; i < entry->part_count; i++) {
+        gpuhal_buffer_release(entry->parts[i].device);
+        free(entry->parts[i].name);
+    }
+    gpuhal_uses_free(entry);
+    gpuhal_failure_release(entry->failure);
+    free(entry);
+}
+
+void gpuhal_entry_enters_device(gpuhal_store *store, gpuhal_entry *entry)
+{
+    entry->in_device = true;
+    store->in_device.entries++;
+    store->in_device.bytes += entry->bytes;
+}
+
+void gpuhal_entry_leaves_device(gpuhal_store *store, gpuhal_entry *entry)
+{
+    if (entry->in_device) {
+        entry->in_device = false;
+        store->in_device.entries--;
+        store->in_device.bytes -= entry->bytes;
+    }
+}
+
+gpuhal_entry *gpuhal_entry_remove(gpuhal_store *store, gpuhal_entry *entry)
+{
+    gpuhal_index_remove(store, entry);
+    gpuhal_entry_unlink(store, entry);
+    store->pinned -= entry->pins > 0;
+    /* One that a thread fills becomes ABSENT when that ends. */
+    if (entry->state != GPUHAL_ENTRY_LOADING) {
+        gpuhal_entry_change(store, entry, GPUHAL_ENTRY_ABSENT);
+    }
+    return gpuhal_entry_unreference(store, entry);
+}
+
+gpuhal_status gpuhal_entry_pin(gpuhal_store *store, gpuhal_entry *entry)
+{
+    if (!gpuhal_uses_reserve(entry)) {
+        return gpuhal_error_host_memory();
+    }
+    gpuhal_entry_unlink(store, entry);
+    store->pinned += entry->pins == 0 && entry->listed;
+    entry->pins++;
+    entry->references++;
+    return GPUHAL_OK;
+}
+
+gpuhal_entry *gpuhal_entry_unpin(gpuhal_store *store, gpuhal_entry *entry)
+{
+    if (--entry->pins == 0 && entry->listed) {
+        store->pinned--;
+        if (entry->state == GPUHAL_ENTRY_DEVICE) {
+            gpuhal_entry_append(store, entry);
+        }
+    }
+    return gpuhal_entry_unreference(store, entry);
+}

@@ -1,0 +1,152 @@
+/* Stores: the order of queues, and work that fails. A gate holds a queue's work back. */
+#include "store_support.h"
+
+static gpuhal_status put_in(store_fixture *f, gpuhal_queue *queue, const char *key, unsigned char byte)
+{
+    const gpuhal_item_desc desc = {.size = sizeof desc, .bytes = UNIT};
+    gpuhal_item *item = NULL;
+    gpuhal_status status = gpuhal_store_put(f->store, queue, key, strlen(key), &desc, 0, &item);
+    status = status ? status : gpuhal_fill(queue, gpuhal_item_buffer(item, NULL), 0, UNIT, byte, 1);
+    gpuhal_item_release(item, queue);
+    return status;
+}
+
+TEST(another_queue_waits_for_what_filled_the_entry)
+{
+    store_fixture f = store_or_fail((gpuhal_store_desc){0}, 0);
+    gpuhal_queue *other = queue_or_fail(f.gpu);
+    gpuhal_event *gate = close_gate(f.gpu, f.queue);
+    gpuhal_item *item = NULL;
+    unsigned char got[UNIT] = {0};
+    assert_ok(put_in(&f, f.queue, "a", 0x21));
+    assert_int_equal(acquire_now(&f, "a", 0, &item), GPUHAL_ERROR_TIMEOUT);
+    assert_ok(gpuhal_store_acquire(f.store, other, "a", 1, NULL, 0, 0, &item));
+    assert_ok(gpuhal_read(other, got, gpuhal_item_buffer(item, NULL), 0, UNIT));
+    gpuhal_item_release(item, other);
+    assert_int_equal(gpuhal_queue_synchronize(other, 10000000), GPUHAL_ERROR_TIMEOUT);
+    open_gate(gate);
+    assert_ok(gpuhal_queue_synchronize(other, PATIENCE_NS));
+    assert_int_equal(got[0], 0x21);
+    assert_int_equal(got[UNIT - 1], 0x21);
+    assert_ok(gpuhal_store_acquire(f.store, NULL, "a", 1, NULL, 0, PATIENCE_NS, &item));
+    expect_bytes(item, NULL, 0x21);
+    gpuhal_item_release(item, NULL);
+    gpuhal_queue_destroy(other);
+    close_store(&f);
+}
+
+TEST(readers_do_not_wait_for_each_other_and_modifying_waits_for_readers)
+{
+    store_fixture f = store_or_fail((gpuhal_store_desc){0}, 0);
+    gpuhal_queue *other = queue_or_fail(f.gpu), *third = queue_or_fail(f.gpu);
+    gpuhal_item *item = NULL;
+    unsigned char got[UNIT] = {0};
+    assert_ok(put_in(&f, NULL, "a", 0x21));
+    gpuhal_event *gate = close_gate(f.gpu, f.queue);
+    assert_ok(gpuhal_store_acquire(f.store, f.queue, "a", 1, NULL, 0, 0, &item));
+    assert_ok(gpuhal_read(f.queue, got, gpuhal_item_buffer(item, NULL), 0, UNIT));
+    gpuhal_item_release(item, f.queue);
+    assert_ok(gpuhal_store_acquire(f.store, other, "a", 1, NULL, 0, 0, &item));
+    gpuhal_item_release(item, other);
+    assert_ok(gpuhal_queue_synchronize(other, PATIENCE_NS));
+    assert_ok(gpuhal_store_acquire(f.store, third, "a", 1, NULL, GPUHAL_ACQUIRE_MODIFY, 0, &item));
+    assert_ok(gpuhal_fill(third, gpuhal_item_buffer(item, NULL), 0, UNIT, 0x22, 1));
+    gpuhal_item_release(item, third);
+    assert_int_equal(gpuhal_queue_synchronize(third, 10000000), GPUHAL_ERROR_TIMEOUT);
+    open_gate(gate);
+    assert_ok(gpuhal_queue_synchronize(third, PATIENCE_NS));
+    assert_int_equal(got[0], 0x21);
+    gpuhal_queue_destroy(other);
+    gpuhal_queue_destroy(third);
+    close_store(&f);
+}
+
+TEST(an_entry_whose_filling_failed_returns_why_until_it_is_dropped)
+{
+    store_fixture f = store_or_fail((gpuhal_store_desc){0}, 0);
+    gpuhal_item *item = NULL;
+    gpuhal_event *gate = close_gate(f.gpu, f.queue);
+    assert_ok(put_in(&f, f.queue, "a", 0x21));
+    assert_ok(gpuhal_event_signal(gate, GPUHAL_ERROR_FILE));
+    gpuhal_event_destroy(gate);
+    assert_int_equal(gpuhal_queue_synchronize(f.queue, PATIENCE_NS), GPUHAL_ERROR_FILE);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(gpuhal_store_acquire(f.store, NULL, "a", 1, NULL, 0, PATIENCE_NS, &item), GPUHAL_ERROR_FILE);
+        assert_null(item);
+    }
+    assert_int_equal(entry_of(f.store, "a").tiers, 0);
+    /* A queue that has failed before the release counts like one that fails behind it. */
+    assert_int_equal(put_in(&f, f.queue, "b", 0x21), GPUHAL_ERROR_FILE);
+    assert_int_equal(acquire_now(&f, "b", 0, &item), GPUHAL_ERROR_FILE);
+    assert_ok(gpuhal_store_drop(f.store, "a", 1));
+    assert_ok(put_in(&f, NULL, "a", 0x22));
+    assert_ok(acquire_now(&f, "a", 0, &item));
+    expect_bytes(item, NULL, 0x22);
+    gpuhal_item_release(item, NULL);
+    assert_ok(gpuhal_queue_reset(f.queue, PATIENCE_NS));
+    close_store(&f);
+}
+
+TEST(an_entry_whose_loading_failed_behind_its_acquire_is_loaded_again)
+{
+    store_fixture f = store_or_fail((gpuhal_store_desc){0}, 0);
+    filler how = {.byte = 5};
+    const gpuhal_item_desc desc = {.size = sizeof desc, .bytes = UNIT, .load = fill_item, .user = &how};
+    gpuhal_event *gate = close_gate(f.gpu, f.queue);
+    gpuhal_item *item = NULL;
+    assert_ok(gpuhal_store_acquire(f.store, f.queue, "a", 1, &desc, 0, 0, &item));
+    gpuhal_item_release(item, f.queue);
+    assert_ok(gpuhal_event_signal(gate, GPUHAL_ERROR_FILE));
+    gpuhal_event_destroy(gate);
+    assert_int_equal(gpuhal_queue_synchronize(f.queue, PATIENCE_NS), GPUHAL_ERROR_FILE);
+    item = load_or_fail(&f, "a", UNIT, &how);
+    expect_bytes(item, NULL, 5);
+    gpuhal_item_release(item, NULL);
+    assert_int_equal(how.calls, 2);
+    assert_ok(gpuhal_queue_reset(f.queue, PATIENCE_NS));
+    close_store(&f);
+}
+
+/* What a queue does with an entry that has left the store comes before whatever gets its memory. */
+TEST(memory_of_an_entry_goes_behind_the_work_that_uses_it)
+{
+    store_fixture f = store_or_fail((gpuhal_store_desc){0}, SEGMENT);
+    filler how = {.byte = 7};
+    const gpuhal_item_desc desc = {.size = sizeof desc, .bytes = SEGMENT, .load = fill_item, .user = &how};
+    gpuhal_item *item = NULL;
+    unsigned char *got = malloc(SEGMENT);
+    gpuhal_item_release(load_or_fail(&f, "a", SEGMENT, &how), NULL);
+    gpuhal_event *gate = close_gate(f.gpu, f.queue);
+    assert_ok(gpuhal_store_acquire(f.store, f.queue, "a", 1, NULL, 0, 0, &item));
+    assert_ok(gpuhal_read(f.queue, got, gpuhal_item_buffer(item, NULL), 0, SEGMENT));
+    gpuhal_item_release(item, f.queue);
+    how.byte = 8;
+    assert_int_equal(gpuhal_store_acquire(f.store, NULL, "b", 1, &desc, 0, 10000000, &item),
+                     GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(gpuhal_last_error()->bytes_pending, SEGMENT);
+    open_gate(gate);
+    item = load_or_fail(&f, "b", SEGMENT, &how);
+    expect_bytes(item, NULL, 8);
+    gpuhal_item_release(item, NULL);
+    assert_ok(gpuhal_queue_synchronize(f.queue, PATIENCE_NS));
+    assert_int_equal(got[0], 7);
+    assert_int_equal(got[SEGMENT - 1], 7);
+    free(got);
+    close_store(&f);
+}
+
+TEST(arguments_of_two_objects_are_refused)
+{
+    store_fixture f = store_or_fail((gpuhal_store_desc){0}, 0);
+    gpuhal *foreign = gpuhal_mock_open(NULL, 0);
+    gpuhal_queue *queue = queue_or_fail(foreign);
+    gpuhal_item *item = NULL;
+    assert_ok(put_in(&f, NULL, "a", 1));
+    assert_int_equal(gpuhal_store_acquire(f.store, queue, "a", 1, NULL, 0, 0, &item), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(put_in(&f, queue, "b", 1), GPUHAL_ERROR_INVALID_ARGUMENT);
+    gpuhal_queue_destroy(queue);
+    gpuhal_close(foreign);
+    close_store(&f);
+}
+
+#include "test_main.h"
