@@ -33,7 +33,7 @@ TESTS = [
     ("hal/memory/", r"^(buffer|blocks|share|given_back|device|transfer_(ranges|paths)|sharing|opencl(_share)?\.|vulkan_memory)"),
     ("hal/transfer/", r"^(transfer|queue|file|link|usage|hotplug|replug|opencl_queue|vulkan_queue)"),
     ("hal/queue/", r"^(transfer|queue|watchdog|threads|fork|given_back|deadline|fault_log|hotplug|opencl_queue|vulkan_queue)"),
-    ("hal/pool/", r"^(pool|blocks)\."),
+    ("hal/pool/", r"^(pool|blocks)"),
     ("hal/store/", r"^store[_.]"),
     ("hal/", r"^(core|call_slots|device|selector|transfer|queue|job|options|deadline|hotplug|watchdog|rescan|replug|fork|"
              r"loader_(backend|selection))"),
