@@ -109,7 +109,7 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config)
     gpu->layers.on_changed = gpuhal_change_facts;
     gpu->layers.watch = gpuhal_watchdog_add;
     gpu->layers.unwatch = gpuhal_watchdog_remove;
-    gpu->layers.reclaim = gpuhal_pools_reclaim;
+    gpu->layers.relieve = gpuhal_pools_relieve;
     gpu->layers.release_part = gpuhal_part_release;
     gpu->layers.use_part = gpuhal_part_use;
     gpu->layers.find_part = gpuhal_part_find;

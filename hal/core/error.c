@@ -68,6 +68,8 @@ static void begin(gpuhal_status status)
 {
     last.error = (gpuhal_error){.size = sizeof last.error, .status = status};
     point_inside(&last);
+    last.memory.size = 0;
+    last.memory.driver_free_bytes = UINT64_MAX;
     last.sentence[0] = last.backend[0] = last.device[0] = last.vendor_call[0] = last.vendor_text[0] = 0;
 }
 
@@ -201,13 +203,41 @@ void gpuhal_error_add_bytes(uint64_t asked, uint64_t free_bytes, uint64_t total)
     last.error.bytes_total = total;
 }
 
+/* Appends to the sentence, unless the number is 0. */
+static void append_number(uint64_t number, const char *text)
+{
+    const size_t used = strlen(last.sentence);
+    if (number > 0) {
+        snprintf(last.sentence + used, sizeof last.sentence - used, "; %" PRIu64 " bytes %s", number, text);
+        drop_cut_character(last.sentence);
+    }
+}
+
 void gpuhal_error_add_pending(uint64_t bytes)
 {
-    size_t used = strlen(last.sentence);
     last.error.bytes_pending = bytes;
-    snprintf(last.sentence + used, sizeof last.sentence - used, "; %" PRIu64 " bytes are freed when queued work ends",
-             bytes);
-    drop_cut_character(last.sentence);
+    append_number(bytes, "are freed when queued work ends");
+}
+
+void gpuhal_error_add_driver_free(uint64_t bytes)
+{
+    last.memory.driver_free_bytes = bytes;
+}
+
+void gpuhal_error_add_report(const gpuhal_memory_report *report)
+{
+    gpuhal_memory_report *own = &last.memory;
+    *own = *report;
+    own->size = sizeof *own;
+    /* The larger the numbers the fewer of their digits count, and thousands of them would overflow. */
+    const uint64_t scale = own->free_bytes > UINT64_MAX / 1000 ? 1000 : 1, all = own->free_bytes / scale;
+    own->fragmentation_permille = all ? (uint32_t)(1000 - own->largest_free_bytes / scale * 1000 / all) : 0;
+    append_number(own->evictable_bytes, "of stores could be evicted");
+    append_number(own->spillable_bytes, "of stores could be spilled");
+    append_number(own->pinned_bytes, "of stores are pinned");
+    append_number(own->rungs[GPUHAL_RUNG_EVICT].bytes, "were evicted");
+    append_number(own->rungs[GPUHAL_RUNG_SPILL].bytes, "were spilled");
+    append_number(own->rungs[GPUHAL_RUNG_CALL].bytes, "were given by callbacks");
 }
 
 /* A thread's detail has no pointers before its first use; asking for it sets them. In the copy they must lead into the
@@ -232,6 +262,11 @@ const gpuhal_error *gpuhal_last_error(void)
         begin(GPUHAL_OK);
     }
     return &last.error;
+}
+
+const gpuhal_memory_report *gpuhal_last_memory_report(void)
+{
+    return last.memory.size > 0 ? &last.memory : NULL;
 }
 
 const char *gpuhal_status_name(gpuhal_status status)

@@ -40,6 +40,18 @@ void gpuhal_error_add_bytes(uint64_t asked, uint64_t free_bytes, uint64_t total)
 /* Adds to an out-of-memory detail how many bytes are freed when queued work ends. */
 void gpuhal_error_add_pending(uint64_t bytes);
 
+/* Adds what the driver states to be free, for the report that may follow. */
+void gpuhal_error_add_driver_free(uint64_t bytes);
+/* Adds the report on an allocation that failed, and to the sentence what it says of stores and callbacks; sets its size
+ * and its fragmentation. */
+void gpuhal_error_add_report(const gpuhal_memory_report *report);
+/* Counts a try in a report, and the bytes that it gave. */
+static inline void gpuhal_report_count(gpuhal_memory_report *report, gpuhal_rung rung, uint64_t bytes)
+{
+    report->rungs[rung].tries++;
+    report->rungs[rung].bytes += bytes;
+}
+
 /* A detail with its texts, and the kept report of a plugin. Copies errors of a thread that works for another one to
  * that thread. */
 typedef struct gpuhal_error_detail {
@@ -48,6 +60,7 @@ typedef struct gpuhal_error_detail {
     gpuhal_status report_status; /* GPUHAL_OK: none */
     int64_t report_code;
     char report_call[64], report_text[512];
+    gpuhal_memory_report memory; /* size 0: there is none, but what the driver stated may be in it */
 } gpuhal_error_detail;
 /* Copies this thread's last detail. */
 void gpuhal_error_save(gpuhal_error_detail *out_detail);

@@ -25,6 +25,7 @@ struct gpuhal_fault_log;         /* fault_log.h */
 struct gpuhal_buffer;        /* memory/buffer.h */
 struct gpuhal_queue;         /* queue/queue.h */
 struct gpuhal_pools;         /* pool/pool.h */
+struct gpuhal_relief;        /* memory/buffer.h */
 
 /* What the layers above store in the object, and what this layer and `memory` call in them. Set by gpuhal.c, the only
  * file that sees all layers. */
@@ -36,9 +37,8 @@ typedef struct gpuhal_layers {
     struct gpuhal_pools *pools;                 /* pool/pool.h */
 
     void (*destroy)(gpuhal *gpu); /* after the last reference was released */
-    /* Releases what completed work still references, and unused memory of pools, as far as `bytes` need it.
-     * *out_pending: bytes of the device that are released when queued work ends. */
-    void (*reclaim)(gpuhal_device *device, uint64_t bytes, uint64_t *out_pending);
+    /* Does what can be done about an allocation that the device refused, and tries it again after each step. */
+    gpuhal_status (*relieve)(struct gpuhal_relief *relief);
     /* Callbacks for buffers that the application imported run on the service thread: `serve` starts it, and returns 0
      * or errno; `serve_released` has it call gpuhal_buffer_end(). */
     /* For parts of a pool's memory: the last reference was released; a queue is about to use it (HOST_MEMORY); the part

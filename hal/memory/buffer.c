@@ -86,12 +86,22 @@ void gpuhal_buffer_enlist(gpuhal_buffer *buffer)
     atomic_fetch_add(&device->gpu->references, 1);
 }
 
-/* *out_full: the device has no room, whatever limit was set for it. */
-static gpuhal_status create_on(gpuhal_device *device, const gpuhal_buffer_desc *desc, struct gpuhal_pool *pool,
-                               gpuhal_buffer **out_buffer, bool *out_full)
+/* What is to be created. */
+typedef struct creation {
+    gpuhal_device *device;
+    const gpuhal_buffer_desc *desc;
+    struct gpuhal_pool *pool; /* of a segment */
+    gpuhal_buffer *buffer;
+    bool full; /* the device has no room, whatever limit was set for it */
+} creation;
+
+static gpuhal_status create(void *user)
 {
-    *out_full = false;
+    creation *own = user;
+    gpuhal_device *device = own->device;
+    const gpuhal_buffer_desc *desc = own->desc;
     gpuhal_alloc alloc;
+    own->full = false;
     gpuhal_status status = gpuhal_buffer_plan(device, desc, &alloc);
     if (status) {
         return status;
@@ -105,7 +115,7 @@ static gpuhal_status create_on(gpuhal_device *device, const gpuhal_buffer_desc *
         return over_limit(device, desc->bytes);
     }
     status = gpuhal_memory_allocate(device, &alloc, desc->bytes, &buffer->memory);
-    *out_full = status == GPUHAL_ERROR_OUT_OF_MEMORY;
+    own->full = status == GPUHAL_ERROR_OUT_OF_MEMORY;
     status = status ? status : gpuhal_memory_check_shareable(device, desc->export_kinds, &buffer->memory);
     if (status) {
         discharge(device, alloc.bytes);
@@ -113,35 +123,33 @@ static gpuhal_status create_on(gpuhal_device *device, const gpuhal_buffer_desc *
         return status;
     }
     buffer->charged = buffer->allocated = alloc.bytes;
-    buffer->pool = pool;
+    buffer->pool = own->pool;
     buffer->kind = desc->kind;
     buffer->alignment = alloc.alignment;
     buffer->export_kinds = desc->export_kinds;
     gpuhal_buffer_enlist(buffer);
-    *out_buffer = buffer;
+    own->buffer = buffer;
     return GPUHAL_OK;
 }
 
-/* Memory of completed work is looked for before it is called short. Tried again only where something came free
- * meanwhile, and once: otherwise the first failure, with its figures, is what the caller gets. */
-static gpuhal_status create_or_reclaim(gpuhal_device *device, const gpuhal_buffer_desc *desc, struct gpuhal_pool *pool,
-                                       gpuhal_buffer **out_buffer, bool *out_full)
+/* Whatever can be given back is looked for before memory is called short. */
+static gpuhal_status create_or_relieve(creation *own)
 {
-    uint64_t held = atomic_load(&device->allocated_bytes), pending = 0;
-    gpuhal_status status = create_on(device, desc, pool, out_buffer, out_full);
+    const uint64_t held = atomic_load(&own->device->allocated_bytes);
+    gpuhal_status status = create(own);
     if (status != GPUHAL_ERROR_OUT_OF_MEMORY) {
         return status;
     }
-    gpuhal_error_detail detail;
-    gpuhal_error_save(&detail);
-    device->gpu->layers.reclaim(device, desc->bytes, &pending);
-    /* It may also have come free between the two looks, without this thread's help. */
-    status = atomic_load(&device->allocated_bytes) < held ? create_on(device, desc, pool, out_buffer, out_full)
-                                                          : gpuhal_error_restore(&detail);
-    if (status == GPUHAL_ERROR_OUT_OF_MEMORY && pending > 0) {
-        gpuhal_error_add_pending(pending);
-    }
-    return status;
+    const gpuhal_buffer_desc *desc = own->desc;
+    gpuhal_relief relief = {.device = own->device,
+                            .bytes = desc->bytes,
+                            .held_bytes = held,
+                            .deadline_ns = desc->timeout_ns ? gpuhal_deadline(desc->timeout_ns) : 0,
+                            .asks = !own->pool && !(desc->flags & GPUHAL_ALLOCATE_NO_EVICT),
+                            .pool = own->pool,
+                            .again = create,
+                            .user = own};
+    return own->device->gpu->layers.relieve(&relief);
 }
 
 gpuhal_status gpuhal_buffer_create(gpuhal_device *device, const gpuhal_buffer_desc *given, gpuhal_buffer **out_buffer)
@@ -155,9 +163,13 @@ gpuhal_status gpuhal_buffer_create(gpuhal_device *device, const gpuhal_buffer_de
     gpuhal_buffer_desc desc;
     gpuhal_status status = gpuhal_buffer_take_desc("gpuhal_buffer_create", given, &desc);
     status = status ? status : gpuhal_device_open(device);
-    bool full = false;
-    status = status ? status : create_or_reclaim(device, &desc, NULL, out_buffer, &full);
-    if (full) {
+    if (status) {
+        return status;
+    }
+    creation own = {.device = device, .desc = &desc};
+    status = create_or_relieve(&own);
+    *out_buffer = own.buffer;
+    if (own.full) {
         gpuhal_fault_log_fault(device, GPUHAL_FAULT_OUT_OF_MEMORY);
     }
     return status;
@@ -166,8 +178,10 @@ gpuhal_status gpuhal_buffer_create(gpuhal_device *device, const gpuhal_buffer_de
 gpuhal_status gpuhal_buffer_create_segment(gpuhal_device *device, const gpuhal_buffer_desc *desc,
                                            struct gpuhal_pool *pool, gpuhal_buffer **out_buffer)
 {
-    bool full = false;
-    return create_or_reclaim(device, desc, pool, out_buffer, &full);
+    creation own = {.device = device, .desc = desc, .pool = pool};
+    gpuhal_status status = create_or_relieve(&own);
+    *out_buffer = own.buffer;
+    return status;
 }
 
 /* Relaxed: the caller has a reference, so the count cannot become 0 meanwhile. */

@@ -97,7 +97,21 @@ void gpuhal_memory_release(gpuhal_device *device, gpuhal_memory *memory);
 gpuhal_buffer *gpuhal_buffer_blank(gpuhal_device *device, uint64_t bytes);
 /* The buffer alone, once its memory is released. */
 void gpuhal_buffer_free(gpuhal_buffer *buffer);
-/* gpuhal_buffer_create() for a pool's segment; a refusal is no fault of the device yet. */
+/* An allocation that the device has refused, with that refusal as this thread's last error, for
+ * gpuhal_layers.relieve. */
+typedef struct gpuhal_relief {
+    gpuhal_device *device;
+    uint64_t bytes;
+    uint64_t held_bytes;  /* of the device, before it was tried */
+    uint64_t deadline_ns; /* 0: nothing is waited for */
+    bool asks;            /* stores and callbacks, too */
+    struct gpuhal_pool *pool; /* that asks for a segment, and reports the failure itself; NULL: none */
+    gpuhal_status (*again)(void *user); /* tries it again */
+    void *user;
+} gpuhal_relief;
+
+/* gpuhal_buffer_create() for a pool's segment; a refusal is no fault of the device yet. Stores and callbacks are not
+ * asked. */
 gpuhal_status gpuhal_buffer_create_segment(gpuhal_device *device, const gpuhal_buffer_desc *desc,
                                            struct gpuhal_pool *pool, gpuhal_buffer **out_buffer);
 /* The device's free memory as its driver states it; UINT64_MAX where it does not. Keeps the error detail. */

@@ -5,6 +5,7 @@
 #include "core/error.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <string.h>
 
 const char *gpuhal_memory_kind_name(gpuhal_memory_kind kind)
@@ -21,8 +22,14 @@ gpuhal_status gpuhal_buffer_take_desc(const char *call, const gpuhal_buffer_desc
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: desc is NULL or its size is 0", call);
     }
     memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
+    if (given->size <= offsetof(gpuhal_buffer_desc, timeout_ns)) {
+        out->flags = 0; /* such a description ended with padding there, which may be anything */
+    }
     if (out->bytes == 0) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: a buffer has at least 1 byte", call);
+    }
+    if (out->flags & ~(uint32_t)GPUHAL_ALLOCATE_NO_EVICT) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: flags has bits that are not for buffers", call);
     }
     if (out->alignment & (out->alignment - 1)) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the alignment %" PRIu64 " is not a power of two",

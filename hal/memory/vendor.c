@@ -36,6 +36,7 @@ static gpuhal_status allocation_failed(gpuhal_device *device, gpuhal_status stat
     uint64_t free_bytes = status == GPUHAL_ERROR_OUT_OF_MEMORY ? gpuhal_memory_free_bytes(device) : UINT64_MAX;
     if (status == GPUHAL_ERROR_OUT_OF_MEMORY || status == GPUHAL_ERROR_TOO_LARGE) {
         gpuhal_error_add_bytes(bytes, free_bytes, total);
+        gpuhal_error_add_driver_free(free_bytes);
     }
     return status;
 }

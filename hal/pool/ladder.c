@@ -3,19 +3,41 @@
 #include "pool/pool.h"
 
 #include "core/error.h"
+#include "core/job.h"
 #include "device/fault_log.h"
 
 #include <inttypes.h>
 
-static bool search(const gpuhal_request *request, gpuhal_block_id *out_block)
+/* An allocation on its way up. */
+typedef struct climb {
+    const gpuhal_request *request;
+    uint64_t deadline_ns;  /* 0: nothing is waited for */
+    gpuhal_block_id block; /* what was found; 0: nothing yet */
+    gpuhal_memory_report report;
+    bool refused;
+    gpuhal_error_detail refusal; /* why the pool could not grow; that sentence names the limit or the driver's call */
+} climb;
+
+static bool search(climb *c)
 {
-    gpuhal_pool *pool = request->pool;
+    gpuhal_pool *pool = c->request->pool;
     gpuhal_mutex_lock(&pool->mutex);
     bool space = gpuhal_blocks_reserve(&pool->blocks);
-    *out_block = space ? gpuhal_pool_search(pool, request->queue, request->block_bytes) : 0;
+    c->block = space ? gpuhal_pool_search(pool, c->request->queue, c->request->block_bytes) : 0;
     gpuhal_mutex_unlock(&pool->mutex);
-    return *out_block != 0;
+    return c->block != 0;
 }
+
+/* What has ended since the last look. */
+static bool poll(climb *c)
+{
+    if (!(c->request->pool->desc.flags & GPUHAL_POOL_NO_REUSE_OPPORTUNISTIC)) {
+        gpuhal_report_count(&c->report, GPUHAL_RUNG_POLL, gpuhal_pool_poll(c->request->pool));
+    }
+    return search(c);
+}
+
+/* ---- growing */
 
 /* How often a thread looks whether the driver that another one is waiting for hangs. */
 enum { LOST_POLL_NS = 20000000 };
@@ -43,127 +65,207 @@ static void end_growing(gpuhal_pool *pool)
 }
 
 /* Gives back unused segments, only as many as are needed; false if there is none. */
-static bool trim(gpuhal_pool *pool, uint64_t bytes)
+static bool trim(climb *c)
 {
+    gpuhal_pool *pool = c->request->pool;
     uint64_t freed = 0;
     gpuhal_mutex_lock(&pool->mutex);
-    gpuhal_buffer *list = gpuhal_pool_take_unused(pool, 0, bytes, &freed);
+    gpuhal_buffer *list = gpuhal_pool_take_unused(pool, 0, c->request->block_bytes, &freed);
     gpuhal_mutex_unlock(&pool->mutex);
     gpuhal_segments_release(list);
+    gpuhal_report_count(&c->report, GPUHAL_RUNG_TRIM, freed);
     return freed > 0;
+}
+
+static bool may_grow(const climb *c)
+{
+    return !(c->request->flags & GPUHAL_ALLOCATE_WITHIN_POOL);
 }
 
 /* A further segment; where that is refused, one in place of unused ones. Searches first: another thread may have made
  * room while this one waited for its turn. */
-static gpuhal_status grow(const gpuhal_request *request, gpuhal_block_id *out_block)
+static gpuhal_status grow(climb *c)
 {
-    gpuhal_pool *pool = request->pool;
-    gpuhal_status status = begin_growing(pool);
+    gpuhal_pool *pool = c->request->pool;
+    gpuhal_status status = may_grow(c) ? begin_growing(pool) : GPUHAL_ERROR_OUT_OF_MEMORY;
     if (status) {
         return status;
     }
-    while (!search(request, out_block) && !status) {
-        status = gpuhal_pool_grow(pool, request->block_bytes);
-        if (status == GPUHAL_ERROR_OUT_OF_MEMORY && trim(pool, request->block_bytes)) {
-            status = GPUHAL_OK;
+    pool->report = &c->report;
+    while (!search(c) && !status) {
+        const uint64_t before = atomic_load(&pool->reserved.in);
+        status = gpuhal_pool_grow(pool, c->request->block_bytes);
+        gpuhal_report_count(&c->report, GPUHAL_RUNG_GROW, atomic_load(&pool->reserved.in) - before);
+        if (status == GPUHAL_ERROR_OUT_OF_MEMORY) {
+            c->refused = true;
+            gpuhal_error_save(&c->refusal);
+            status = trim(c) ? GPUHAL_OK : status;
         }
     }
     end_growing(pool);
-    return *out_block ? GPUHAL_OK : status;
+    return c->block ? GPUHAL_OK : status;
 }
+
+/* ---- memory that waits for work of queues */
 
 /* Merges what the queue may have now, also what others may have as well. */
-static bool gather(const gpuhal_request *request, gpuhal_block_id *out_block)
+static bool gather(climb *c)
 {
-    gpuhal_pool *pool = request->pool;
+    gpuhal_pool *pool = c->request->pool;
     gpuhal_mutex_lock(&pool->mutex);
-    const bool merged = gpuhal_lane_gather(pool, request->queue, request->block_bytes);
+    const bool merged = gpuhal_lane_gather(pool, c->request->queue, c->request->block_bytes);
     gpuhal_mutex_unlock(&pool->mutex);
-    return merged && search(request, out_block);
+    return merged && search(c);
 }
 
-static bool may_grow(const gpuhal_request *request)
+/* Makes the caller's queue wait for others. */
+static bool take(climb *c)
 {
-    return !(request->flags & GPUHAL_ALLOCATE_WITHIN_POOL);
-}
-
-/* Memory that waits for work of queues: first by making the caller's queue wait, then by waiting here. */
-static bool take_over(const gpuhal_request *request, gpuhal_block_id *out_block)
-{
-    gpuhal_pool *pool = request->pool;
-    bool follows = request->queue && !(pool->desc.flags & GPUHAL_POOL_NO_REUSE_INTERNAL_DEPENDENCIES);
+    gpuhal_pool *pool = c->request->pool;
+    gpuhal_queue *queue = c->request->queue;
+    const bool follows = queue && !(pool->desc.flags & GPUHAL_POOL_NO_REUSE_INTERNAL_DEPENDENCIES);
+    uint64_t bytes = 0;
     if (follows) {
-        gpuhal_pool_part_lanes(pool, request->queue, request->block_bytes);
+        gpuhal_report_count(&c->report, GPUHAL_RUNG_TAKE, 0);
+        gpuhal_pool_part_lanes(pool, queue, c->request->block_bytes);
     }
-    while (follows && gpuhal_pool_follow(pool, request->queue, request->block_bytes)) {
-        if (search(request, out_block)) {
+    while (follows && gpuhal_pool_follow(pool, queue, c->request->block_bytes, &bytes)) {
+        c->report.rungs[GPUHAL_RUNG_TAKE].bytes += bytes;
+        if (search(c)) {
             return true;
         }
     }
-    if (request->queue && gather(request, out_block)) {
-        return true;
+    return queue && gather(c);
+}
+
+/* Waits here, for all that is pending, the oldest first. The queue's own lane as well: what becomes common is merged
+ * with its neighbours there. */
+static bool wait(climb *c, uint64_t deadline_ns)
+{
+    gpuhal_pool *pool = c->request->pool;
+    if (deadline_ns == 0) {
+        return false;
     }
-    bool waits = request->deadline_ns > 0 && !(request->flags & GPUHAL_ALLOCATE_NO_WAIT);
-    if (waits) { /* the queue's own lane as well: what becomes common is merged with its neighbours there */
-        gpuhal_pool_part_lanes(pool, NULL, 1);
-    }
-    while (waits && gpuhal_pool_wait_oldest(pool, request->deadline_ns)) {
-        gpuhal_pool_poll(pool);
-        if (search(request, out_block)) {
+    gpuhal_report_count(&c->report, GPUHAL_RUNG_WAIT, 0);
+    gpuhal_pool_part_lanes(pool, NULL, 1);
+    while (gpuhal_pool_wait_oldest(pool, deadline_ns)) {
+        c->report.rungs[GPUHAL_RUNG_WAIT].bytes += gpuhal_pool_poll(pool);
+        if (search(c)) {
             return true;
         }
     }
     return false;
 }
 
-/* `refusal`: why the pool could not grow; that sentence stays, since it names the limit or the driver's call. */
-static gpuhal_status out_of_memory(const gpuhal_request *request, const gpuhal_error_detail *refusal)
+/* ---- the order */
+
+/* What takes nothing from others. OUT_OF_MEMORY: there is more to try. */
+static gpuhal_status climb_alone(climb *c, uint64_t deadline_ns)
 {
-    gpuhal_pool *pool = request->pool;
+    if (poll(c)) {
+        return GPUHAL_OK;
+    }
+    const gpuhal_status status = grow(c);
+    return status == GPUHAL_ERROR_OUT_OF_MEMORY && (take(c) || wait(c, deadline_ns)) ? GPUHAL_OK : status;
+}
+
+uint64_t gpuhal_ladder_patience(uint64_t deadline_ns)
+{
+    const uint64_t most_ns = 1000000000, now_ns = gpuhal_os_monotonic_ns();
+    if (deadline_ns <= now_ns) {
+        return deadline_ns;
+    }
+    const uint64_t half_ns = (deadline_ns - now_ns) / 2;
+    return now_ns + (half_ns < most_ns ? half_ns : most_ns);
+}
+
+/* Asks the sources of a rung. What they gave may be behind work, so the whole way up is tried again after each. */
+static gpuhal_status ask(climb *c, gpuhal_pressure_rung rung, gpuhal_pool *pool)
+{
+    const gpuhal_request *request = c->request;
+    gpuhal_rung_result *result = &c->report.rungs[GPUHAL_RUNG_EVICT + rung];
+    gpuhal_pressure_attempt attempt = {.device = request->pool->device,
+                                       .pool = pool,
+                                       .rung = rung,
+                                       .bytes = request->block_bytes,
+                                       .deadline_ns = c->deadline_ns};
+    gpuhal_status status = GPUHAL_ERROR_OUT_OF_MEMORY;
+    uint64_t given = 0;
+    while (status == GPUHAL_ERROR_OUT_OF_MEMORY && gpuhal_pressure_ask(&attempt, &given)) {
+        result->bytes += given;
+        status = climb_alone(c, gpuhal_ladder_patience(c->deadline_ns));
+    }
+    result->tries += attempt.times;
+    return status;
+}
+
+/* Where the device is what is short, memory elsewhere on it helps, too. */
+static bool may_grow_elsewhere(const climb *c)
+{
+    const gpuhal_pool *pool = c->request->pool;
+    const uint64_t limit = atomic_load(&pool->limit_bytes), reserved = gpuhal_amount_now(&pool->reserved);
+    return may_grow(c) && (limit == 0 || (reserved < limit && limit - reserved >= c->request->block_bytes));
+}
+
+/* First memory of this pool, which is of use wherever it lies. Callbacks are asked once. */
+static gpuhal_status ask_all(climb *c)
+{
+    gpuhal_status status = GPUHAL_ERROR_OUT_OF_MEMORY;
+    for (gpuhal_pressure_rung rung = GPUHAL_PRESSURE_EVICT; rung <= GPUHAL_PRESSURE_CALL; rung++) {
+        status = status == GPUHAL_ERROR_OUT_OF_MEMORY ? ask(c, rung, c->request->pool) : status;
+        if (status == GPUHAL_ERROR_OUT_OF_MEMORY && rung < GPUHAL_PRESSURE_CALL && may_grow_elsewhere(c)) {
+            status = ask(c, rung, NULL);
+        }
+    }
+    return status == GPUHAL_ERROR_OUT_OF_MEMORY ? climb_alone(c, c->deadline_ns) : status;
+}
+
+static gpuhal_status out_of_memory(climb *c)
+{
+    gpuhal_pool *pool = c->request->pool;
+    gpuhal_memory_report *report = &c->report;
     gpuhal_mutex_lock(&pool->mutex);
-    const uint64_t reserved = gpuhal_amount_now(&pool->reserved), used = gpuhal_amount_now(&pool->used);
-    const uint64_t common = gpuhal_bins_free_bytes(pool->common);
-    const uint64_t largest = gpuhal_bins_largest(&pool->blocks, pool->common);
+    report->reserved_bytes = gpuhal_amount_now(&pool->reserved);
+    report->used_bytes = gpuhal_amount_now(&pool->used);
+    report->free_bytes = gpuhal_bins_free_bytes(pool->common);
+    report->largest_free_bytes = gpuhal_bins_largest(&pool->blocks, pool->common);
     gpuhal_mutex_unlock(&pool->mutex);
+    report->asked_bytes = c->request->bytes;
+    report->limit_bytes = atomic_load(&pool->limit_bytes);
+    report->ordered_bytes = report->reserved_bytes - report->used_bytes - report->free_bytes;
+    report->driver_free_bytes = c->refused ? c->refusal.memory.driver_free_bytes : UINT64_MAX;
+    gpuhal_pressure_count(pool->device, pool, report);
     atomic_fetch_add(&pool->out_of_memory, 1);
     gpuhal_error_set(GPUHAL_ERROR_OUT_OF_MEMORY,
                      "%s: %" PRIu64 " bytes requested of a pool of %" PRIu64 ", of which %" PRIu64
                      " are in use, %" PRIu64 " behind work of queues and %" PRIu64 " free, %" PRIu64
                      " in one piece%s%s",
-                     pool->device->id, request->bytes, reserved, used, reserved - used - common, common, largest,
-                     refusal ? "; " : "", refusal ? refusal->sentence : "");
+                     pool->device->id, report->asked_bytes, report->reserved_bytes, report->used_bytes,
+                     report->ordered_bytes, report->free_bytes, report->largest_free_bytes, c->refused ? "; " : "",
+                     c->refused ? c->refusal.sentence : "");
     gpuhal_error_add_device(pool->device->candidate->name, pool->device->id);
-    const uint64_t limit = atomic_load(&pool->limit_bytes);
-    gpuhal_error_add_bytes(request->bytes, common, limit ? limit : reserved);
-    gpuhal_error_add_pending(reserved - used - common);
+    gpuhal_error_add_bytes(report->asked_bytes, report->free_bytes,
+                           report->limit_bytes ? report->limit_bytes : report->reserved_bytes);
+    gpuhal_error_add_pending(report->ordered_bytes);
+    gpuhal_error_add_report(report);
     return GPUHAL_ERROR_OUT_OF_MEMORY;
 }
 
 gpuhal_status gpuhal_pool_climb(const gpuhal_request *request, gpuhal_block_id *out_block)
 {
-    gpuhal_pool *pool = request->pool;
-    gpuhal_error_detail refusal;
-    gpuhal_status status = GPUHAL_ERROR_OUT_OF_MEMORY;
-    atomic_fetch_add(&pool->searches_failed, 1);
-    if (!(pool->desc.flags & GPUHAL_POOL_NO_REUSE_OPPORTUNISTIC)) {
-        gpuhal_pool_poll(pool);
-        if (search(request, out_block)) {
-            return GPUHAL_OK;
-        }
-    }
-    if (may_grow(request)) {
-        status = grow(request, out_block);
-        if (status != GPUHAL_ERROR_OUT_OF_MEMORY) {
-            return status;
-        }
-        gpuhal_error_save(&refusal);
-    }
-    if (take_over(request, out_block)) {
-        return GPUHAL_OK;
+    climb c = {.request = request,
+               .deadline_ns = request->flags & GPUHAL_ALLOCATE_NO_WAIT ? 0 : request->deadline_ns};
+    const bool asks =
+        !(request->flags & GPUHAL_ALLOCATE_NO_EVICT) && gpuhal_pressure_has_source(request->pool->device);
+    atomic_fetch_add(&request->pool->searches_failed, 1);
+    gpuhal_status status = climb_alone(&c, asks ? gpuhal_ladder_patience(c.deadline_ns) : c.deadline_ns);
+    if (status == GPUHAL_ERROR_OUT_OF_MEMORY && asks) {
+        status = ask_all(&c);
     }
     /* What has ended meanwhile may be whole segments, and one in their place may do. */
-    if (may_grow(request) && grow(request, out_block) == GPUHAL_OK) {
-        return GPUHAL_OK;
+    if (status == GPUHAL_ERROR_OUT_OF_MEMORY) {
+        status = may_grow(&c) ? grow(&c) : search(&c) ? GPUHAL_OK : status;
     }
-    return out_of_memory(request, may_grow(request) ? &refusal : NULL);
+    *out_block = c.block;
+    return status == GPUHAL_ERROR_OUT_OF_MEMORY ? out_of_memory(&c) : status;
 }

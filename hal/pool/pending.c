@@ -72,17 +72,27 @@ static void free_list(gpuhal_pending *list)
     }
 }
 
-/* A single block goes behind the queue that it belonged to; that one's work was not among what was waited for. */
-static void make_free(gpuhal_pool *pool, gpuhal_pending *pending)
+/* A single block goes behind the queue that it belonged to; that one's work was not among what was waited for. Returns
+ * how many bytes there are. */
+static uint64_t make_free(gpuhal_pool *pool, gpuhal_pending *pending)
 {
     pool->has_unused = true;
     if (pending->bins) {
+        const uint64_t bytes = gpuhal_bins_free_bytes(pending->bins);
         gpuhal_blocks_move(&pool->blocks, pending->bins, pool->common);
-        return;
+        return bytes;
     }
+    const uint64_t bytes = gpuhal_block_at(&pool->blocks, pending->block)->bytes;
     gpuhal_lane *lane = pending->owner ? gpuhal_lane_find(pool, pending->owner) : NULL;
     gpuhal_blocks_give(&pool->blocks, lane ? lane->bins : pool->common, pending->block);
+    return bytes;
 }
+
+/* Those that have ended: a list to be freed, and the bytes that came free. */
+typedef struct ending {
+    gpuhal_pending *list;
+    uint64_t bytes;
+} ending;
 
 static void unlink_pending(gpuhal_pool *pool, gpuhal_pending *pending)
 {
@@ -101,15 +111,15 @@ static void enter(gpuhal_pending *pending)
     pending->users++;
 }
 
-/* Ends the look at a pending; `over` as it was found: then it goes to a list to be freed. Returns the next one. */
-static gpuhal_pending *leave(gpuhal_pool *pool, gpuhal_pending *pending, bool over, gpuhal_pending **ended)
+/* Ends the look at a pending; `over` as it was found: then it has ended. Returns the next one. */
+static gpuhal_pending *leave(gpuhal_pool *pool, gpuhal_pending *pending, bool over, ending *ended)
 {
     gpuhal_pending *next = pending->next;
     if (--pending->users == 0 && over) {
-        make_free(pool, pending);
+        ended->bytes += make_free(pool, pending);
         unlink_pending(pool, pending);
-        pending->next = *ended;
-        *ended = pending;
+        pending->next = ended->list;
+        ended->list = pending;
     }
     return next;
 }
@@ -129,9 +139,9 @@ void gpuhal_pending_record(gpuhal_pool *pool, gpuhal_pending *pending)
     gpuhal_mutex_unlock(&pool->mutex);
 }
 
-static void poll_pending(gpuhal_pool *pool)
+static uint64_t poll_pending(gpuhal_pool *pool)
 {
-    gpuhal_pending *ended = NULL;
+    ending ended = {0};
     gpuhal_mutex_lock(&pool->mutex);
     for (gpuhal_pending *pending = pool->pending; pending;) {
         enter(pending);
@@ -149,7 +159,8 @@ static void poll_pending(gpuhal_pool *pool)
         pending = leave(pool, pending, over, &ended);
     }
     gpuhal_mutex_unlock(&pool->mutex);
-    free_list(ended);
+    free_list(ended.list);
+    return ended.bytes;
 }
 
 /* The queue of a lane with anything in it, retained; NULL for none. With the mutex held. */
@@ -161,8 +172,9 @@ static gpuhal_queue *queue_of(const gpuhal_pool *pool, size_t lane)
 
 /* No event is needed for a queue that has nothing to do. The queue is asked with the mutex held, so that what another
  * thread releases behind newer work is not taken for idle; this calls no driver. */
-static void poll_lanes(gpuhal_pool *pool)
+static uint64_t poll_lanes(gpuhal_pool *pool)
 {
+    uint64_t bytes = 0;
     gpuhal_mutex_lock(&pool->mutex);
     for (size_t i = 0; i < pool->lane_count; i++) {
         gpuhal_queue *queue = queue_of(pool, i);
@@ -174,17 +186,19 @@ static void poll_lanes(gpuhal_pool *pool)
         gpuhal_mutex_lock(&pool->mutex);
         const gpuhal_lane *lane = pool->lanes[i];
         if (lane->queue == queue && (gpuhal_queue_has_finished(queue) || gpuhal_queue_is_quiet(queue))) {
+            bytes += gpuhal_bins_free_bytes(lane->bins);
             gpuhal_blocks_move(&pool->blocks, lane->bins, pool->common);
         }
         gpuhal_queue_release(queue);
     }
     gpuhal_mutex_unlock(&pool->mutex);
+    return bytes;
 }
 
-void gpuhal_pool_poll(gpuhal_pool *pool)
+uint64_t gpuhal_pool_poll(gpuhal_pool *pool)
 {
-    poll_pending(pool);
-    poll_lanes(pool);
+    const uint64_t bytes = poll_pending(pool);
+    return bytes + poll_lanes(pool);
 }
 
 /* The lane's bins themselves move, so this costs the same however many blocks it has. */
@@ -245,9 +259,10 @@ static bool suits(const gpuhal_pool *pool, const gpuhal_pending *pending, const 
            gpuhal_bins_largest(&pool->blocks, pending->bins) >= bytes;
 }
 
-bool gpuhal_pool_follow(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes)
+bool gpuhal_pool_follow(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, uint64_t *out_bytes)
 {
     bool follows = false;
+    *out_bytes = 0;
     gpuhal_mutex_lock(&pool->mutex);
     for (gpuhal_pending *pending = pool->pending; pending && !follows;) {
         if (!suits(pool, pending, queue, bytes)) {
@@ -259,6 +274,7 @@ bool gpuhal_pool_follow(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes)
         follows = wait_in_queue(queue, pending);
         gpuhal_mutex_lock(&pool->mutex);
         pending->follower = follows ? queue : NULL;
+        *out_bytes = follows ? gpuhal_bins_free_bytes(pending->bins) : 0;
         pending = leave(pool, pending, false, NULL);
     }
     gpuhal_mutex_unlock(&pool->mutex);
@@ -338,7 +354,7 @@ void gpuhal_pending_free_all(gpuhal_pool *pool)
 {
     while (pool->pending) {
         gpuhal_pending *pending = pool->pending;
-        make_free(pool, pending);
+        (void)make_free(pool, pending);
         unlink_pending(pool, pending);
         free_pending(pending);
     }

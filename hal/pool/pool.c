@@ -10,6 +10,8 @@
 
 #define SEGMENT_BYTES (64u << 20)
 #define LEAST_UNIT 256u
+#define ALLOCATE_FLAGS                                                                                                 \
+    ((uint32_t)(GPUHAL_ALLOCATE_NO_WAIT | GPUHAL_ALLOCATE_WITHIN_POOL | GPUHAL_ALLOCATE_NO_EVICT))
 
 /* ---- creating and destroying */
 
@@ -234,7 +236,7 @@ static gpuhal_status check_request(const gpuhal_pool *pool, const gpuhal_queue *
     if (queue && queue->device->gpu != gpu) {
         return gpuhal_two_objects("gpuhal_pool_allocate", "pool and queue", gpu, queue->device->gpu);
     }
-    if (bytes == 0 || (flags & ~(uint32_t)(GPUHAL_ALLOCATE_NO_WAIT | GPUHAL_ALLOCATE_WITHIN_POOL))) {
+    if (bytes == 0 || (flags & ~ALLOCATE_FLAGS)) {
         return invalid("gpuhal_pool_allocate", "a buffer has at least 1 byte, or flags has unknown bits");
     }
     /* What is asked of the driver is a multiple of the unit; rounding up to it cannot overflow then. */

@@ -83,6 +83,7 @@ struct gpuhal_pool {
     gpuhal_mutex mutex;
     gpuhal_condition condition; /* a thread has finished growing the pool */
     bool growing;               /* one thread at a time asks for a segment, so none is asked for in vain */
+    gpuhal_memory_report *report; /* of that thread, which alone uses it */
     bool destroyed;
     bool has_unused; /* since the last look a whole segment may have come free */
     uint64_t references; /* the application's, and one for each part; 0: being freed */
@@ -241,13 +242,13 @@ uint64_t gpuhal_pool_unused_bytes(const gpuhal_pool *pool);
 
 /* Records the events that are missing. */
 void gpuhal_pending_record(gpuhal_pool *pool, gpuhal_pending *pending);
-/* Makes common what has ended: what is pending, and what the lanes of idle queues have. */
-void gpuhal_pool_poll(gpuhal_pool *pool);
+/* Makes common what has ended: what is pending, and what the lanes of idle queues have. Returns how many bytes. */
+uint64_t gpuhal_pool_poll(gpuhal_pool *pool);
 /* Makes pending what the lanes of other queues have, of those with so many bytes in one piece. */
 void gpuhal_pool_part_lanes(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes);
-/* Makes the queue wait for the oldest pending in which so many bytes are in one piece, so that it may have them. False:
- * there is none. */
-bool gpuhal_pool_follow(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes);
+/* Makes the queue wait for the oldest pending in which so many bytes are in one piece, so that it may have all that is
+ * in there: *out_bytes. False: there is none. */
+bool gpuhal_pool_follow(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, uint64_t *out_bytes);
 /* When the pool ends: queues hold the segments as long as they may use them. */
 void gpuhal_pool_hold_segments(gpuhal_pool *pool);
 void gpuhal_pending_free_all(gpuhal_pool *pool);
@@ -258,6 +259,8 @@ bool gpuhal_pool_wait_oldest(gpuhal_pool *pool, uint64_t deadline_ns);
 
 /* What to do when a search fails. OK with a block, or the error. */
 gpuhal_status gpuhal_pool_climb(const gpuhal_request *request, gpuhal_block_id *out_block);
+/* Until when to wait for work while there are sources to ask, so that they have time, too. */
+uint64_t gpuhal_ladder_patience(uint64_t deadline_ns);
 
 /* ---- pool.c */
 
@@ -271,8 +274,21 @@ void gpuhal_pools_destroy(gpuhal_pools *pools);
 void gpuhal_part_release(gpuhal_buffer *buffer);
 gpuhal_status gpuhal_part_use(gpuhal_buffer *buffer, gpuhal_queue *queue);
 gpuhal_buffer *gpuhal_part_find(gpuhal_buffer *segment, uint64_t *offset);
-/* Before an allocation is called impossible: gives back completed work, and unused segments of the device's pools. */
-void gpuhal_pools_reclaim(gpuhal_device *device, uint64_t bytes, uint64_t *out_pending);
+
+/* ---- state.c, of all pools of a device, or of an object (NULL) */
+
+/* Polls, and gives unused segments back until `want_bytes` are reached or only `keep_bytes` are left. HOST_MEMORY. */
+gpuhal_status gpuhal_pools_trim(gpuhal *gpu, const gpuhal_device *device, uint64_t keep_bytes, uint64_t want_bytes,
+                                uint64_t *out_polled, uint64_t *out_freed);
+/* Makes pending what all lanes have. HOST_MEMORY. */
+gpuhal_status gpuhal_pools_part_lanes(const gpuhal_device *device);
+/* Fills in the report of an allocation that was none of a pool: what the device has, and what of it is in pools. */
+void gpuhal_pools_report(const gpuhal_device *device, gpuhal_memory_report *report);
+
+/* ---- relief.c, for hal/gpuhal.c */
+
+/* For gpuhal_layers.relieve: what pool.h (the public one) says of buffers that are not of a pool. */
+gpuhal_status gpuhal_pools_relieve(gpuhal_relief *relief);
 
 static inline void gpuhal_amount_add(gpuhal_amount *amount, uint64_t bytes)
 {

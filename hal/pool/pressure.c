@@ -61,6 +61,18 @@ static bool comes_after(const gpuhal_pressure_entry *entry, gpuhal_pressure_rung
     return source->priority != priority ? source->priority > priority : entry->number > number;
 }
 
+/* Where the list points to the application's callback, or to NULL at its end. With the mutex held. */
+static gpuhal_pressure_entry **find_call(gpuhal_pressure *pressure, const gpuhal_device *device,
+                                         gpuhal_pressure_fn *call, const void *user)
+{
+    gpuhal_pressure_entry **link = &pressure->first;
+    while (*link &&
+           ((*link)->device != device || (*link)->source.call != call || (*link)->source.user != user)) {
+        link = &(*link)->next;
+    }
+    return link;
+}
+
 gpuhal_status gpuhal_pressure_add(gpuhal_device *device, const gpuhal_pressure_source *source,
                                   gpuhal_pressure_entry **out_entry)
 {
@@ -75,6 +87,12 @@ gpuhal_status gpuhal_pressure_add(gpuhal_device *device, const gpuhal_pressure_s
     }
     gpuhal_pressure *pressure = pressure_of(device);
     gpuhal_mutex_lock(&pressure->mutex);
+    if (source->call && *find_call(pressure, device, source->call, source->user)) {
+        gpuhal_mutex_unlock(&pressure->mutex);
+        free(entry);
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "%s: the callback is there already, with the same user", device->id);
+    }
     *entry = (gpuhal_pressure_entry){.device = device, .source = *source, .number = ++pressure->added};
     gpuhal_pressure_entry **link = &pressure->first;
     while (*link && !comes_after(*link, source->rung, source->priority, entry->number)) {
@@ -98,17 +116,11 @@ static gpuhal_pressure_turn *turn_that_asks(const gpuhal_pressure *pressure, con
     return turn;
 }
 
-void gpuhal_pressure_remove(gpuhal_pressure_entry *entry)
+/* Takes the source out to which the list points at `link`, waits until it has returned, and frees it. With the mutex
+ * held, which is released. */
+static void take_out(gpuhal_pressure *pressure, gpuhal_pressure_entry **link)
 {
-    if (!entry || gpuhal_is_inherited(entry->device->gpu)) {
-        return;
-    }
-    gpuhal_pressure *pressure = pressure_of(entry->device);
-    gpuhal_mutex_lock(&pressure->mutex);
-    gpuhal_pressure_entry **link = &pressure->first;
-    while (*link != entry) {
-        link = &(*link)->next;
-    }
+    gpuhal_pressure_entry *entry = *link;
     *link = entry->next;
     gpuhal_pressure_turn *turn = turn_that_asks(pressure, entry);
     while (turn && turn->caller != gpuhal_job_caller()) {
@@ -120,6 +132,54 @@ void gpuhal_pressure_remove(gpuhal_pressure_entry *entry)
     }
     gpuhal_mutex_unlock(&pressure->mutex);
     free(entry);
+}
+
+void gpuhal_pressure_remove(gpuhal_pressure_entry *entry)
+{
+    if (!entry || gpuhal_is_inherited(entry->device->gpu)) {
+        return;
+    }
+    gpuhal_pressure *pressure = pressure_of(entry->device);
+    gpuhal_mutex_lock(&pressure->mutex);
+    gpuhal_pressure_entry **link = &pressure->first;
+    while (*link != entry) {
+        link = &(*link)->next;
+    }
+    take_out(pressure, link);
+}
+
+/* ---- callbacks of the application */
+
+static gpuhal_status check(const char *name, const gpuhal_device *device, gpuhal_pressure_fn *fn)
+{
+    return device && fn ? gpuhal_check(device->gpu)
+                        : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: device or fn is NULL", name);
+}
+
+gpuhal_status gpuhal_device_on_pressure(gpuhal_device *device, int32_t priority, gpuhal_pressure_fn *fn, void *user)
+{
+    const gpuhal_pressure_source source = {
+        .rung = GPUHAL_PRESSURE_CALL, .priority = priority, .call = fn, .user = user};
+    gpuhal_pressure_entry *entry = NULL;
+    gpuhal_status status = check("gpuhal_device_on_pressure", device, fn);
+    return status ? status : gpuhal_pressure_add(device, &source, &entry);
+}
+
+gpuhal_status gpuhal_device_off_pressure(gpuhal_device *device, gpuhal_pressure_fn *fn, void *user)
+{
+    gpuhal_status status = check("gpuhal_device_off_pressure", device, fn);
+    if (status) {
+        return status;
+    }
+    gpuhal_pressure *pressure = pressure_of(device);
+    gpuhal_mutex_lock(&pressure->mutex);
+    gpuhal_pressure_entry **link = find_call(pressure, device, fn, user);
+    if (!*link) {
+        gpuhal_mutex_unlock(&pressure->mutex);
+        return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s: the callback is not there with this user", device->id);
+    }
+    take_out(pressure, link);
+    return GPUHAL_OK;
 }
 
 /* ---- turns, with the mutex held */
@@ -176,48 +236,118 @@ static void end_turn(gpuhal_pressure *pressure, const gpuhal_pressure_turn *own)
 
 /* ---- asking */
 
-/* The next source of the rung after that priority and number; NULL: there is none. */
-static const gpuhal_pressure_entry *next_source(const gpuhal_pressure *pressure, const gpuhal_device *device,
-                                                gpuhal_pressure_rung rung, int32_t priority, uint64_t number)
+/* The source to ask next, which is written down in the attempt; NULL: there is none. With the mutex held. */
+static const gpuhal_pressure_entry *next_source(const gpuhal_pressure *pressure, gpuhal_pressure_attempt *attempt)
 {
+    attempt->newest = attempt->newest ? attempt->newest : pressure->added;
+    const bool again = attempt->gave && attempt->asked_bytes < UINT64_MAX;
+    const uint64_t after = attempt->number - again;
+    const int32_t priority = attempt->number ? attempt->priority : INT32_MIN;
     const gpuhal_pressure_entry *entry = pressure->first;
-    while (entry && (entry->device != device || !comes_after(entry, rung, priority, number))) {
+    while (entry && (entry->device != attempt->device || entry->number > attempt->newest ||
+                     !comes_after(entry, attempt->rung, priority, after))) {
         entry = entry->next;
     }
-    return entry && entry->source.rung == rung ? entry : NULL;
+    if (!entry || entry->source.rung != attempt->rung) {
+        return NULL;
+    }
+    const uint64_t twice = attempt->asked_bytes < UINT64_MAX / 2 ? 2 * attempt->asked_bytes : UINT64_MAX;
+    attempt->asked_bytes = entry->number == attempt->number ? twice : attempt->bytes;
+    attempt->times++;
+    attempt->number = entry->number;
+    attempt->priority = entry->source.priority;
+    return entry;
 }
 
-uint64_t gpuhal_pressure_relieve(gpuhal_device *device, gpuhal_pressure_rung rung, struct gpuhal_pool *pool,
-                                 uint64_t bytes, uint64_t deadline_ns)
+/* With the mutex held, which is released meanwhile. False in the child, where the source has forked: there nothing of
+ * the parent's is touched any more. */
+static bool give_once(gpuhal_pressure *pressure, gpuhal_pressure_turn *own, const gpuhal_pressure_attempt *attempt,
+                      uint64_t *out_given)
 {
-    gpuhal_pressure *pressure = pressure_of(device);
-    gpuhal_pressure_turn own = {.device = device, .caller = gpuhal_job_caller(), .deadline_ns = deadline_ns};
-    gpuhal_error_detail before;
-    uint64_t given = 0;
-    gpuhal_error_save(&before);
-    gpuhal_mutex_lock(&pressure->mutex);
-    const bool begun = begin_turn(pressure, &own);
-    const gpuhal_pressure_entry *entry = begun ? next_source(pressure, device, rung, INT32_MIN, 0) : NULL;
-    while (entry && given < bytes) {
-        /* Copies: the source may be gone when it returns. */
-        const gpuhal_pressure_source source = entry->source;
-        const uint64_t number = entry->number;
-        own.entry = entry;
-        gpuhal_mutex_unlock(&pressure->mutex);
-        const uint64_t gave = source.give(source.user, device, pool, bytes - given, deadline_ns);
-        if (gpuhal_is_inherited(device->gpu)) {
-            return given; /* it has forked, and this is the child: nothing of the parent's is touched */
-        }
-        given = gave < UINT64_MAX - given ? given + gave : UINT64_MAX;
-        gpuhal_mutex_lock(&pressure->mutex);
-        own.entry = NULL;
-        gpuhal_condition_signal_all(&pressure->condition);
-        entry = next_source(pressure, device, rung, source.priority, number);
+    const gpuhal_pressure_source source = own->entry->source; /* a copy: it may be gone when it returns */
+    gpuhal_device *device = attempt->device;
+    const uint64_t bytes = attempt->asked_bytes, deadline_ns = attempt->deadline_ns;
+    gpuhal_mutex_unlock(&pressure->mutex);
+    const int cancel = gpuhal_os_cancel_defer(); /* the turn is in this frame */
+    const uint64_t now_ns = gpuhal_os_monotonic_ns(), left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+    *out_given = source.call ? source.call(source.user, device, bytes, left_ns)
+                             : source.give(source.user, device, attempt->pool, bytes, deadline_ns);
+    gpuhal_os_cancel_restore(cancel);
+    if (gpuhal_is_inherited(device->gpu)) {
+        return false;
     }
+    gpuhal_mutex_lock(&pressure->mutex);
+    own->entry = NULL;
+    gpuhal_condition_signal_all(&pressure->condition);
+    return true;
+}
+
+bool gpuhal_pressure_ask(gpuhal_pressure_attempt *attempt, uint64_t *out_given)
+{
+    gpuhal_pressure *pressure = pressure_of(attempt->device);
+    gpuhal_pressure_turn own = {
+        .device = attempt->device, .caller = gpuhal_job_caller(), .deadline_ns = attempt->deadline_ns};
+    gpuhal_error_detail before;
+    gpuhal_error_save(&before);
+    *out_given = 0;
+    gpuhal_mutex_lock(&pressure->mutex);
+    const uint64_t seen = pressure->given;
+    const bool begun = begin_turn(pressure, &own);
+    while (begun && pressure->given == seen && (own.entry = next_source(pressure, attempt))) {
+        if (!give_once(pressure, &own, attempt, out_given)) {
+            return false;
+        }
+        attempt->gave = *out_given > 0;
+        pressure->given += *out_given;
+    }
+    const bool changed = pressure->given != seen;
     if (begun) {
         end_turn(pressure, &own);
     }
     gpuhal_mutex_unlock(&pressure->mutex);
     (void)gpuhal_error_restore(&before);
-    return given;
+    return changed;
+}
+
+uint64_t gpuhal_pressure_relieve(gpuhal_device *device, gpuhal_pressure_rung rung, struct gpuhal_pool *pool,
+                                 uint64_t bytes, uint64_t deadline_ns)
+{
+    gpuhal_pressure_attempt attempt = {
+        .device = device, .pool = pool, .rung = rung, .bytes = bytes, .deadline_ns = deadline_ns};
+    uint64_t total = 0, given = 0;
+    while (total < bytes && gpuhal_pressure_ask(&attempt, &given)) {
+        total = given < UINT64_MAX - total ? total + given : UINT64_MAX;
+    }
+    return total;
+}
+
+/* ---- looking */
+
+bool gpuhal_pressure_has_source(const gpuhal_device *device)
+{
+    gpuhal_pressure *pressure = pressure_of(device);
+    gpuhal_mutex_lock(&pressure->mutex);
+    const gpuhal_pressure_entry *entry = pressure->first;
+    while (entry && entry->device != device) {
+        entry = entry->next;
+    }
+    gpuhal_mutex_unlock(&pressure->mutex);
+    return entry != NULL;
+}
+
+void gpuhal_pressure_count(const gpuhal_device *device, const struct gpuhal_pool *pool, gpuhal_memory_report *report)
+{
+    gpuhal_pressure *pressure = pressure_of(device);
+    gpuhal_mutex_lock(&pressure->mutex);
+    for (const gpuhal_pressure_entry *entry = pressure->first; entry; entry = entry->next) {
+        const gpuhal_pressure_source *source = &entry->source;
+        uint64_t bytes = 0, pinned_bytes = 0;
+        if (entry->device == device && source->count) {
+            source->count(source->user, pool, &bytes, &pinned_bytes);
+        }
+        report->evictable_bytes += source->rung == GPUHAL_PRESSURE_EVICT ? bytes : 0;
+        report->spillable_bytes += source->rung == GPUHAL_PRESSURE_SPILL ? bytes : 0;
+        report->pinned_bytes += pinned_bytes;
+    }
+    gpuhal_mutex_unlock(&pressure->mutex);
 }

@@ -13,7 +13,7 @@
 
 #include "device/device.h"
 
-struct gpuhal_pool;
+#include <gpuhal/pool.h>
 
 /* Evicting costs no copy; spilling copies elsewhere first; calling asks the application. */
 typedef enum gpuhal_pressure_rung {
@@ -29,10 +29,12 @@ typedef struct gpuhal_pressure_source {
      * lock; may allocate only with NO_EVICT; returns by `deadline_ns` on the monotonic clock (0: does not wait).
      * Changes of the thread's last error are undone. */
     uint64_t (*give)(void *user, gpuhal_device *device, struct gpuhal_pool *pool, uint64_t bytes, uint64_t deadline_ns);
-    /* What it could give of the pool, and what it has there that is pinned. Called with the lock of the list: reads its
-     * own numbers and calls nothing. May be NULL. */
+    /* What it could give of the pool (NULL: of the device), and what it has there that is pinned; of what two sources
+     * share only one counts that. Called with the lock of the list: reads its own numbers and calls nothing. May be
+     * NULL. */
     void (*count)(void *user, const struct gpuhal_pool *pool, uint64_t *out_bytes, uint64_t *out_pinned_bytes);
     void *user;
+    gpuhal_pressure_fn *call; /* of the application, in place of `give`; with its user it is there once */
 } gpuhal_pressure_source;
 
 typedef struct gpuhal_pressure_entry gpuhal_pressure_entry;
@@ -46,6 +48,7 @@ typedef struct gpuhal_pressure {
     gpuhal_condition condition; /* a turn has ended, or a source has returned */
     gpuhal_pressure_entry *first;
     uint64_t added; /* ever: the number of the newest source */
+    uint64_t given; /* ever, by all: whether it changes is what counts */
     gpuhal_pressure_turn *turns;
 } gpuhal_pressure;
 
@@ -59,8 +62,31 @@ gpuhal_status gpuhal_pressure_add(gpuhal_device *device, const gpuhal_pressure_s
 /* Removes it: `give` runs no more afterwards, except where it makes this call itself. Waits for a running call, so not
  * with a lock held that `give` or `count` takes. NULL does nothing. */
 void gpuhal_pressure_remove(gpuhal_pressure_entry *entry);
-/* Asks the sources of a rung, each at most once, until they have given so many bytes. Returns what they gave. */
+
+/* An attempt to get memory, and how far it has come: the caller sets the first members, the others are 0. */
+typedef struct gpuhal_pressure_attempt {
+    gpuhal_device *device;
+    struct gpuhal_pool *pool; /* NULL: any memory of the device helps */
+    gpuhal_pressure_rung rung;
+    uint64_t bytes, deadline_ns;
+    uint64_t newest; /* source when the attempt began: later ones are not asked, so it ends */
+    uint64_t number, asked_bytes; /* of the source that was asked last; 0: none was */
+    int32_t priority;
+    bool gave;
+    uint64_t times; /* how often a source was asked */
+} gpuhal_pressure_attempt;
+
+/* Asks the next source of the rung. As long as one gives, it is asked again, for twice as much each time, since what it
+ * gave did not lie together; one that gives nothing is asked no more. True: the caller shall search again, for the
+ * source gave *out_given bytes, or (0) that of another thread gave while this one waited for its turn. */
+bool gpuhal_pressure_ask(gpuhal_pressure_attempt *attempt, uint64_t *out_given);
+/* The same until so many bytes were given, for a caller that does not search in between. Returns how many were. */
 uint64_t gpuhal_pressure_relieve(gpuhal_device *device, gpuhal_pressure_rung rung, struct gpuhal_pool *pool,
                                  uint64_t bytes, uint64_t deadline_ns);
+/* Whether the device has any source. */
+bool gpuhal_pressure_has_source(const gpuhal_device *device);
+/* Adds up what the sources state of the pool (NULL: of the device): members evictable_bytes, spillable_bytes and
+ * pinned_bytes. */
+void gpuhal_pressure_count(const gpuhal_device *device, const struct gpuhal_pool *pool, gpuhal_memory_report *report);
 
 #endif

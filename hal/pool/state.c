@@ -30,10 +30,10 @@ void gpuhal_pools_destroy(gpuhal_pools *pools)
 }
 
 /* What has ended since the last look is unused, too. */
-static uint64_t trim(gpuhal_pool *pool, uint64_t keep_bytes, uint64_t want_bytes)
+static uint64_t trim(gpuhal_pool *pool, uint64_t keep_bytes, uint64_t want_bytes, uint64_t *polled)
 {
     uint64_t freed = 0;
-    gpuhal_pool_poll(pool);
+    *polled += gpuhal_pool_poll(pool);
     gpuhal_mutex_lock(&pool->mutex);
     gpuhal_buffer *list = gpuhal_pool_take_unused(pool, keep_bytes, want_bytes, &freed);
     gpuhal_mutex_unlock(&pool->mutex);
@@ -41,8 +41,8 @@ static uint64_t trim(gpuhal_pool *pool, uint64_t keep_bytes, uint64_t want_bytes
     return freed;
 }
 
-/* The pools of a device, or of all, each with a reference. NULL without memory, and when there are none. */
-static gpuhal_pool **pools_of(gpuhal *gpu, const gpuhal_device *device, size_t *out_count)
+/* The pools of a device, or of all (NULL), each with a reference; NULL where there are none. HOST_MEMORY. */
+static gpuhal_status pools_of(gpuhal *gpu, const gpuhal_device *device, gpuhal_pool ***out_list, size_t *out_count)
 {
     gpuhal_pools *pools = gpu->layers.pools;
     size_t count = 0;
@@ -63,15 +63,18 @@ static gpuhal_pool **pools_of(gpuhal *gpu, const gpuhal_device *device, size_t *
         }
     }
     gpuhal_mutex_unlock(&pools->mutex);
-    return list;
+    *out_list = list;
+    return count && !list ? gpuhal_error_host_memory() : GPUHAL_OK;
 }
 
 /* Of several pools the older ones are trimmed last: `keep_bytes` is for all of them together. */
-static uint64_t trim_all(gpuhal *gpu, const gpuhal_device *device, uint64_t keep_bytes, uint64_t want_bytes)
+gpuhal_status gpuhal_pools_trim(gpuhal *gpu, const gpuhal_device *device, uint64_t keep_bytes, uint64_t want_bytes,
+                                uint64_t *out_polled, uint64_t *out_freed)
 {
     size_t count = 0;
-    uint64_t freed = 0;
-    gpuhal_pool **list = pools_of(gpu, device, &count);
+    gpuhal_pool **list = NULL;
+    *out_polled = *out_freed = 0;
+    gpuhal_status status = pools_of(gpu, device, &list, &count);
     for (size_t i = 0; i < count; i++) {
         uint64_t kept = 0;
         for (size_t other = i + 1; other < count; other++) {
@@ -79,27 +82,49 @@ static uint64_t trim_all(gpuhal *gpu, const gpuhal_device *device, uint64_t keep
             kept += gpuhal_pool_unused_bytes(list[other]);
             gpuhal_mutex_unlock(&list[other]->mutex);
         }
-        if (freed < want_bytes) {
-            freed += trim(list[i], keep_bytes > kept ? keep_bytes - kept : 0, want_bytes - freed);
+        if (*out_freed < want_bytes) {
+            const uint64_t keep = keep_bytes > kept ? keep_bytes - kept : 0;
+            *out_freed += trim(list[i], keep, want_bytes - *out_freed, out_polled);
         }
         gpuhal_pool_unreference(list[i]);
     }
     free(list);
-    return freed;
+    return status;
 }
 
-void gpuhal_pools_reclaim(gpuhal_device *device, uint64_t bytes, uint64_t *out_pending)
+gpuhal_status gpuhal_pools_part_lanes(const gpuhal_device *device)
 {
-    gpuhal_queues_reclaim(device, out_pending);
-    (void)trim_all(device->gpu, device, 0, bytes);
-}
-
-static gpuhal_status give(uint64_t freed, uint64_t *out_freed)
-{
-    if (out_freed) {
-        *out_freed = freed;
+    size_t count = 0;
+    gpuhal_pool **list = NULL;
+    gpuhal_status status = pools_of(device->gpu, device, &list, &count);
+    for (size_t i = 0; i < count; i++) {
+        gpuhal_pool_part_lanes(list[i], NULL, 1);
+        gpuhal_pool_unreference(list[i]);
     }
-    return GPUHAL_OK;
+    free(list);
+    return status;
+}
+
+void gpuhal_pools_report(const gpuhal_device *device, gpuhal_memory_report *report)
+{
+    gpuhal_pools *pools = device->gpu->layers.pools;
+    gpuhal_mutex_lock(&pools->mutex);
+    for (gpuhal_pool *pool = pools->first; pool; pool = pool->next) {
+        if (pool->device == device) {
+            gpuhal_mutex_lock(&pool->mutex);
+            const uint64_t common = gpuhal_bins_free_bytes(pool->common);
+            const uint64_t largest = gpuhal_bins_largest(&pool->blocks, pool->common);
+            report->free_bytes += common;
+            report->ordered_bytes += gpuhal_amount_now(&pool->reserved) - gpuhal_amount_now(&pool->used) - common;
+            report->largest_free_bytes = largest > report->largest_free_bytes ? largest : report->largest_free_bytes;
+            gpuhal_mutex_unlock(&pool->mutex);
+        }
+    }
+    gpuhal_mutex_unlock(&pools->mutex);
+    /* Pools may have grown since: then less is used, and all of it is of pools. */
+    const uint64_t held = atomic_load(&device->allocated_bytes), idle = report->free_bytes + report->ordered_bytes;
+    report->used_bytes = held > idle ? held - idle : 0;
+    report->reserved_bytes = report->used_bytes + idle;
 }
 
 /* A gpuhal object that a child inherited is not looked into any further. */
@@ -114,19 +139,37 @@ static gpuhal_status check(const gpuhal *gpu, uint64_t *out_freed)
 gpuhal_status gpuhal_pool_trim(gpuhal_pool *pool, uint64_t keep_bytes, uint64_t *out_freed)
 {
     gpuhal_status status = check(pool ? pool->device->gpu : NULL, out_freed);
-    return status ? status : give(trim(pool, keep_bytes, UINT64_MAX), out_freed);
+    if (status) {
+        return status;
+    }
+    uint64_t polled = 0;
+    const uint64_t freed = trim(pool, keep_bytes, UINT64_MAX, &polled);
+    if (out_freed) {
+        *out_freed = freed;
+    }
+    return GPUHAL_OK;
+}
+
+static gpuhal_status trim_all(gpuhal *gpu, const gpuhal_device *device, uint64_t keep_bytes, uint64_t *out_freed)
+{
+    uint64_t polled = 0, freed = 0;
+    const gpuhal_status status = gpuhal_pools_trim(gpu, device, keep_bytes, UINT64_MAX, &polled, &freed);
+    if (out_freed) {
+        *out_freed = freed;
+    }
+    return status;
 }
 
 gpuhal_status gpuhal_device_trim(gpuhal_device *device, uint64_t keep_bytes, uint64_t *out_freed)
 {
     gpuhal_status status = check(device ? device->gpu : NULL, out_freed);
-    return status ? status : give(trim_all(device->gpu, device, keep_bytes, UINT64_MAX), out_freed);
+    return status ? status : trim_all(device->gpu, device, keep_bytes, out_freed);
 }
 
 gpuhal_status gpuhal_trim(gpuhal *gpu, uint64_t keep_bytes, uint64_t *out_freed)
 {
     gpuhal_status status = check(gpu, out_freed);
-    return status ? status : give(trim_all(gpu, NULL, keep_bytes, UINT64_MAX), out_freed);
+    return status ? status : trim_all(gpu, NULL, keep_bytes, out_freed);
 }
 
 gpuhal_status gpuhal_pool_set_limit(gpuhal_pool *pool, uint64_t limit_bytes)
@@ -141,7 +184,8 @@ gpuhal_status gpuhal_pool_set_limit(gpuhal_pool *pool, uint64_t limit_bytes)
     gpuhal_mutex_unlock(&pool->mutex);
     const uint64_t reserved = gpuhal_amount_now(&pool->reserved);
     if (limit_bytes && reserved > limit_bytes) {
-        (void)trim(pool, 0, reserved - limit_bytes);
+        uint64_t polled = 0;
+        (void)trim(pool, 0, reserved - limit_bytes, &polled);
     }
     return GPUHAL_OK;
 }

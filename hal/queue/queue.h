@@ -291,6 +291,16 @@ gpuhal_status gpuhal_timepoint_poll(gpuhal_timepoint *timepoint);
 /* Called when memory of the device is short: retires the completed work of all queues. *out_pending: bytes that come
  * free once queued work has ended. */
 void gpuhal_queues_reclaim(gpuhal_device *device, uint64_t *out_pending);
+/* What all queues of an object had to do at one time. */
+typedef struct gpuhal_queue_marks {
+    gpuhal_timepoint **list; /* with references */
+    size_t count;
+} gpuhal_queue_marks;
+/* Records a timepoint in every queue with work; those that refuse are left out. HOST_MEMORY. */
+gpuhal_status gpuhal_queues_mark(gpuhal *gpu, gpuhal_queue_marks *out_marks);
+/* Waits until one of them has ended, which leaves the list. False: none is left, or the time is over. */
+bool gpuhal_queues_wait_mark(gpuhal_queue_marks *marks, uint64_t deadline_ns);
+void gpuhal_queue_marks_free(gpuhal_queue_marks *marks);
 
 /* ---- wait.c */
 

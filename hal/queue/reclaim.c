@@ -1,10 +1,12 @@
-/* queue/reclaim.c: retiring the completed work of all queues when memory of a device is short, and counting what queued
- * work keeps. */
+/* queue/reclaim.c: when memory of a device is short: retiring the completed work of all queues, counting what queued
+ * work keeps, and waiting for it. */
+#include "core/error.h"
 #include "memory/buffer.h"
 #include "queue/completion_service.h"
 #include "queue/queue.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* A reference that a queue has to a buffer of the device in question. */
 typedef struct hold {
@@ -105,4 +107,63 @@ void gpuhal_queues_reclaim(gpuhal_device *device, uint64_t *out_pending)
     *out_pending = bytes_of_queues_alone(&all);
     free(queues);
     free(all.list);
+}
+
+/* ---- waiting */
+
+gpuhal_status gpuhal_queues_mark(gpuhal *gpu, gpuhal_queue_marks *out_marks)
+{
+    size_t count = 0;
+    *out_marks = (gpuhal_queue_marks){0};
+    gpuhal_queue **queues = gpuhal_service_queues(gpu, NULL, &count);
+    gpuhal_timepoint **list = count ? calloc(count, sizeof *list) : NULL;
+    for (size_t i = 0; i < count; i++) {
+        gpuhal_timepoint *timepoint = NULL;
+        if (list && !gpuhal_queue_has_finished(queues[i]) && !gpuhal_queue_is_quiet(queues[i]) &&
+            gpuhal_queue_record(queues[i], false, &timepoint) == GPUHAL_OK) {
+            list[out_marks->count++] = timepoint;
+        }
+        gpuhal_queue_release(queues[i]);
+    }
+    free(queues);
+    out_marks->list = list;
+    return count && !list ? gpuhal_error_host_memory() : GPUHAL_OK;
+}
+
+/* Takes the first one out; to the end of the list where it is waited for further. */
+static void move_first(gpuhal_queue_marks *marks, bool keep)
+{
+    gpuhal_timepoint *first = marks->list[0];
+    marks->count -= !keep;
+    memmove(marks->list, marks->list + 1, (marks->count - keep) * sizeof(gpuhal_timepoint *));
+    if (keep) {
+        marks->list[marks->count - 1] = first;
+    } else {
+        gpuhal_timepoint_release(first);
+    }
+}
+
+/* How long to wait for one before the others are looked at again: a queue that hangs must not hide them. */
+enum { SLICE_NS = 10000000 };
+
+bool gpuhal_queues_wait_mark(gpuhal_queue_marks *marks, uint64_t deadline_ns)
+{
+    bool ended = false;
+    while (marks->count > 0 && !ended && gpuhal_os_monotonic_ns() < deadline_ns) {
+        const uint64_t slice_ns = gpuhal_deadline(SLICE_NS);
+        const gpuhal_status status =
+            gpuhal_timepoint_wait(marks->list[0], slice_ns < deadline_ns ? slice_ns : deadline_ns);
+        ended = gpuhal_timepoint_now(marks->list[0]) == GPUHAL_TIMEPOINT_DONE;
+        /* What returns at once without an end, such as BUSY in a function of that queue, would do so for ever. */
+        move_first(marks, !ended && status == GPUHAL_ERROR_TIMEOUT);
+    }
+    return ended;
+}
+
+void gpuhal_queue_marks_free(gpuhal_queue_marks *marks)
+{
+    while (marks->count > 0) {
+        move_first(marks, false);
+    }
+    free(marks->list);
 }

@@ -41,7 +41,8 @@ static gpuhal_status make_buffers(verification *v)
 {
     gpuhal_status status = GPUHAL_ERROR_OUT_OF_MEMORY;
     for (v->bytes = MOST_BYTES; v->bytes >= LEAST_BYTES; v->bytes /= 2) {
-        const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = v->bytes};
+        const gpuhal_buffer_desc desc = {
+            .size = sizeof desc, .bytes = v->bytes, .flags = GPUHAL_ALLOCATE_NO_EVICT};
         status = gpuhal_buffer_create(v->from_device, &desc, &v->from);
         status = status ? status : gpuhal_buffer_create(v->to_device, &desc, &v->to);
         /* What was made is in `v`, also after a failure: run() releases it. */

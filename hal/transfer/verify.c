@@ -98,7 +98,7 @@ gpuhal_status gpuhal_device_verify(gpuhal_device *device)
     if (!device) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_device_verify: device is NULL");
     }
-    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = TEST_BYTES};
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = TEST_BYTES, .flags = GPUHAL_ALLOCATE_NO_EVICT};
     verification v = {.device = device, .sent = malloc(TEST_BYTES), .received = malloc(TEST_BYTES)};
     gpuhal_status status = v.sent && v.received ? GPUHAL_OK : gpuhal_error_host_memory();
     status = status ? status : gpuhal_buffer_create(device, &desc, &v.one);

@@ -67,7 +67,7 @@ TEST(bad_arguments_of_pool_calls_are_invalid)
     assert_null(buffer);
     assert_int_equal(gpuhal_pool_allocate(pool, NULL, 1, 0, 0, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(attempt(pool, NULL, 0, 0, 0), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(attempt(pool, NULL, 1, 4, 0), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(attempt(pool, NULL, 1, 8, 0), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(attempt(pool, foreign, 1, 0, 0), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_buffer_use(NULL, queue), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_buffer_use(part, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);

@@ -27,14 +27,24 @@ typedef struct gpuhal_buffer_desc {
     /** Bits 1 << gpuhal_handle_kind: how it may be shared (share.h); several APIs must know this before they allocate.
      *  NOT_SUPPORTED for a kind that the device cannot export from this kind of memory. */
     uint32_t export_kinds;
+    uint32_t flags;      /**< 0, or GPUHAL_ALLOCATE_NO_EVICT. */
+    uint64_t timeout_ns; /**< How long the call may wait when memory is short; 0: not at all. */
 } gpuhal_buffer_desc;
 
+/** Flags of allocations. */
+enum {
+    GPUHAL_ALLOCATE_NO_WAIT = 1u,     /**< Of pools (pool.h): nothing is waited for, whatever the timeout. */
+    GPUHAL_ALLOCATE_WITHIN_POOL = 2u, /**< Of pools: no segment is taken from the driver, and none given back. */
+    GPUHAL_ALLOCATE_NO_EVICT = 4u     /**< When memory is short neither stores nor callbacks are asked for it. */
+};
+
 /** Allocates memory and opens the device if needed. The memory is committed when the call returns, as far as the
- *  vendor's API allows (software OpenCL devices commit pages when they are first touched).
+ *  vendor's API allows (software OpenCL devices commit pages when they are first touched). When the device is full, or
+ *  above its limit, memory is looked for as pool.h says, and the allocation is tried again after each step.
  *  @return GPUHAL_OK; INVALID_ARGUMENT (also for 0 bytes); TOO_LARGE above the largest single allocation;
- *  OUT_OF_MEMORY, with asked, free and total in the detail; NOT_SUPPORTED for a kind that the device lacks; what
- *  gpuhal_device_open() returns
- *  Owner: caller, gpuhal_buffer_release(). Threads: any. Blocks: yes. */
+ *  OUT_OF_MEMORY, with asked, free and total in the detail, and with gpuhal_last_memory_report(); NOT_SUPPORTED for a
+ *  kind that the device lacks; HOST_MEMORY; what gpuhal_device_open() returns
+ *  Owner: caller, gpuhal_buffer_release(). Threads: any. Blocks: for the driver, and up to timeout_ns. */
 GPUHAL_API gpuhal_status gpuhal_buffer_create(gpuhal_device *device, const gpuhal_buffer_desc *desc,
                                               gpuhal_buffer **out_buffer);
 

@@ -32,6 +32,52 @@ typedef struct gpuhal_error {
  *  Owner: the library; valid until this thread's next failing call. Threads: any, each has its own. Blocks: no. */
 GPUHAL_API const gpuhal_error *gpuhal_last_error(void);
 
+/** What the library tries when memory is short, in this order (pool.h). */
+typedef uint32_t gpuhal_rung;
+enum {
+    GPUHAL_RUNG_POLL = 0,  /**< Looking for work that has ended: bytes that it kept. */
+    GPUHAL_RUNG_GROW = 1,  /**< A further segment for the pool: its bytes. */
+    GPUHAL_RUNG_TRIM = 2,  /**< Unused segments given back to the driver: their bytes. */
+    GPUHAL_RUNG_TAKE = 3,  /**< Memory that other queues released, behind an event: bytes that the queue may have. */
+    GPUHAL_RUNG_WAIT = 4,  /**< Waiting for work to end: bytes that it kept. */
+    GPUHAL_RUNG_EVICT = 5, /**< Stores, for what they have a copy of: bytes that they gave. */
+    GPUHAL_RUNG_SPILL = 6, /**< Stores, for what they have to copy first: bytes that they gave. */
+    GPUHAL_RUNG_CALL = 7,  /**< Callbacks of gpuhal_device_on_pressure(): bytes that they stated. */
+    GPUHAL_RUNGS = 8
+};
+
+/** What one of them brought. */
+typedef struct gpuhal_rung_result {
+    uint64_t tries; /**< How often it was tried; 0: it did not apply, or the caller did not allow it. */
+    uint64_t bytes; /**< What it gave, all tries together; part of it may have been taken by others. */
+} gpuhal_rung_result;
+
+/** The state of memory when an allocation failed. Of a pool where the allocation was of one. Else of the device: what
+ *  this gpuhal object has there is reserved; buffers, parts of pools among them, are used, the rest is of pools.
+ *  Reserved is the sum of used, free and ordered. */
+typedef struct gpuhal_memory_report {
+    uint32_t size;
+    uint32_t fragmentation_permille; /**< 1000 * (1 - largest_free_bytes / free_bytes); 0 where nothing is free. */
+    uint64_t asked_bytes;
+    uint64_t limit_bytes;        /**< Of the pool, or of the device; 0: none. */
+    uint64_t reserved_bytes;
+    uint64_t used_bytes;
+    uint64_t free_bytes;
+    uint64_t largest_free_bytes; /**< In one piece. */
+    uint64_t ordered_bytes;      /**< Of pools, released behind work of queues that has not ended. */
+    uint64_t driver_free_bytes;  /**< As the driver stated it when it refused; UINT64_MAX when unknown. */
+    uint64_t evictable_bytes;    /**< What stores could still give without a copy. */
+    uint64_t spillable_bytes;    /**< The same with a copy. */
+    uint64_t pinned_bytes;       /**< What stores have in use. */
+    gpuhal_rung_result rungs[GPUHAL_RUNGS];
+} gpuhal_memory_report;
+
+/** Returns the report on this thread's last error, where that is an allocation that failed with OUT_OF_MEMORY after
+ *  everything was tried.
+ *  @return the report; NULL where the last error is another one
+ *  Owner: the library; valid until this thread's next failing call. Threads: any, each has its own. Blocks: no. */
+GPUHAL_API const gpuhal_memory_report *gpuhal_last_memory_report(void);
+
 /** Returns the name of a status: "out of memory".
  *  @return never NULL; "unknown status" for an invalid number
  *  Owner: static. Threads: any. Blocks: no. */

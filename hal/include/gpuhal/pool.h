@@ -13,7 +13,13 @@
  *
  *  When memory is short a pool tries, in this order, and searches again after each: memory whose work has ended; a
  *  further segment; giving unused segments back for a larger one; memory that waits for other queues, behind an event;
- *  waiting for them, as long as the caller allows.
+ *  waiting for them, the oldest first, as long as the caller allows; stores, first for what they have a copy of, then
+ *  for what they have to copy first; callbacks (gpuhal_device_on_pressure()), the lowest priority first. Each of the
+ *  last three is asked again, for twice as much, as long as it gives something; one that gives nothing is asked no more
+ *  for this allocation. gpuhal_buffer_create() does the same as far as it gives memory back to the driver, and waits
+ *  for work of all queues. While there are stores or callbacks to ask, waiting for work takes at most half of the
+ *  caller's time, and a second, before them; what is left after them is waited, too. Calls into the driver are not
+ *  bounded by that time, nor is a callback that ignores it.
  *
  *  In the child of a fork every call on a pool of the parent returns FORKED, and releasing does nothing.
  */
@@ -77,19 +83,13 @@ GPUHAL_API gpuhal_status gpuhal_pool_create(gpuhal_device *device, const gpuhal_
  *  driver. */
 GPUHAL_API void gpuhal_pool_destroy(gpuhal_pool *pool);
 
-/** Flags of gpuhal_pool_allocate(). */
-enum {
-    GPUHAL_ALLOCATE_NO_WAIT = 1u,    /**< Nothing is waited for, whatever the timeout. */
-    GPUHAL_ALLOCATE_WITHIN_POOL = 2u /**< No segment is taken from the driver, and none given back. */
-};
-
 /** Gives a buffer. With @p queue its work may use the buffer at once, also memory that earlier work of that queue still
  *  uses; any other use has to come after that work, as with any buffer that two queues share. Without a queue every
- *  use may begin at once. @p timeout_ns: how long the call may wait for memory that was released behind work of other
- *  queues; 0: not at all. Contents are undefined.
+ *  use may begin at once. @p flags: GPUHAL_ALLOCATE_ bits (buffer.h). @p timeout_ns: how long the call may wait when
+ *  memory is short; 0: not at all. Contents are undefined.
  *  @return GPUHAL_OK; INVALID_ARGUMENT (also for 0 bytes); TOO_LARGE above the largest single allocation,
- *  rounded down to the alignment; OUT_OF_MEMORY, with asked, free and limit in the detail; HOST_MEMORY; DEVICE_LOST;
- *  FORKED
+ *  rounded down to the alignment; OUT_OF_MEMORY, with asked, free and limit in the detail, and with
+ *  gpuhal_last_memory_report(); HOST_MEMORY; DEVICE_LOST; FORKED
  *  Owner: caller, gpuhal_buffer_release(). Threads: any. Blocks: for the driver when the pool grows, and up to @p
  *  timeout_ns. */
 GPUHAL_API gpuhal_status gpuhal_pool_allocate(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, uint32_t flags,
@@ -116,14 +116,35 @@ GPUHAL_API gpuhal_status gpuhal_pool_set_limit(gpuhal_pool *pool, uint64_t limit
 GPUHAL_API gpuhal_status gpuhal_pool_trim(gpuhal_pool *pool, uint64_t keep_bytes, uint64_t *out_freed);
 
 /** The same for all pools of a device together.
- *  @return as gpuhal_pool_trim()
+ *  @return as gpuhal_pool_trim(), and HOST_MEMORY
  *  Owner: nothing. Threads: any. Blocks: yes, for the driver. */
 GPUHAL_API gpuhal_status gpuhal_device_trim(gpuhal_device *device, uint64_t keep_bytes, uint64_t *out_freed);
 
 /** The same for all pools of the gpuhal object together.
- *  @return as gpuhal_pool_trim()
+ *  @return as gpuhal_device_trim()
  *  Owner: nothing. Threads: any. Blocks: yes, for the drivers. */
 GPUHAL_API gpuhal_status gpuhal_trim(gpuhal *gpu, uint64_t keep_bytes, uint64_t *out_freed);
+
+/** Is asked for memory of a device when an allocation there would fail: releases what it can spare, and returns how
+ *  many bytes that were; 0: nothing. @p bytes: how many are missing, or more where what came free did not lie together.
+ *  It shall return within @p timeout_ns, the time that the allocation has left, and wait for nothing where that is 0.
+ *  It may call the library, also to remove itself, but not gpuhal_close(); allocations made in it ask no store and no
+ *  callback. It must not wait for a thread that allocates: that one may be waiting for it. */
+typedef uint64_t gpuhal_pressure_fn(void *user, gpuhal_device *device, uint64_t bytes, uint64_t timeout_ns);
+
+/** Has @p fn called when memory of the device is short, on the thread that allocates, one call at a time for each
+ *  device: those with a lower @p priority first, and of the same priority the one that came first. Several libraries in
+ *  one process may each have theirs, also the same function with another @p user.
+ *  @return GPUHAL_OK; INVALID_ARGUMENT, also where the device has the function with this user already; HOST_MEMORY;
+ *  FORKED
+ *  Owner: caller must keep @p user until gpuhal_device_off_pressure() or gpuhal_close(). Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_device_on_pressure(gpuhal_device *device, int32_t priority, gpuhal_pressure_fn *fn,
+                                                   void *user);
+
+/** Ends that: the function is not called with this user after this returns, except where it makes this call itself.
+ *  @return GPUHAL_OK; INVALID_ARGUMENT; NOT_FOUND where the device does not have it; FORKED
+ *  Owner: nothing. Threads: any. Blocks: until a running call has ended. */
+GPUHAL_API gpuhal_status gpuhal_device_off_pressure(gpuhal_device *device, gpuhal_pressure_fn *fn, void *user);
 
 /** A quantity over time. */
 typedef struct gpuhal_pool_amount {

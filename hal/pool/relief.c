@@ -1,0 +1,144 @@
+/* pool/relief.c: what is tried when a device refuses a buffer that is none of a pool, or a pool's segment: the rungs of
+ * ladder.c that give memory back to the driver. After each the allocation is tried again. */
+#include "pool/pool.h"
+
+#include "core/error.h"
+#include "queue/queue.h"
+
+/* An allocation on its way up. */
+typedef struct climb {
+    const gpuhal_relief *relief;
+    gpuhal_memory_report *report; /* for a segment its pool's */
+    uint64_t held_bytes;         /* of the device, when it was tried last */
+    uint64_t pending_bytes;      /* come free when queued work ends */
+    gpuhal_error_detail refusal; /* the last one */
+} climb;
+
+static gpuhal_status try_again(climb *c)
+{
+    c->held_bytes = atomic_load(&c->relief->device->allocated_bytes);
+    const gpuhal_status status = c->relief->again(c->relief->user);
+    if (status == GPUHAL_ERROR_OUT_OF_MEMORY) {
+        gpuhal_error_save(&c->refusal);
+    }
+    return status;
+}
+
+/* Gives back what completed work still kept, whichever thread has done so since the last try. */
+static gpuhal_status retire(climb *c, gpuhal_rung rung)
+{
+    gpuhal_device *device = c->relief->device;
+    gpuhal_queues_reclaim(device, &c->pending_bytes);
+    const uint64_t held = atomic_load(&device->allocated_bytes);
+    const uint64_t gave = held < c->held_bytes ? c->held_bytes - held : 0;
+    gpuhal_report_count(c->report, rung, gave);
+    return gave ? try_again(c) : GPUHAL_ERROR_OUT_OF_MEMORY;
+}
+
+/* Gives unused segments of the device's pools back, as many as are needed and then more, since those need not lie
+ * together. */
+static gpuhal_status trim(climb *c, gpuhal_rung rung)
+{
+    gpuhal_device *device = c->relief->device;
+    gpuhal_memory_report *report = c->report;
+    gpuhal_status status = GPUHAL_ERROR_OUT_OF_MEMORY;
+    uint64_t polled = 0, freed = 1;
+    while (status == GPUHAL_ERROR_OUT_OF_MEMORY && freed > 0) {
+        const gpuhal_status trimmed = gpuhal_pools_trim(device->gpu, device, 0, c->relief->bytes, &polled, &freed);
+        report->rungs[rung].bytes += polled;
+        gpuhal_report_count(report, GPUHAL_RUNG_TRIM, freed);
+        status = trimmed ? trimmed : freed ? try_again(c) : status;
+    }
+    return status;
+}
+
+static gpuhal_status give_back(climb *c, gpuhal_rung rung)
+{
+    const gpuhal_status status = retire(c, rung);
+    return status == GPUHAL_ERROR_OUT_OF_MEMORY ? trim(c, rung) : status;
+}
+
+/* Waits for all work of all queues: any of it may keep buffers, or be what a pool's segments wait for. */
+static gpuhal_status wait_for_work(climb *c, uint64_t deadline_ns)
+{
+    gpuhal_device *device = c->relief->device;
+    gpuhal_queue_marks marks = {0};
+    gpuhal_status status = gpuhal_pools_part_lanes(device);
+    status = status ? status : gpuhal_queues_mark(device->gpu, &marks);
+    status = status ? status : GPUHAL_ERROR_OUT_OF_MEMORY;
+    while (status == GPUHAL_ERROR_OUT_OF_MEMORY && gpuhal_queues_wait_mark(&marks, deadline_ns)) {
+        status = give_back(c, GPUHAL_RUNG_WAIT);
+    }
+    gpuhal_queue_marks_free(&marks);
+    return status;
+}
+
+static gpuhal_status climb_alone(climb *c, uint64_t deadline_ns)
+{
+    const gpuhal_status status = give_back(c, GPUHAL_RUNG_POLL);
+    return status == GPUHAL_ERROR_OUT_OF_MEMORY && deadline_ns > 0 ? wait_for_work(c, deadline_ns) : status;
+}
+
+/* What they give may be a part of a pool, whose segment then goes back; or memory that the library does not count. */
+static gpuhal_status ask(climb *c, gpuhal_pressure_rung rung)
+{
+    const gpuhal_relief *relief = c->relief;
+    gpuhal_rung_result *result = &c->report->rungs[GPUHAL_RUNG_EVICT + rung];
+    gpuhal_pressure_attempt attempt = {
+        .device = relief->device, .rung = rung, .bytes = relief->bytes, .deadline_ns = relief->deadline_ns};
+    gpuhal_status status = GPUHAL_ERROR_OUT_OF_MEMORY;
+    uint64_t given = 0;
+    while (status == GPUHAL_ERROR_OUT_OF_MEMORY && gpuhal_pressure_ask(&attempt, &given)) {
+        result->bytes += given;
+        status = try_again(c);
+        if (status == GPUHAL_ERROR_OUT_OF_MEMORY) {
+            status = climb_alone(c, gpuhal_ladder_patience(relief->deadline_ns));
+        }
+    }
+    result->tries += attempt.times;
+    return status;
+}
+
+static gpuhal_status ask_all(climb *c)
+{
+    gpuhal_status status = GPUHAL_ERROR_OUT_OF_MEMORY;
+    for (gpuhal_pressure_rung rung = GPUHAL_PRESSURE_EVICT; rung <= GPUHAL_PRESSURE_CALL; rung++) {
+        status = status == GPUHAL_ERROR_OUT_OF_MEMORY ? ask(c, rung) : status;
+    }
+    return status == GPUHAL_ERROR_OUT_OF_MEMORY ? climb_alone(c, c->relief->deadline_ns) : status;
+}
+
+static gpuhal_status out_of_memory(climb *c)
+{
+    const gpuhal_relief *relief = c->relief;
+    gpuhal_memory_report *report = c->report;
+    (void)gpuhal_error_restore(&c->refusal);
+    if (c->pending_bytes > 0) {
+        gpuhal_error_add_pending(c->pending_bytes);
+    }
+    if (!relief->pool) {
+        report->driver_free_bytes = c->refusal.memory.driver_free_bytes;
+        report->asked_bytes = relief->bytes;
+        report->limit_bytes = atomic_load(&relief->device->limit_bytes);
+        gpuhal_pools_report(relief->device, report);
+        gpuhal_pressure_count(relief->device, NULL, report);
+        gpuhal_error_add_report(report);
+    }
+    return GPUHAL_ERROR_OUT_OF_MEMORY;
+}
+
+gpuhal_status gpuhal_pools_relieve(gpuhal_relief *relief)
+{
+    gpuhal_memory_report own = {0};
+    climb c = {.relief = relief,
+               .report = relief->pool ? relief->pool->report : &own,
+               .held_bytes = relief->held_bytes};
+    const bool asks = relief->asks && gpuhal_pressure_has_source(relief->device);
+    const uint64_t deadline_ns = relief->deadline_ns;
+    gpuhal_error_save(&c.refusal);
+    gpuhal_status status = climb_alone(&c, asks ? gpuhal_ladder_patience(deadline_ns) : deadline_ns);
+    if (status == GPUHAL_ERROR_OUT_OF_MEMORY && asks) {
+        status = ask_all(&c);
+    }
+    return status == GPUHAL_ERROR_OUT_OF_MEMORY ? out_of_memory(&c) : status;
+}

@@ -1,0 +1,370 @@
+/* What a pool does when memory is short, rung by rung: that each gives the memory which only it can give, and that
+ * nothing is asked of others before. */
+#include "unit/ladder_support.h"
+
+enum { LIMIT = 16 * UNIT };
+
+/* A pool at its limit of LIMIT bytes, in a segment. */
+static gpuhal_pool *limited_pool(gpuhal *gpu)
+{
+    return pool_or_fail(gpu, (gpuhal_pool_desc){.limit_bytes = LIMIT, .segment_bytes = LIMIT});
+}
+
+static void end(gpuhal *gpu, gpuhal_pool *pool)
+{
+    gpuhal_pool_destroy(pool);
+    gpuhal_close(gpu);
+    expect_nothing_left();
+}
+
+/* Takes as much as there is without anything being asked of others, in parts of a UNIT. */
+static uint32_t take_all(gpuhal_pool *pool, gpuhal_buffer **out_buffers)
+{
+    uint32_t count = 0;
+    while (gpuhal_pool_allocate(pool, NULL, UNIT, GPUHAL_ALLOCATE_NO_EVICT, 0, &out_buffers[count]) == GPUHAL_OK) {
+        count++;
+    }
+    return count;
+}
+
+/* ---- what others are not asked for */
+
+TEST(memory_of_ended_work_is_taken_before_the_pool_grows_and_others_are_asked)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.limit_bytes = 2 * SEGMENT});
+    gpuhal_queue *queue = queue_or_fail(gpu);
+    gpuhal_buffer *large = take(pool, queue, SEGMENT);
+    cache c = {.name = 'c'};
+    add_callback(gpu, &c, 0);
+    assert_ok(gpuhal_fill(queue, large, 0, SEGMENT, 1, 1));
+    gpuhal_buffer_release(large);
+    assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS));
+    gpuhal_buffer_release(take(pool, NULL, SEGMENT));
+    assert_int_equal(state_of(pool).reserved.total_in, SEGMENT);
+    expect_asked("");
+    gpuhal_queue_destroy(queue);
+    end(gpu, pool);
+}
+
+TEST(a_pool_grows_and_trims_before_others_are_asked)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.limit_bytes = 3 * SEGMENT});
+    cache c = {.name = 'c'};
+    add_callback(gpu, &c, 0);
+    gpuhal_buffer_release(take(pool, NULL, SEGMENT));
+    gpuhal_buffer_release(take(pool, NULL, 2 * SEGMENT)); /* grows */
+    gpuhal_buffer_release(take(pool, NULL, 3 * SEGMENT)); /* in the place of both */
+    assert_int_equal(state_of(pool).segments, 1);
+    expect_asked("");
+    end(gpu, pool);
+}
+
+TEST(memory_that_waits_for_another_queue_is_taken_over_before_others_are_asked)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_pool *pool = limited_pool(gpu);
+    gpuhal_queue *first = queue_or_fail(gpu), *second = queue_or_fail(gpu);
+    cache c = {.name = 'c'};
+    add_callback(gpu, &c, 0);
+    gpuhal_buffer *all = take(pool, first, LIMIT);
+    gpuhal_event *gate = close_gate(gpu, first);
+    assert_ok(gpuhal_fill(first, all, 0, LIMIT, 1, 1));
+    gpuhal_buffer_release(all);
+    gpuhal_buffer_release(take(pool, second, LIMIT));
+    expect_asked("");
+    open_gate(gate);
+    gpuhal_queue_destroy(second);
+    gpuhal_queue_destroy(first);
+    end(gpu, pool);
+}
+
+TEST(memory_that_work_still_has_is_waited_for_before_others_are_asked)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_pool *pool = limited_pool(gpu);
+    gpuhal_queue *queue = queue_or_fail(gpu);
+    cache c = {.name = 'c'};
+    add_callback(gpu, &c, 0);
+    gpuhal_buffer *all = take(pool, queue, LIMIT);
+    gpuhal_event *gate = close_gate(gpu, queue);
+    assert_ok(gpuhal_fill(queue, all, 0, LIMIT, 1, 1));
+    gpuhal_buffer_release(all);
+    opener own;
+    begin_opening(&own, gate);
+    const gpuhal_status status = attempt(pool, NULL, LIMIT, 0, PATIENCE_NS);
+    pthread_join(own.thread, NULL);
+    assert_int_equal(status, GPUHAL_OK);
+    /* A loaded machine may take longer than the second after which they are asked: they have nothing anyway. */
+    assert_true(c.calls <= 1);
+    asked[0] = 0;
+    gpuhal_queue_destroy(queue);
+    end(gpu, pool);
+}
+
+/* ---- what others are asked for */
+
+TEST(stores_evict_before_they_spill_and_callbacks_come_last_by_priority)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_pool *pool = limited_pool(gpu);
+    cache evicts = {.name = 'e'}, spills = {.name = 's'}, low = {.name = 'a'}, high = {.name = 'b'};
+    gpuhal_buffer *all = take(pool, NULL, LIMIT);
+    add_callback(gpu, &high, 5);
+    add_callback(gpu, &low, -5);
+    add_cache(gpu, &spills, GPUHAL_PRESSURE_SPILL, -9);
+    add_cache(gpu, &evicts, GPUHAL_PRESSURE_EVICT, 9);
+    assert_int_equal(attempt(pool, NULL, 3 * UNIT, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
+    expect_asked("esab");
+    assert_int_equal(low.bytes, 3 * UNIT);
+    assert_int_equal(low.deadline_ns, 0);
+    assert_ptr_equal(evicts.pool, pool);
+    const gpuhal_memory_report report = report_or_fail();
+    assert_int_equal(report.rungs[GPUHAL_RUNG_EVICT].tries, 1);
+    assert_int_equal(report.rungs[GPUHAL_RUNG_SPILL].tries, 1);
+    assert_int_equal(report.rungs[GPUHAL_RUNG_CALL].tries, 2);
+    gpuhal_buffer_release(all);
+    end(gpu, pool);
+}
+
+static void expect_given_by(gpuhal_pressure_rung rung)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_pool *pool = limited_pool(gpu);
+    cache gives = {.name = 'g'}, later = {.name = 'l'};
+    fill_cache(&gives, pool, NULL, 4, 4 * UNIT);
+    if (rung == GPUHAL_PRESSURE_CALL) {
+        add_callback(gpu, &gives, 0);
+    } else {
+        add_cache(gpu, &gives, rung, 0);
+    }
+    add_callback(gpu, &later, 1);
+    assert_int_equal(attempt(pool, NULL, 4 * UNIT, 0, 0), GPUHAL_OK);
+    expect_asked("g");
+    assert_int_equal(gives.count, 3);
+    empty_cache(&gives);
+    end(gpu, pool);
+}
+
+TEST(what_a_store_evicts_is_given_and_no_other_is_asked)
+{
+    expect_given_by(GPUHAL_PRESSURE_EVICT);
+}
+
+TEST(what_a_store_spills_is_given_and_no_other_is_asked)
+{
+    expect_given_by(GPUHAL_PRESSURE_SPILL);
+}
+
+TEST(what_a_callback_releases_is_given_and_no_other_is_asked)
+{
+    expect_given_by(GPUHAL_PRESSURE_CALL);
+}
+
+TEST(a_callback_is_asked_again_only_while_it_gives)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_pool *pool = limited_pool(gpu);
+    cache first = {.name = 'a', .per_call = 1}, second = {.name = 'b', .per_call = 1};
+    fill_cache(&first, pool, NULL, 2, 4 * UNIT);
+    fill_cache(&second, pool, NULL, 2, 4 * UNIT);
+    add_callback(gpu, &first, 0);
+    add_callback(gpu, &second, 1);
+    assert_int_equal(attempt(pool, NULL, LIMIT, 0, 0), GPUHAL_OK);
+    expect_asked("aaabb");
+    assert_int_equal(first.bytes, 4 * LIMIT);
+    assert_int_equal(second.bytes, 2 * LIMIT);
+    end(gpu, pool);
+}
+
+TEST(a_callback_that_gives_what_does_not_help_is_asked_until_it_has_nothing)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_pool *pool = limited_pool(gpu);
+    cache gives = {.name = 'g', .per_call = 1};
+    gpuhal_buffer *all = take(pool, NULL, LIMIT);
+    while (gives.count < CACHED) { /* of the device, and so of no use to a pool at its limit */
+        gives.buffers[gives.count++] = gpuhal_mock_buffer(gpu, 0, 1);
+    }
+    add_callback(gpu, &gives, 0);
+    assert_int_equal(attempt(pool, NULL, UINT64_C(1) << 26, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(gives.calls, CACHED + 1);
+    assert_int_equal(report_or_fail().rungs[GPUHAL_RUNG_CALL].bytes, CACHED);
+    gpuhal_buffer_release(all);
+    asked[0] = 0;
+    end(gpu, pool);
+}
+
+static uint64_t claim(void *user, gpuhal_device *device, uint64_t bytes, uint64_t timeout_ns)
+{
+    (void)device, (void)timeout_ns;
+    ++*(uint64_t *)user;
+    assert_true(bytes > 0);
+    return 1;
+}
+
+TEST(a_callback_that_always_claims_something_does_not_hold_the_caller)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_pool *pool = limited_pool(gpu);
+    uint64_t calls = 0;
+    assert_ok(gpuhal_device_on_pressure(gpuhal_device_at(gpu, 0), 0, claim, &calls));
+    gpuhal_buffer *all = take(pool, NULL, LIMIT);
+    assert_int_equal(attempt(pool, NULL, UNIT, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_true(calls > 1 && calls <= 65);
+    assert_int_equal(report_or_fail().rungs[GPUHAL_RUNG_CALL].tries, calls);
+    gpuhal_buffer_release(all);
+    end(gpu, pool);
+}
+
+TEST(with_no_evict_neither_stores_nor_callbacks_are_asked)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_pool *pool = limited_pool(gpu);
+    cache evicts = {.name = 'e'}, called = {.name = 'c'};
+    fill_cache(&evicts, pool, NULL, 16, UNIT);
+    add_cache(gpu, &evicts, GPUHAL_PRESSURE_EVICT, 0);
+    add_callback(gpu, &called, 0);
+    assert_int_equal(attempt(pool, NULL, UNIT, GPUHAL_ALLOCATE_NO_EVICT, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
+    expect_asked("");
+    const gpuhal_memory_report report = report_or_fail();
+    assert_int_equal(report.rungs[GPUHAL_RUNG_EVICT].tries, 0);
+    assert_int_equal(report.evictable_bytes, LIMIT);
+    assert_int_equal(report.pinned_bytes, 7);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "; 4096 bytes of stores could be evicted"));
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "; 7 bytes of stores are pinned"));
+    empty_cache(&evicts);
+    end(gpu, pool);
+}
+
+TEST(within_the_pool_others_are_asked_and_the_pool_does_not_grow)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.segment_bytes = 8 * UNIT});
+    gpuhal_buffer *buffers[16];
+    cache c = {.name = 'c'};
+    fill_cache(&c, pool, NULL, 1, UNIT);
+    uint32_t count = 0;
+    while (!gpuhal_pool_allocate(pool, NULL, UNIT, GPUHAL_ALLOCATE_WITHIN_POOL, 0, &buffers[count])) {
+        count++;
+    }
+    add_callback(gpu, &c, 0);
+    const uint64_t reserved = state_of(pool).reserved.current;
+    assert_int_equal(attempt(pool, NULL, UNIT, GPUHAL_ALLOCATE_WITHIN_POOL, 0), GPUHAL_OK);
+    expect_asked("c");
+    assert_int_equal(state_of(pool).reserved.current, reserved);
+    while (count > 0) {
+        gpuhal_buffer_release(buffers[--count]);
+    }
+    end(gpu, pool);
+}
+
+TEST(what_a_callback_released_without_a_word_is_found_by_the_last_search)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_pool *pool = limited_pool(gpu);
+    const uint32_t flags[] = {0, GPUHAL_ALLOCATE_WITHIN_POOL};
+    for (size_t i = 0; i < 2; i++) {
+        cache c = {.name = 'c', .silent = true};
+        fill_cache(&c, pool, NULL, 1, LIMIT);
+        add_callback(gpu, &c, 0);
+        assert_int_equal(attempt(pool, NULL, LIMIT, flags[i], 0), GPUHAL_OK);
+        expect_asked("c");
+        assert_ok(gpuhal_device_off_pressure(gpuhal_device_at(gpu, 0), call_cached, &c));
+    }
+    end(gpu, pool);
+}
+
+TEST(a_failure_of_the_driver_after_others_were_asked_is_the_callers)
+{
+    static const gpuhal_status failures[] = {GPUHAL_ERROR_DRIVER, GPUHAL_ERROR_DEVICE_LOST};
+    for (size_t i = 0; i < 2; i++) {
+        gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.total_bytes = LIMIT}}};
+        gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+        gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.segment_bytes = LIMIT});
+        cache c = {.name = 'c', .breaks = failures[i]};
+        gpuhal_buffer *buffers[LIMIT / UNIT + 1];
+        uint32_t count = take_all(pool, buffers);
+        assert_int_equal(count, LIMIT / UNIT);
+        add_callback(gpu, &c, 0);
+        assert_int_equal(attempt(pool, NULL, UNIT, 0, 0), failures[i]);
+        assert_null(gpuhal_last_memory_report());
+        while (count > 0) {
+            gpuhal_buffer_release(buffers[--count]);
+        }
+        asked[0] = 0;
+        gpuhal_pool_destroy(pool);
+        gpuhal_close(gpu);
+    }
+}
+
+TEST(where_the_device_is_full_memory_of_another_pool_helps)
+{
+    gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.total_bytes = 4 * SEGMENT}}};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+    gpuhal_pool *other = pool_or_fail(gpu, (gpuhal_pool_desc){0}), *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
+    cache e = {.name = 'e'};
+    fill_cache(&e, other, NULL, 4, SEGMENT);
+    add_cache(gpu, &e, GPUHAL_PRESSURE_EVICT, 0);
+    gpuhal_buffer *buffer = take(pool, NULL, SEGMENT);
+    assert_int_equal(e.count, 3);
+    assert_int_equal(state_of(other).segments, 3);
+    asked[0] = 0;
+    gpuhal_buffer_release(buffer);
+    empty_cache(&e);
+    gpuhal_pool_destroy(other);
+    end(gpu, pool);
+}
+
+/* ---- time */
+
+TEST(memory_that_a_store_gave_behind_work_is_waited_for)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_pool *pool = limited_pool(gpu);
+    gpuhal_queue *queue = queue_or_fail(gpu);
+    cache e = {.name = 'e'};
+    fill_cache(&e, pool, queue, 1, LIMIT);
+    gpuhal_event *gate = close_gate(gpu, queue);
+    assert_ok(gpuhal_fill(queue, e.buffers[0], 0, LIMIT, 1, 1));
+    add_cache(gpu, &e, GPUHAL_PRESSURE_EVICT, 0);
+    assert_int_equal(attempt(pool, NULL, LIMIT, GPUHAL_ALLOCATE_NO_WAIT, PATIENCE_NS), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(e.deadline_ns, 0);
+    assert_int_equal(report_or_fail().ordered_bytes, LIMIT);
+    opener own;
+    begin_opening(&own, gate);
+    assert_int_equal(attempt(pool, NULL, LIMIT, 0, PATIENCE_NS), GPUHAL_OK);
+    pthread_join(own.thread, NULL);
+    asked[0] = 0;
+    gpuhal_queue_destroy(queue);
+    end(gpu, pool);
+}
+
+TEST(work_that_does_not_end_leaves_time_for_those_that_are_asked_and_the_call_ends_in_time)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_pool *pool = limited_pool(gpu);
+    gpuhal_queue *queue = queue_or_fail(gpu);
+    gpuhal_buffer *all = take(pool, queue, LIMIT);
+    gpuhal_event *gate = close_gate(gpu, queue);
+    cache c = {.name = 'c'};
+    assert_ok(gpuhal_fill(queue, all, 0, LIMIT, 1, 1));
+    gpuhal_buffer_release(all);
+    add_cache(gpu, &c, GPUHAL_PRESSURE_SPILL, 0);
+    /* Half of a long time is more than they are kept waiting. */
+    const uint64_t begun_ns = gpuhal_os_monotonic_ns();
+    const uint64_t timeout_ns = 3000000000;
+    assert_int_equal(attempt(pool, NULL, UNIT, 0, timeout_ns), GPUHAL_ERROR_OUT_OF_MEMORY);
+    const uint64_t ended_ns = gpuhal_os_monotonic_ns();
+    assert_true(ended_ns - begun_ns >= timeout_ns && ended_ns - begun_ns < PATIENCE_NS);
+    assert_true(c.deadline_ns >= begun_ns + timeout_ns && c.deadline_ns <= ended_ns);
+    assert_true(c.now_ns - begun_ns >= 1000000000);
+    assert_true(report_or_fail().rungs[GPUHAL_RUNG_WAIT].tries == 2);
+    asked[0] = 0;
+    open_gate(gate);
+    gpuhal_queue_destroy(queue);
+    end(gpu, pool);
+}
+
+#include "test_main.h"

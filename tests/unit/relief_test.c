@@ -1,0 +1,318 @@
+/* What gpuhal_buffer_create() does when memory is short, and what the report on a failure says. */
+#include "unit/ladder_support.h"
+
+enum { LIMIT = 64 * 1024 };
+
+static gpuhal *open_limited(void)
+{
+    gpuhal *gpu = open_one();
+    assert_ok(gpuhal_device_open(gpuhal_device_at(gpu, 0)));
+    assert_ok(gpuhal_device_limit_memory(gpuhal_device_at(gpu, 0), LIMIT));
+    return gpu;
+}
+
+static gpuhal_status create(gpuhal *gpu, uint64_t bytes, uint32_t flags, uint64_t timeout_ns)
+{
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = bytes, .flags = flags, .timeout_ns = timeout_ns};
+    gpuhal_buffer *buffer = NULL;
+    gpuhal_status status = gpuhal_buffer_create(gpuhal_device_at(gpu, 0), &desc, &buffer);
+    assert_int_equal(status == GPUHAL_OK, buffer != NULL);
+    gpuhal_buffer_release(buffer);
+    return status;
+}
+
+static void end(gpuhal *gpu)
+{
+    gpuhal_close(gpu);
+    expect_nothing_left();
+}
+
+TEST(a_buffer_gets_the_unused_segments_of_pools_before_others_are_asked)
+{
+    gpuhal *gpu = open_limited();
+    gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.segment_bytes = LIMIT / 4});
+    cache c = {.name = 'c'};
+    gpuhal_buffer *kept = take(pool, NULL, LIMIT / 4), *gone = take(pool, NULL, LIMIT / 4);
+    add_callback(gpu, &c, 0);
+    gpuhal_buffer_release(gone);
+    assert_int_equal(create(gpu, LIMIT / 2 + UNIT, 0, 0), GPUHAL_OK);
+    expect_asked("");
+    assert_int_equal(state_of(pool).segments, 1);
+    gpuhal_buffer_release(kept);
+    gpuhal_pool_destroy(pool);
+    end(gpu);
+}
+
+/* A buffer that only work keeps. */
+static gpuhal_event *keep_by_work(gpuhal *gpu, gpuhal_queue *queue, uint64_t bytes)
+{
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 0, bytes);
+    gpuhal_event *gate = close_gate(gpu, queue);
+    assert_ok(gpuhal_fill(queue, buffer, 0, bytes, 1, 1));
+    gpuhal_buffer_release(buffer);
+    return gate;
+}
+
+TEST(a_buffer_waits_for_memory_that_work_keeps_as_long_as_its_timeout)
+{
+    gpuhal *gpu = open_limited();
+    gpuhal_queue *queue = queue_or_fail(gpu), *idle = queue_or_fail(gpu);
+    gpuhal_event *gate = keep_by_work(gpu, queue, LIMIT);
+    assert_int_equal(create(gpu, LIMIT, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(report_or_fail().rungs[GPUHAL_RUNG_WAIT].tries, 0);
+    assert_int_equal(gpuhal_last_error()->bytes_pending, LIMIT);
+    const uint64_t deadline_ns = gpuhal_deadline(50000000);
+    assert_int_equal(create(gpu, LIMIT, 0, 50000000), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_true(gpuhal_os_monotonic_ns() >= deadline_ns);
+    opener own;
+    begin_opening(&own, gate);
+    assert_int_equal(create(gpu, LIMIT, 0, PATIENCE_NS), GPUHAL_OK);
+    pthread_join(own.thread, NULL);
+    gpuhal_queue_destroy(idle);
+    gpuhal_queue_destroy(queue);
+    end(gpu);
+}
+
+TEST(a_buffer_waits_for_segments_whose_parts_work_still_has)
+{
+    gpuhal *gpu = open_limited();
+    gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.segment_bytes = LIMIT});
+    gpuhal_queue *queue = queue_or_fail(gpu), *hangs = queue_or_fail(gpu);
+    gpuhal_buffer *part = take(pool, queue, LIMIT);
+    gpuhal_event *gate = close_gate(gpu, queue), *never = close_gate(gpu, hangs);
+    assert_ok(gpuhal_fill(queue, part, 0, LIMIT, 1, 1));
+    gpuhal_buffer_release(part);
+    opener own;
+    begin_opening(&own, gate);
+    assert_int_equal(create(gpu, LIMIT, 0, PATIENCE_NS), GPUHAL_OK); /* although another queue goes on waiting */
+    pthread_join(own.thread, NULL);
+    open_gate(never);
+    gpuhal_queue_destroy(hangs);
+    gpuhal_queue_destroy(queue);
+    gpuhal_pool_destroy(pool);
+    end(gpu);
+}
+
+TEST(for_a_buffer_stores_evict_then_spill_and_callbacks_come_last)
+{
+    gpuhal *gpu = open_limited();
+    gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.segment_bytes = LIMIT / 4});
+    cache evicts = {.name = 'e'}, spills = {.name = 's'}, called = {.name = 'c'};
+    fill_cache(&evicts, pool, NULL, 1, LIMIT / 4);
+    fill_cache(&spills, pool, NULL, 1, LIMIT / 4);
+    called.buffers[called.count++] = gpuhal_mock_buffer(gpu, 0, LIMIT / 2);
+    add_callback(gpu, &called, -9);
+    add_cache(gpu, &spills, GPUHAL_PRESSURE_SPILL, 0);
+    add_cache(gpu, &evicts, GPUHAL_PRESSURE_EVICT, 0);
+    assert_int_equal(create(gpu, LIMIT, GPUHAL_ALLOCATE_NO_EVICT, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
+    expect_asked("");
+    assert_int_equal(create(gpu, LIMIT / 4, 0, 0), GPUHAL_OK);
+    expect_asked("e");
+    assert_null(evicts.pool);
+    assert_int_equal(create(gpu, LIMIT / 2, 0, 0), GPUHAL_OK);
+    expect_asked("es");
+    assert_int_equal(create(gpu, LIMIT, 0, 0), GPUHAL_OK);
+    expect_asked("esc");
+    gpuhal_pool_destroy(pool);
+    end(gpu);
+}
+
+TEST(a_driver_that_is_full_gets_memory_back_as_a_limit_does)
+{
+    gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.total_bytes = LIMIT}}};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+    cache c = {.name = 'c'};
+    c.buffers[c.count++] = gpuhal_mock_buffer(gpu, 0, LIMIT / 2);
+    add_callback(gpu, &c, 0);
+    assert_int_equal(create(gpu, LIMIT + 1, GPUHAL_ALLOCATE_NO_EVICT, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(report_or_fail().driver_free_bytes, LIMIT / 2);
+    assert_int_equal(report_or_fail().limit_bytes, 0);
+    assert_int_equal(create(gpu, LIMIT, 0, 0), GPUHAL_OK);
+    assert_int_equal(create(gpu, LIMIT + 1, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(report_or_fail().driver_free_bytes, LIMIT);
+    asked[0] = 0;
+    end(gpu);
+}
+
+TEST(bad_flags_of_a_buffer_are_invalid_and_a_shorter_description_has_none)
+{
+    gpuhal *gpu = open_one();
+    const uint32_t bad[] = {GPUHAL_ALLOCATE_NO_WAIT, GPUHAL_ALLOCATE_WITHIN_POOL, 8, 1u << 31};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(create(gpu, 64, bad[i], 0), GPUHAL_ERROR_INVALID_ARGUMENT);
+    }
+    const gpuhal_buffer_desc old = {
+        .size = offsetof(gpuhal_buffer_desc, timeout_ns), .bytes = 64, .flags = 0xdeadbeef, .timeout_ns = UINT64_MAX};
+    gpuhal_buffer *buffer = NULL;
+    assert_ok(gpuhal_buffer_create(gpuhal_device_at(gpu, 0), &old, &buffer));
+    gpuhal_buffer_release(buffer);
+    end(gpu);
+}
+
+/* ---- the report */
+
+TEST(the_report_on_a_pool_states_its_memory_and_what_each_rung_gave)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.limit_bytes = 16 * UNIT, .segment_bytes = 8 * UNIT});
+    gpuhal_queue *queue = queue_or_fail(gpu), *other = queue_or_fail(gpu);
+    gpuhal_buffer *ended = take(pool, other, 2 * UNIT), *late = take(pool, queue, UNIT), *used = take(pool, NULL, UNIT);
+    gpuhal_buffer *more[32];
+    uint32_t count = 0;
+    while (state_of(pool).free_bytes > 0 || state_of(pool).reserved.current < 16 * UNIT) {
+        more[count++] = take(pool, NULL, UNIT);
+    }
+    cache e = {.name = 'e', .per_call = 1}, s = {.name = 's'}, c = {.name = 'c', .per_call = 1};
+    e.buffers[e.count++] = more[--count];
+    c.buffers[c.count++] = more[--count];
+    s.buffers[0] = more[--count]; /* is spillable, but gives nothing */
+    add_cache(gpu, &e, GPUHAL_PRESSURE_EVICT, 0);
+    add_callback(gpu, &c, 0);
+    gpuhal_buffer_release(ended);
+    gpuhal_event *gate = close_gate(gpu, queue);
+    assert_ok(gpuhal_fill(queue, late, 0, UNIT, 1, 1));
+    gpuhal_buffer_release(late);
+    assert_int_equal(attempt(pool, NULL, 15 * UNIT, 0, 20000000), GPUHAL_ERROR_OUT_OF_MEMORY);
+    const gpuhal_memory_report report = report_or_fail();
+    assert_int_equal(report.asked_bytes, 15 * UNIT);
+    assert_int_equal(report.limit_bytes, 16 * UNIT);
+    const uint64_t trimmed = report.rungs[GPUHAL_RUNG_TRIM].bytes;
+    assert_int_equal(report.reserved_bytes, 16 * UNIT - trimmed);
+    assert_int_equal(report.used_bytes, (2 + count) * UNIT);
+    assert_int_equal(report.ordered_bytes, UNIT);
+    assert_int_equal(report.free_bytes, 4 * UNIT - trimmed);
+    assert_int_equal(report.fragmentation_permille,
+                     1000 - 1000 * report.largest_free_bytes / report.free_bytes);
+    assert_int_equal(report.driver_free_bytes, UINT64_MAX);
+    assert_int_equal(report.rungs[GPUHAL_RUNG_POLL].bytes, 2 * UNIT);
+    assert_int_equal(report.rungs[GPUHAL_RUNG_EVICT].bytes, UNIT);
+    assert_int_equal(report.rungs[GPUHAL_RUNG_EVICT].tries, 2);
+    assert_int_equal(report.rungs[GPUHAL_RUNG_SPILL].tries, 0);
+    assert_int_equal(report.rungs[GPUHAL_RUNG_CALL].bytes, UNIT);
+    assert_true(report.rungs[GPUHAL_RUNG_GROW].tries > 0 && report.rungs[GPUHAL_RUNG_TRIM].tries > 0);
+    assert_int_equal(report.rungs[GPUHAL_RUNG_GROW].bytes, 0);
+    assert_int_equal(report.rungs[GPUHAL_RUNG_TAKE].tries, 0); /* no queue that could wait for another */
+    assert_true(report.rungs[GPUHAL_RUNG_WAIT].tries > 0);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "; 256 bytes were given by callbacks"));
+    open_gate(gate);
+    gpuhal_buffer_release(used);
+    gpuhal_buffer_release(s.buffers[0]);
+    while (count > 0) {
+        gpuhal_buffer_release(more[--count]);
+    }
+    asked[0] = 0;
+    gpuhal_queue_destroy(other);
+    gpuhal_queue_destroy(queue);
+    gpuhal_pool_destroy(pool);
+    end(gpu);
+}
+
+TEST(the_report_counts_segments_that_were_taken_and_given_back)
+{
+    gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.total_bytes = 4 * SEGMENT}}};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+    gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0}), *other = pool_or_fail(gpu, (gpuhal_pool_desc){0});
+    gpuhal_buffer_release(take(pool, NULL, SEGMENT));
+    gpuhal_buffer_release(take(other, NULL, SEGMENT));
+    assert_int_equal(attempt(pool, NULL, 5 * SEGMENT, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
+    const gpuhal_memory_report report = report_or_fail();
+    assert_int_equal(report.rungs[GPUHAL_RUNG_TRIM].bytes, 2 * SEGMENT);
+    assert_int_equal(report.reserved_bytes, 0);
+    assert_int_equal(report.fragmentation_permille, 0);
+    assert_int_equal(report.driver_free_bytes, 4 * SEGMENT);
+    gpuhal_pool_destroy(pool);
+    gpuhal_pool_destroy(other);
+    end(gpu);
+}
+
+TEST(the_report_on_a_buffer_is_of_the_device_and_its_pools)
+{
+    gpuhal *gpu = open_limited();
+    gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.segment_bytes = LIMIT / 2});
+    gpuhal_queue *queue = queue_or_fail(gpu);
+    gpuhal_buffer *plain = gpuhal_mock_buffer(gpu, 0, LIMIT / 8), *part = take(pool, queue, LIMIT / 4);
+    gpuhal_buffer *late = take(pool, queue, UNIT);
+    gpuhal_event *gate = close_gate(gpu, queue);
+    assert_ok(gpuhal_fill(queue, late, 0, UNIT, 1, 1));
+    gpuhal_buffer_release(late);
+    assert_int_equal(create(gpu, LIMIT, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
+    const gpuhal_memory_report report = report_or_fail();
+    const gpuhal_pool_statistics state = state_of(pool);
+    assert_int_equal(report.asked_bytes, LIMIT);
+    assert_int_equal(report.limit_bytes, LIMIT);
+    assert_int_equal(report.reserved_bytes, LIMIT / 8 + state.reserved.current);
+    assert_int_equal(report.used_bytes, LIMIT / 8 + state.used.current);
+    assert_int_equal(report.ordered_bytes, UNIT);
+    assert_int_equal(report.free_bytes, state.free_bytes);
+    assert_int_equal(report.largest_free_bytes, state.largest_free_bytes);
+    open_gate(gate);
+    gpuhal_buffer_release(plain);
+    gpuhal_buffer_release(part);
+    gpuhal_queue_destroy(queue);
+    gpuhal_pool_destroy(pool);
+    end(gpu);
+}
+
+TEST(there_is_a_report_only_while_the_last_error_is_such_a_failure)
+{
+    gpuhal *gpu = open_limited();
+    assert_null(gpuhal_last_memory_report());
+    assert_int_equal(create(gpu, LIMIT + 1, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
+    (void)report_or_fail();
+    gpuhal_error_detail kept;
+    gpuhal_error_save(&kept);
+    assert_int_equal(create(gpu, 0, 0, 0), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_null(gpuhal_last_memory_report());
+    (void)gpuhal_error_restore(&kept);
+    assert_int_equal(report_or_fail().asked_bytes, LIMIT + 1);
+    end(gpu);
+}
+
+typedef struct failing {
+    gpuhal *gpu;
+    gpuhal_pool *pool;
+} failing;
+
+static void *fail_often(void *user)
+{
+    const failing *own = user;
+    gpuhal_pool *pool = own->pool;
+    gpuhal_buffer *held[4] = {0};
+    for (uint32_t i = 0; i < 400; i++) {
+        gpuhal_buffer_release(held[i % 4]);
+        const uint64_t bytes = UNIT * (1 + i % 9);
+        if (gpuhal_pool_allocate(pool, NULL, bytes, 0, 0, &held[i % 4]) == GPUHAL_ERROR_OUT_OF_MEMORY) {
+            assert_int_equal(report_or_fail().asked_bytes, bytes);
+        }
+        if (attempt(pool, NULL, 17 * UNIT, 0, 0) == GPUHAL_ERROR_OUT_OF_MEMORY) {
+            assert_true(report_or_fail().reserved_bytes <= 16 * UNIT);
+        }
+        if (create(own->gpu, LIMIT + 1, 0, 0) == GPUHAL_ERROR_OUT_OF_MEMORY) {
+            assert_int_equal(report_or_fail().asked_bytes, LIMIT + 1);
+        }
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        gpuhal_buffer_release(held[i]);
+    }
+    return NULL;
+}
+
+TEST(reports_add_up_while_eight_threads_allocate)
+{
+    enum { THREADS = 8 };
+    gpuhal *gpu = open_limited();
+    gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.limit_bytes = 16 * UNIT, .segment_bytes = 4 * UNIT});
+    pthread_t threads[THREADS];
+    failing own = {gpu, pool};
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, fail_often, &own), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    assert_true(state_of(pool).out_of_memory > 0);
+    gpuhal_pool_destroy(pool);
+    end(gpu);
+}
+
+#include "test_main.h"
