@@ -401,4 +401,78 @@ TEST(the_vendors_object_of_a_part_has_its_bytes_at_the_offset)
     gpuhal_close(gpu);
 }
 
+/* A cache of the application: of a pool's parts, or of buffers. */
+typedef struct spare {
+    gpuhal_buffer *buffers[8];
+    uint32_t count, calls;
+} spare;
+
+static uint64_t give_spare(void *user, gpuhal_device *device, uint64_t bytes, uint64_t timeout_ns)
+{
+    spare *own = user;
+    uint64_t given = 0;
+    (void)device, (void)timeout_ns;
+    own->calls++;
+    while (own->count > 0 && given < bytes) {
+        given += gpuhal_buffer_bytes(own->buffers[--own->count]);
+        gpuhal_buffer_release(own->buffers[own->count]);
+    }
+    return given;
+}
+
+/* A device at its limit: half of a pool, half of buffers. What is given back is still used by work when it is. */
+static void expect_given_under_pressure(gpuhal_device *device)
+{
+    enum { PART = SEGMENT / 4 };
+    spare parts = {.count = 0}, plain = {.count = 0};
+    gpuhal_pool *pool = pool_or_fail(device, (gpuhal_pool_desc){.limit_bytes = SEGMENT, .segment_bytes = SEGMENT});
+    gpuhal_queue *queue = queue_or_fail(device, 0);
+    gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = PART};
+    gpuhal_buffer *part = NULL, *buffer = NULL;
+    assert_ok(gpuhal_pool_allocate(pool, queue, SEGMENT, 0, 0, &part)); /* so there is one segment */
+    gpuhal_buffer_release(part);
+    while (parts.count < 4) {
+        assert_ok(gpuhal_pool_allocate(pool, queue, PART, 0, 0, &parts.buffers[parts.count]));
+        assert_ok(gpuhal_fill(queue, parts.buffers[parts.count++], 0, PART, 0x11, 1));
+        assert_ok(gpuhal_buffer_create(device, &desc, &plain.buffers[plain.count]));
+        assert_ok(gpuhal_fill(queue, plain.buffers[plain.count++], 0, PART, 0x22, 1));
+    }
+    assert_ok(gpuhal_device_limit_memory(device, 2 * SEGMENT));
+    assert_ok(gpuhal_device_on_pressure(device, 0, give_spare, &parts));
+    assert_ok(gpuhal_device_on_pressure(device, 1, give_spare, &plain));
+    assert_ok(gpuhal_pool_allocate(pool, NULL, 2 * PART, 0, PATIENCE_NS, &part));
+    assert_int_equal(parts.count, 2);
+    assert_int_equal(plain.calls, 0);
+    desc.bytes = 2 * PART;
+    desc.flags = GPUHAL_ALLOCATE_NO_EVICT;
+    desc.timeout_ns = MILLISECOND_NS;
+    assert_int_equal(gpuhal_buffer_create(device, &desc, &buffer), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(gpuhal_last_memory_report()->used_bytes, 2 * SEGMENT);
+    desc.flags = 0;
+    desc.timeout_ns = PATIENCE_NS;
+    assert_ok(gpuhal_buffer_create(device, &desc, &buffer));
+    assert_int_equal(parts.count, 0); /* came first, and gave no whole segment */
+    assert_true(plain.count <= 2);
+    assert_ok(gpuhal_device_off_pressure(device, give_spare, &parts));
+    assert_ok(gpuhal_device_off_pressure(device, give_spare, &plain));
+    (void)give_spare(&plain, device, UINT64_MAX, 0);
+    gpuhal_buffer_release(part);
+    gpuhal_buffer_release(buffer);
+    assert_ok(gpuhal_device_limit_memory(device, 0));
+    gpuhal_queue_destroy(queue);
+    gpuhal_pool_destroy(pool);
+}
+
+TEST(under_pressure_callbacks_give_pools_and_buffers_what_they_need)
+{
+    gpuhal *gpu = open_or_fail(NULL);
+    for (size_t i = 0; i < sizeof selectors / sizeof *selectors; i++) {
+        gpuhal_device *device = find(gpu, selectors[i]);
+        if (device) {
+            expect_given_under_pressure(device);
+        }
+    }
+    gpuhal_close(gpu);
+}
+
 #include "test_main.h"
