@@ -196,7 +196,8 @@ static gpuhal_status ask(climb *c, gpuhal_pressure_rung rung, gpuhal_pool *pool)
         status = climb_alone(c, gpuhal_ladder_patience(c->deadline_ns));
     }
     result->tries += attempt.times;
-    return status;
+    /* A callback may have forked, and this be the child: there nothing goes on. */
+    return gpuhal_is_inherited(attempt.device->gpu) ? gpuhal_error_forked() : status;
 }
 
 /* Where the device is what is short, memory elsewhere on it helps, too. */

@@ -7,8 +7,10 @@
 
 #include <stdlib.h>
 
-/* How often a thread that waits for its turn looks whether the device is lost. */
-enum { LOST_POLL_NS = 20000000 };
+/* How often a thread that waits for its turn looks whether the device is lost; and how long one waits that has no time,
+ * for another that has none: only a callback that is at fault takes longer, such as one that needs a lock which the
+ * waiting thread holds. */
+enum { LOST_POLL_NS = 20000000, PROMPT_NS = 1000000000 };
 
 struct gpuhal_pressure_entry {
     gpuhal_pressure_entry *next; /* in the order in which they are asked */
@@ -198,22 +200,21 @@ static const gpuhal_pressure_turn *other_turn(const gpuhal_pressure *pressure, c
 }
 
 /* A thread that has no time waits for one that has none either, which is as quick as a thread that grows a pool. */
-static bool may_wait(const gpuhal_pressure_turn *own, const gpuhal_pressure_turn *other)
+static bool may_wait(const gpuhal_pressure_turn *own, const gpuhal_pressure_turn *other, uint64_t end_ns)
 {
-    const bool has_time =
-        own->deadline_ns ? gpuhal_os_monotonic_ns() < own->deadline_ns : other->deadline_ns == 0;
-    return has_time && !gpuhal_device_check(own->device);
+    return (own->deadline_ns > 0 || other->deadline_ns == 0) && gpuhal_os_monotonic_ns() < end_ns &&
+           !gpuhal_device_check(own->device);
 }
 
 /* False: this thread is inside a source, or its time is over. */
 static bool begin_turn(gpuhal_pressure *pressure, gpuhal_pressure_turn *own)
 {
     bool inside = false;
+    const uint64_t end_ns = own->deadline_ns ? own->deadline_ns : gpuhal_deadline(PROMPT_NS);
     const gpuhal_pressure_turn *other = other_turn(pressure, own->device, &inside);
-    while (other && !inside && may_wait(own, other)) {
+    while (other && !inside && may_wait(own, other, end_ns)) {
         const uint64_t poll_ns = gpuhal_deadline(LOST_POLL_NS);
-        const bool is_near = own->deadline_ns && own->deadline_ns < poll_ns;
-        gpuhal_condition_wait_until(&pressure->condition, &pressure->mutex, is_near ? own->deadline_ns : poll_ns);
+        gpuhal_condition_wait_until(&pressure->condition, &pressure->mutex, end_ns < poll_ns ? end_ns : poll_ns);
         other = other_turn(pressure, own->device, &inside);
     }
     if (other || inside) {

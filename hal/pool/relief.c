@@ -96,7 +96,7 @@ static gpuhal_status ask(climb *c, gpuhal_pressure_rung rung)
         }
     }
     result->tries += attempt.times;
-    return status;
+    return gpuhal_is_inherited(attempt.device->gpu) ? gpuhal_error_forked() : status;
 }
 
 static gpuhal_status ask_all(climb *c)

@@ -226,4 +226,37 @@ TEST(a_child_neither_adds_nor_ends_callbacks_of_its_parent)
     gpuhal_close(gpu);
 }
 
+static uint64_t fork_once(void *user, gpuhal_device *device, uint64_t bytes, uint64_t timeout_ns)
+{
+    int status = 0;
+    (void)device, (void)bytes, (void)timeout_ns;
+    const pid_t child = *(pid_t *)user = fork();
+    if (child > 0) {
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+    return 0;
+}
+
+TEST(an_allocation_whose_callback_forks_goes_no_further_in_the_child)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_device *device = gpuhal_device_at(gpu, 0);
+    gpuhal_pool *pool = limited_pool(gpu);
+    gpuhal_buffer *all = take(pool, NULL, LIMIT), *more = NULL;
+    const gpuhal_buffer_desc large = {.size = sizeof large, .bytes = UINT64_C(1) << 40};
+    pid_t child = 1;
+    assert_ok(gpuhal_device_on_pressure(device, 0, fork_once, &child));
+    for (int of_pool = 0; of_pool < 2; of_pool++) {
+        const gpuhal_status status = of_pool ? gpuhal_pool_allocate(pool, NULL, UNIT, 0, 0, &more)
+                                             : gpuhal_buffer_create(device, &large, &more);
+        if (child == 0) {
+            _exit(status != GPUHAL_ERROR_FORKED || more);
+        }
+        assert_int_equal(status, GPUHAL_ERROR_OUT_OF_MEMORY);
+    }
+    gpuhal_buffer_release(all);
+    end(gpu, pool);
+}
+
 #include "test_main.h"

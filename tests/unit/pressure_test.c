@@ -278,6 +278,43 @@ TEST(a_thread_without_time_does_not_wait_for_a_source_that_may)
     gpuhal_close(gpu);
 }
 
+TEST(a_thread_without_time_waits_for_its_turn_no_longer_than_a_source_may_take)
+{
+    gpuhal *gpu = open_one();
+    _Atomic bool holds = true;
+    source a = {.name = 'a', .gives = 1, .most_times = 1, .holds = &holds};
+    add(gpuhal_device_at(gpu, 0), &a, GPUHAL_PRESSURE_CALL, 0);
+    asking first = {.device = gpuhal_device_at(gpu, 0), .times = 1};
+    pthread_t thread = start(ask, &first);
+    await(&a.entered);
+    const uint64_t begun_ns = gpuhal_os_monotonic_ns();
+    assert_int_equal(relieve(first.device, GPUHAL_PRESSURE_CALL, 1), 0); /* the source waits for this one to return */
+    assert_true(gpuhal_os_monotonic_ns() - begun_ns >= 1000000000);
+    atomic_store(&holds, false);
+    pthread_join(thread, NULL);
+    gpuhal_close(gpu);
+}
+
+TEST(a_thread_that_waits_for_its_turn_returns_when_the_device_is_lost)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_device *device = gpuhal_device_at(gpu, 0);
+    _Atomic bool holds = true;
+    source a = {.name = 'a', .gives = 1, .holds = &holds};
+    add(device, &a, GPUHAL_PRESSURE_CALL, 0);
+    asking first = {.device = device, .deadline_ns = UINT64_MAX, .times = 1}, second = first;
+    pthread_t holder = start(ask, &first);
+    await(&a.entered);
+    pthread_t waits = start(ask, &second);
+    usleep(10000);
+    atomic_store(&device->lost, GPUHAL_LOST);
+    pthread_join(waits, NULL);
+    assert_int_equal(second.given, 0);
+    atomic_store(&holds, false);
+    pthread_join(holder, NULL);
+    gpuhal_close(gpu);
+}
+
 typedef struct removal {
     gpuhal_pressure_entry *entry;
     _Atomic bool begun, done;
