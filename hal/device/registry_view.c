@@ -96,7 +96,7 @@ gpuhal_status gpuhal_registry_view_of(gpuhal *gpu, gpuhal_registry_view **out_vi
 static gpuhal_status read_into(gpuhal_registry_view *view)
 {
     gpuhal_store_reading reading;
-    gpuhal_store_read(view->place, &view->own, &reading);
+    gpuhal_store_read_database(view->place, &view->own, &reading);
     if (reading.error == ENOMEM) {
         return gpuhal_error_host_memory();
     }

@@ -129,7 +129,7 @@ static bool load(gpuhal_registry *registry, uint64_t generation_least, log_lines
 {
     gpuhal_database database;
     gpuhal_store_reading reading;
-    gpuhal_store_read(registry->directory, &database, &reading);
+    gpuhal_store_read_database(registry->directory, &database, &reading);
     if (reading.error == ENOMEM) {
         gpuhal_database_finish(&database);
         return false;
@@ -304,7 +304,7 @@ static gpuhal_status update_file(gpuhal_registry *registry, gpuhal_changes *chan
     gpuhal_status status = GPUHAL_OK;
     /* Under the lock the file is read again, so that changes of other processes since the last snapshot are merged
      * and not overwritten. */
-    gpuhal_store_read(registry->directory, &database, &reading);
+    gpuhal_store_read_database(registry->directory, &database, &reading);
     *out_why = reading.error == ENOMEM ? NULL : stands_in_the_way(&reading);
     if (reading.error == ENOMEM) {
         status = gpuhal_error_host_memory();

@@ -61,7 +61,7 @@ static void read_text(const char *path, gpuhal_database *database, gpuhal_store_
     free(text);
 }
 
-void gpuhal_store_read(const char *directory, gpuhal_database *out_content, gpuhal_store_reading *out_reading)
+void gpuhal_store_read_database(const char *directory, gpuhal_database *out_content, gpuhal_store_reading *out_reading)
 {
     char *path = path_of(directory, FILE_NAME);
     *out_content = GPUHAL_DATABASE_EMPTY;

@@ -26,7 +26,7 @@ typedef struct gpuhal_store_reading {
 bool gpuhal_store_is_foreign(const char *directory);
 /* Reads the registry. Never waits or locks. out_reading->error is ENOMEM when the library itself is out of memory. The
  * database must be finished in any case. */
-void gpuhal_store_read(const char *directory, gpuhal_database *out_content, gpuhal_store_reading *out_reading);
+void gpuhal_store_read_database(const char *directory, gpuhal_database *out_content, gpuhal_store_reading *out_reading);
 /* Makes the directory where it is missing, and takes the lock. Returns 0 or errno; ETIMEDOUT while another process
  * keeps the lock. */
 int gpuhal_store_lock(const char *directory, uint64_t timeout_ns, intptr_t *out_lock);

@@ -99,10 +99,10 @@ static gpuhal_status give_up(const request *r, gpuhal_entry *entry)
     gpuhal_store *store = r->store;
     gpuhal_failure *failure = gpuhal_failure_create();
     entry->failure = gpuhal_failure_retain(failure);
-    entry->worker = 0;
     if (entry->listed) {
         (void)gpuhal_entry_remove(store, entry); /* this thread has a reference */
     }
+    entry->worker = 0;
     gpuhal_entry_change(store, entry, GPUHAL_ENTRY_ABSENT);
     gpuhal_entry *gone = gpuhal_entry_unpin(store, entry);
     gpuhal_mutex_unlock(&store->mutex);
@@ -175,32 +175,6 @@ static gpuhal_status load(request *r)
 
 /* ---- finding one */
 
-/* Waits until another thread has done with it. NOT_READY: look again. */
-static gpuhal_status wait_for(const request *r, gpuhal_entry *entry)
-{
-    gpuhal_store *store = r->store;
-    gpuhal_status status = GPUHAL_NOT_READY;
-    const gpuhal_entry_state state = entry->state;
-    if (entry->worker == gpuhal_os_thread_id()) {
-        return failed(r, GPUHAL_ERROR_BUSY, "this thread is filling the entry");
-    }
-    entry->references++;
-    while (entry->state == state && status == GPUHAL_NOT_READY) {
-        gpuhal_condition_wait_until(&store->condition, &store->mutex, r->deadline_ns);
-        if (entry->state == state && gpuhal_os_monotonic_ns() >= r->deadline_ns) {
-            status = failed(r, GPUHAL_ERROR_TIMEOUT, "another thread is still filling the entry");
-        }
-    }
-    if (entry->state == GPUHAL_ENTRY_ABSENT && entry->failure) {
-        status = gpuhal_failure_status(entry->failure);
-    }
-    gpuhal_entry *gone = gpuhal_entry_unreference(store, entry);
-    gpuhal_mutex_unlock(&store->mutex);
-    gpuhal_entry_free(gone);
-    gpuhal_mutex_lock(&store->mutex);
-    return status;
-}
-
 /* Out of the table, so that it is made again. With the mutex held, which is released meanwhile. */
 static gpuhal_status forget(const request *r, gpuhal_entry *entry)
 {
@@ -211,14 +185,17 @@ static gpuhal_status forget(const request *r, gpuhal_entry *entry)
     return GPUHAL_NOT_READY;
 }
 
-/* The work failed that was to fill or modify it. */
+/* The work failed that was to fill or modify it. What others have pinned stays as it is until they release it. */
 static gpuhal_status take_failed(const request *r, gpuhal_entry *entry)
 {
+    if (entry->host) {
+        return entry->pins ? gpuhal_failure_status(gpuhal_uses_failure(entry)) : gpuhal_restore_failed(r->store, entry);
+    }
     if (r->desc) {
         return forget(r, entry);
     }
     if (entry->state == GPUHAL_ENTRY_DEVICE) {
-        gpuhal_entry_unlink(r->store, entry);
+        gpuhal_entry_unlink(r->store, entry, GPUHAL_STORE_UNPINNED);
         entry->failure = gpuhal_failure_retain(gpuhal_uses_failure(entry));
         gpuhal_entry_change(r->store, entry, GPUHAL_ENTRY_FAILED);
     }
@@ -236,15 +213,18 @@ static gpuhal_status look(request *r)
     if (!entry) {
         return load(r);
     }
-    if (entry->state == GPUHAL_ENTRY_LOADING) {
-        count(r, false);
-        return wait_for(r, entry);
+    count(r, entry->state == GPUHAL_ENTRY_DEVICE);
+    if (entry->worker) {
+        return gpuhal_entry_wait(r->store, entry, r->call, r->deadline_ns);
+    }
+    if (entry->state == GPUHAL_ENTRY_HOST) {
+        gpuhal_status status = gpuhal_restore(r->store, entry, r->queue, r->deadline_ns);
+        r->item->entry = status ? NULL : entry;
+        return status;
     }
     if (entry->state == GPUHAL_ENTRY_FAILED || gpuhal_uses_failure(entry)) {
-        count(r, false);
         return take_failed(r, entry);
     }
-    count(r, true);
     gpuhal_status status = gpuhal_entry_pin(r->store, entry);
     r->item->entry = status ? NULL : entry;
     return status;
@@ -256,7 +236,7 @@ static gpuhal_status take_desc(const char *call, const gpuhal_item_desc *given, 
 {
     *out = (gpuhal_item_desc){.size = sizeof *out};
     memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
-    if (given->size == 0 || out->flags) {
+    if (given->size == 0 || (out->flags & ~(uint32_t)GPUHAL_ITEM_KEEP_COPY)) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the size of desc is 0, or flags has unknown bits",
                                 call);
     }

@@ -137,6 +137,7 @@ gpuhal_status gpuhal_entry_create(const gpuhal_store *store, const char *call, c
     entry->references = 1;
     entry->priority = desc->priority;
     entry->reloadable = desc->load != NULL;
+    entry->keeps_copy = desc->flags & GPUHAL_ITEM_KEEP_COPY;
     status = fill_parts(entry, desc);
     if (status) {
         gpuhal_entry_free(entry);
@@ -148,15 +149,6 @@ gpuhal_status gpuhal_entry_create(const gpuhal_store *store, const char *call, c
 
 /* ---- references and pins */
 
-gpuhal_entry *gpuhal_entry_unreference(gpuhal_store *store, gpuhal_entry *entry)
-{
-    if (--entry->references > 0) {
-        return NULL;
-    }
-    gpuhal_entry_leaves_device(store, entry);
-    return entry;
-}
-
 void gpuhal_store_unreference(gpuhal_store *store)
 {
     gpuhal *gpu = store->device->gpu;
@@ -164,6 +156,7 @@ void gpuhal_store_unreference(gpuhal_store *store)
     const bool last = --store->references == 0;
     gpuhal_mutex_unlock(&store->mutex);
     if (last) {
+        gpuhal_host_close(store);
         gpuhal_index_finish(store);
         gpuhal_condition_finish(&store->condition);
         gpuhal_mutex_finish(&store->mutex);
@@ -181,6 +174,7 @@ void gpuhal_entry_free(gpuhal_entry *entry)
         gpuhal_buffer_release(entry->parts[i].device);
         free(entry->parts[i].name);
     }
+    gpuhal_host_release(entry->host);
     gpuhal_uses_free(entry);
     gpuhal_failure_release(entry->failure);
     free(entry);
@@ -202,16 +196,58 @@ void gpuhal_entry_leaves_device(gpuhal_store *store, gpuhal_entry *entry)
     }
 }
 
+void gpuhal_entry_attach_host(gpuhal_store *store, gpuhal_entry *entry, gpuhal_host_copy *copy)
+{
+    entry->host = copy;
+    store->in_host.entries++;
+    store->in_host.bytes += entry->bytes;
+}
+
+gpuhal_host_copy *gpuhal_entry_detach_host(gpuhal_store *store, gpuhal_entry *entry)
+{
+    gpuhal_host_copy *copy = entry->host;
+    gpuhal_entry_unlink(store, entry, GPUHAL_STORE_COPIED);
+    if (copy) {
+        entry->host = NULL;
+        store->in_host.entries--;
+        store->in_host.bytes -= entry->bytes;
+    }
+    return copy;
+}
+
+/* What is freed without the mutex counts no more. */
+gpuhal_entry *gpuhal_entry_unreference(gpuhal_store *store, gpuhal_entry *entry)
+{
+    if (--entry->references > 0) {
+        return NULL;
+    }
+    gpuhal_entry_leaves_device(store, entry);
+    entry->host = gpuhal_entry_detach_host(store, entry);
+    return entry;
+}
+
 gpuhal_entry *gpuhal_entry_remove(gpuhal_store *store, gpuhal_entry *entry)
 {
     gpuhal_index_remove(store, entry);
-    gpuhal_entry_unlink(store, entry);
+    gpuhal_entry_unlink(store, entry, GPUHAL_STORE_UNPINNED);
+    gpuhal_entry_unlink(store, entry, GPUHAL_STORE_COPIED);
     store->pinned -= entry->pins > 0;
-    /* One that a thread fills becomes ABSENT when that ends. */
-    if (entry->state != GPUHAL_ENTRY_LOADING) {
+    /* One that a thread works with becomes ABSENT when that ends. */
+    if (!entry->worker) {
         gpuhal_entry_change(store, entry, GPUHAL_ENTRY_ABSENT);
     }
     return gpuhal_entry_unreference(store, entry);
+}
+
+/* The entry that was used last is the newest. */
+static void append(gpuhal_store *store, gpuhal_entry *entry)
+{
+    if (entry->state == GPUHAL_ENTRY_DEVICE && entry->pins == 0) {
+        gpuhal_entry_append(store, entry, GPUHAL_STORE_UNPINNED);
+    }
+    if (entry->host && !entry->worker) {
+        gpuhal_entry_append(store, entry, GPUHAL_STORE_COPIED);
+    }
 }
 
 gpuhal_status gpuhal_entry_pin(gpuhal_store *store, gpuhal_entry *entry)
@@ -219,7 +255,7 @@ gpuhal_status gpuhal_entry_pin(gpuhal_store *store, gpuhal_entry *entry)
     if (!gpuhal_uses_reserve(entry)) {
         return gpuhal_error_host_memory();
     }
-    gpuhal_entry_unlink(store, entry);
+    gpuhal_entry_unlink(store, entry, GPUHAL_STORE_UNPINNED);
     store->pinned += entry->pins == 0 && entry->listed;
     entry->pins++;
     entry->references++;
@@ -228,11 +264,62 @@ gpuhal_status gpuhal_entry_pin(gpuhal_store *store, gpuhal_entry *entry)
 
 gpuhal_entry *gpuhal_entry_unpin(gpuhal_store *store, gpuhal_entry *entry)
 {
-    if (--entry->pins == 0 && entry->listed) {
-        store->pinned--;
-        if (entry->state == GPUHAL_ENTRY_DEVICE) {
-            gpuhal_entry_append(store, entry);
-        }
+    entry->pins--;
+    if (entry->listed) {
+        store->pinned -= entry->pins == 0;
+        append(store, entry);
     }
     return gpuhal_entry_unreference(store, entry);
+}
+
+void gpuhal_entry_begin_work(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_state state)
+{
+    gpuhal_entry_unlink(store, entry, GPUHAL_STORE_UNPINNED);
+    gpuhal_entry_unlink(store, entry, GPUHAL_STORE_COPIED);
+    gpuhal_entry_change(store, entry, state);
+    entry->worker = gpuhal_os_thread_id();
+    entry->references++;
+}
+
+gpuhal_entry *gpuhal_entry_end_work(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_state state)
+{
+    entry->worker = 0;
+    gpuhal_entry_change(store, entry, entry->listed ? state : GPUHAL_ENTRY_ABSENT);
+    if (entry->listed) {
+        append(store, entry);
+    }
+    return gpuhal_entry_unreference(store, entry);
+}
+
+gpuhal_entry_state gpuhal_entry_tier(const gpuhal_entry *entry)
+{
+    return entry->host ? GPUHAL_ENTRY_HOST : GPUHAL_ENTRY_FILE;
+}
+
+/* A thread that waits for itself would do so until its deadline. */
+gpuhal_status gpuhal_entry_wait(gpuhal_store *store, gpuhal_entry *entry, const char *call, uint64_t deadline_ns)
+{
+    char text[GPUHAL_KEY_TEXT];
+    gpuhal_status status = GPUHAL_NOT_READY;
+    const gpuhal_entry_state state = entry->state;
+    gpuhal_key_text(entry->key, entry->key_bytes, text);
+    if (entry->worker == gpuhal_os_thread_id()) {
+        return gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s: \"%s\": this thread is filling the entry", call, text);
+    }
+    entry->references++;
+    while (entry->state == state && status == GPUHAL_NOT_READY) {
+        gpuhal_condition_wait_until(&store->condition, &store->mutex, deadline_ns);
+        if (entry->state == state && gpuhal_os_monotonic_ns() >= deadline_ns) {
+            status = gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "%s: \"%s\": another thread is working with the entry",
+                                      call, text);
+        }
+    }
+    if (entry->state == GPUHAL_ENTRY_ABSENT && entry->failure) {
+        status = gpuhal_failure_status(entry->failure);
+    }
+    gpuhal_entry *gone = gpuhal_entry_unreference(store, entry);
+    gpuhal_mutex_unlock(&store->mutex);
+    gpuhal_entry_free(gone);
+    gpuhal_mutex_lock(&store->mutex);
+    return status;
 }

@@ -31,11 +31,14 @@ static void record(gpuhal_entry_use *use, gpuhal_failure **out_failure)
     gpuhal_error_restore(&before);
 }
 
-/* With the mutex held: what the item's work means for the entry. Returns a timepoint to release without it, or NULL. */
-static gpuhal_timepoint *end_use(const gpuhal_item *item, const gpuhal_entry_use *use, gpuhal_failure *failure)
+/* With the mutex held: what the item's work means for the entry. Returns a timepoint, and gives a copy that is out of
+ * date, to release without it, or NULL. */
+static gpuhal_timepoint *end_use(const gpuhal_item *item, const gpuhal_entry_use *use, gpuhal_failure *failure,
+                                 gpuhal_host_copy **out_host)
 {
     gpuhal_entry *entry = item->entry;
     if (item->modifies) {
+        *out_host = gpuhal_entry_detach_host(item->store, entry);
         entry->reloadable = false;
         entry->failure = entry->failure ? entry->failure : gpuhal_failure_retain(failure);
     }
@@ -55,6 +58,7 @@ void gpuhal_item_release(gpuhal_item *item, gpuhal_queue *queue)
     gpuhal_entry *entry = item->entry;
     gpuhal_entry_use use = {.queue = queue, .modifies = item->modifies};
     gpuhal_failure *failure = NULL;
+    gpuhal_host_copy *host = NULL;
     gpuhal_mutex_lock(&store->mutex);
     use.number = entry->use_number;
     gpuhal_mutex_unlock(&store->mutex);
@@ -65,12 +69,22 @@ void gpuhal_item_release(gpuhal_item *item, gpuhal_queue *queue)
     if (queue && !failure) {
         gpuhal_queue_retain(queue);
     }
-    gpuhal_timepoint *old = end_use(item, &use, failure);
+    gpuhal_timepoint *old = end_use(item, &use, failure, &host);
     gpuhal_entry *gone = gpuhal_entry_unpin(store, entry);
     gpuhal_mutex_unlock(&store->mutex);
     gpuhal_timepoint_release(old);
     gpuhal_failure_release(failure);
+    gpuhal_host_release(host);
     gpuhal_entry_free(gone);
     free(item);
     gpuhal_store_unreference(store);
+}
+
+gpuhal_status gpuhal_store_prefetch(gpuhal_store *store, gpuhal_queue *queue, const void *key, uint64_t key_bytes,
+                                    uint64_t timeout_ns)
+{
+    gpuhal_item *item = NULL;
+    gpuhal_status status = gpuhal_store_acquire(store, queue, key, key_bytes, NULL, 0, timeout_ns, &item);
+    gpuhal_item_release(item, queue);
+    return status;
 }

@@ -1,5 +1,5 @@
-/* store/lru.c: entries by use: one list for each priority, with links in the entries, so that using one costs the same
- * however many there are. */
+/* store/lru.c: entries by use, of those that can leave a tier: one list for each priority, with links in the entries,
+ * so that using one costs the same however many there are. */
 #include "store/store.h"
 
 static uint32_t class_of(const gpuhal_entry *entry)
@@ -7,37 +7,42 @@ static uint32_t class_of(const gpuhal_entry *entry)
     return (uint32_t)(entry->priority + GPUHAL_ITEM_PRIORITY_MAX);
 }
 
-void gpuhal_entry_append(gpuhal_store *store, gpuhal_entry *entry)
+void gpuhal_entry_append(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_order list)
 {
-    gpuhal_entry_lists *lists = &store->unpinned;
+    gpuhal_entry_lists *lists = &store->lists[list];
+    gpuhal_entry_link *link = &entry->links[list];
     const uint32_t class = class_of(entry);
-    entry->older = lists->newest[class];
-    entry->newer = NULL;
-    *(entry->older ? &entry->older->newer : &lists->oldest[class]) = entry;
+    gpuhal_entry_unlink(store, entry, list);
+    link->older = lists->newest[class];
+    link->newer = NULL;
+    *(link->older ? &link->older->links[list].newer : &lists->oldest[class]) = entry;
     lists->newest[class] = entry;
-    entry->in_list = true;
+    link->in_list = true;
 }
 
-void gpuhal_entry_unlink(gpuhal_store *store, gpuhal_entry *entry)
+void gpuhal_entry_unlink(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_order list)
 {
-    gpuhal_entry_lists *lists = &store->unpinned;
+    gpuhal_entry_lists *lists = &store->lists[list];
+    gpuhal_entry_link *link = &entry->links[list];
     const uint32_t class = class_of(entry);
-    if (!entry->in_list) {
-        return;
+    if (link->in_list) {
+        *(link->older ? &link->older->links[list].newer : &lists->oldest[class]) = link->newer;
+        *(link->newer ? &link->newer->links[list].older : &lists->newest[class]) = link->older;
+        link->in_list = false;
     }
-    *(entry->older ? &entry->older->newer : &lists->oldest[class]) = entry->newer;
-    *(entry->newer ? &entry->newer->older : &lists->newest[class]) = entry->older;
-    entry->in_list = false;
 }
 
-gpuhal_entry *gpuhal_entry_oldest(const gpuhal_store *store, uint64_t attempt)
+gpuhal_entry *gpuhal_entry_next(gpuhal_store *store, gpuhal_entry_order list, uint64_t attempt)
 {
     gpuhal_entry *entry = NULL;
     for (uint32_t class = 0; class < GPUHAL_STORE_CLASSES && !entry; class++) {
-        entry = store->unpinned.oldest[class];
-        while (entry && entry->attempt == attempt) {
-            entry = entry->newer;
+        entry = store->lists[list].oldest[class];
+        while (entry && entry->links[list].attempt >= attempt) {
+            entry = entry->links[list].newer;
         }
+    }
+    if (entry) {
+        entry->links[list].attempt = attempt;
     }
     return entry;
 }

@@ -5,8 +5,9 @@
 
 #include <inttypes.h>
 
-/* What the entry has in device memory goes back to the pool, behind the work that uses it. Without the mutex. */
-static void release_parts(gpuhal_entry *entry)
+enum { BOTH = GPUHAL_ROOM_EVICT | GPUHAL_ROOM_SPILL };
+
+void gpuhal_entry_release_parts(gpuhal_entry *entry)
 {
     for (uint32_t i = 0; i < entry->part_count; i++) {
         gpuhal_buffer_release(entry->parts[i].device);
@@ -14,40 +15,114 @@ static void release_parts(gpuhal_entry *entry)
     }
 }
 
-/* With the mutex held, which is released meanwhile. Returns how many bytes that gave. */
-static uint64_t evict(gpuhal_store *store, gpuhal_entry *entry)
+/* The second half of every way out: the memory goes back once a copy is there, or none is needed. With the mutex held,
+ * which is released meanwhile. */
+static void end_leaving(gpuhal_store *store, gpuhal_entry *entry)
 {
-    const uint64_t bytes = entry->bytes;
-    gpuhal_entry *gone = gpuhal_entry_remove(store, entry);
+    gpuhal_mutex_unlock(&store->mutex);
+    gpuhal_entry_release_parts(entry);
+    gpuhal_mutex_lock(&store->mutex);
+    gpuhal_entry_leaves_device(store, entry);
     store->evictions++;
+    if (!entry->host && entry->listed) {
+        (void)gpuhal_entry_remove(store, entry); /* this thread has a reference */
+    }
+    gpuhal_entry *gone = gpuhal_entry_end_work(store, entry, gpuhal_entry_tier(entry));
     gpuhal_mutex_unlock(&store->mutex);
     gpuhal_entry_free(gone);
     gpuhal_mutex_lock(&store->mutex);
+}
+
+/* The first half: a copy, once the work has ended that filled and modified it. With the mutex held, which is released
+ * meanwhile. */
+static bool copy_out(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns)
+{
+    gpuhal_host_copy *copy = NULL;
+    gpuhal_mutex_unlock(&store->mutex);
+    gpuhal_status status = gpuhal_uses_wait(store, entry, NULL, false, deadline_ns);
+    status = status ? status : gpuhal_demote_to_host(store, entry, &copy);
+    gpuhal_mutex_lock(&store->mutex);
+    if (!status) {
+        gpuhal_entry_attach_host(store, entry, copy);
+        store->spills++;
+        store->spilled_bytes += entry->bytes;
+    }
+    return status == GPUHAL_OK;
+}
+
+/* With the mutex held, which is released meanwhile. Returns how many bytes that gave. */
+static uint64_t leave(gpuhal_store *store, gpuhal_entry *entry, uint32_t which, uint64_t deadline_ns)
+{
+    const uint64_t bytes = entry->bytes;
+    const bool may_copy = which & GPUHAL_ROOM_SPILL, has_copy = entry->host != NULL;
+    const bool wants_copy = !has_copy && (!entry->reloadable || (entry->keeps_copy && store->desc.host_bytes));
+    if (wants_copy ? !may_copy : !(which & GPUHAL_ROOM_EVICT)) {
+        return 0;
+    }
+    gpuhal_entry_begin_work(store, entry, GPUHAL_ENTRY_SPILLING);
+    if (wants_copy && !copy_out(store, entry, deadline_ns) && !entry->reloadable) {
+        gpuhal_entry *gone = gpuhal_entry_end_work(store, entry, GPUHAL_ENTRY_DEVICE);
+        gpuhal_mutex_unlock(&store->mutex);
+        gpuhal_entry_free(gone);
+        gpuhal_mutex_lock(&store->mutex);
+        return 0;
+    }
+    end_leaving(store, entry);
     return bytes;
 }
 
-uint64_t gpuhal_store_make_room(gpuhal_store *store, uint64_t bytes)
+static uint64_t make_room(gpuhal_store *store, uint64_t bytes, uint32_t which, uint64_t deadline_ns)
 {
     uint64_t given = 0;
     gpuhal_entry *entry = NULL;
     gpuhal_mutex_lock(&store->mutex);
     const uint64_t attempt = ++store->attempts;
-    while (given < bytes && (entry = gpuhal_entry_oldest(store, attempt))) {
-        entry->attempt = attempt;
-        given += entry->reloadable ? evict(store, entry) : 0;
+    while (given < bytes && (entry = gpuhal_entry_next(store, GPUHAL_STORE_UNPINNED, attempt))) {
+        given += leave(store, entry, which, deadline_ns);
     }
     gpuhal_mutex_unlock(&store->mutex);
     return given;
 }
 
-/* The oldest of the lowest priority that is worth nothing more than its loading. */
+/* First without waiting for work of queues, since a younger entry may have none. */
+uint64_t gpuhal_store_make_room(gpuhal_store *store, uint64_t bytes, uint32_t which, uint64_t deadline_ns)
+{
+    gpuhal_error_detail before;
+    gpuhal_error_save(&before);
+    uint64_t given = make_room(store, bytes, which, 0);
+    if (given < bytes && (which & GPUHAL_ROOM_SPILL) && gpuhal_os_monotonic_ns() < deadline_ns) {
+        given += make_room(store, bytes - given, which, deadline_ns);
+    }
+    gpuhal_error_restore(&before);
+    return given;
+}
+
+static gpuhal_entry *next_reloadable(gpuhal_store *store, gpuhal_entry_order list, uint64_t attempt)
+{
+    gpuhal_entry *entry = gpuhal_entry_next(store, list, attempt);
+    while (entry && (!entry->reloadable || entry->pins > 0)) {
+        entry = gpuhal_entry_next(store, list, attempt);
+    }
+    return entry;
+}
+
 bool gpuhal_store_forget_one(gpuhal_store *store)
 {
-    return gpuhal_store_make_room(store, 1) > 0;
+    gpuhal_entry *gone = NULL;
+    gpuhal_mutex_lock(&store->mutex);
+    const uint64_t attempt = ++store->attempts;
+    gpuhal_entry *entry = next_reloadable(store, GPUHAL_STORE_COPIED, attempt);
+    entry = entry ? entry : next_reloadable(store, GPUHAL_STORE_UNPINNED, attempt);
+    if (entry) {
+        gone = gpuhal_entry_remove(store, entry);
+    }
+    gpuhal_mutex_unlock(&store->mutex);
+    gpuhal_entry_free(gone);
+    return entry != NULL;
 }
 
 /* Takes so many bytes of the store's limit, making room as far as possible. */
-static gpuhal_status reserve(gpuhal_store *store, gpuhal_entry *entry)
+static gpuhal_status reserve(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns)
 {
     const uint64_t limit = store->desc.device_bytes;
     gpuhal_status status = GPUHAL_OK;
@@ -55,7 +130,7 @@ static gpuhal_status reserve(gpuhal_store *store, gpuhal_entry *entry)
     while (!status && limit && (entry->bytes > limit || store->in_device.bytes > limit - entry->bytes)) {
         const uint64_t used = store->in_device.bytes, over = entry->bytes > limit ? 0 : used - (limit - entry->bytes);
         gpuhal_mutex_unlock(&store->mutex);
-        if (entry->bytes > limit || gpuhal_store_make_room(store, over) == 0) {
+        if (entry->bytes > limit || gpuhal_store_make_room(store, over, BOTH, deadline_ns) == 0) {
             status = gpuhal_error_set(GPUHAL_ERROR_OUT_OF_MEMORY,
                                       "%s: %" PRIu64 " bytes requested for an entry of a store that may have %" PRIu64
                                       " in device memory, of which %" PRIu64 " are in use and cannot be given up",
@@ -80,7 +155,7 @@ static gpuhal_status allocate_part(gpuhal_store *store, gpuhal_entry_part *part,
         const uint64_t now = gpuhal_os_monotonic_ns();
         const uint64_t left_ns = deadline_ns == UINT64_MAX ? UINT64_MAX : deadline_ns > now ? deadline_ns - now : 0;
         status = gpuhal_pool_allocate(store->pool, queue, part->bytes, 0, left_ns, &part->device);
-        if (status == GPUHAL_ERROR_OUT_OF_MEMORY && gpuhal_store_make_room(store, part->bytes) > 0) {
+        if (status == GPUHAL_ERROR_OUT_OF_MEMORY && gpuhal_store_make_room(store, part->bytes, BOTH, deadline_ns) > 0) {
             status = GPUHAL_NOT_READY;
         }
     }
@@ -90,7 +165,7 @@ static gpuhal_status allocate_part(gpuhal_store *store, gpuhal_entry_part *part,
 gpuhal_status gpuhal_entry_allocate(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue,
                                     uint64_t deadline_ns)
 {
-    gpuhal_status status = reserve(store, entry);
+    gpuhal_status status = reserve(store, entry, deadline_ns);
     if (status) {
         return status;
     }
@@ -98,7 +173,7 @@ gpuhal_status gpuhal_entry_allocate(gpuhal_store *store, gpuhal_entry *entry, gp
         status = entry->parts[i].device ? status : allocate_part(store, &entry->parts[i], queue, deadline_ns);
     }
     if (status) {
-        release_parts(entry);
+        gpuhal_entry_release_parts(entry);
         gpuhal_mutex_lock(&store->mutex);
         gpuhal_entry_leaves_device(store, entry);
         gpuhal_mutex_unlock(&store->mutex);

@@ -24,6 +24,7 @@ static gpuhal_store *make_store(gpuhal_pool *pool, const gpuhal_store_desc *desc
     store->references = 1;
     gpuhal_mutex_init(&store->mutex);
     gpuhal_condition_init(&store->condition);
+    atomic_fetch_add(&pool->device->gpu->references, 1);
     return store;
 }
 
@@ -47,7 +48,11 @@ gpuhal_status gpuhal_store_create(gpuhal_pool *pool, const gpuhal_store_desc *gi
     if (!store) {
         return gpuhal_error_host_memory();
     }
-    atomic_fetch_add(&pool->device->gpu->references, 1);
+    status = gpuhal_host_open(store);
+    if (status) {
+        gpuhal_store_unreference(store);
+        return status;
+    }
     *out_store = store;
     return GPUHAL_OK;
 }

@@ -1,10 +1,11 @@
 /* store/store.h: a store as the files of this folder see it.
  *
- * Entries are in a table by key (index.c), and while they are in device memory and not pinned, in a list by use
- * (lru.c). `mutex` protects everything in the store and in its entries but the contents of buffers. It is never held
- * across a call of a plugin, of a queue, of the pool or of the application. A thread that does something about an entry
- * without the mutex has a reference to it, and either a pin, so that its buffers stay, or it has changed the state to
- * one (LOADING) in which no other thread touches its parts.
+ * Entries are in a table by key (index.c), and in lists by use (lru.c): of those that can leave device memory, and of
+ * those that have a copy in host memory. `mutex` protects everything in the store and in its entries but the contents
+ * of buffers and copies. It is never held across a call of a plugin, of a queue, of a pool, of the system's files or of
+ * the application. A thread that does something about an entry without the mutex has a reference to it, and either a pin,
+ * so that its buffers stay, or it has changed the state to one (LOADING, SPILLING, RESTORING) in which no other thread
+ * touches its parts. Copies are counted, so that one that is being read stays although its entry gives it up.
  */
 #ifndef GPUHAL_STORE_STORE_H
 #define GPUHAL_STORE_STORE_H
@@ -24,6 +25,31 @@ typedef enum gpuhal_entry_state {
 
 typedef struct gpuhal_entry gpuhal_entry;
 
+/* What an entry is in a list of. */
+typedef enum gpuhal_entry_order {
+    GPUHAL_STORE_UNPINNED, /* in device memory, not pinned: it can leave */
+    GPUHAL_STORE_COPIED,   /* with a copy in host memory that no thread works with */
+    GPUHAL_STORE_LISTS
+} gpuhal_entry_order;
+
+typedef struct gpuhal_entry_link {
+    gpuhal_entry *older, *newer;
+    bool in_list;
+    uint64_t attempt; /* the last search for room that came by */
+} gpuhal_entry_link;
+
+typedef struct gpuhal_host_part {
+    gpuhal_buffer *buffer; /* of the store's host pool; NULL: plain memory */
+    void *memory;
+} gpuhal_host_part;
+
+/* A copy of an entry in host memory. */
+typedef struct gpuhal_host_copy {
+    _Atomic uint32_t references;
+    uint32_t count;
+    gpuhal_host_part parts[];
+} gpuhal_host_copy;
+
 typedef struct gpuhal_entry_part {
     char *name; /* NULL: without one */
     uint64_t bytes;
@@ -40,16 +66,16 @@ typedef struct gpuhal_entry_use {
 
 struct gpuhal_entry {
     gpuhal_entry *next;           /* in its row of the index */
-    gpuhal_entry *older, *newer;  /* in the list by use, where `in_list` */
-    bool in_list;
+    gpuhal_entry_link links[GPUHAL_STORE_LISTS];
     bool in_device;  /* counted in `in_device` of the store */
     bool listed;     /* in the index, which has a reference */
     bool reloadable; /* a loader brings back what it has now */
+    bool keeps_copy; /* although it does */
     int32_t priority;
     gpuhal_entry_state state;
     uint32_t references, pins;
-    uint64_t worker;          /* gpuhal_os_thread_id() of the thread that fills it; 0: none */
-    uint64_t attempt;         /* of the last search for room that could not use it */
+    uint64_t worker;          /* gpuhal_os_thread_id() of the thread that works with it; 0: none */
+    gpuhal_host_copy *host;   /* up to date; NULL: none */
     gpuhal_failure *failure;  /* why it is FAILED, or was not loaded */
     gpuhal_entry_use *uses;   /* has room for one more for each pin, so that a release cannot fail */
     size_t use_count, use_space;
@@ -83,11 +109,14 @@ struct gpuhal_store {
     uint64_t references;        /* the application's, and one for each item */
     gpuhal_entry **rows;
     uint64_t row_mask, entry_count;
-    gpuhal_entry_lists unpinned;
+    gpuhal_entry_lists lists[GPUHAL_STORE_LISTS];
     uint64_t attempts;
     uint32_t pinned;
+    gpuhal_pool *host_pool;      /* NULL: copies are in plain memory, or there are none */
     gpuhal_store_tier in_device; /* reserved before the memory is allocated */
-    uint64_t hits, misses, loads, evictions;
+    gpuhal_store_tier in_host;
+    uint64_t host_reserved;      /* for copies that are being made */
+    uint64_t hits, misses, loads, evictions, spills, restores, spilled_bytes, restored_bytes;
 };
 
 /* The functions of each file follow, from the bottom: each file uses only those above it here. With the mutex held,
@@ -95,12 +124,13 @@ struct gpuhal_store {
 
 /* ---- lru.c */
 
-/* As the newest of its priority. */
-void gpuhal_entry_append(gpuhal_store *store, gpuhal_entry *entry);
+/* As the newest of its priority, also where it is in the list already. */
+void gpuhal_entry_append(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_order list);
 /* Does nothing to one that is not in the list. */
-void gpuhal_entry_unlink(gpuhal_store *store, gpuhal_entry *entry);
-/* The entry to make room with: the lowest priority, then the oldest, without those that `attempt` has marked; NULL. */
-gpuhal_entry *gpuhal_entry_oldest(const gpuhal_store *store, uint64_t attempt);
+void gpuhal_entry_unlink(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_order list);
+/* The entry to make room with: of the lowest priority the oldest that neither this search nor a later one came by, and
+ * now this one has; NULL. */
+gpuhal_entry *gpuhal_entry_next(gpuhal_store *store, gpuhal_entry_order list, uint64_t attempt);
 
 /* ---- index.c */
 
@@ -140,6 +170,21 @@ gpuhal_status gpuhal_uses_announce(const gpuhal_entry *entry, gpuhal_queue *queu
 /* Without the mutex. */
 void gpuhal_uses_free(gpuhal_entry *entry);
 
+/* ---- host.c: without the mutex */
+
+/* What copies are made in. What gpuhal_pool_create() returns. */
+gpuhal_status gpuhal_host_open(gpuhal_store *store);
+void gpuhal_host_close(gpuhal_store *store);
+/* Memory for a copy of the entry: OUT_OF_MEMORY, HOST_MEMORY. */
+gpuhal_status gpuhal_host_create(gpuhal_store *store, const gpuhal_entry *entry, gpuhal_host_copy **out_copy);
+/* NULL stays NULL, and does nothing. */
+gpuhal_host_copy *gpuhal_host_retain(gpuhal_host_copy *copy);
+void gpuhal_host_release(gpuhal_host_copy *copy);
+/* Copies the parts of the entry from device memory, and waits; to device memory, in the queue where there is one and
+ * the copy is not in plain memory. */
+gpuhal_status gpuhal_host_take(gpuhal_host_copy *copy, const gpuhal_entry *entry);
+gpuhal_status gpuhal_host_give(const gpuhal_host_copy *copy, const gpuhal_entry *entry, gpuhal_queue *queue);
+
 /* ---- entry.c */
 
 /* Wakes the threads that wait for it. */
@@ -149,13 +194,25 @@ gpuhal_status gpuhal_entry_create(const gpuhal_store *store, const char *call, c
                                   const void *key, uint64_t key_bytes, gpuhal_entry **out_entry);
 /* Returns the entry where this was the last reference, for gpuhal_entry_free() without the mutex; else NULL. */
 gpuhal_entry *gpuhal_entry_unreference(gpuhal_store *store, gpuhal_entry *entry);
-/* Gives back everything that it has. NULL does nothing. Without the mutex. */
+/* Frees it with everything that it has. NULL does nothing. Without the mutex. */
 void gpuhal_entry_free(gpuhal_entry *entry);
 /* Takes it out of the table. Returns as gpuhal_entry_unreference(). */
 gpuhal_entry *gpuhal_entry_remove(gpuhal_store *store, gpuhal_entry *entry);
 /* What the entry has of the store's limit. The second does nothing where it has nothing. */
 void gpuhal_entry_enters_device(gpuhal_store *store, gpuhal_entry *entry);
 void gpuhal_entry_leaves_device(gpuhal_store *store, gpuhal_entry *entry);
+/* Gives the entry a copy, which it has not; takes it away, to be released without the mutex: NULL where it has none. */
+void gpuhal_entry_attach_host(gpuhal_store *store, gpuhal_entry *entry, gpuhal_host_copy *copy);
+gpuhal_host_copy *gpuhal_entry_detach_host(gpuhal_store *store, gpuhal_entry *entry);
+/* Begins and ends a time in which this thread alone touches the entry's parts. The second changes to ABSENT where the
+ * entry was dropped meanwhile, and returns as gpuhal_entry_unreference(). */
+void gpuhal_entry_begin_work(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_state state);
+gpuhal_entry *gpuhal_entry_end_work(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_state state);
+/* Waits until another thread has done with it. NOT_READY: look again. The failure of a load; TIMEOUT; BUSY where that
+ * thread is this one. The mutex is released meanwhile. */
+gpuhal_status gpuhal_entry_wait(gpuhal_store *store, gpuhal_entry *entry, const char *call, uint64_t deadline_ns);
+/* The state of one that is in device memory no longer. */
+gpuhal_entry_state gpuhal_entry_tier(const gpuhal_entry *entry);
 /* HOST_MEMORY. */
 gpuhal_status gpuhal_entry_pin(gpuhal_store *store, gpuhal_entry *entry);
 /* Returns as gpuhal_entry_unreference(). */
@@ -164,16 +221,32 @@ gpuhal_entry *gpuhal_entry_unpin(gpuhal_store *store, gpuhal_entry *entry);
 /* Gives back one reference to the store. Without the mutex. */
 void gpuhal_store_unreference(gpuhal_store *store);
 
+/* ---- demote.c: without the mutex */
+
+/* A copy of what the entry has in device memory, in host memory, for which others may have to make room. */
+gpuhal_status gpuhal_demote_to_host(gpuhal_store *store, gpuhal_entry *entry, gpuhal_host_copy **out_copy);
+
 /* ---- room.c: without the mutex */
 
+/* Which entries may leave device memory: those of which nothing has to be copied; the others. */
+enum { GPUHAL_ROOM_EVICT = 1, GPUHAL_ROOM_SPILL = 2 };
 /* Has entries leave device memory until that has given so many bytes, or there is nothing more to be had. Returns how
  * many bytes. */
-uint64_t gpuhal_store_make_room(gpuhal_store *store, uint64_t bytes);
-/* Gives up one entry that a loader can bring back; false when there is none. */
+uint64_t gpuhal_store_make_room(gpuhal_store *store, uint64_t bytes, uint32_t which, uint64_t deadline_ns);
+/* Removes one entry that a loader can bring back; false when there is none. */
 bool gpuhal_store_forget_one(gpuhal_store *store);
+/* Gives the memory of all parts back to the pool, behind the work that uses it. */
+void gpuhal_entry_release_parts(gpuhal_entry *entry);
 /* Allocates all parts that have no device memory, or none. */
 gpuhal_status gpuhal_entry_allocate(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue,
                                     uint64_t deadline_ns);
 
+/* ---- restore.c: the mutex is released meanwhile */
+
+/* Brings an entry that is in no other thread's hands back into device memory, and pins it. */
+gpuhal_status gpuhal_restore(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue, uint64_t deadline_ns);
+/* The work failed that brought it back, so it has not been modified since: its copy is what it has. Not while it is
+ * pinned. Returns NOT_READY. */
+gpuhal_status gpuhal_restore_failed(gpuhal_store *store, gpuhal_entry *entry);
 
 #endif

@@ -162,4 +162,6 @@ void gpuhal_uses_free(gpuhal_entry *entry)
         gpuhal_timepoint_release(take_out(entry, 0));
     }
     free(entry->uses);
+    entry->uses = NULL;
+    entry->use_space = 0;
 }

@@ -9,8 +9,9 @@
 /* With the mutex held. */
 static gpuhal_store_entry describe(const gpuhal_entry *entry)
 {
+    const bool on_device = entry->state == GPUHAL_ENTRY_DEVICE || entry->state == GPUHAL_ENTRY_SPILLING;
     return (gpuhal_store_entry){.size = sizeof(gpuhal_store_entry),
-                                .tiers = entry->state == GPUHAL_ENTRY_DEVICE ? GPUHAL_TIER_DEVICE : 0,
+                                .tiers = (on_device ? GPUHAL_TIER_DEVICE : 0u) | (entry->host ? GPUHAL_TIER_HOST : 0u),
                                 .bytes = entry->bytes,
                                 .part_count = entry->part_count,
                                 .pins = entry->pins,
@@ -125,6 +126,11 @@ gpuhal_status gpuhal_store_get_statistics(gpuhal_store *store, gpuhal_store_stat
     all.pinned = store->pinned;
     all.entries = store->entry_count;
     all.device = store->in_device;
+    all.host = store->in_host;
+    all.spills = store->spills;
+    all.restores = store->restores;
+    all.spilled_bytes = store->spilled_bytes;
+    all.restored_bytes = store->restored_bytes;
     all.hits = store->hits;
     all.misses = store->misses;
     all.loads = store->loads;

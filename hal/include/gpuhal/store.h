@@ -2,8 +2,10 @@
  *
  *  A store belongs to a pool (pool.h), whose memory its buffers are parts of. An entry is one buffer, or several with
  *  names, under a key: any bytes. Who needs an entry acquires it, which pins it: its buffers are in device memory, and
- *  stay there until it is released. Of entries that are not pinned and that a loader can bring back, the ones with the
- *  lowest priority, and of those the ones not used for longest, are given up to make room for others.
+ *  stay there until it is released. Of entries that are not pinned, the ones with the lowest priority, and of those
+ *  the ones not used for longest, make room for others: what a loader can bring back is given up, everything else is
+ *  copied to host memory first, and without room there stays. A copy is kept as long as the entry is not modified, so
+ *  that making room with the same entry again costs nothing.
  *
  *  A buffer of an entry is valid only while the entry is pinned; the next time it may be another one. Work that is
  *  enqueued in a queue after an acquire for that queue comes after everything that filled or modified the entry.
@@ -15,8 +17,9 @@
  *      gpuhal_copy(queue, output, 0, gpuhal_item_buffer(item, NULL), 0, bytes);
  *      gpuhal_item_release(item, queue);
  *
- *  Keys have 1 to GPUHAL_KEY_BYTES_MAX bytes; with any other number, calls return INVALID_ARGUMENT. In the child of a
- *  fork every call on a store of the parent returns FORKED, and releasing does nothing.
+ *  Keys have 1 to GPUHAL_KEY_BYTES_MAX bytes; with any other number, calls return INVALID_ARGUMENT. Copies are made on
+ *  the threads that need the room, and brought back on those that acquire, or in their queues. In the child of a fork
+ *  every call on a store of the parent returns FORKED, and releasing does nothing.
  */
 #ifndef GPUHAL_STORE_H
 #define GPUHAL_STORE_H
@@ -45,6 +48,9 @@ typedef struct gpuhal_store_desc {
     uint32_t size;         /**< sizeof(gpuhal_store_desc). */
     uint32_t entry_limit;  /**< Most entries; 0: no limit. Above it, those are given up that a loader can bring back. */
     uint64_t device_bytes; /**< Most bytes of entries in device memory; 0: only the limits of the pool and device. */
+    /** Most bytes of copies in host memory, which is page-locked where the device has such memory: 0: none are made;
+     *  UINT64_MAX: no limit. */
+    uint64_t host_bytes;
 } gpuhal_store_desc;
 
 /** Creates a store, without entries, whose buffers are parts of @p pool. @p desc may be NULL.
@@ -73,10 +79,16 @@ typedef struct gpuhal_item_part {
  *  acquire returns. */
 typedef gpuhal_status gpuhal_load_fn(void *user, gpuhal_queue *queue, gpuhal_item *item);
 
+/** Flags of entries. */
+enum {
+    /** Loading takes long: where there is room for a copy, one is made as for entries without a loader. */
+    GPUHAL_ITEM_KEEP_COPY = 1u
+};
+
 /** An entry that may have to be made. */
 typedef struct gpuhal_item_desc {
     uint32_t size;                  /**< sizeof(gpuhal_item_desc). */
-    uint32_t flags;                 /**< 0. */
+    uint32_t flags;                 /**< GPUHAL_ITEM_ bits. */
     int32_t priority;               /**< Entries with a lower one make room first, whatever their age. */
     uint32_t part_count;            /**< 0: one buffer of `bytes` bytes, without a name. */
     uint64_t bytes;                 /**< Not used with parts. */
@@ -141,8 +153,27 @@ GPUHAL_API gpuhal_status gpuhal_store_drop(gpuhal_store *store, const void *key,
 GPUHAL_API gpuhal_status gpuhal_store_clear(gpuhal_store *store, const void *prefix, uint64_t prefix_bytes,
                                             uint64_t *out_count);
 
+/** Brings an entry back into device memory without pinning it, for an acquire that comes later: gpuhal_store_acquire()
+ *  without a loader, and gpuhal_item_release() with the same queue, in which the copying takes place.
+ *  @return as gpuhal_store_acquire()
+ *  Owner: nothing. Threads: any. Blocks: as gpuhal_store_acquire(). */
+GPUHAL_API gpuhal_status gpuhal_store_prefetch(gpuhal_store *store, gpuhal_queue *queue, const void *key,
+                                               uint64_t key_bytes, uint64_t timeout_ns);
+
+/** Copies bytes of an entry's buffer to host memory, from wherever they are, and leaves the entry there: of entries
+ *  with a copy also when the device is lost. @p name as for gpuhal_item_buffer(). @p timeout_ns: how long to wait for
+ *  work of queues that fills or modifies the entry, and for threads that work with it.
+ *  @return GPUHAL_OK; INVALID_ARGUMENT; NOT_FOUND for the key or the name; OUT_OF_RANGE; TIMEOUT; BUSY for the thread
+ *  that fills it; HOST_MEMORY; why its contents are unknown; DEVICE_LOST; FORKED; what gpuhal_read() returns
+ *  Owner: caller. Threads: any. Blocks: yes. */
+GPUHAL_API gpuhal_status gpuhal_store_read(gpuhal_store *store, const void *key, uint64_t key_bytes, const char *name,
+                                           uint64_t offset, void *to, uint64_t bytes, uint64_t timeout_ns);
+
 /** Where the bytes of an entry are. Bits. */
-enum { GPUHAL_TIER_DEVICE = 1u };
+enum {
+    GPUHAL_TIER_DEVICE = 1u,
+    GPUHAL_TIER_HOST = 2u /**< A copy, in host memory. */
+};
 
 /** The state of an entry. */
 typedef struct gpuhal_store_entry {
@@ -175,7 +206,7 @@ GPUHAL_API gpuhal_status gpuhal_store_list(gpuhal_store *store, const void *pref
 
 /** What a store has in one tier. */
 typedef struct gpuhal_store_tier {
-    uint64_t entries, bytes; /**< Entries whose bytes are there. */
+    uint64_t entries, bytes; /**< Entries whose bytes are there, also of those that are in several tiers. */
 } gpuhal_store_tier;
 
 /** The state of a store, and what happened since it was created. */
@@ -183,11 +214,15 @@ typedef struct gpuhal_store_statistics {
     uint32_t size;     /**< sizeof(gpuhal_store_statistics). */
     uint32_t pinned;   /**< Entries of which items are out, without dropped ones. */
     uint64_t entries;
-    gpuhal_store_tier device;
+    gpuhal_store_tier device, host;
     uint64_t hits;     /**< Acquires of entries in device memory. */
     uint64_t misses;   /**< All others that got as far as a look at the key. */
     uint64_t loads;    /**< Calls of loaders. */
-    uint64_t evictions; /**< Entries that made room in device memory. */
+    uint64_t evictions; /**< Entries that left device memory to make room. */
+    uint64_t spills;    /**< Copies that were made of them for that, and their bytes. */
+    uint64_t spilled_bytes;
+    uint64_t restores;  /**< Entries that were brought back from a copy, and their bytes. */
+    uint64_t restored_bytes;
 } gpuhal_store_statistics;
 
 /** Reads the state. At most `size` bytes are written.

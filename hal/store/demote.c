@@ -1,0 +1,101 @@
+/* store/demote.c: from device memory to host memory, for which the entries whose copies were not used for longest make
+ * room. */
+#include "store/store.h"
+
+#include "core/error.h"
+
+#include <inttypes.h>
+
+/* The copy of an entry that is in device memory, too. What brings it there must have ended well: until then the copy is
+ * all there is. With the mutex held, which is released meanwhile. */
+static bool drop_copy(gpuhal_store *store, gpuhal_entry *entry)
+{
+    gpuhal_host_copy *copy = NULL;
+    entry->references++;
+    gpuhal_mutex_unlock(&store->mutex);
+    const bool is_there = gpuhal_uses_wait(store, entry, NULL, false, 0) == GPUHAL_OK;
+    gpuhal_mutex_lock(&store->mutex);
+    if (is_there && entry->state == GPUHAL_ENTRY_DEVICE && entry->links[GPUHAL_STORE_COPIED].in_list) {
+        copy = gpuhal_entry_detach_host(store, entry);
+    }
+    gpuhal_entry *gone = gpuhal_entry_unreference(store, entry);
+    gpuhal_mutex_unlock(&store->mutex);
+    gpuhal_host_release(copy);
+    gpuhal_entry_free(gone);
+    gpuhal_mutex_lock(&store->mutex);
+    return copy != NULL;
+}
+
+/* An entry that is in host memory alone. With the mutex held, which is released meanwhile. */
+static bool leave_host(gpuhal_store *store, gpuhal_entry *entry)
+{
+    gpuhal_entry *gone = NULL;
+    if (!entry->reloadable) {
+        return false;
+    }
+    gone = gpuhal_entry_remove(store, entry);
+    gpuhal_mutex_unlock(&store->mutex);
+    gpuhal_entry_free(gone);
+    gpuhal_mutex_lock(&store->mutex);
+    return true;
+}
+
+/* One copy leaves host memory; false when none can. */
+static bool free_one(gpuhal_store *store, uint64_t attempt)
+{
+    bool freed = false;
+    gpuhal_entry *entry = NULL;
+    gpuhal_mutex_lock(&store->mutex);
+    while (!freed && (entry = gpuhal_entry_next(store, GPUHAL_STORE_COPIED, attempt))) {
+        freed = entry->state == GPUHAL_ENTRY_DEVICE ? drop_copy(store, entry) : leave_host(store, entry);
+    }
+    gpuhal_mutex_unlock(&store->mutex);
+    return freed;
+}
+
+static gpuhal_status no_room(const gpuhal_store *store, uint64_t bytes)
+{
+    return gpuhal_error_set(GPUHAL_ERROR_OUT_OF_MEMORY,
+                            "%s: a store may have %" PRIu64
+                            " bytes of copies in host memory, and finds no room for %" PRIu64,
+                            store->device->id, store->desc.host_bytes, bytes);
+}
+
+/* Takes so many bytes of the limit. */
+static gpuhal_status reserve(gpuhal_store *store, uint64_t bytes, uint64_t attempt)
+{
+    const uint64_t limit = store->desc.host_bytes;
+    bool fits = bytes <= limit, may_fit = fits;
+    while (may_fit) {
+        gpuhal_mutex_lock(&store->mutex);
+        fits = store->in_host.bytes + store->host_reserved <= limit - bytes;
+        store->host_reserved += fits ? bytes : 0;
+        gpuhal_mutex_unlock(&store->mutex);
+        may_fit = !fits && free_one(store, attempt);
+    }
+    return fits ? GPUHAL_OK : no_room(store, bytes);
+}
+
+gpuhal_status gpuhal_demote_to_host(gpuhal_store *store, gpuhal_entry *entry, gpuhal_host_copy **out_copy)
+{
+    *out_copy = NULL;
+    gpuhal_mutex_lock(&store->mutex);
+    const uint64_t attempt = ++store->attempts;
+    gpuhal_mutex_unlock(&store->mutex);
+    gpuhal_status status = reserve(store, entry->bytes, attempt);
+    if (status) {
+        return status;
+    }
+    do { /* the limit has room for it, but perhaps in no piece that is large enough */
+        status = gpuhal_host_create(store, entry, out_copy);
+    } while (status == GPUHAL_ERROR_OUT_OF_MEMORY && free_one(store, attempt));
+    status = status ? status : gpuhal_host_take(*out_copy, entry);
+    if (status) {
+        gpuhal_host_release(*out_copy);
+        *out_copy = NULL;
+    }
+    gpuhal_mutex_lock(&store->mutex);
+    store->host_reserved -= entry->bytes;
+    gpuhal_mutex_unlock(&store->mutex);
+    return status;
+}

@@ -1,0 +1,109 @@
+/* store/host.c: copies of entries in host memory: page-locked where the device has such memory, else plain. */
+#include "store/store.h"
+
+#include "core/error.h"
+
+#include <gpuhal/transfer.h>
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A pool of memory that the device writes and the host reads, or at least reads; plain memory needs none. */
+gpuhal_status gpuhal_host_open(gpuhal_store *store)
+{
+    const uint32_t kinds = store->device->memory_kinds;
+    const bool cached = kinds >> GPUHAL_MEMORY_READBACK & 1, any = cached || (kinds >> GPUHAL_MEMORY_UPLOAD & 1);
+    if (!any || store->desc.host_bytes == 0) {
+        return GPUHAL_OK;
+    }
+    const gpuhal_pool_desc desc = {.size = sizeof desc,
+                                   .kind = cached ? GPUHAL_MEMORY_READBACK : GPUHAL_MEMORY_UPLOAD,
+                                   .limit_bytes = store->desc.host_bytes == UINT64_MAX ? 0 : store->desc.host_bytes};
+    return gpuhal_pool_create(store->device, &desc, &store->host_pool);
+}
+
+void gpuhal_host_close(gpuhal_store *store)
+{
+    gpuhal_pool_destroy(store->host_pool);
+}
+
+/* ---- a copy */
+
+void gpuhal_host_release(gpuhal_host_copy *copy)
+{
+    if (copy && atomic_fetch_sub(&copy->references, 1) == 1) {
+        for (uint32_t i = 0; i < copy->count; i++) {
+            gpuhal_buffer_release(copy->parts[i].buffer);
+            if (!copy->parts[i].buffer) {
+                free(copy->parts[i].memory);
+            }
+        }
+        free(copy);
+    }
+}
+
+gpuhal_host_copy *gpuhal_host_retain(gpuhal_host_copy *copy)
+{
+    if (copy) {
+        atomic_fetch_add(&copy->references, 1);
+    }
+    return copy;
+}
+
+static gpuhal_status allocate(gpuhal_store *store, uint64_t bytes, gpuhal_host_part *part)
+{
+    if (!store->host_pool) {
+        part->memory = bytes <= SIZE_MAX ? malloc((size_t)bytes) : NULL;
+        return part->memory ? GPUHAL_OK : gpuhal_error_host_memory();
+    }
+    gpuhal_status status =
+        gpuhal_pool_allocate(store->host_pool, NULL, bytes, GPUHAL_ALLOCATE_NO_WAIT, 0, &part->buffer);
+    part->memory = status ? NULL : gpuhal_buffer_host(part->buffer);
+    return status;
+}
+
+gpuhal_status gpuhal_host_create(gpuhal_store *store, const gpuhal_entry *entry, gpuhal_host_copy **out_copy)
+{
+    gpuhal_host_copy *copy = calloc(1, sizeof *copy + entry->part_count * sizeof *copy->parts);
+    gpuhal_status status = copy ? GPUHAL_OK : gpuhal_error_host_memory();
+    *out_copy = NULL;
+    if (!copy) {
+        return status;
+    }
+    atomic_init(&copy->references, 1);
+    for (uint32_t i = 0; i < entry->part_count && !status; i++) {
+        copy->count = i + 1;
+        status = allocate(store, entry->parts[i].bytes, &copy->parts[i]);
+    }
+    if (status) {
+        gpuhal_host_release(copy);
+        return status;
+    }
+    *out_copy = copy;
+    return GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_host_take(gpuhal_host_copy *copy, const gpuhal_entry *entry)
+{
+    gpuhal_status status = GPUHAL_OK;
+    for (uint32_t i = 0; i < entry->part_count && !status; i++) {
+        const gpuhal_host_part *to = &copy->parts[i];
+        const gpuhal_entry_part *from = &entry->parts[i];
+        status = to->buffer ? gpuhal_copy(NULL, to->buffer, 0, from->device, 0, from->bytes)
+                            : gpuhal_read(NULL, to->memory, from->device, 0, from->bytes);
+    }
+    return status;
+}
+
+gpuhal_status gpuhal_host_give(const gpuhal_host_copy *copy, const gpuhal_entry *entry, gpuhal_queue *queue)
+{
+    gpuhal_status status = GPUHAL_OK;
+    for (uint32_t i = 0; i < entry->part_count && !status; i++) {
+        const gpuhal_host_part *from = &copy->parts[i];
+        const gpuhal_entry_part *to = &entry->parts[i];
+        status = from->buffer ? gpuhal_copy(queue, to->device, 0, from->buffer, 0, to->bytes)
+                              : gpuhal_write(NULL, to->device, 0, from->memory, to->bytes);
+    }
+    return status;
+}

@@ -1,0 +1,111 @@
+/* store/read.c: the bytes of an entry for the host, wherever they are. */
+#include "store/store.h"
+
+#include "core/error.h"
+#include "core/job.h"
+
+#include <gpuhal/transfer.h>
+
+#include <inttypes.h>
+#include <string.h>
+
+/* What is to be read, from which part. */
+typedef struct reading {
+    gpuhal_store *store;
+    const char *name;
+    uint64_t offset, bytes, deadline_ns;
+    void *to;
+} reading;
+
+/* NULL: any. */
+static bool is_named(const gpuhal_entry_part *part, const char *name)
+{
+    return !name || (part->name && strcmp(part->name, name) == 0);
+}
+
+static gpuhal_status find_part(const reading *r, const gpuhal_entry *entry, uint32_t *out_part)
+{
+    uint32_t part = 0;
+    while (part < entry->part_count && !is_named(&entry->parts[part], r->name)) {
+        part++;
+    }
+    *out_part = part;
+    if (part == entry->part_count) {
+        return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "gpuhal_store_read: the entry has no buffer \"%s\"", r->name);
+    }
+    const uint64_t size = entry->parts[part].bytes;
+    return r->offset <= size && r->bytes <= size - r->offset
+               ? GPUHAL_OK
+               : gpuhal_error_set(GPUHAL_ERROR_OUT_OF_RANGE,
+                                  "gpuhal_store_read: %" PRIu64 " bytes from offset %" PRIu64
+                                  " on, of a buffer of %" PRIu64,
+                                  r->bytes, r->offset, size);
+}
+
+/* With the mutex held, which is released meanwhile. */
+static gpuhal_status read_host(const reading *r, gpuhal_entry *entry, uint32_t part)
+{
+    gpuhal_host_copy *copy = gpuhal_host_retain(entry->host);
+    gpuhal_mutex_unlock(&r->store->mutex);
+    memcpy(r->to, (const char *)copy->parts[part].memory + r->offset, r->bytes);
+    gpuhal_host_release(copy);
+    gpuhal_mutex_lock(&r->store->mutex);
+    return GPUHAL_OK;
+}
+
+/* With the mutex held, which is released meanwhile. */
+static gpuhal_status read_device(const reading *r, gpuhal_entry *entry, uint32_t part)
+{
+    gpuhal_store *store = r->store;
+    gpuhal_status status = gpuhal_entry_pin(store, entry);
+    if (status) {
+        return status;
+    }
+    gpuhal_mutex_unlock(&store->mutex);
+    status = gpuhal_uses_wait(store, entry, NULL, false, r->deadline_ns);
+    status = status ? status : gpuhal_read(NULL, r->to, entry->parts[part].device, r->offset, r->bytes);
+    gpuhal_mutex_lock(&store->mutex);
+    gpuhal_entry *gone = gpuhal_entry_unpin(store, entry);
+    gpuhal_mutex_unlock(&store->mutex);
+    gpuhal_entry_free(gone);
+    gpuhal_mutex_lock(&store->mutex);
+    return status;
+}
+
+/* Copies first: they are there although the device is lost. NOT_READY: look again. */
+static gpuhal_status look(const reading *r, gpuhal_entry *entry)
+{
+    uint32_t part = 0;
+    gpuhal_status status = find_part(r, entry, &part);
+    if (status || r->bytes == 0) {
+        return status;
+    }
+    if (entry->host) {
+        return read_host(r, entry, part);
+    }
+    if (entry->worker) {
+        return gpuhal_entry_wait(r->store, entry, "gpuhal_store_read", r->deadline_ns);
+    }
+    const gpuhal_failure *failure = gpuhal_uses_failure(entry);
+    return failure ? gpuhal_failure_status(failure) : read_device(r, entry, part);
+}
+
+gpuhal_status gpuhal_store_read(gpuhal_store *store, const void *key, uint64_t key_bytes, const char *name,
+                                uint64_t offset, void *to, uint64_t bytes, uint64_t timeout_ns)
+{
+    gpuhal_status status = gpuhal_store_check("gpuhal_store_read", store, key, key_bytes);
+    if (status || (!to && bytes > 0)) {
+        return status ? status : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_store_read: to is NULL");
+    }
+    const uint64_t hash = gpuhal_key_hash(key, key_bytes);
+    const reading r = {.store = store, .name = name, .offset = offset, .bytes = bytes, .to = to,
+                       .deadline_ns = gpuhal_deadline(timeout_ns)};
+    gpuhal_entry *entry = NULL;
+    gpuhal_mutex_lock(&store->mutex);
+    do {
+        entry = gpuhal_index_find(store, key, key_bytes, hash);
+        status = entry ? look(&r, entry) : GPUHAL_OK;
+    } while (entry && status == GPUHAL_NOT_READY);
+    gpuhal_mutex_unlock(&store->mutex);
+    return entry ? status : gpuhal_store_not_found("gpuhal_store_read", key, key_bytes);
+}

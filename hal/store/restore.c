@@ -1,0 +1,73 @@
+/* store/restore.c: back into device memory from a copy. */
+#include "store/store.h"
+
+#include "core/error.h"
+
+/* Without the mutex: allocates, and copies, in the queue where the copy can be made there. */
+static gpuhal_status bring_back(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue, uint64_t deadline_ns,
+                                gpuhal_entry_use *out_use)
+{
+    const bool in_queue = queue && queue->device == store->device && store->host_pool;
+    *out_use = (gpuhal_entry_use){.queue = in_queue ? queue : NULL, .modifies = true};
+    gpuhal_status status = gpuhal_entry_allocate(store, entry, out_use->queue, deadline_ns);
+    if (status) {
+        return status;
+    }
+    status = gpuhal_host_give(entry->host, entry, out_use->queue);
+    if (!status && out_use->queue) {
+        status = gpuhal_queue_record(out_use->queue, false, &out_use->timepoint);
+    }
+    if (status) {
+        gpuhal_entry_release_parts(entry);
+        gpuhal_mutex_lock(&store->mutex);
+        gpuhal_entry_leaves_device(store, entry);
+        gpuhal_mutex_unlock(&store->mutex);
+    }
+    return status;
+}
+
+gpuhal_status gpuhal_restore(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue, uint64_t deadline_ns)
+{
+    gpuhal_entry *gone = NULL;
+    gpuhal_timepoint *old = NULL;
+    gpuhal_entry_use use;
+    gpuhal_status status = gpuhal_entry_pin(store, entry);
+    if (status) {
+        return status;
+    }
+    gpuhal_entry_begin_work(store, entry, GPUHAL_ENTRY_RESTORING);
+    gpuhal_mutex_unlock(&store->mutex);
+    status = bring_back(store, entry, queue, deadline_ns, &use);
+    gpuhal_mutex_lock(&store->mutex);
+    if (!status && use.queue) {
+        gpuhal_queue_retain(use.queue);
+        old = gpuhal_uses_add(entry, use);
+    }
+    (void)gpuhal_entry_end_work(store, entry, status ? gpuhal_entry_tier(entry) : GPUHAL_ENTRY_DEVICE);
+    if (status) {
+        gone = gpuhal_entry_unpin(store, entry);
+    } else {
+        store->restores++;
+        store->restored_bytes += entry->bytes;
+    }
+    gpuhal_mutex_unlock(&store->mutex);
+    gpuhal_timepoint_release(old);
+    gpuhal_entry_free(gone);
+    gpuhal_mutex_lock(&store->mutex);
+    return status;
+}
+
+gpuhal_status gpuhal_restore_failed(gpuhal_store *store, gpuhal_entry *entry)
+{
+    gpuhal_entry_begin_work(store, entry, GPUHAL_ENTRY_SPILLING);
+    gpuhal_mutex_unlock(&store->mutex);
+    gpuhal_entry_release_parts(entry);
+    gpuhal_uses_free(entry);
+    gpuhal_mutex_lock(&store->mutex);
+    gpuhal_entry_leaves_device(store, entry);
+    gpuhal_entry *gone = gpuhal_entry_end_work(store, entry, gpuhal_entry_tier(entry));
+    gpuhal_mutex_unlock(&store->mutex);
+    gpuhal_entry_free(gone);
+    gpuhal_mutex_lock(&store->mutex);
+    return GPUHAL_NOT_READY;
+}
