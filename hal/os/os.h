@@ -247,6 +247,9 @@ typedef struct gpuhal_direct_file {
 } gpuhal_direct_file;
 /* Returns 0, or errno where the filesystem cannot. */
 int gpuhal_os_file_open_direct(intptr_t file, gpuhal_direct_file *out_direct);
+/* Makes a file without a name in a folder, whose path may be relative, for its owner alone, to read and write. Returns
+ * 0 or errno. */
+int gpuhal_os_file_open_unnamed(const char *folder, intptr_t *out_file);
 int gpuhal_os_file_truncate(intptr_t file, uint64_t bytes);
 /* Returns once the bytes are on the disk. */
 int gpuhal_os_file_sync(intptr_t file);

@@ -188,7 +188,7 @@ static gpuhal_status forget(const request *r, gpuhal_entry *entry)
 /* The work failed that was to fill or modify it. What others have pinned stays as it is until they release it. */
 static gpuhal_status take_failed(const request *r, gpuhal_entry *entry)
 {
-    if (entry->host) {
+    if (entry->host || entry->file) {
         return entry->pins ? gpuhal_failure_status(gpuhal_uses_failure(entry)) : gpuhal_restore_failed(r->store, entry);
     }
     if (r->desc) {
@@ -217,7 +217,7 @@ static gpuhal_status look(request *r)
     if (entry->worker) {
         return gpuhal_entry_wait(r->store, entry, r->call, r->deadline_ns);
     }
-    if (entry->state == GPUHAL_ENTRY_HOST) {
+    if (entry->state == GPUHAL_ENTRY_HOST || entry->state == GPUHAL_ENTRY_FILE) {
         gpuhal_status status = gpuhal_restore(r->store, entry, r->queue, r->deadline_ns);
         r->item->entry = status ? NULL : entry;
         return status;

@@ -1,5 +1,5 @@
 /* store/demote.c: from device memory to host memory, for which the entries whose copies were not used for longest make
- * room. */
+ * room, and from there to the file. */
 #include "store/store.h"
 
 #include "core/error.h"
@@ -26,18 +26,41 @@ static bool drop_copy(gpuhal_store *store, gpuhal_entry *entry)
     return copy != NULL;
 }
 
-/* An entry that is in host memory alone. With the mutex held, which is released meanwhile. */
+/* With the mutex held, which is released meanwhile. True: it has a copy in the file now. */
+static bool copy_to_file(gpuhal_store *store, gpuhal_entry *entry)
+{
+    gpuhal_file_copy *copy = NULL;
+    gpuhal_mutex_unlock(&store->mutex);
+    gpuhal_status status = gpuhal_file_take(store, entry, entry->host, &copy);
+    gpuhal_mutex_lock(&store->mutex);
+    if (!status) {
+        gpuhal_entry_attach_file(store, entry, copy);
+    }
+    return status == GPUHAL_OK;
+}
+
+/* An entry that is not in device memory: to the file, or where that cannot have it, out of the store if a loader can
+ * bring it back. With the mutex held, which is released meanwhile. */
 static bool leave_host(gpuhal_store *store, gpuhal_entry *entry)
 {
-    gpuhal_entry *gone = NULL;
-    if (!entry->reloadable) {
+    gpuhal_host_copy *copy = NULL;
+    if (!entry->file && !store->file && !entry->reloadable) {
         return false;
     }
-    gone = gpuhal_entry_remove(store, entry);
+    gpuhal_entry_begin_work(store, entry, GPUHAL_ENTRY_SPILLING);
+    if (entry->file || (store->file && copy_to_file(store, entry))) {
+        copy = gpuhal_entry_detach_host(store, entry);
+    }
+    const bool leaves = copy || entry->reloadable;
+    if (!copy && leaves && entry->listed) {
+        (void)gpuhal_entry_remove(store, entry); /* this thread has a reference */
+    }
+    gpuhal_entry *gone = gpuhal_entry_end_work(store, entry, gpuhal_entry_tier(entry));
     gpuhal_mutex_unlock(&store->mutex);
+    gpuhal_host_release(copy);
     gpuhal_entry_free(gone);
     gpuhal_mutex_lock(&store->mutex);
-    return true;
+    return leaves;
 }
 
 /* One copy leaves host memory; false when none can. */
@@ -76,9 +99,9 @@ static gpuhal_status reserve(gpuhal_store *store, uint64_t bytes, uint64_t attem
     return fits ? GPUHAL_OK : no_room(store, bytes);
 }
 
-gpuhal_status gpuhal_demote_to_host(gpuhal_store *store, gpuhal_entry *entry, gpuhal_host_copy **out_copy)
+static gpuhal_status copy_to_host(gpuhal_store *store, gpuhal_entry *entry)
 {
-    *out_copy = NULL;
+    gpuhal_host_copy *copy = NULL;
     gpuhal_mutex_lock(&store->mutex);
     const uint64_t attempt = ++store->attempts;
     gpuhal_mutex_unlock(&store->mutex);
@@ -87,15 +110,33 @@ gpuhal_status gpuhal_demote_to_host(gpuhal_store *store, gpuhal_entry *entry, gp
         return status;
     }
     do { /* the limit has room for it, but perhaps in no piece that is large enough */
-        status = gpuhal_host_create(store, entry, out_copy);
+        status = gpuhal_host_create(store, entry, &copy);
     } while (status == GPUHAL_ERROR_OUT_OF_MEMORY && free_one(store, attempt));
-    status = status ? status : gpuhal_host_take(*out_copy, entry);
+    status = status ? status : gpuhal_host_take(copy, entry);
     if (status) {
-        gpuhal_host_release(*out_copy);
-        *out_copy = NULL;
+        gpuhal_host_release(copy);
     }
     gpuhal_mutex_lock(&store->mutex);
     store->host_reserved -= entry->bytes;
+    if (!status) {
+        gpuhal_entry_attach_host(store, entry, copy);
+    }
+    gpuhal_mutex_unlock(&store->mutex);
+    return status;
+}
+
+gpuhal_status gpuhal_demote(gpuhal_store *store, gpuhal_entry *entry)
+{
+    gpuhal_file_copy *copy = NULL;
+    gpuhal_status status = copy_to_host(store, entry);
+    const bool to_file = status && store->file;
+    status = to_file ? gpuhal_file_take(store, entry, NULL, &copy) : status;
+    gpuhal_mutex_lock(&store->mutex);
+    if (to_file && !status) {
+        gpuhal_entry_attach_file(store, entry, copy);
+    }
+    store->spills += status == GPUHAL_OK;
+    store->spilled_bytes += status ? 0 : entry->bytes;
     gpuhal_mutex_unlock(&store->mutex);
     return status;
 }

@@ -157,6 +157,7 @@ void gpuhal_store_unreference(gpuhal_store *store)
     gpuhal_mutex_unlock(&store->mutex);
     if (last) {
         gpuhal_host_close(store);
+        gpuhal_file_close(store);
         gpuhal_index_finish(store);
         gpuhal_condition_finish(&store->condition);
         gpuhal_mutex_finish(&store->mutex);
@@ -175,6 +176,7 @@ void gpuhal_entry_free(gpuhal_entry *entry)
         free(entry->parts[i].name);
     }
     gpuhal_host_release(entry->host);
+    gpuhal_file_release(entry->file);
     gpuhal_uses_free(entry);
     gpuhal_failure_release(entry->failure);
     free(entry);
@@ -215,6 +217,24 @@ gpuhal_host_copy *gpuhal_entry_detach_host(gpuhal_store *store, gpuhal_entry *en
     return copy;
 }
 
+void gpuhal_entry_attach_file(gpuhal_store *store, gpuhal_entry *entry, gpuhal_file_copy *copy)
+{
+    entry->file = copy;
+    store->in_file.entries++;
+    store->in_file.bytes += entry->bytes;
+}
+
+gpuhal_file_copy *gpuhal_entry_detach_file(gpuhal_store *store, gpuhal_entry *entry)
+{
+    gpuhal_file_copy *copy = entry->file;
+    if (copy) {
+        entry->file = NULL;
+        store->in_file.entries--;
+        store->in_file.bytes -= entry->bytes;
+    }
+    return copy;
+}
+
 /* What is freed without the mutex counts no more. */
 gpuhal_entry *gpuhal_entry_unreference(gpuhal_store *store, gpuhal_entry *entry)
 {
@@ -223,6 +243,7 @@ gpuhal_entry *gpuhal_entry_unreference(gpuhal_store *store, gpuhal_entry *entry)
     }
     gpuhal_entry_leaves_device(store, entry);
     entry->host = gpuhal_entry_detach_host(store, entry);
+    entry->file = gpuhal_entry_detach_file(store, entry);
     return entry;
 }
 

@@ -31,14 +31,15 @@ static void record(gpuhal_entry_use *use, gpuhal_failure **out_failure)
     gpuhal_error_restore(&before);
 }
 
-/* With the mutex held: what the item's work means for the entry. Returns a timepoint, and gives a copy that is out of
- * date, to release without it, or NULL. */
+/* With the mutex held: what the item's work means for the entry. Returns a timepoint, and gives copies that are out
+ * of date, to release without it, or NULL. */
 static gpuhal_timepoint *end_use(const gpuhal_item *item, const gpuhal_entry_use *use, gpuhal_failure *failure,
-                                 gpuhal_host_copy **out_host)
+                                 gpuhal_host_copy **out_host, gpuhal_file_copy **out_file)
 {
     gpuhal_entry *entry = item->entry;
     if (item->modifies) {
         *out_host = gpuhal_entry_detach_host(item->store, entry);
+        *out_file = gpuhal_entry_detach_file(item->store, entry);
         entry->reloadable = false;
         entry->failure = entry->failure ? entry->failure : gpuhal_failure_retain(failure);
     }
@@ -59,6 +60,7 @@ void gpuhal_item_release(gpuhal_item *item, gpuhal_queue *queue)
     gpuhal_entry_use use = {.queue = queue, .modifies = item->modifies};
     gpuhal_failure *failure = NULL;
     gpuhal_host_copy *host = NULL;
+    gpuhal_file_copy *file = NULL;
     gpuhal_mutex_lock(&store->mutex);
     use.number = entry->use_number;
     gpuhal_mutex_unlock(&store->mutex);
@@ -69,12 +71,13 @@ void gpuhal_item_release(gpuhal_item *item, gpuhal_queue *queue)
     if (queue && !failure) {
         gpuhal_queue_retain(queue);
     }
-    gpuhal_timepoint *old = end_use(item, &use, failure, &host);
+    gpuhal_timepoint *old = end_use(item, &use, failure, &host, &file);
     gpuhal_entry *gone = gpuhal_entry_unpin(store, entry);
     gpuhal_mutex_unlock(&store->mutex);
     gpuhal_timepoint_release(old);
     gpuhal_failure_release(failure);
     gpuhal_host_release(host);
+    gpuhal_file_release(file);
     gpuhal_entry_free(gone);
     free(item);
     gpuhal_store_unreference(store);

@@ -54,6 +54,23 @@ static gpuhal_status read_host(const reading *r, gpuhal_entry *entry, uint32_t p
 }
 
 /* With the mutex held, which is released meanwhile. */
+static gpuhal_status read_file(const reading *r, gpuhal_entry *entry, uint32_t part)
+{
+    gpuhal_store *store = r->store;
+    gpuhal_file_copy *copy = gpuhal_file_retain(entry->file);
+    entry->references++;
+    gpuhal_mutex_unlock(&store->mutex);
+    gpuhal_status status = gpuhal_file_read(store, copy, entry, part, r->offset, r->to, r->bytes);
+    gpuhal_file_release(copy);
+    gpuhal_mutex_lock(&store->mutex);
+    gpuhal_entry *gone = gpuhal_entry_unreference(store, entry);
+    gpuhal_mutex_unlock(&store->mutex);
+    gpuhal_entry_free(gone);
+    gpuhal_mutex_lock(&store->mutex);
+    return status;
+}
+
+/* With the mutex held, which is released meanwhile. */
 static gpuhal_status read_device(const reading *r, gpuhal_entry *entry, uint32_t part)
 {
     gpuhal_store *store = r->store;
@@ -82,6 +99,9 @@ static gpuhal_status look(const reading *r, gpuhal_entry *entry)
     }
     if (entry->host) {
         return read_host(r, entry, part);
+    }
+    if (entry->file && (entry->state != GPUHAL_ENTRY_DEVICE || gpuhal_device_check(r->store->device))) {
+        return read_file(r, entry, part);
     }
     if (entry->worker) {
         return gpuhal_entry_wait(r->store, entry, "gpuhal_store_read", r->deadline_ns);

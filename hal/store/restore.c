@@ -7,13 +7,14 @@
 static gpuhal_status bring_back(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue, uint64_t deadline_ns,
                                 gpuhal_entry_use *out_use)
 {
-    const bool in_queue = queue && queue->device == store->device && store->host_pool;
+    const bool in_queue = queue && queue->device == store->device && store->host_pool && entry->host;
     *out_use = (gpuhal_entry_use){.queue = in_queue ? queue : NULL, .modifies = true};
     gpuhal_status status = gpuhal_entry_allocate(store, entry, out_use->queue, deadline_ns);
     if (status) {
         return status;
     }
-    status = gpuhal_host_give(entry->host, entry, out_use->queue);
+    status = entry->host ? gpuhal_host_give(entry->host, entry, out_use->queue)
+                         : gpuhal_file_give(store, entry->file, entry);
     if (!status && out_use->queue) {
         status = gpuhal_queue_record(out_use->queue, false, &out_use->timepoint);
     }
@@ -42,6 +43,9 @@ gpuhal_status gpuhal_restore(gpuhal_store *store, gpuhal_entry *entry, gpuhal_qu
     if (!status && use.queue) {
         gpuhal_queue_retain(use.queue);
         old = gpuhal_uses_add(entry, use);
+    }
+    if (status == GPUHAL_ERROR_FILE && entry->reloadable && entry->listed) {
+        (void)gpuhal_entry_remove(store, entry); /* its copy is of no use; the next acquire loads it */
     }
     (void)gpuhal_entry_end_work(store, entry, status ? gpuhal_entry_tier(entry) : GPUHAL_ENTRY_DEVICE);
     if (status) {

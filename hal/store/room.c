@@ -24,7 +24,7 @@ static void end_leaving(gpuhal_store *store, gpuhal_entry *entry)
     gpuhal_mutex_lock(&store->mutex);
     gpuhal_entry_leaves_device(store, entry);
     store->evictions++;
-    if (!entry->host && entry->listed) {
+    if (!entry->host && !entry->file && entry->listed) {
         (void)gpuhal_entry_remove(store, entry); /* this thread has a reference */
     }
     gpuhal_entry *gone = gpuhal_entry_end_work(store, entry, gpuhal_entry_tier(entry));
@@ -37,16 +37,10 @@ static void end_leaving(gpuhal_store *store, gpuhal_entry *entry)
  * meanwhile. */
 static bool copy_out(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns)
 {
-    gpuhal_host_copy *copy = NULL;
     gpuhal_mutex_unlock(&store->mutex);
     gpuhal_status status = gpuhal_uses_wait(store, entry, NULL, false, deadline_ns);
-    status = status ? status : gpuhal_demote_to_host(store, entry, &copy);
+    status = status ? status : gpuhal_demote(store, entry);
     gpuhal_mutex_lock(&store->mutex);
-    if (!status) {
-        gpuhal_entry_attach_host(store, entry, copy);
-        store->spills++;
-        store->spilled_bytes += entry->bytes;
-    }
     return status == GPUHAL_OK;
 }
 
@@ -54,8 +48,9 @@ static bool copy_out(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline
 static uint64_t leave(gpuhal_store *store, gpuhal_entry *entry, uint32_t which, uint64_t deadline_ns)
 {
     const uint64_t bytes = entry->bytes;
-    const bool may_copy = which & GPUHAL_ROOM_SPILL, has_copy = entry->host != NULL;
-    const bool wants_copy = !has_copy && (!entry->reloadable || (entry->keeps_copy && store->desc.host_bytes));
+    const bool may_copy = which & GPUHAL_ROOM_SPILL, has_copy = entry->host || entry->file;
+    const bool has_tiers = store->desc.host_bytes || store->file;
+    const bool wants_copy = !has_copy && (!entry->reloadable || (entry->keeps_copy && has_tiers));
     if (wants_copy ? !may_copy : !(which & GPUHAL_ROOM_EVICT)) {
         return 0;
     }

@@ -49,6 +49,8 @@ gpuhal_status gpuhal_store_create(gpuhal_pool *pool, const gpuhal_store_desc *gi
         return gpuhal_error_host_memory();
     }
     status = gpuhal_host_open(store);
+    status = status || !desc.folder ? status : gpuhal_file_open(store, desc.folder);
+    store->desc.folder = NULL; /* the caller's, and not needed any more */
     if (status) {
         gpuhal_store_unreference(store);
         return status;

@@ -3,9 +3,9 @@
  * Entries are in a table by key (index.c), and in lists by use (lru.c): of those that can leave device memory, and of
  * those that have a copy in host memory. `mutex` protects everything in the store and in its entries but the contents
  * of buffers and copies. It is never held across a call of a plugin, of a queue, of a pool, of the system's files or of
- * the application. A thread that does something about an entry without the mutex has a reference to it, and either a pin,
- * so that its buffers stay, or it has changed the state to one (LOADING, SPILLING, RESTORING) in which no other thread
- * touches its parts. Copies are counted, so that one that is being read stays although its entry gives it up.
+ * the application. A thread that does something about an entry without the mutex has a reference to it, and either a
+ * pin, so that its buffers stay, or it has changed the state to one (LOADING, SPILLING, RESTORING) in which no other
+ * thread touches its parts. Copies are counted, so that one that is being read stays although its entry gives it up.
  */
 #ifndef GPUHAL_STORE_STORE_H
 #define GPUHAL_STORE_STORE_H
@@ -50,6 +50,20 @@ typedef struct gpuhal_host_copy {
     gpuhal_host_part parts[];
 } gpuhal_host_copy;
 
+typedef struct gpuhal_file_part {
+    gpuhal_block_id block;
+    uint64_t offset, first_sum;
+} gpuhal_file_part;
+
+/* A copy of an entry in the store's file. */
+typedef struct gpuhal_file_copy {
+    _Atomic uint32_t references;
+    gpuhal_store *store;
+    uint32_t *sums; /* of each piece of each part */
+    uint32_t count;
+    gpuhal_file_part parts[];
+} gpuhal_file_copy;
+
 typedef struct gpuhal_entry_part {
     char *name; /* NULL: without one */
     uint64_t bytes;
@@ -76,6 +90,7 @@ struct gpuhal_entry {
     uint32_t references, pins;
     uint64_t worker;          /* gpuhal_os_thread_id() of the thread that works with it; 0: none */
     gpuhal_host_copy *host;   /* up to date; NULL: none */
+    gpuhal_file_copy *file;   /* likewise */
     gpuhal_failure *failure;  /* why it is FAILED, or was not loaded */
     gpuhal_entry_use *uses;   /* has room for one more for each pin, so that a release cannot fail */
     size_t use_count, use_space;
@@ -114,7 +129,8 @@ struct gpuhal_store {
     uint32_t pinned;
     gpuhal_pool *host_pool;      /* NULL: copies are in plain memory, or there are none */
     gpuhal_store_tier in_device; /* reserved before the memory is allocated */
-    gpuhal_store_tier in_host;
+    gpuhal_store_tier in_host, in_file;
+    struct gpuhal_store_file *file; /* NULL: there is none */
     uint64_t host_reserved;      /* for copies that are being made */
     uint64_t hits, misses, loads, evictions, spills, restores, spilled_bytes, restored_bytes;
 };
@@ -185,6 +201,24 @@ void gpuhal_host_release(gpuhal_host_copy *copy);
 gpuhal_status gpuhal_host_take(gpuhal_host_copy *copy, const gpuhal_entry *entry);
 gpuhal_status gpuhal_host_give(const gpuhal_host_copy *copy, const gpuhal_entry *entry, gpuhal_queue *queue);
 
+/* ---- file.c: without the mutex */
+
+/* Makes the file. FILE, NO_PERMISSION, NOT_FOUND, HOST_MEMORY; gpuhal_file_close() is needed in any case. */
+gpuhal_status gpuhal_file_open(gpuhal_store *store, const char *folder);
+void gpuhal_file_close(gpuhal_store *store);
+/* A new copy of the parts, from the copy in host memory, or with NULL from device memory. OUT_OF_MEMORY above the
+ * limit; FILE; HOST_MEMORY; what reading the device returns. */
+gpuhal_status gpuhal_file_take(gpuhal_store *store, const gpuhal_entry *entry, const gpuhal_host_copy *host,
+                               gpuhal_file_copy **out_copy);
+/* NULL stays NULL, and does nothing. */
+gpuhal_file_copy *gpuhal_file_retain(gpuhal_file_copy *copy);
+void gpuhal_file_release(gpuhal_file_copy *copy);
+/* Brings all parts to device memory, or bytes of one to the host, and checks them: FILE where they are not what was
+ * written. */
+gpuhal_status gpuhal_file_give(gpuhal_store *store, gpuhal_file_copy *copy, const gpuhal_entry *entry);
+gpuhal_status gpuhal_file_read(gpuhal_store *store, gpuhal_file_copy *copy, const gpuhal_entry *entry, uint32_t part,
+                               uint64_t offset, void *to, uint64_t bytes);
+
 /* ---- entry.c */
 
 /* Wakes the threads that wait for it. */
@@ -204,6 +238,8 @@ void gpuhal_entry_leaves_device(gpuhal_store *store, gpuhal_entry *entry);
 /* Gives the entry a copy, which it has not; takes it away, to be released without the mutex: NULL where it has none. */
 void gpuhal_entry_attach_host(gpuhal_store *store, gpuhal_entry *entry, gpuhal_host_copy *copy);
 gpuhal_host_copy *gpuhal_entry_detach_host(gpuhal_store *store, gpuhal_entry *entry);
+void gpuhal_entry_attach_file(gpuhal_store *store, gpuhal_entry *entry, gpuhal_file_copy *copy);
+gpuhal_file_copy *gpuhal_entry_detach_file(gpuhal_store *store, gpuhal_entry *entry);
 /* Begins and ends a time in which this thread alone touches the entry's parts. The second changes to ABSENT where the
  * entry was dropped meanwhile, and returns as gpuhal_entry_unreference(). */
 void gpuhal_entry_begin_work(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_state state);
@@ -223,8 +259,9 @@ void gpuhal_store_unreference(gpuhal_store *store);
 
 /* ---- demote.c: without the mutex */
 
-/* A copy of what the entry has in device memory, in host memory, for which others may have to make room. */
-gpuhal_status gpuhal_demote_to_host(gpuhal_store *store, gpuhal_entry *entry, gpuhal_host_copy **out_copy);
+/* Gives an entry that this thread works with a copy of what it has in device memory: in host memory, for which others
+ * may have to make room, else in the file. */
+gpuhal_status gpuhal_demote(gpuhal_store *store, gpuhal_entry *entry);
 
 /* ---- room.c: without the mutex */
 

@@ -11,7 +11,8 @@ static gpuhal_store_entry describe(const gpuhal_entry *entry)
 {
     const bool on_device = entry->state == GPUHAL_ENTRY_DEVICE || entry->state == GPUHAL_ENTRY_SPILLING;
     return (gpuhal_store_entry){.size = sizeof(gpuhal_store_entry),
-                                .tiers = (on_device ? GPUHAL_TIER_DEVICE : 0u) | (entry->host ? GPUHAL_TIER_HOST : 0u),
+                                .tiers = (on_device ? GPUHAL_TIER_DEVICE : 0u) | (entry->host ? GPUHAL_TIER_HOST : 0u) |
+                                         (entry->file ? GPUHAL_TIER_FILE : 0u),
                                 .bytes = entry->bytes,
                                 .part_count = entry->part_count,
                                 .pins = entry->pins,
@@ -127,6 +128,7 @@ gpuhal_status gpuhal_store_get_statistics(gpuhal_store *store, gpuhal_store_stat
     all.entries = store->entry_count;
     all.device = store->in_device;
     all.host = store->in_host;
+    all.file = store->in_file;
     all.spills = store->spills;
     all.restores = store->restores;
     all.spilled_bytes = store->spilled_bytes;

@@ -4,8 +4,9 @@
  *  names, under a key: any bytes. Who needs an entry acquires it, which pins it: its buffers are in device memory, and
  *  stay there until it is released. Of entries that are not pinned, the ones with the lowest priority, and of those
  *  the ones not used for longest, make room for others: what a loader can bring back is given up, everything else is
- *  copied to host memory first, and without room there stays. A copy is kept as long as the entry is not modified, so
- *  that making room with the same entry again costs nothing.
+ *  copied to host memory first, from there to a file, and where neither has room it stays. A copy is kept as long as
+ *  the entry is not modified, so that making room with the same entry again costs nothing. What comes back from the file is
+ *  compared with its checksum: other bytes than were written are never given.
  *
  *  A buffer of an entry is valid only while the entry is pinned; the next time it may be another one. Work that is
  *  enqueued in a queue after an acquire for that queue comes after everything that filled or modified the entry.
@@ -51,11 +52,15 @@ typedef struct gpuhal_store_desc {
     /** Most bytes of copies in host memory, which is page-locked where the device has such memory: 0: none are made;
      *  UINT64_MAX: no limit. */
     uint64_t host_bytes;
+    uint64_t file_bytes;   /**< Most bytes of the file; 0: as many as its disk has. Not used without a folder. */
+    /** A folder for the file, on a disk with room; NULL: there is none. The file has no name, and is for the user of
+     *  the process alone, whoever owns the folder; it ends with the store. */
+    const char *folder;
 } gpuhal_store_desc;
 
 /** Creates a store, without entries, whose buffers are parts of @p pool. @p desc may be NULL.
- *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY, FORKED
- *  Owner: caller, gpuhal_store_destroy(), before the pool is destroyed. Threads: any. Blocks: no. */
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY, FORKED; FILE, NO_PERMISSION or NOT_FOUND for the folder
+ *  Owner: caller, gpuhal_store_destroy(), before the pool is destroyed. Threads: any. Blocks: to make the file. */
 GPUHAL_API gpuhal_status gpuhal_store_create(gpuhal_pool *pool, const gpuhal_store_desc *desc,
                                              gpuhal_store **out_store);
 
@@ -125,9 +130,10 @@ enum {
  *  @return GPUHAL_OK; INVALID_ARGUMENT; NOT_FOUND without an entry and without @p desc; TIMEOUT; BUSY in the loader of
  *  the same entry, and for the thread that puts it; OUT_OF_MEMORY when there is no room; TOO_LARGE; HOST_MEMORY; what
  *  the loader returned; why the work failed that was to fill or modify the entry, until it is dropped or loaded again;
- *  DEVICE_LOST; FORKED
- *  Owner: caller, gpuhal_item_release(). Threads: any. Blocks: to make room, and for the loader; for other threads up
- *  to @p timeout_ns; with a NULL queue until the buffers are filled. */
+ *  FILE, with key and offset, where the copy in the file is damaged or cannot be read: each time, unless a loader can
+ *  bring the entry back, which is then removed; DEVICE_LOST; FORKED
+ *  Owner: caller, gpuhal_item_release(). Threads: any. Blocks: to make room, for the loader, and to read the file; for
+ *  other threads up to @p timeout_ns; with a NULL queue until the buffers are filled. */
 GPUHAL_API gpuhal_status gpuhal_store_acquire(gpuhal_store *store, gpuhal_queue *queue, const void *key,
                                               uint64_t key_bytes, const gpuhal_item_desc *desc, uint32_t flags,
                                               uint64_t timeout_ns, gpuhal_item **out_item);
@@ -164,7 +170,8 @@ GPUHAL_API gpuhal_status gpuhal_store_prefetch(gpuhal_store *store, gpuhal_queue
  *  with a copy also when the device is lost. @p name as for gpuhal_item_buffer(). @p timeout_ns: how long to wait for
  *  work of queues that fills or modifies the entry, and for threads that work with it.
  *  @return GPUHAL_OK; INVALID_ARGUMENT; NOT_FOUND for the key or the name; OUT_OF_RANGE; TIMEOUT; BUSY for the thread
- *  that fills it; HOST_MEMORY; why its contents are unknown; DEVICE_LOST; FORKED; what gpuhal_read() returns
+ *  that fills it; HOST_MEMORY; FILE as gpuhal_store_acquire(); why its contents are unknown; DEVICE_LOST; FORKED; what
+ *  gpuhal_read() returns
  *  Owner: caller. Threads: any. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_store_read(gpuhal_store *store, const void *key, uint64_t key_bytes, const char *name,
                                            uint64_t offset, void *to, uint64_t bytes, uint64_t timeout_ns);
@@ -172,7 +179,8 @@ GPUHAL_API gpuhal_status gpuhal_store_read(gpuhal_store *store, const void *key,
 /** Where the bytes of an entry are. Bits. */
 enum {
     GPUHAL_TIER_DEVICE = 1u,
-    GPUHAL_TIER_HOST = 2u /**< A copy, in host memory. */
+    GPUHAL_TIER_HOST = 2u, /**< A copy, in host memory. */
+    GPUHAL_TIER_FILE = 4u
 };
 
 /** The state of an entry. */
@@ -214,7 +222,7 @@ typedef struct gpuhal_store_statistics {
     uint32_t size;     /**< sizeof(gpuhal_store_statistics). */
     uint32_t pinned;   /**< Entries of which items are out, without dropped ones. */
     uint64_t entries;
-    gpuhal_store_tier device, host;
+    gpuhal_store_tier device, host, file;
     uint64_t hits;     /**< Acquires of entries in device memory. */
     uint64_t misses;   /**< All others that got as far as a look at the key. */
     uint64_t loads;    /**< Calls of loaders. */

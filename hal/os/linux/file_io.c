@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -166,6 +167,26 @@ int gpuhal_os_file_open_direct(intptr_t file, gpuhal_direct_file *out_direct)
     }
     out_direct->file = direct;
     return 0;
+}
+
+/* Filesystems without O_TMPFILE return EOPNOTSUPP, kernels before 3.11 EISDIR. There the file has a name for a moment,
+ * which nothing had before; O_EXCL in mkostemp() follows no symbolic link. */
+int gpuhal_os_file_open_unnamed(const char *folder, intptr_t *out_file)
+{
+    int file = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (file < 0 && (errno == EOPNOTSUPP || errno == EISDIR)) {
+        char path[PATH_MAX];
+        const int length = snprintf(path, sizeof path, "%s/.gpuhal-XXXXXX", folder);
+        if (length < 0 || (size_t)length >= sizeof path) {
+            return ENAMETOOLONG;
+        }
+        file = mkostemp(path, O_CLOEXEC);
+        if (file >= 0) {
+            unlink(path);
+        }
+    }
+    *out_file = file;
+    return file < 0 ? errno : 0;
 }
 
 int gpuhal_os_file_truncate(intptr_t file, uint64_t bytes)

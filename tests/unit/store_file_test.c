@@ -1,0 +1,336 @@
+/* Stores: copies in the file, and what is wrong with folders, disks and bytes. */
+#include "store_support.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A folder of the test's own, which is empty again at the end. */
+static char folder[64];
+
+static const char *make_folder(void)
+{
+    snprintf(folder, sizeof folder, "/tmp/gpuhal-store-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    return folder;
+}
+
+static store_fixture open_file_store(uint64_t host_entries, uint64_t file_bytes)
+{
+    return store_or_fail((gpuhal_store_desc){.device_bytes = SEGMENT,
+                                             .host_bytes = host_entries * SEGMENT,
+                                             .folder = make_folder(),
+                                             .file_bytes = file_bytes},
+                         0);
+}
+
+static void close_file_store(store_fixture *f)
+{
+    close_store(f);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+static void expect(store_fixture *f, const char *key, unsigned char byte)
+{
+    gpuhal_item *item = NULL;
+    assert_ok(acquire_now(f, key, 0, &item));
+    expect_bytes(item, NULL, byte);
+    gpuhal_item_release(item, NULL);
+}
+
+/* The descriptor of a file in the folder, although it has no name; -1. */
+static int own_file(void)
+{
+    char path[64], target[256], real[256];
+    assert_non_null(realpath(folder, real));
+    for (int file = 0; file < 200; file++) {
+        snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+        const ssize_t length = readlink(path, target, sizeof target - 1);
+        if (length > 0 && strncmp(target, real, strlen(real)) == 0 && (fcntl(file, F_GETFL) & O_ACCMODE) == O_RDWR) {
+            return file;
+        }
+    }
+    return -1;
+}
+
+TEST(what_leaves_device_memory_goes_to_the_file_without_host_memory)
+{
+    store_fixture f = open_file_store(0, 0);
+    unsigned char got[10];
+    for (int i = 0; i < 5; i++) {
+        const char key[2] = {(char)('a' + i), 0};
+        assert_ok(put_now(&f, key, SEGMENT, (unsigned char)(i + 1)));
+    }
+    assert_int_equal(entry_of(f.store, "a").tiers, GPUHAL_TIER_FILE);
+    assert_int_equal(counts_of(f.store).file.entries, 4);
+    assert_int_equal(counts_of(f.store).file.bytes, 4 * SEGMENT);
+    assert_ok(gpuhal_store_read(f.store, "b", 1, NULL, SEGMENT - 10, got, 10, 0));
+    assert_int_equal(got[0], 2);
+    assert_int_equal(got[9], 2);
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 5; i++) {
+            const char key[2] = {(char)('a' + i), 0};
+            expect(&f, key, (unsigned char)(i + 1));
+        }
+    }
+    assert_int_equal(counts_of(f.store).spills, 5);
+    close_file_store(&f);
+}
+
+TEST(host_memory_makes_room_by_the_file_and_the_oldest_goes_first)
+{
+    store_fixture f = open_file_store(1, 0);
+    assert_ok(put_now(&f, "a", SEGMENT, 1));
+    assert_ok(put_now(&f, "b", SEGMENT, 2));
+    assert_ok(put_now(&f, "c", SEGMENT, 3));
+    assert_int_equal(entry_of(f.store, "a").tiers, GPUHAL_TIER_FILE);
+    assert_int_equal(entry_of(f.store, "b").tiers, GPUHAL_TIER_HOST);
+    assert_int_equal(entry_of(f.store, "c").tiers, GPUHAL_TIER_DEVICE);
+    expect(&f, "a", 1);
+    assert_int_equal(entry_of(f.store, "b").tiers, GPUHAL_TIER_FILE);
+    assert_int_equal(entry_of(f.store, "c").tiers, GPUHAL_TIER_HOST);
+    expect(&f, "b", 2);
+    expect(&f, "c", 3);
+    expect(&f, "a", 1);
+    assert_int_equal(counts_of(f.store).host.bytes, SEGMENT);
+    close_file_store(&f);
+}
+
+TEST(large_and_odd_sizes_keep_every_byte)
+{
+    gpuhal_mock = (gpuhal_mock_state){.count = 1};
+    store_fixture f = {.gpu = gpuhal_mock_open(NULL, 0)};
+    const uint64_t sizes[] = {1, 4095, 4097, (1 << 20) - 1, 1 << 20, (3 << 20) + 7};
+    const gpuhal_store_desc desc = {.size = sizeof desc, .device_bytes = 4 << 20, .folder = make_folder()};
+    f.pool = pool_or_fail(f.gpu, (gpuhal_pool_desc){0});
+    f.queue = queue_or_fail(f.gpu);
+    assert_ok(gpuhal_store_create(f.pool, &desc, &f.store));
+    unsigned char *bytes = malloc(4 << 20), *got = malloc(4 << 20);
+    for (uint32_t i = 0; i < 4 << 20; i++) {
+        bytes[i] = (unsigned char)(i * 2654435761u >> 24);
+    }
+    for (uint32_t i = 0; i < 6; i++) {
+        const gpuhal_item_part parts[] = {{.name = "a", .bytes = sizes[i]},
+                                          {.name = "b", .bytes = sizes[5 - i] / 2 + 1}};
+        const gpuhal_item_desc item_desc = {.size = sizeof item_desc, .parts = parts, .part_count = 2};
+        gpuhal_item *item = NULL;
+        assert_ok(gpuhal_store_put(f.store, NULL, &i, sizeof i, &item_desc, 0, &item));
+        assert_ok(gpuhal_write(NULL, gpuhal_item_buffer(item, "a"), 0, bytes + i, parts[0].bytes));
+        assert_ok(gpuhal_write(NULL, gpuhal_item_buffer(item, "b"), 0, bytes + 7 * i, parts[1].bytes));
+        gpuhal_item_release(item, NULL);
+    }
+    for (uint32_t i = 0; i < 6; i++) {
+        const uint64_t second = sizes[5 - i] / 2 + 1;
+        assert_ok(gpuhal_store_read(f.store, &i, sizeof i, "a", 0, got, sizes[i], 0));
+        assert_memory_equal(got, bytes + i, sizes[i]);
+        assert_ok(gpuhal_store_read(f.store, &i, sizeof i, "b", second / 3, got, second - second / 3, 0));
+        assert_memory_equal(got, bytes + 7 * i + second / 3, second - second / 3);
+        gpuhal_item *item = NULL;
+        assert_ok(gpuhal_store_acquire(f.store, NULL, &i, sizeof i, NULL, 0, 0, &item));
+        assert_ok(gpuhal_read(NULL, got, gpuhal_item_buffer(item, "a"), 0, sizes[i]));
+        assert_memory_equal(got, bytes + i, sizes[i]);
+        gpuhal_item_release(item, NULL);
+    }
+    assert_true(counts_of(f.store).spills > 0);
+    free(bytes);
+    free(got);
+    close_file_store(&f);
+}
+
+/* One bit of the copy of "a", which is first in the file. */
+static void damage(void)
+{
+    char path[64];
+    unsigned char byte = 0;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", own_file());
+    const int file = open(path, O_RDWR);
+    assert_true(file >= 0);
+    assert_int_equal(pread(file, &byte, 1, 5000), 1);
+    byte ^= 4;
+    assert_int_equal(pwrite(file, &byte, 1, 5000), 1);
+    close(file);
+}
+
+TEST(a_damaged_copy_fails_each_time_and_gives_no_wrong_bytes)
+{
+    store_fixture f = open_file_store(0, 0);
+    gpuhal_item *item = NULL;
+    unsigned char got[SEGMENT];
+    assert_ok(put_now(&f, "a", SEGMENT, 1));
+    assert_ok(put_now(&f, "b", SEGMENT, 2));
+    damage();
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(acquire_now(&f, "a", 0, &item), GPUHAL_ERROR_FILE);
+        assert_null(item);
+        assert_non_null(strstr(gpuhal_last_error()->sentence, "\"a\""));
+        assert_non_null(strstr(gpuhal_last_error()->sentence, "offset 0"));
+        assert_int_equal(gpuhal_store_read(f.store, "a", 1, NULL, 0, got, SEGMENT, 0), GPUHAL_ERROR_FILE);
+        assert_int_equal(entry_of(f.store, "a").tiers, GPUHAL_TIER_FILE);
+    }
+    expect(&f, "b", 2);
+    assert_ok(gpuhal_store_drop(f.store, "a", 1));
+    assert_ok(put_now(&f, "a", SEGMENT, 3));
+    expect(&f, "a", 3);
+    close_file_store(&f);
+}
+
+TEST(a_damaged_copy_of_what_a_loader_brings_back_is_loaded_by_the_next_acquire)
+{
+    store_fixture f = open_file_store(0, 0);
+    filler how = {.byte = 5};
+    const gpuhal_item_desc desc = {
+        .size = sizeof desc, .bytes = SEGMENT, .load = fill_item, .user = &how, .flags = GPUHAL_ITEM_KEEP_COPY};
+    gpuhal_item *item = NULL;
+    assert_ok(gpuhal_store_acquire(f.store, NULL, "a", 1, &desc, 0, 0, &item));
+    gpuhal_item_release(item, NULL);
+    assert_ok(put_now(&f, "b", SEGMENT, 2));
+    assert_int_equal(entry_of(f.store, "a").tiers, GPUHAL_TIER_FILE);
+    damage();
+    assert_int_equal(gpuhal_store_acquire(f.store, NULL, "a", 1, &desc, 0, 0, &item), GPUHAL_ERROR_FILE);
+    assert_false(has(f.store, "a"));
+    assert_ok(gpuhal_store_acquire(f.store, NULL, "a", 1, &desc, 0, 0, &item));
+    expect_bytes(item, NULL, 5);
+    gpuhal_item_release(item, NULL);
+    assert_int_equal(how.calls, 2);
+    close_file_store(&f);
+}
+
+TEST(a_file_that_was_cut_is_damaged)
+{
+    store_fixture f = open_file_store(0, 0);
+    gpuhal_item *item = NULL;
+    assert_ok(put_now(&f, "a", SEGMENT, 1));
+    assert_ok(put_now(&f, "b", SEGMENT, 2));
+    assert_int_equal(ftruncate(own_file(), 100), 0);
+    assert_int_equal(acquire_now(&f, "a", 0, &item), GPUHAL_ERROR_FILE);
+    close_file_store(&f);
+}
+
+TEST(above_the_limit_of_the_file_entries_stay_where_they_are)
+{
+    store_fixture f = open_file_store(1, 2 * SEGMENT + 4095);
+    gpuhal_item *item = NULL;
+    assert_ok(put_now(&f, "a", SEGMENT, 1));
+    assert_ok(put_now(&f, "b", SEGMENT, 2));
+    assert_ok(put_now(&f, "c", SEGMENT, 3));
+    assert_ok(put_now(&f, "d", SEGMENT, 4));
+    assert_int_equal(put_now(&f, "e", SEGMENT, 5), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(entry_of(f.store, "d").tiers, GPUHAL_TIER_DEVICE);
+    assert_int_equal(entry_of(f.store, "c").tiers, GPUHAL_TIER_HOST);
+    assert_int_equal(acquire_now(&f, "a", 0, &item), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_ok(gpuhal_store_drop(f.store, "b", 1));
+    expect(&f, "a", 1);
+    expect(&f, "c", 3);
+    expect(&f, "d", 4);
+    struct stat state;
+    assert_int_equal(fstat(own_file(), &state), 0);
+    assert_true(state.st_size <= 2 * SEGMENT);
+    close_file_store(&f);
+}
+
+/* The disk has no more room, as far as this process sees it. */
+TEST(a_full_disk_leaves_entries_where_they_are)
+{
+    store_fixture f = open_file_store(0, 0);
+    struct rlimit limit;
+    assert_ok(put_now(&f, "a", SEGMENT, 1));
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = SEGMENT / 2;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    assert_int_equal(put_now(&f, "b", SEGMENT, 2), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(entry_of(f.store, "a").tiers, GPUHAL_TIER_DEVICE);
+    assert_int_equal(counts_of(f.store).file.bytes, 0);
+    expect(&f, "a", 1);
+    limit.rlim_cur = limit.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    assert_ok(put_now(&f, "b", SEGMENT, 2));
+    assert_int_equal(entry_of(f.store, "a").tiers, GPUHAL_TIER_FILE);
+    expect(&f, "a", 1);
+    close_file_store(&f);
+}
+
+static gpuhal_status create_in(store_fixture *f, const char *where)
+{
+    const gpuhal_store_desc desc = {.size = sizeof desc, .folder = where};
+    gpuhal_store *store = NULL;
+    gpuhal_status status = gpuhal_store_create(f->pool, &desc, &store);
+    assert_int_equal(status == GPUHAL_OK, store != NULL);
+    if (status) {
+        assert_non_null(strstr(gpuhal_last_error()->sentence, where));
+    }
+    gpuhal_store_destroy(store);
+    return status;
+}
+
+TEST(a_folder_that_cannot_have_the_file_is_refused_when_the_store_is_created)
+{
+    store_fixture f = open_file_store(0, 0);
+    char path[128];
+    snprintf(path, sizeof path, "%s/gone", folder);
+    assert_int_equal(create_in(&f, path), GPUHAL_ERROR_NOT_FOUND);
+    assert_int_equal(symlink("nowhere", path), 0);
+    assert_int_equal(create_in(&f, path), GPUHAL_ERROR_NOT_FOUND);
+    assert_int_equal(unlink(path), 0);
+    const int file = open(path, O_CREAT | O_WRONLY, 0600);
+    close(file);
+    assert_int_not_equal(create_in(&f, path), GPUHAL_OK);
+    assert_int_equal(unlink(path), 0);
+    assert_int_not_equal(create_in(&f, "/proc"), GPUHAL_OK);
+    if (geteuid() != 0) { /* root may write anywhere */
+        assert_int_equal(mkdir(path, 0500), 0);
+        assert_int_equal(create_in(&f, path), GPUHAL_ERROR_NO_PERMISSION);
+        assert_int_equal(rmdir(path), 0);
+    }
+    close_file_store(&f);
+}
+
+TEST(the_file_is_for_its_user_alone_whatever_the_folder_is)
+{
+    store_fixture f = open_file_store(0, 0);
+    struct stat state;
+    char link[128];
+    assert_int_equal(fstat(own_file(), &state), 0);
+    assert_int_equal(state.st_mode & 0777, 0600);
+    assert_int_equal(state.st_nlink, 0);
+    assert_true(fcntl(own_file(), F_GETFD) & FD_CLOEXEC);
+    snprintf(link, sizeof link, "%s.link", folder);
+    assert_int_equal(symlink(folder, link), 0);
+    assert_int_equal(create_in(&f, link), GPUHAL_OK);
+    assert_int_equal(unlink(link), 0);
+    assert_int_equal(chmod(folder, 0777), 0);
+    assert_int_equal(create_in(&f, folder), GPUHAL_OK);
+    close_file_store(&f);
+}
+
+TEST(the_folder_may_go_while_the_store_is_used)
+{
+    store_fixture f = open_file_store(0, 0);
+    assert_ok(put_now(&f, "a", SEGMENT, 1));
+    assert_int_equal(rmdir(folder), 0);
+    assert_ok(put_now(&f, "b", SEGMENT, 2));
+    expect(&f, "a", 1);
+    close_store(&f);
+}
+
+TEST(copies_in_the_file_are_read_when_the_device_is_lost)
+{
+    store_fixture f = open_file_store(0, 0);
+    unsigned char byte = 0;
+    gpuhal_buffer *mine = gpuhal_mock_buffer(f.gpu, 0, 1000);
+    assert_ok(put_now(&f, "a", SEGMENT, 1));
+    assert_ok(put_now(&f, "b", SEGMENT, 2));
+    expect(&f, "a", 1);
+    gpuhal_mock.devices[0].fail_copy = GPUHAL_ERROR_DEVICE_LOST;
+    assert_int_equal(gpuhal_copy(NULL, mine, 0, mine, 500, 100), GPUHAL_ERROR_DEVICE_LOST);
+    assert_ok(gpuhal_store_read(f.store, "a", 1, NULL, 9, &byte, 1, 0));
+    assert_int_equal(byte, 1);
+    assert_ok(gpuhal_store_read(f.store, "b", 1, NULL, 9, &byte, 1, 0));
+    assert_int_equal(byte, 2);
+    gpuhal_buffer_release(mine);
+    close_file_store(&f);
+}
+
+#include "test_main.h"
