@@ -44,18 +44,23 @@ static bool copy_out(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline
     return status == GPUHAL_OK;
 }
 
+uint32_t gpuhal_entry_rung(const gpuhal_store *store, const gpuhal_entry *entry)
+{
+    const bool has_copy = entry->host || entry->file, has_tiers = store->desc.host_bytes || store->file;
+    const bool wants_copy = !has_copy && (!entry->reloadable || (entry->keeps_copy && has_tiers));
+    return wants_copy ? GPUHAL_ROOM_SPILL : GPUHAL_ROOM_EVICT;
+}
+
 /* With the mutex held, which is released meanwhile. Returns how many bytes that gave. */
 static uint64_t leave(gpuhal_store *store, gpuhal_entry *entry, uint32_t which, uint64_t deadline_ns)
 {
     const uint64_t bytes = entry->bytes;
-    const bool may_copy = which & GPUHAL_ROOM_SPILL, has_copy = entry->host || entry->file;
-    const bool has_tiers = store->desc.host_bytes || store->file;
-    const bool wants_copy = !has_copy && (!entry->reloadable || (entry->keeps_copy && has_tiers));
-    if (wants_copy ? !may_copy : !(which & GPUHAL_ROOM_EVICT)) {
+    const uint32_t rung = gpuhal_entry_rung(store, entry);
+    if (!(which & rung)) {
         return 0;
     }
     gpuhal_entry_begin_work(store, entry, GPUHAL_ENTRY_SPILLING);
-    if (wants_copy && !copy_out(store, entry, deadline_ns) && !entry->reloadable) {
+    if (rung == GPUHAL_ROOM_SPILL && !copy_out(store, entry, deadline_ns) && !entry->reloadable) {
         gpuhal_entry *gone = gpuhal_entry_end_work(store, entry, GPUHAL_ENTRY_DEVICE);
         gpuhal_mutex_unlock(&store->mutex);
         gpuhal_entry_free(gone);

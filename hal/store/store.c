@@ -51,8 +51,9 @@ gpuhal_status gpuhal_store_create(gpuhal_pool *pool, const gpuhal_store_desc *gi
     status = gpuhal_host_open(store);
     status = status || !desc.folder ? status : gpuhal_file_open(store, desc.folder);
     store->desc.folder = NULL; /* the caller's, and not needed any more */
+    status = status ? status : gpuhal_store_offer(store);
     if (status) {
-        gpuhal_store_unreference(store);
+        gpuhal_store_destroy(store);
         return status;
     }
     *out_store = store;
@@ -62,6 +63,7 @@ gpuhal_status gpuhal_store_create(gpuhal_pool *pool, const gpuhal_store_desc *gi
 void gpuhal_store_destroy(gpuhal_store *store)
 {
     if (store && !gpuhal_is_inherited(store->device->gpu)) {
+        gpuhal_store_withdraw(store);
         (void)gpuhal_store_clear(store, NULL, 0, NULL);
         gpuhal_store_unreference(store);
     }

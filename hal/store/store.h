@@ -11,6 +11,7 @@
 #define GPUHAL_STORE_STORE_H
 
 #include "pool/pool.h"
+#include "pool/pressure.h"
 #include "queue/queue.h"
 
 #include <gpuhal/store.h>
@@ -128,6 +129,7 @@ struct gpuhal_store {
     uint64_t attempts;
     uint32_t pinned;
     gpuhal_pool *host_pool;      /* NULL: copies are in plain memory, or there are none */
+    gpuhal_pressure_entry *sources[2];
     gpuhal_store_tier in_device; /* reserved before the memory is allocated */
     gpuhal_store_tier in_host, in_file;
     struct gpuhal_store_file *file; /* NULL: there is none */
@@ -267,6 +269,8 @@ gpuhal_status gpuhal_demote(gpuhal_store *store, gpuhal_entry *entry);
 
 /* Which entries may leave device memory: those of which nothing has to be copied; the others. */
 enum { GPUHAL_ROOM_EVICT = 1, GPUHAL_ROOM_SPILL = 2 };
+/* Which of them an entry that is in device memory belongs to. With the mutex held. */
+uint32_t gpuhal_entry_rung(const gpuhal_store *store, const gpuhal_entry *entry);
 /* Has entries leave device memory until that has given so many bytes, or there is nothing more to be had. Returns how
  * many bytes. */
 uint64_t gpuhal_store_make_room(gpuhal_store *store, uint64_t bytes, uint32_t which, uint64_t deadline_ns);
@@ -277,6 +281,12 @@ void gpuhal_entry_release_parts(gpuhal_entry *entry);
 /* Allocates all parts that have no device memory, or none. */
 gpuhal_status gpuhal_entry_allocate(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue,
                                     uint64_t deadline_ns);
+
+/* ---- pressure.c: without the mutex */
+
+/* Has the store's entries make room for others of its device, and ends that, waiting for a thread that makes room. */
+gpuhal_status gpuhal_store_offer(gpuhal_store *store);
+void gpuhal_store_withdraw(gpuhal_store *store);
 
 /* ---- restore.c: the mutex is released meanwhile */
 

@@ -1,0 +1,50 @@
+/* Stores: what they give when others are short of memory. */
+#include "store_support.h"
+
+#include "pool/pressure.h"
+
+static uint64_t relieve(store_fixture *f, gpuhal_pressure_rung rung, gpuhal_pool *pool, uint64_t bytes)
+{
+    const uint64_t deadline_ns = gpuhal_os_monotonic_ns() + PATIENCE_NS;
+    return gpuhal_pressure_relieve(gpuhal_device_at(f->gpu, 0), rung, pool, bytes, deadline_ns);
+}
+
+TEST(what_needs_no_copy_is_given_first_and_the_rest_copied)
+{
+    store_fixture f = store_or_fail((gpuhal_store_desc){.host_bytes = 8 * SEGMENT}, 0);
+    gpuhal_pool *other = pool_or_fail(f.gpu, (gpuhal_pool_desc){0});
+    filler how = {.byte = 1};
+    gpuhal_item *item = NULL;
+    assert_ok(put_now(&f, "put", SEGMENT, 2));
+    gpuhal_item_release(load_or_fail(&f, "loaded", SEGMENT, &how), NULL);
+    gpuhal_item *pinned = load_or_fail(&f, "pinned", SEGMENT, &how);
+    assert_int_equal(relieve(&f, GPUHAL_PRESSURE_EVICT, other, UINT64_MAX), 0);
+    assert_int_equal(relieve(&f, GPUHAL_PRESSURE_EVICT, f.pool, 1), SEGMENT);
+    assert_false(has(f.store, "loaded"));
+    assert_int_equal(relieve(&f, GPUHAL_PRESSURE_EVICT, f.pool, UINT64_MAX), 0);
+    assert_int_equal(relieve(&f, GPUHAL_PRESSURE_SPILL, NULL, UINT64_MAX), SEGMENT);
+    assert_int_equal(entry_of(f.store, "put").tiers, GPUHAL_TIER_HOST);
+    assert_int_equal(relieve(&f, GPUHAL_PRESSURE_SPILL, f.pool, UINT64_MAX), 0);
+    assert_ok(acquire_now(&f, "put", 0, &item));
+    expect_bytes(item, NULL, 2);
+    gpuhal_item_release(item, NULL);
+    assert_int_equal(relieve(&f, GPUHAL_PRESSURE_EVICT, f.pool, UINT64_MAX), SEGMENT); /* by its copy */
+    expect_bytes(pinned, NULL, 1);
+    gpuhal_item_release(pinned, NULL);
+    gpuhal_pool_destroy(other);
+    close_store(&f);
+}
+
+TEST(a_store_that_is_destroyed_gives_nothing)
+{
+    store_fixture f = store_or_fail((gpuhal_store_desc){0}, 0);
+    filler how = {.byte = 1};
+    gpuhal_item *item = load_or_fail(&f, "a", SEGMENT, &how);
+    gpuhal_store_destroy(f.store);
+    f.store = NULL;
+    assert_int_equal(relieve(&f, GPUHAL_PRESSURE_EVICT, f.pool, UINT64_MAX), 0);
+    gpuhal_item_release(item, NULL);
+    close_store(&f);
+}
+
+#include "test_main.h"
