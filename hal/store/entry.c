@@ -298,6 +298,7 @@ void gpuhal_entry_begin_work(gpuhal_store *store, gpuhal_entry *entry, gpuhal_en
     gpuhal_entry_unlink(store, entry, GPUHAL_STORE_UNPINNED);
     gpuhal_entry_unlink(store, entry, GPUHAL_STORE_COPIED);
     gpuhal_entry_change(store, entry, state);
+    store->leaving += state == GPUHAL_ENTRY_SPILLING;
     entry->worker = gpuhal_os_thread_id();
     entry->references++;
 }
@@ -305,6 +306,7 @@ void gpuhal_entry_begin_work(gpuhal_store *store, gpuhal_entry *entry, gpuhal_en
 gpuhal_entry *gpuhal_entry_end_work(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_state state)
 {
     entry->worker = 0;
+    store->leaving -= entry->state == GPUHAL_ENTRY_SPILLING;
     gpuhal_entry_change(store, entry, entry->listed ? state : GPUHAL_ENTRY_ABSENT);
     if (entry->listed) {
         append(store, entry);

@@ -5,8 +5,6 @@
 
 #include <inttypes.h>
 
-enum { BOTH = GPUHAL_ROOM_EVICT | GPUHAL_ROOM_SPILL };
-
 void gpuhal_entry_release_parts(gpuhal_entry *entry)
 {
     for (uint32_t i = 0; i < entry->part_count; i++) {
@@ -97,6 +95,25 @@ uint64_t gpuhal_store_make_room(gpuhal_store *store, uint64_t bytes, uint32_t wh
     return given;
 }
 
+/* Waits until an entry that another thread has leave is out; false: there is none, or the time is over. */
+static bool await_room(gpuhal_store *store, uint64_t deadline_ns)
+{
+    gpuhal_mutex_lock(&store->mutex);
+    const bool waits = store->leaving > 0 && gpuhal_os_monotonic_ns() < deadline_ns;
+    if (waits) {
+        gpuhal_condition_wait_until(&store->condition, &store->mutex, deadline_ns);
+    }
+    gpuhal_mutex_unlock(&store->mutex);
+    return waits;
+}
+
+/* What others leave counts as well. */
+static bool find_room(gpuhal_store *store, uint64_t bytes, uint64_t deadline_ns)
+{
+    const uint32_t both = GPUHAL_ROOM_EVICT | GPUHAL_ROOM_SPILL;
+    return gpuhal_store_make_room(store, bytes, both, deadline_ns) > 0 || await_room(store, deadline_ns);
+}
+
 static gpuhal_entry *next_reloadable(gpuhal_store *store, gpuhal_entry_order list, uint64_t attempt)
 {
     gpuhal_entry *entry = gpuhal_entry_next(store, list, attempt);
@@ -130,7 +147,7 @@ static gpuhal_status reserve(gpuhal_store *store, gpuhal_entry *entry, uint64_t 
     while (!status && limit && (entry->bytes > limit || store->in_device.bytes > limit - entry->bytes)) {
         const uint64_t used = store->in_device.bytes, over = entry->bytes > limit ? 0 : used - (limit - entry->bytes);
         gpuhal_mutex_unlock(&store->mutex);
-        if (entry->bytes > limit || gpuhal_store_make_room(store, over, BOTH, deadline_ns) == 0) {
+        if (entry->bytes > limit || !find_room(store, over, deadline_ns)) {
             status = gpuhal_error_set(GPUHAL_ERROR_OUT_OF_MEMORY,
                                       "%s: %" PRIu64 " bytes requested for an entry of a store that may have %" PRIu64
                                       " in device memory, of which %" PRIu64 " are in use and cannot be given up",
@@ -155,7 +172,7 @@ static gpuhal_status allocate_part(gpuhal_store *store, gpuhal_entry_part *part,
         const uint64_t now = gpuhal_os_monotonic_ns();
         const uint64_t left_ns = deadline_ns == UINT64_MAX ? UINT64_MAX : deadline_ns > now ? deadline_ns - now : 0;
         status = gpuhal_pool_allocate(store->pool, queue, part->bytes, 0, left_ns, &part->device);
-        if (status == GPUHAL_ERROR_OUT_OF_MEMORY && gpuhal_store_make_room(store, part->bytes, BOTH, deadline_ns) > 0) {
+        if (status == GPUHAL_ERROR_OUT_OF_MEMORY && find_room(store, part->bytes, deadline_ns)) {
             status = GPUHAL_NOT_READY;
         }
     }

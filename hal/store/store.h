@@ -128,6 +128,7 @@ struct gpuhal_store {
     gpuhal_entry_lists lists[GPUHAL_STORE_LISTS];
     uint64_t attempts;
     uint32_t pinned;
+    uint32_t leaving;            /* entries that are SPILLING */
     gpuhal_pool *host_pool;      /* NULL: copies are in plain memory, or there are none */
     gpuhal_pressure_entry *sources[2];
     gpuhal_store_tier in_device; /* reserved before the memory is allocated */

@@ -1,0 +1,242 @@
+/* Every allocation that a store makes fails once, every call of the system, and every call of a driver; and forks. */
+#include "support/child.h"
+#include "support/mock.h"
+#include "support/torture.h"
+#include "test.h"
+
+#include "os/os.h"
+
+#include <gpuhal/store.h>
+#include <gpuhal/transfer.h>
+
+enum { BYTES = 5000, ENTRIES = 6 };
+#define PATIENCE_NS UINT64_C(20000000000)
+
+typedef struct objects {
+    gpuhal *gpu;
+    gpuhal_pool *pool;
+    gpuhal_store *store;
+    gpuhal_queue *queue;
+} objects;
+
+static gpuhal_status open_objects(objects *o)
+{
+    static gpuhal_builtin_fn *const builtins[] = {gpuhal_mock_query, NULL};
+    const gpuhal_config config = {.size = sizeof config,
+                                  .isolation = GPUHAL_ISOLATION_NEVER,
+                                  .ignore_environment = 1,
+                                  .registry = "none",
+                                  .backends = "mock",
+                                  .builtins = builtins};
+    const gpuhal_pool_desc pool_desc = {.size = sizeof pool_desc, .segment_bytes = 16384};
+    const gpuhal_store_desc desc = {
+        .size = sizeof desc, .device_bytes = 2 * BYTES, .host_bytes = 2 * BYTES + 2000, .folder = "/tmp"};
+    gpuhal_device *device = NULL;
+    gpuhal_mock.count = 1;
+    gpuhal_status status = gpuhal_open(&config, &o->gpu);
+    status = status ? status : gpuhal_select(o->gpu, "mock:0", 0, &device, NULL);
+    status = status ? status : gpuhal_pool_create(device, &pool_desc, &o->pool);
+    status = status ? status : gpuhal_queue_create(device, NULL, &o->queue);
+    return status ? status : gpuhal_store_create(o->pool, &desc, &o->store);
+}
+
+static void close_objects(const objects *o)
+{
+    gpuhal_store_destroy(o->store);
+    gpuhal_queue_destroy(o->queue);
+    gpuhal_pool_destroy(o->pool);
+    gpuhal_close(o->gpu);
+    for (int i = 0; i < 10000 && gpuhal_mock.devices[0].openings > 0; i++) {
+        gpuhal_os_sleep(1000000);
+    }
+    assert_int_equal(gpuhal_mock.devices[0].openings, 0);
+    assert_int_equal(gpuhal_mock.devices[0].allocations, 0);
+}
+
+static gpuhal_status put(objects *o, uint32_t key, uint32_t byte)
+{
+    const gpuhal_item_desc desc = {.size = sizeof desc, .bytes = BYTES};
+    gpuhal_queue *queue = key % 2 ? o->queue : NULL;
+    gpuhal_item *item = NULL;
+    gpuhal_status status = gpuhal_store_put(o->store, queue, &key, sizeof key, &desc, PATIENCE_NS, &item);
+    if (!status) {
+        status = gpuhal_fill(queue, gpuhal_item_buffer(item, NULL), 0, BYTES, byte, 1);
+        if (status) { /* not filled: no other caller may have it */
+            assert_int_equal(gpuhal_store_drop(o->store, &key, sizeof key), GPUHAL_OK);
+        }
+        gpuhal_item_release(item, queue);
+    }
+    return status;
+}
+
+static gpuhal_status load(void *user, gpuhal_queue *queue, gpuhal_item *item)
+{
+    return gpuhal_fill(queue, gpuhal_item_buffer(item, NULL), 0, BYTES, *(uint32_t *)user, 1);
+}
+
+/* What an acquire brings is right, or it fails. */
+static gpuhal_status expect(objects *o, uint32_t key, uint32_t byte, bool loads)
+{
+    static unsigned char got[BYTES];
+    const gpuhal_item_desc desc = {
+        .size = sizeof desc, .bytes = BYTES, .load = load, .user = &byte, .flags = GPUHAL_ITEM_KEEP_COPY};
+    gpuhal_queue *queue = key % 2 ? NULL : o->queue;
+    gpuhal_item *item = NULL;
+    gpuhal_status status =
+        gpuhal_store_acquire(o->store, queue, &key, sizeof key, loads ? &desc : NULL, 0, PATIENCE_NS, &item);
+    if (status) {
+        return status;
+    }
+    status = gpuhal_read(queue, got, gpuhal_item_buffer(item, NULL), 0, BYTES);
+    gpuhal_item_release(item, queue);
+    status = status || !queue ? status : gpuhal_queue_synchronize(queue, PATIENCE_NS);
+    for (uint32_t i = 0; i < BYTES && !status; i++) {
+        assert_int_equal(got[i], byte);
+    }
+    return status;
+}
+
+static int32_t count_entry(void *user, const void *key, uint64_t key_bytes, const gpuhal_store_entry *entry)
+{
+    (void)key, (void)key_bytes, (void)entry;
+    ++*(uint32_t *)user;
+    return 0;
+}
+
+static gpuhal_status use(objects *o)
+{
+    uint32_t listed = 0;
+    unsigned char byte = 0;
+    gpuhal_status status = GPUHAL_OK;
+    for (uint32_t key = 0; key < ENTRIES && !status; key++) {
+        status = put(o, key, key + 1);
+    }
+    status = status ? status : expect(o, 100, 0x77, true);
+    for (uint32_t key = 0; key < ENTRIES && !status; key++) {
+        status = gpuhal_store_read(o->store, &key, sizeof key, NULL, 7, &byte, 1, PATIENCE_NS);
+        assert_true(status || byte == key + 1);
+        status = status ? status : expect(o, key, key + 1, false);
+    }
+    status = status ? status : expect(o, 100, 0x77, true);
+    status = status ? status : gpuhal_store_list(o->store, NULL, 0, count_entry, &listed);
+    assert_true(status || listed == ENTRIES + 1);
+    return status;
+}
+
+/* A failure that was not the device's leaves every other entry as it was. */
+static gpuhal_status store_around(void)
+{
+    objects o = {.gpu = NULL};
+    gpuhal_status status = open_objects(&o);
+    status = status ? status : use(&o);
+    if (o.store) {
+        gpuhal_store_statistics counts = {.size = sizeof counts};
+        assert_int_equal(gpuhal_store_get_statistics(o.store, &counts), GPUHAL_OK);
+        assert_int_equal(counts.pinned, 0);
+        assert_true(counts.device.bytes <= 2 * BYTES && counts.host.bytes <= 2 * BYTES + 2000);
+    }
+    close_objects(&o);
+    return status;
+}
+
+TEST(every_allocation_of_a_store_may_fail)
+{
+    torture(store_around, GPUHAL_FAULT_ALLOCATION, NULL);
+}
+
+TEST(every_call_of_a_store_may_fail)
+{
+    torture(store_around, GPUHAL_FAULT_FAIL, NULL);
+}
+
+TEST(short_writes_of_a_store_are_continued)
+{
+    torture(store_around, GPUHAL_FAULT_SHORT, NULL);
+}
+
+/* After a call of the driver has failed, what was put is there, or the call that put it has failed: with a queue, the
+ * work of that call. */
+TEST(no_entry_is_lost_when_a_call_of_the_driver_fails)
+{
+    static _Atomic gpuhal_status *const faults[] = {
+        &gpuhal_mock.devices[0].fail_copy, &gpuhal_mock.devices[0].fail_read, &gpuhal_mock.devices[0].fail_write,
+        &gpuhal_mock.devices[0].fail_allocate};
+    for (size_t fault = 0; fault < 4; fault++) {
+        for (uint32_t when = 0; when < 2 * ENTRIES; when++) {
+            objects o = {.gpu = NULL};
+            bool there[ENTRIES] = {false};
+            gpuhal_mock = (gpuhal_mock_state){.count = 1};
+            assert_int_equal(open_objects(&o), GPUHAL_OK);
+            for (uint32_t step = 0; step < 2 * ENTRIES; step++) {
+                const uint32_t key = step % ENTRIES;
+                *faults[fault] = step == when ? GPUHAL_ERROR_OUT_OF_MEMORY : GPUHAL_OK;
+                if (step < ENTRIES) {
+                    there[key] = put(&o, key, key + 1) == GPUHAL_OK;
+                } else {
+                    (void)expect(&o, key, key + 1, false);
+                }
+                *faults[fault] = GPUHAL_OK;
+                (void)gpuhal_queue_synchronize(o.queue, PATIENCE_NS);
+                assert_int_equal(gpuhal_queue_reset(o.queue, PATIENCE_NS), GPUHAL_OK);
+            }
+            for (uint32_t key = 0; key < ENTRIES; key++) {
+                gpuhal_status status = expect(&o, key, key + 1, false);
+                assert_true(status == GPUHAL_OK || !there[key] || when == key);
+            }
+            close_objects(&o);
+        }
+    }
+}
+
+/* ---- forks */
+
+static int refuse_in_child(void *user)
+{
+    objects *o = ((void **)user)[0];
+    gpuhal_item *item = ((void **)user)[1], *other = NULL;
+    const gpuhal_item_desc desc = {.size = sizeof desc, .bytes = 1};
+    gpuhal_store *store = NULL;
+    gpuhal_store_statistics counts = {.size = sizeof counts};
+    uint32_t number = 0;
+    unsigned char byte = 0;
+    bool refused = gpuhal_store_put(o->store, NULL, "x", 1, &desc, 0, &other) == GPUHAL_ERROR_FORKED &&
+                   gpuhal_store_acquire(o->store, NULL, "a", 1, NULL, 0, 0, &other) == GPUHAL_ERROR_FORKED &&
+                   gpuhal_store_drop(o->store, "a", 1) == GPUHAL_ERROR_FORKED &&
+                   gpuhal_store_clear(o->store, NULL, 0, NULL) == GPUHAL_ERROR_FORKED &&
+                   gpuhal_store_describe(o->store, "a", 1, NULL) == GPUHAL_ERROR_FORKED &&
+                   gpuhal_store_list(o->store, NULL, 0, count_entry, &number) == GPUHAL_ERROR_FORKED &&
+                   gpuhal_store_prefetch(o->store, NULL, "a", 1, 0) == GPUHAL_ERROR_FORKED &&
+                   gpuhal_store_read(o->store, "a", 1, NULL, 0, &byte, 1, 0) == GPUHAL_ERROR_FORKED &&
+                   gpuhal_store_get_statistics(o->store, &counts) == GPUHAL_ERROR_FORKED &&
+                   gpuhal_store_create(o->pool, NULL, &store) == GPUHAL_ERROR_FORKED;
+    gpuhal_item_release(item, NULL);
+    gpuhal_store_destroy(o->store);
+    return refused ? 0 : 1;
+}
+
+TEST(a_child_of_a_fork_is_refused_and_its_parent_goes_on)
+{
+    objects o = {.gpu = NULL};
+    gpuhal_item *item = NULL;
+    const gpuhal_item_desc desc = {.size = sizeof desc, .bytes = BYTES};
+    gpuhal_mock = (gpuhal_mock_state){.count = 1};
+    assert_int_equal(open_objects(&o), GPUHAL_OK);
+    assert_int_equal(gpuhal_store_put(o.store, NULL, "a", 1, &desc, 0, &item), GPUHAL_OK);
+    void *both[] = {&o, item};
+    fflush(NULL);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        _exit(refuse_in_child(both));
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(gpuhal_fill(NULL, gpuhal_item_buffer(item, NULL), 0, BYTES, 5, 1), GPUHAL_OK);
+    gpuhal_item_release(item, NULL);
+    assert_int_equal(gpuhal_store_drop(o.store, "a", 1), GPUHAL_OK);
+    assert_int_equal(use(&o), GPUHAL_OK);
+    close_objects(&o);
+}
+
+#include "test_main.h"
