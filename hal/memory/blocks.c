@@ -273,6 +273,19 @@ static gpuhal_block_id split(gpuhal_blocks *blocks, gpuhal_block_id id, uint64_t
     return used;
 }
 
+/* The block becomes used, but for the bytes before and after that are left of it. */
+static gpuhal_block_id cut(gpuhal_blocks *blocks, gpuhal_block_id id, uint64_t front, uint64_t bytes, uint64_t rest)
+{
+    gpuhal_block *block = &blocks->table[id];
+    block->bins->free_bytes -= bytes;
+    if (front > 0 || rest > 0) {
+        return split(blocks, id, front, bytes, rest);
+    }
+    delist(blocks->table, id, bin_of(bytes));
+    block->bins = NULL;
+    return id;
+}
+
 gpuhal_block_id gpuhal_blocks_take(gpuhal_blocks *blocks, gpuhal_bins *bins, uint64_t bytes, uint64_t alignment)
 {
     gpuhal_block_id id = find(blocks, bins, bytes, alignment, COMPARED);
@@ -282,8 +295,8 @@ gpuhal_block_id gpuhal_blocks_take(gpuhal_blocks *blocks, gpuhal_bins *bins, uin
     if (id == 0) {
         return 0;
     }
-    const uint64_t whole = blocks->table[id].bytes, front = -blocks->table[id].offset & (alignment - 1);
-    uint64_t rest = whole - front - bytes;
+    const uint64_t front = -blocks->table[id].offset & (alignment - 1);
+    uint64_t rest = blocks->table[id].bytes - front - bytes;
     const uint32_t entries = (uint32_t)(front > 0) + (uint32_t)(rest > 0);
     if (blocks->spare < entries && !grow(blocks)) {
         if (front > 0 && blocks->spare == 0) {
@@ -292,13 +305,15 @@ gpuhal_block_id gpuhal_blocks_take(gpuhal_blocks *blocks, gpuhal_bins *bins, uin
         bytes += rest;
         rest = 0;
     }
-    bins->free_bytes -= bytes;
-    if (front > 0 || rest > 0) {
-        return split(blocks, id, front, bytes, rest);
-    }
-    delist(blocks->table, id, bin_of(whole));
-    blocks->table[id].bins = NULL;
-    return id;
+    return cut(blocks, id, front, bytes, rest);
+}
+
+gpuhal_block_id gpuhal_blocks_take_at(gpuhal_blocks *blocks, gpuhal_block_id block, uint64_t offset, uint64_t bytes)
+{
+    const gpuhal_block *from = &blocks->table[block];
+    const uint64_t front = offset - from->offset, rest = from->bytes - front - bytes;
+    const uint32_t entries = (uint32_t)(front > 0) + (uint32_t)(rest > 0);
+    return blocks->spare >= entries || grow(blocks) ? cut(blocks, block, front, bytes, rest) : 0;
 }
 
 gpuhal_block_id gpuhal_blocks_give(gpuhal_blocks *blocks, gpuhal_bins *bins, gpuhal_block_id block)

@@ -63,6 +63,9 @@ gpuhal_block_id gpuhal_blocks_extend(gpuhal_blocks *blocks, gpuhal_bins *bins, g
  * needs memory and there is none, the whole block is given, as its `bytes` says; and 0 where its beginning is not
  * aligned. Neither happens after gpuhal_blocks_reserve(). */
 gpuhal_block_id gpuhal_blocks_take(gpuhal_blocks *blocks, gpuhal_bins *bins, uint64_t bytes, uint64_t alignment);
+/* Takes `bytes` (not 0) at `offset` of its region out of a free block that has them; the rest stays free where it is. 0
+ * without memory, which cannot be after gpuhal_blocks_reserve(). */
+gpuhal_block_id gpuhal_blocks_take_at(gpuhal_blocks *blocks, gpuhal_block_id block, uint64_t offset, uint64_t bytes);
 /* Gives a used block back into `bins`, merged with its free neighbours there; returns the merged block. Cannot fail. */
 gpuhal_block_id gpuhal_blocks_give(gpuhal_blocks *blocks, gpuhal_bins *bins, gpuhal_block_id block);
 /* Moves all free blocks to other bins, merging there. */

@@ -28,7 +28,7 @@ static bool charge(gpuhal_device *device, uint64_t bytes)
     return true;
 }
 
-static void discharge(gpuhal_device *device, uint64_t bytes)
+void gpuhal_memory_discharge(gpuhal_device *device, uint64_t bytes)
 {
     atomic_fetch_sub(&device->allocated_bytes, bytes);
 }
@@ -45,6 +45,11 @@ static gpuhal_status over_limit(const gpuhal_device *device, uint64_t bytes)
     gpuhal_error_add_device(device->candidate->name, device->id);
     gpuhal_error_add_bytes(bytes, left, limit);
     return GPUHAL_ERROR_OUT_OF_MEMORY;
+}
+
+gpuhal_status gpuhal_memory_charge(gpuhal_device *device, uint64_t bytes, uint64_t asked)
+{
+    return charge(device, bytes) ? GPUHAL_OK : over_limit(device, asked);
 }
 
 gpuhal_buffer *gpuhal_buffer_blank(gpuhal_device *device, uint64_t bytes)
@@ -110,19 +115,21 @@ static gpuhal_status create(void *user)
     if (!buffer) {
         return gpuhal_error_host_memory();
     }
-    if (!charge(device, alloc.bytes)) {
-        free(buffer);
-        return over_limit(device, desc->bytes);
+    status = gpuhal_memory_charge(device, alloc.bytes, desc->bytes);
+    if (status) {
+        gpuhal_buffer_free(buffer);
+        return status;
     }
     status = gpuhal_memory_allocate(device, &alloc, desc->bytes, &buffer->memory);
     own->full = status == GPUHAL_ERROR_OUT_OF_MEMORY;
     status = status ? status : gpuhal_memory_check_shareable(device, desc->export_kinds, &buffer->memory);
     if (status) {
-        discharge(device, alloc.bytes);
+        gpuhal_memory_discharge(device, alloc.bytes);
         gpuhal_buffer_free(buffer);
         return status;
     }
-    buffer->charged = buffer->allocated = alloc.bytes;
+    atomic_init(&buffer->charged, alloc.bytes);
+    buffer->allocated = alloc.bytes;
     buffer->pool = own->pool;
     buffer->kind = desc->kind;
     buffer->alignment = alloc.alignment;
@@ -219,8 +226,12 @@ static void unreference(gpuhal_buffer *buffer, bool by_caller)
         /* First out of the index: a search must not find memory that is being freed. */
         gpuhal_address_index_remove(device->gpu->layers.addresses, buffer->ranges);
         gpuhal_cached_imports_release(buffer);
-        gpuhal_memory_release(device, &buffer->memory);
-        discharge(device, buffer->charged);
+        if (buffer->range) {
+            gpuhal_memory_release_range(buffer);
+        } else {
+            gpuhal_memory_release(device, &buffer->memory);
+        }
+        gpuhal_memory_discharge(device, buffer->charged);
         if (by_caller || !buffer->origin.released) {
             gpuhal_buffer_end(buffer);
         } else {

@@ -34,9 +34,10 @@ struct gpuhal_buffer {
     bool is_part;
     struct gpuhal_pool *pool; /* of a segment, to find the part at an address; else NULL */
     _Atomic(const void *) used_in;
+    gpuhal_plugin_range *range; /* range.c: the memory is addresses, and behind some of them memory; else NULL */
     gpuhal_memory memory; /* of a part without the plugin's object, which is the whole's */
     uint64_t bytes;   /* asked for; memory.bytes may be more */
-    uint64_t charged; /* what the device's limit counts */
+    _Atomic uint64_t charged; /* what the device's limit counts */
     bool counted;     /* see `use`; always where needs_clean */
     bool read_only;   /* imported so: never a destination, since the host may not have the right to write there */
     /* Host and device see each other's bytes only after a flush or an invalidation. What the library writes is made
@@ -93,6 +94,16 @@ gpuhal_status gpuhal_memory_clean(gpuhal_device *device, const gpuhal_memory *me
                                   bool invalidate);
 /* Gives it back, unless the driver hangs. */
 void gpuhal_memory_release(gpuhal_device *device, gpuhal_memory *memory);
+/* Bytes in whose multiples addresses are reserved and memory is put behind them; 0 where the plugin has no virtual
+ * memory, or does not state it. Keeps the error detail. */
+uint64_t gpuhal_memory_page_bytes(gpuhal_device *device);
+/* Addresses without memory, for a buffer. They are released with it, and with them the memory behind them. */
+gpuhal_status gpuhal_memory_reserve(gpuhal_device *device, uint64_t bytes, gpuhal_memory *out_memory,
+                                    gpuhal_plugin_range **out_range);
+void gpuhal_memory_release_range(gpuhal_buffer *buffer);
+/* Puts memory behind a part of them, and takes back what was put there by some calls; one call at a time. */
+gpuhal_status gpuhal_memory_commit(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes);
+gpuhal_status gpuhal_memory_decommit(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes);
 /* An empty buffer of that size, not charged, that no search can find; NULL without memory. */
 gpuhal_buffer *gpuhal_buffer_blank(gpuhal_device *device, uint64_t bytes);
 /* The buffer alone, once its memory is released. */
@@ -114,6 +125,9 @@ typedef struct gpuhal_relief {
  * asked. */
 gpuhal_status gpuhal_buffer_create_segment(gpuhal_device *device, const gpuhal_buffer_desc *desc,
                                            struct gpuhal_pool *pool, gpuhal_buffer **out_buffer);
+/* Takes `bytes` from the device's limit, `asked` of them for the caller: OUT_OF_MEMORY with its detail. */
+gpuhal_status gpuhal_memory_charge(gpuhal_device *device, uint64_t bytes, uint64_t asked);
+void gpuhal_memory_discharge(gpuhal_device *device, uint64_t bytes);
 /* The device's free memory as its driver states it; UINT64_MAX where it does not. Keeps the error detail. */
 uint64_t gpuhal_memory_free_bytes(gpuhal_device *device);
 /* The last step once `memory` is there: makes the buffer findable, and a part of its gpuhal object. */
@@ -209,5 +223,16 @@ static inline gpuhal_status gpuhal_buffer_written(gpuhal_buffer *buffer, uint64_
 {
     return __builtin_expect(!buffer->needs_clean, 1) ? GPUHAL_OK : gpuhal_buffer_clean(buffer, offset, bytes, true);
 }
+
+/* ---- range.c: for pools, where the device has virtual memory. One call at a time on a range. */
+
+/* A buffer of addresses that have no memory yet and count for nothing. NOT_SUPPORTED without virtual memory. */
+gpuhal_status gpuhal_range_create(gpuhal_device *device, uint64_t bytes, struct gpuhal_pool *pool,
+                                  gpuhal_buffer **out_buffer);
+/* Puts memory there, as gpuhal_buffer_create_segment() would allocate it. Offset and bytes are multiples of
+ * gpuhal_memory_page_bytes(). */
+gpuhal_status gpuhal_range_commit(gpuhal_buffer *range, uint64_t offset, uint64_t bytes);
+/* Gives back the memory of one commit. On failure the memory stays where it is. */
+gpuhal_status gpuhal_range_decommit(gpuhal_buffer *range, uint64_t offset, uint64_t bytes);
 
 #endif

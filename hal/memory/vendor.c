@@ -128,3 +128,80 @@ gpuhal_status gpuhal_memory_clean(gpuhal_device *device, const gpuhal_memory *me
                                 invalidate ? device->ops.memory_invalidate(device->handle, memory, offset, bytes)
                                            : device->ops.memory_flush(device->handle, memory, offset, bytes));
 }
+
+/* ---- virtual memory */
+
+uint64_t gpuhal_memory_page_bytes(gpuhal_device *device)
+{
+    uint64_t bytes = 0;
+    gpuhal_error_detail before;
+    if (!device->ops.range_granularity) {
+        return 0;
+    }
+    gpuhal_error_save(&before);
+    const gpuhal_call call = gpuhal_call_blocking(device, 0);
+    const gpuhal_status status =
+        gpuhal_device_result(device, call, device->ops.range_granularity(device->handle, &bytes));
+    gpuhal_error_restore(&before);
+    return status || (bytes & (bytes - 1)) ? 0 : bytes;
+}
+
+static void release_range(gpuhal_device *device, gpuhal_plugin_range *range, uint64_t bytes)
+{
+    if (gpuhal_device_is_reachable(device)) {
+        const gpuhal_call call = gpuhal_call_blocking(device, bytes);
+        device->ops.range_release(range);
+        gpuhal_call_end(call);
+    }
+}
+
+/* A host address is refused as well: others would be given it, and nothing says where memory is behind it. */
+gpuhal_status gpuhal_memory_reserve(gpuhal_device *device, uint64_t bytes, gpuhal_memory *out_memory,
+                                    gpuhal_plugin_range **out_range)
+{
+    *out_memory = (gpuhal_memory){.size = sizeof *out_memory};
+    *out_range = NULL;
+    const uint64_t page = gpuhal_memory_page_bytes(device);
+    if (page == 0) {
+        return gpuhal_device_failed(device, GPUHAL_ERROR_NOT_SUPPORTED, "reserving addresses");
+    }
+    const gpuhal_call call = gpuhal_call_blocking(device, 0);
+    gpuhal_status status = gpuhal_device_result(
+        device, call, device->ops.range_reserve(device->handle, bytes, out_memory, out_range));
+    if (status) {
+        return gpuhal_device_failed(device, status, "reserving %" PRIu64 " bytes of addresses", bytes);
+    }
+    if (out_memory->bytes < bytes || (out_memory->address & (page - 1)) || out_memory->host) {
+        release_range(device, *out_range, 0);
+        gpuhal_error_report(GPUHAL_ERROR_DRIVER, "range_reserve", 0,
+                            "the plugin returned too few addresses, not aligned ones, or a host address");
+        status = gpuhal_device_failed(device, GPUHAL_ERROR_DRIVER, "reserving addresses");
+    }
+    return status;
+}
+
+void gpuhal_memory_release_range(gpuhal_buffer *buffer)
+{
+    release_range(buffer->device, buffer->range, atomic_load(&buffer->charged));
+}
+
+gpuhal_status gpuhal_memory_commit(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes)
+{
+    gpuhal_device *device = buffer->device;
+    const gpuhal_call call = gpuhal_call_blocking(device, bytes);
+    const gpuhal_status status = gpuhal_device_result(
+        device, call, device->ops.range_commit(buffer->range, offset, bytes, NULL, 0));
+    return status ? allocation_failed(device, status, "committing", bytes) : GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_memory_decommit(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes)
+{
+    gpuhal_device *device = buffer->device;
+    if (!gpuhal_device_is_reachable(device)) {
+        return gpuhal_device_unusable(device);
+    }
+    const gpuhal_call call = gpuhal_call_blocking(device, bytes);
+    const gpuhal_status status =
+        gpuhal_device_result(device, call, device->ops.range_decommit(buffer->range, offset, bytes));
+    return status ? gpuhal_device_failed(device, status, "giving back %" PRIu64 " bytes", bytes) : GPUHAL_OK;
+}

@@ -180,7 +180,7 @@ gpuhal_pending *gpuhal_part_give(gpuhal_part *part)
     if (!pending) {
         const gpuhal_block_id merged = gpuhal_blocks_give(&pool->blocks, bins, part->block);
         const gpuhal_block *block = gpuhal_block_at(&pool->blocks, merged);
-        pool->has_unused |= !block->before && !block->after;
+        pool->has_unused |= (!block->before && !block->after) || gpuhal_pool_has_piece(pool, block);
         return NULL;
     }
     pending->owner = part->home ? part->home->queue : NULL;

@@ -102,6 +102,7 @@ static void free_pool(gpuhal_pool *pool)
         gpuhal_buffer_release(pool->segments[i].buffer);
     }
     free(pool->segments);
+    gpuhal_pool_free_range(pool);
     while (pool->spare) {
         gpuhal_part *part = pool->spare;
         pool->spare = part->next;
@@ -319,9 +320,13 @@ static void settle(gpuhal_pool *pool)
         gpuhal_mutex_lock(&pool->mutex);
         list = gpuhal_pool_take_unused(pool, keep, UINT64_MAX, &bytes);
     }
+    if (list) {
+        gpuhal_mutex_unlock(&pool->mutex);
+        gpuhal_segments_release(list);
+        gpuhal_mutex_lock(&pool->mutex);
+    }
     const bool last = --pool->references == 0;
     gpuhal_mutex_unlock(&pool->mutex);
-    gpuhal_segments_release(list);
     if (last) {
         free_pool(pool);
     }

@@ -1,7 +1,8 @@
 /* pool/pool.h: a pool as the files of this folder see it.
  *
  * A pool has segments, buffers of the device, and a table of the blocks in them (memory/blocks.h). A block is out, as a
- * part, or free in the bins of one owner: of everybody (`common`), of a lane, or of a pending.
+ * part, or free in the bins of one owner: of everybody (`common`), of a lane, or of a pending. Where the plugin has
+ * virtual memory, one segment is the range: addresses, and pieces of memory behind some of them (piece.c).
  *
  * A lane belongs to a queue. Its bins have the blocks that were released behind work of that queue, which may take them
  * again at once. When another owner needs them, an event is recorded in the queue, and all blocks of the lane become
@@ -66,6 +67,29 @@ typedef struct gpuhal_segment {
     uint64_t bytes;
 } gpuhal_segment;
 
+/* Memory behind a part of the range: the driver takes it back whole. */
+typedef struct gpuhal_piece {
+    uint64_t offset, bytes;
+    gpuhal_block_id leaving; /* while it is given back: the used block that it is; else 0 */
+} gpuhal_piece;
+
+typedef struct gpuhal_pool_range {
+    gpuhal_buffer *buffer; /* NULL: none */
+    uint32_t region;
+    uint64_t page_bytes;  /* all pieces begin and end at multiples of it */
+    gpuhal_bins *holes;   /* addresses without memory */
+    gpuhal_piece *pieces; /* the lowest first */
+    size_t piece_count, piece_space;
+    bool tried;    /* written by the thread that grows the pool: there is a range, or there will be none */
+    bool changing; /* a thread has the driver put memory there or take it back */
+} gpuhal_pool_range;
+
+/* Where in the range a piece may be added. */
+typedef struct gpuhal_place {
+    gpuhal_block_id hole;
+    uint64_t offset, least, most; /* bytes that suffice, and bytes that are meant */
+} gpuhal_place;
+
 /* Written with the mutex held, read without. */
 typedef struct gpuhal_amount {
     _Atomic uint64_t in, out, peak;
@@ -93,7 +117,8 @@ struct gpuhal_pool {
     size_t lane_count;
     gpuhal_pending *pending, **pending_end;
     gpuhal_segment *segments; /* by the number of their region */
-    uint32_t segment_count, segment_space;
+    uint32_t segment_count, segment_space; /* the range counts by its pieces */
+    gpuhal_pool_range range;
     gpuhal_part *spare;
     gpuhal_amount reserved, used, requested, buffers;
     _Atomic uint64_t searches_failed, out_of_memory;
@@ -210,6 +235,27 @@ static inline void gpuhal_trace_part(const gpuhal_part *part, gpuhal_trace_opera
 gpuhal_status gpuhal_trace_begin_at_open(gpuhal *gpu);
 void gpuhal_trace_write_at_close(gpuhal *gpu);
 
+/* ---- piece.c */
+
+/* Waits until no thread changes the range, or the driver hangs. With the mutex held, which is released meanwhile. */
+void gpuhal_pool_await_pieces(gpuhal_pool *pool);
+/* Chooses where a piece of `bytes` may be added, of at most `room` and at least as much as makes `need` of them free in
+ * one piece. Where it returns true, only this thread changes the range until gpuhal_pool_end_piece(). With the mutex
+ * held. */
+bool gpuhal_pool_begin_piece(gpuhal_pool *pool, uint64_t bytes, uint64_t need, uint64_t room, gpuhal_place *out_place);
+/* `bytes` were committed there, 0: none. HOST_MEMORY, and they are given back. Without the mutex. */
+gpuhal_status gpuhal_pool_end_piece(gpuhal_pool *pool, const gpuhal_place *place, uint64_t bytes);
+/* With the mutex held: bytes of the pieces of which nothing is in use; whether a free block has a whole piece. */
+uint64_t gpuhal_pool_unused_piece_bytes(const gpuhal_pool *pool);
+bool gpuhal_pool_has_piece(const gpuhal_pool *pool, const gpuhal_block *block);
+/* Takes unused pieces out of what can be allocated, until `want_bytes` are reached. Returns how many bytes these are:
+ * not 0, gpuhal_pool_give_pieces() has to follow. With the mutex held. */
+uint64_t gpuhal_pool_take_pieces(gpuhal_pool *pool, uint64_t want_bytes);
+/* Has the driver take them back, without the mutex. */
+void gpuhal_pool_give_pieces(gpuhal_pool *pool);
+/* When the pool ends. The buffer is a segment like any other. */
+void gpuhal_pool_free_range(gpuhal_pool *pool);
+
 /* ---- lane.c: with the mutex held */
 
 gpuhal_lane *gpuhal_lane_find(const gpuhal_pool *pool, const gpuhal_queue *queue);
@@ -232,9 +278,10 @@ gpuhal_pending *gpuhal_part_give(gpuhal_part *part);
  * the mutex. */
 gpuhal_status gpuhal_pool_grow(gpuhal_pool *pool, uint64_t need);
 /* Takes unused segments out of the table, as long as more than `keep_bytes` of them are left and `want_bytes` are not
- * reached: a list of buffers to release without the mutex, by their `next_released`. With the mutex held. */
+ * reached: a list of buffers for gpuhal_segments_release(), by their `next_released`. With the mutex held. */
 gpuhal_buffer *gpuhal_pool_take_unused(gpuhal_pool *pool, uint64_t keep_bytes, uint64_t want_bytes,
                                        uint64_t *out_bytes);
+/* Without the mutex, with a reference to the pool. */
 void gpuhal_segments_release(gpuhal_buffer *list);
 uint64_t gpuhal_pool_unused_bytes(const gpuhal_pool *pool);
 

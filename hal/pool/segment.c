@@ -49,22 +49,31 @@ static gpuhal_status check_headroom(const gpuhal_pool *pool, uint64_t bytes)
                : over_limit(pool, bytes, left > headroom ? left - headroom : 0, headroom, "what is to stay free,");
 }
 
+/* A segment, or with a place memory there. */
+static gpuhal_status ask(gpuhal_pool *pool, const gpuhal_place *place, uint64_t bytes, gpuhal_buffer **out_buffer)
+{
+    const gpuhal_buffer_desc desc = {.size = sizeof desc,
+                                     .kind = pool->desc.kind,
+                                     .bytes = bytes,
+                                     .alignment = pool->desc.alignment};
+    const gpuhal_status status = check_headroom(pool, bytes);
+    if (status) {
+        return status;
+    }
+    return place ? gpuhal_range_commit(pool->range.buffer, place->offset, bytes)
+                 : gpuhal_buffer_create_segment(pool->device, &desc, pool, out_buffer);
+}
+
 /* The size that was meant, at most what the limit leaves and at least what is needed; half of it where the driver
  * refuses, until it is no more than that. */
-static gpuhal_status allocate(gpuhal_pool *pool, uint64_t bytes, uint64_t need, gpuhal_buffer **out_buffer)
+static gpuhal_status allocate(gpuhal_pool *pool, const gpuhal_place *place, uint64_t *bytes, uint64_t need,
+                              gpuhal_buffer **out_buffer)
 {
-    gpuhal_status status = GPUHAL_ERROR_OUT_OF_MEMORY;
-    for (; status == GPUHAL_ERROR_OUT_OF_MEMORY; bytes = bytes / 2 > need ? bytes / 2 : need) {
-        bytes = (bytes + pool->unit - 1) & ~(pool->unit - 1);
-        const gpuhal_buffer_desc desc = {.size = sizeof desc,
-                                         .kind = pool->desc.kind,
-                                         .bytes = bytes,
-                                         .alignment = pool->desc.alignment};
-        status = check_headroom(pool, bytes);
-        status = status ? status : gpuhal_buffer_create_segment(pool->device, &desc, pool, out_buffer);
-        if (bytes <= need) {
-            break;
-        }
+    const uint64_t mask = (place ? pool->range.page_bytes : pool->unit) - 1;
+    gpuhal_status status;
+    *bytes = (*bytes + mask) & ~mask;
+    while ((status = ask(pool, place, *bytes, out_buffer)) == GPUHAL_ERROR_OUT_OF_MEMORY && *bytes > need) {
+        *bytes = ((*bytes / 2 > need ? *bytes / 2 : need) + mask) & ~mask;
     }
     return status;
 }
@@ -104,24 +113,84 @@ static gpuhal_status add(gpuhal_pool *pool, gpuhal_buffer *buffer)
     return GPUHAL_OK;
 }
 
-gpuhal_status gpuhal_pool_grow(gpuhal_pool *pool, uint64_t need)
+/* ---- virtual memory */
+
+/* An eighth more than there can be memory for, since holes between pieces in use keep their addresses. */
+static uint64_t range_bytes(const gpuhal_pool *pool, uint64_t page)
 {
-    gpuhal_mutex_lock(&pool->mutex);
-    uint64_t bytes = next_bytes(pool, need), room = room_of(pool);
-    gpuhal_mutex_unlock(&pool->mutex);
+    const uint64_t total = gpuhal_facts_u64(&pool->device->listed->facts, GPUHAL_FACT_MEMORY_TOTAL_BYTES, 0);
+    return total < UINT64_MAX / 4 ? (total + total / 8 + page - 1) & ~(page - 1) : 0;
+}
+
+/* Access between devices is given to allocations, not to memory behind reserved addresses: copies between peers would
+ * go through host memory. */
+static bool has_peers(const gpuhal_device *device)
+{
+    uint32_t others = 0;
+    for (uint32_t i = 0; i < gpuhal_device_count(device->gpu); i++) {
+        const gpuhal_device *other = gpuhal_device_at(device->gpu, i);
+        others += other != device && other->candidate == device->candidate;
+    }
+    return others > 0 && device->ops.peer_copy;
+}
+
+/* With the mutex held. */
+static bool add_range(gpuhal_pool *pool, gpuhal_buffer *buffer, uint64_t page)
+{
+    gpuhal_pool_range *range = &pool->range;
+    range->holes = gpuhal_bins_create();
+    if (!range->holes || !make_number(pool, &range->region) ||
+        !gpuhal_blocks_add(&pool->blocks, range->holes, range->region, buffer->bytes)) {
+        return false;
+    }
+    pool->segments[range->region] = (gpuhal_segment){.buffer = buffer, .bytes = buffer->bytes};
+    range->page_bytes = page;
+    range->buffer = buffer;
+    return true;
+}
+
+/* Once, by the first thread that grows the pool. Where pieces would be larger than the segments that were asked for, or
+ * less aligned, where peers would lose access, and whatever goes wrong, there are segments: memory is what the caller
+ * wants. */
+static void make_range(gpuhal_pool *pool)
+{
+    gpuhal_error_detail before;
     gpuhal_buffer *buffer = NULL;
-    gpuhal_status status;
+    pool->range.tried = true;
+    const bool suits = pool->desc.kind == GPUHAL_MEMORY_DEVICE && !has_peers(pool->device);
+    const uint64_t page = suits ? gpuhal_memory_page_bytes(pool->device) : 0;
+    const uint64_t bytes = page >= pool->unit && page <= pool->desc.segment_bytes ? range_bytes(pool, page) : 0;
+    if (bytes == 0) {
+        return;
+    }
+    gpuhal_error_save(&before);
+    if (gpuhal_range_create(pool->device, bytes, pool, &buffer) == GPUHAL_OK) {
+        gpuhal_mutex_lock(&pool->mutex);
+        const bool added = add_range(pool, buffer, page);
+        gpuhal_mutex_unlock(&pool->mutex);
+        if (!added) {
+            gpuhal_buffer_release(buffer);
+        }
+    }
+    gpuhal_error_restore(&before);
+}
+
+/* ---- growing */
+
+static gpuhal_status grow_by_segment(gpuhal_pool *pool, uint64_t bytes, uint64_t need, uint64_t room)
+{
+    gpuhal_buffer *buffer = NULL;
     if (room < need) {
-        status = over_limit(pool, need, room, atomic_load(&pool->limit_bytes), "the pool's limit of");
-    } else {
-        room &= ~(pool->unit - 1);
-        status = allocate(pool, bytes < room ? bytes : room < need ? need : room, need, &buffer);
+        return over_limit(pool, need, room, atomic_load(&pool->limit_bytes), "the pool's limit of");
+    }
+    room &= ~(pool->unit - 1);
+    bytes = bytes < room ? bytes : room < need ? need : room;
+    gpuhal_status status = allocate(pool, NULL, &bytes, need, &buffer);
+    if (status) {
+        return status;
     }
     gpuhal_mutex_lock(&pool->mutex);
-    status = status ? status : add(pool, buffer);
-    if (status) {
-        gpuhal_trace_refusal(pool, GPUHAL_TRACE_GROW, NULL, need, status);
-    }
+    status = add(pool, buffer);
     gpuhal_mutex_unlock(&pool->mutex);
     if (status) {
         gpuhal_buffer_release(buffer);
@@ -129,15 +198,45 @@ gpuhal_status gpuhal_pool_grow(gpuhal_pool *pool, uint64_t need)
     return status;
 }
 
+static gpuhal_status grow_by_piece(gpuhal_pool *pool, gpuhal_place *place)
+{
+    const gpuhal_status status = allocate(pool, place, &place->most, place->least, NULL);
+    const gpuhal_status ended = gpuhal_pool_end_piece(pool, place, status ? 0 : place->most);
+    return status ? status : ended;
+}
+
+gpuhal_status gpuhal_pool_grow(gpuhal_pool *pool, uint64_t need)
+{
+    gpuhal_place place;
+    if (!pool->range.tried) {
+        make_range(pool);
+    }
+    gpuhal_mutex_lock(&pool->mutex);
+    gpuhal_pool_await_pieces(pool);
+    const uint64_t bytes = next_bytes(pool, need), room = room_of(pool);
+    const bool in_range = gpuhal_pool_begin_piece(pool, bytes, need, room, &place);
+    gpuhal_mutex_unlock(&pool->mutex);
+    const gpuhal_status status = in_range ? grow_by_piece(pool, &place) : grow_by_segment(pool, bytes, need, room);
+    if (status) {
+        gpuhal_mutex_lock(&pool->mutex);
+        gpuhal_trace_refusal(pool, GPUHAL_TRACE_GROW, NULL, need, status);
+        gpuhal_mutex_unlock(&pool->mutex);
+    }
+    return status;
+}
+
+/* ---- giving back */
+
 /* Whether it is a whole segment, free for everybody. */
 static bool is_unused(const gpuhal_pool *pool, const gpuhal_block *block)
 {
-    return block->bytes > 0 && block->bins == pool->common && !block->before && !block->after;
+    const bool is_range = pool->range.buffer && block->region == pool->range.region;
+    return block->bytes > 0 && block->bins == pool->common && !block->before && !block->after && !is_range;
 }
 
 uint64_t gpuhal_pool_unused_bytes(const gpuhal_pool *pool)
 {
-    uint64_t bytes = 0;
+    uint64_t bytes = gpuhal_pool_unused_piece_bytes(pool);
     for (gpuhal_block_id id = 1; id < pool->blocks.touched; id++) {
         const gpuhal_block *block = gpuhal_block_at(&pool->blocks, id);
         bytes += is_unused(pool, block) ? block->bytes : 0;
@@ -168,6 +267,15 @@ gpuhal_buffer *gpuhal_pool_take_unused(gpuhal_pool *pool, uint64_t keep_bytes, u
         *segment = (gpuhal_segment){0};
         pool->segment_count--;
     }
+    left = left > keep_bytes ? left - keep_bytes : 0;
+    want_bytes -= *out_bytes < want_bytes ? *out_bytes : want_bytes;
+    const uint64_t pieces = gpuhal_pool_take_pieces(pool, left < want_bytes ? left : want_bytes);
+    if (pieces > 0) {
+        gpuhal_buffer *range = gpuhal_buffer_retain(pool->range.buffer);
+        range->next_released = list;
+        list = range;
+        *out_bytes += pieces;
+    }
     return list;
 }
 
@@ -176,6 +284,9 @@ void gpuhal_segments_release(gpuhal_buffer *list)
     while (list) {
         gpuhal_buffer *buffer = list;
         list = buffer->next_released;
+        if (buffer->range) {
+            gpuhal_pool_give_pieces(buffer->pool);
+        }
         gpuhal_buffer_release(buffer);
     }
 }

@@ -39,7 +39,7 @@ bool gpuhal_peer_suits(const gpuhal_buffer *to, const gpuhal_buffer *from)
         const gpuhal_buffer *b = both[i];
         bool on_device = !b->memory.host || (b->memory.flags & GPUHAL_MEMORY_DEVICE_LOCAL);
         bool shared = b->charged == 0 || (b->export_kinds & ~(1u << GPUHAL_HANDLE_HOST_POINTER));
-        if (!on_device || shared) {
+        if (!on_device || shared || b->range) { /* a peer's access does not reach the memory of a range */
             return false;
         }
     }

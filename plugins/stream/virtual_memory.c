@@ -4,7 +4,7 @@
  * A commit makes one piece of physical memory; the driver unmaps whole pieces only, so a decommit covers pieces that
  * were committed as such. The core has one call in progress on a range.
  *
- * No public function reaches the slots for ranges yet; what maps memory is also for share.c.
+ * The core's pools are the users of ranges; what maps memory is also for share.c.
  */
 #include "device.h"
 

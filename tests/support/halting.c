@@ -31,8 +31,7 @@ static bool stops_in(const char *slot)
     return (one && strcmp(one, slot) == 0) || (other && strcmp(other, slot) == 0);
 }
 
-/* Here the driver stops, for as long as the test wants it to. */
-static void pass(const char *slot)
+void gpuhal_halting_pass(const char *slot)
 {
     if (!stops_in(slot)) {
         return;
@@ -52,7 +51,7 @@ static void *bytes_of(const gpuhal_memory *memory)
 static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     (void)device;
-    pass("allocate");
+    gpuhal_halting_pass("allocate");
     if (alloc->import.kind || alloc->kind > GPUHAL_MEMORY_READBACK) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
@@ -72,7 +71,7 @@ static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *
 static void release(gpuhal_plugin_device *device, gpuhal_memory *memory)
 {
     (void)device;
-    pass("release");
+    gpuhal_halting_pass("release");
     free(memory->object);
 }
 
@@ -80,7 +79,7 @@ static gpuhal_status copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *que
                           uint64_t to_offset, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
     (void)device;
-    pass(queue ? "queued_copy" : "copy");
+    gpuhal_halting_pass(queue ? "queued_copy" : "copy");
     memcpy((char *)bytes_of(to) + to_offset, (char *)bytes_of(from) + from_offset, (size_t)bytes);
     return GPUHAL_OK;
 }
@@ -89,7 +88,7 @@ static gpuhal_status write_slot(gpuhal_plugin_device *device, gpuhal_plugin_queu
                                 uint64_t offset, const void *from, uint64_t bytes)
 {
     (void)device;
-    pass(queue ? "queued_write" : "write");
+    gpuhal_halting_pass(queue ? "queued_write" : "write");
     memcpy((char *)bytes_of(to) + offset, from, (size_t)bytes);
     return GPUHAL_OK;
 }
@@ -99,7 +98,7 @@ static gpuhal_status read_slot(gpuhal_plugin_device *device, gpuhal_plugin_queue
 {
     (void)device;
     (void)queue;
-    pass("read");
+    gpuhal_halting_pass("read");
     memcpy(to, (char *)bytes_of(from) + offset, (size_t)bytes);
     return GPUHAL_OK;
 }
@@ -110,7 +109,7 @@ static gpuhal_status fill(gpuhal_plugin_device *device, gpuhal_plugin_queue *que
     (void)device;
     (void)queue;
     (void)pattern_bytes;
-    pass("fill");
+    gpuhal_halting_pass("fill");
     memset((char *)bytes_of(memory) + offset, (int)pattern, (size_t)bytes);
     return GPUHAL_OK;
 }
@@ -123,7 +122,7 @@ static gpuhal_status copy_rect(gpuhal_plugin_device *device, gpuhal_plugin_queue
     (void)to;
     (void)from;
     (void)extent;
-    pass("copy_rect");
+    gpuhal_halting_pass("copy_rect");
     return GPUHAL_ERROR_NOT_SUPPORTED;
 }
 
@@ -134,7 +133,7 @@ static gpuhal_status flush_memory(gpuhal_plugin_device *device, const gpuhal_mem
     (void)memory;
     (void)offset;
     (void)bytes;
-    pass("memory_flush");
+    gpuhal_halting_pass("memory_flush");
     return GPUHAL_OK;
 }
 
@@ -145,14 +144,14 @@ static gpuhal_status invalidate_memory(gpuhal_plugin_device *device, const gpuha
     (void)memory;
     (void)offset;
     (void)bytes;
-    pass("memory_invalidate");
+    gpuhal_halting_pass("memory_invalidate");
     return GPUHAL_OK;
 }
 
 static gpuhal_status query_health(gpuhal_plugin_device *device)
 {
     (void)device;
-    pass("query_health");
+    gpuhal_halting_pass("query_health");
     return GPUHAL_OK;
 }
 
@@ -162,7 +161,7 @@ static gpuhal_status map(gpuhal_plugin_device *device, const gpuhal_memory *memo
     (void)device;
     (void)bytes;
     (void)access;
-    pass("map");
+    gpuhal_halting_pass("map");
     *out_pointer = (char *)bytes_of(memory) + offset;
     return GPUHAL_OK;
 }
@@ -172,7 +171,7 @@ static gpuhal_status unmap(gpuhal_plugin_device *device, const gpuhal_memory *me
     (void)device;
     (void)memory;
     (void)pointer;
-    pass("unmap");
+    gpuhal_halting_pass("unmap");
     return GPUHAL_OK;
 }
 
@@ -181,7 +180,7 @@ static gpuhal_status export_memory(gpuhal_plugin_device *device, const gpuhal_me
 {
     (void)device;
     (void)memory;
-    pass("export_memory");
+    gpuhal_halting_pass("export_memory");
     *out_handle =
         (gpuhal_handle){.size = sizeof *out_handle, .kind = kind, .as.os = memfd_create("halting", MFD_CLOEXEC)};
     *out_offset = 0;
@@ -194,7 +193,7 @@ static gpuhal_status queue_create(gpuhal_plugin_device *device, int32_t priority
     (void)priority;
     (void)flags;
     (void)adopt;
-    pass("queue_create");
+    gpuhal_halting_pass("queue_create");
     *out_queue = malloc(sizeof **out_queue);
     if (*out_queue) {
         (*out_queue)->device = device;
@@ -204,14 +203,14 @@ static gpuhal_status queue_create(gpuhal_plugin_device *device, int32_t priority
 
 static void queue_destroy(gpuhal_plugin_queue *queue)
 {
-    pass("queue_destroy");
+    gpuhal_halting_pass("queue_destroy");
     free(queue);
 }
 
 static gpuhal_status queue_flush(gpuhal_plugin_queue *queue)
 {
     (void)queue;
-    pass("queue_flush");
+    gpuhal_halting_pass("queue_flush");
     return GPUHAL_OK;
 }
 
@@ -219,7 +218,7 @@ static gpuhal_status event_create(gpuhal_plugin_device *device, uint32_t flags, 
 {
     (void)device;
     (void)flags;
-    pass("event_create");
+    gpuhal_halting_pass("event_create");
     *out_event = calloc(1, sizeof **out_event);
     gpuhal_halting.events++;
     return *out_event ? GPUHAL_OK : GPUHAL_ERROR_HOST_MEMORY;
@@ -227,7 +226,7 @@ static gpuhal_status event_create(gpuhal_plugin_device *device, uint32_t flags, 
 
 static void event_destroy(gpuhal_plugin_event *event)
 {
-    pass("event_destroy");
+    gpuhal_halting_pass("event_destroy");
     free(event);
     gpuhal_halting.events--;
 }
@@ -236,7 +235,7 @@ static gpuhal_status event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_even
 {
     static _Atomic uint64_t clock;
     (void)queue;
-    pass("event_record");
+    gpuhal_halting_pass("event_record");
     event->time = ++clock;
     return gpuhal_halting.record_says;
 }
@@ -244,7 +243,7 @@ static gpuhal_status event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_even
 static gpuhal_status event_query(gpuhal_plugin_event *event)
 {
     (void)event;
-    pass("event_query");
+    gpuhal_halting_pass("event_query");
     gpuhal_halting.answered++;
     return gpuhal_halting.work_goes_on ? GPUHAL_NOT_READY : GPUHAL_OK;
 }
@@ -252,7 +251,7 @@ static gpuhal_status event_query(gpuhal_plugin_event *event)
 static gpuhal_status event_block(gpuhal_plugin_event *event, uint64_t timeout_ns)
 {
     (void)event;
-    pass("event_block");
+    gpuhal_halting_pass("event_block");
     for (uint64_t waited = 0; gpuhal_halting.work_goes_on && waited < timeout_ns; waited += 1000000) {
         rest();
     }
@@ -264,13 +263,13 @@ static gpuhal_status queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin_event 
 {
     (void)queue;
     (void)event;
-    pass("queue_wait");
+    gpuhal_halting_pass("queue_wait");
     return GPUHAL_OK;
 }
 
 static gpuhal_status elapsed(gpuhal_plugin_event *from, gpuhal_plugin_event *to, uint64_t *out_ns)
 {
-    pass("elapsed");
+    gpuhal_halting_pass("elapsed");
     *out_ns = to->time - from->time;
     return GPUHAL_OK;
 }
@@ -279,7 +278,7 @@ static gpuhal_status peer_enable(gpuhal_plugin_device *device, gpuhal_plugin_dev
 {
     (void)device;
     (void)other;
-    pass("peer_enable");
+    gpuhal_halting_pass("peer_enable");
     return GPUHAL_OK;
 }
 
@@ -287,7 +286,7 @@ static void peer_disable(gpuhal_plugin_device *device, gpuhal_plugin_device *oth
 {
     (void)device;
     (void)other;
-    pass("peer_disable");
+    gpuhal_halting_pass("peer_disable");
 }
 
 static gpuhal_status peer_copy(gpuhal_plugin_queue *queue, gpuhal_plugin_device *to_device, const gpuhal_memory *to,
@@ -295,7 +294,7 @@ static gpuhal_status peer_copy(gpuhal_plugin_queue *queue, gpuhal_plugin_device 
                                uint64_t from_offset, uint64_t bytes)
 {
     (void)from_device;
-    pass("peer_copy");
+    gpuhal_halting_pass("peer_copy");
     if (gpuhal_halting.fail_peer_copy) {
         return GPUHAL_ERROR_DEVICE_LOST;
     }
@@ -304,7 +303,7 @@ static gpuhal_status peer_copy(gpuhal_plugin_queue *queue, gpuhal_plugin_device 
 
 static gpuhal_status give_native(const char *slot, gpuhal_native *out_native)
 {
-    pass(slot);
+    gpuhal_halting_pass(slot);
     out_native->type = GPUHAL_NATIVE_OPENCL_DEVICE;
     return GPUHAL_OK;
 }
@@ -331,7 +330,7 @@ static gpuhal_status native_queue(gpuhal_plugin_queue *queue, gpuhal_native *out
 static gpuhal_status wrap_memory(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes,
                                  gpuhal_memory *out_memory)
 {
-    pass("wrap_memory");
+    gpuhal_halting_pass("wrap_memory");
     (void)native;
     const gpuhal_alloc alloc = {.size = sizeof alloc, .bytes = bytes};
     return allocate(device, &alloc, out_memory);
@@ -341,14 +340,14 @@ static gpuhal_status native_lock(gpuhal_plugin_queue *queue, uint64_t timeout_ns
 {
     (void)queue;
     (void)timeout_ns;
-    pass("native_lock");
+    gpuhal_halting_pass("native_lock");
     return GPUHAL_OK;
 }
 
 static void native_unlock(gpuhal_plugin_queue *queue)
 {
     (void)queue;
-    pass("native_unlock");
+    gpuhal_halting_pass("native_unlock");
 }
 
 static gpuhal_status start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
@@ -412,15 +411,16 @@ static gpuhal_status describe(const gpuhal_host *host, gpuhal_plugin_instance *i
                         .event_block = event_block,
                         .queue_wait = queue_wait,
                         .elapsed = elapsed,
-                        .peer_enable = peer_enable,
-                        .peer_disable = peer_disable,
-                        .peer_copy = peer_copy,
+                        .peer_enable = gpuhal_halting.no_peers ? NULL : peer_enable,
+                        .peer_disable = gpuhal_halting.no_peers ? NULL : peer_disable,
+                        .peer_copy = gpuhal_halting.no_peers ? NULL : peer_copy,
                         .native_device = native_device,
                         .native_memory = native_memory,
                         .native_queue = native_queue,
                         .wrap_memory = wrap_memory,
                         .native_lock = gpuhal_halting.no_native_lock ? NULL : native_lock,
                         .native_unlock = gpuhal_halting.no_native_lock ? NULL : native_unlock};
+    gpuhal_halting_describe_ranges(ops);
     return GPUHAL_OK;
 }
 
@@ -430,7 +430,7 @@ static gpuhal_status open_device(const gpuhal_host *host, gpuhal_plugin_instance
     (void)instance;
     (void)host;
     (void)ops;
-    pass(adopt ? "adopt" : "open");
+    gpuhal_halting_pass(adopt ? "adopt" : "open");
     *out_device = malloc(sizeof **out_device);
     if (*out_device) {
         (*out_device)->index = index;
@@ -454,7 +454,7 @@ static gpuhal_status sample(const gpuhal_host *host, gpuhal_plugin_instance *ins
 
 static void close_device(gpuhal_plugin_device *device)
 {
-    pass("close");
+    gpuhal_halting_pass("close");
     free(device);
     gpuhal_halting.openings--;
 }

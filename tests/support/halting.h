@@ -21,7 +21,7 @@ typedef struct gpuhal_halting_state {
     _Atomic uint32_t answered;  /* events that were asked for */
     uint32_t hidden;            /* device memory has no host address, and is mapped */
     uint32_t not_coherent;      /* host addresses need memory_flush() and memory_invalidate() */
-    uint32_t honors_timeouts, no_native_lock, no_write, fork_safe;
+    uint32_t honors_timeouts, no_native_lock, no_write, no_peers, fork_safe;
     _Atomic uint32_t samples;   /* that were asked for */
     _Atomic uint32_t work_goes_on; /* events are not done */
     _Atomic gpuhal_status record_says; /* what event_record answers */
@@ -31,5 +31,10 @@ typedef struct gpuhal_halting_state {
 extern gpuhal_halting_state gpuhal_halting;
 
 const gpuhal_plugin *gpuhal_halting_query(uint32_t host_abi, const gpuhal_host *host);
+
+/* Here the driver stops, for as long as the test wants it to. */
+void gpuhal_halting_pass(const char *slot);
+/* halting_range.c: the slots of virtual memory. */
+void gpuhal_halting_describe_ranges(gpuhal_ops *ops);
 
 #endif

@@ -58,10 +58,15 @@ typedef struct gpuhal_mock_device {
     uint64_t copy_alignment, fill_alignment;
     uint64_t total_bytes;          /* 0: 1 GiB; above it OUT_OF_MEMORY */
     uint64_t allocation_max;       /* 0: none stated */
+    uint64_t page_bytes;           /* virtual memory in multiples of this and of the system's pages; 0: none */
+    uint32_t slow_range_us;        /* how long a commit or a decommit stays */
+    uint32_t range_host, range_skewed; /* reserved addresses have a host address; begin 64 bytes behind a page */
     /* Faults, may be set at any time. */
+    _Atomic gpuhal_status fail_reserve, fail_commit, fail_decommit;
     _Atomic gpuhal_status fail_open, fail_allocate, fail_import, fail_copy, fail_read, fail_write;
     /* Counters. */
     _Atomic int64_t openings, allocations, allocated_bytes, copies, reads, writes, fills, rects, maps, imports, cleans;
+    _Atomic int64_t ranges, commits, decommits; /* ranges that are there; calls that succeeded */
     _Atomic int64_t staging_bytes, staging_bytes_most; /* memory of kinds UPLOAD and READBACK */
 } gpuhal_mock_device;
 

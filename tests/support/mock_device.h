@@ -4,10 +4,27 @@
 
 #include "support/mock.h"
 
+#include <stdbool.h>
+
 struct gpuhal_plugin_device {
     gpuhal_mock_device *mock;
     const gpuhal_host *host;
 };
+
+/* What a memory object is. */
+typedef struct gpuhal_mock_block {
+    unsigned char *bytes;
+    uint64_t count;
+    gpuhal_memory_kind kind;
+    bool lent;           /* the bytes belong to another object */
+    unsigned char *host; /* imported, with `bytes` a copy of them */
+    int descriptor;      /* of a memfd behind the bytes; -1: none */
+    const gpuhal_plugin_range *range; /* of which a part has memory; NULL: all of it has */
+} gpuhal_mock_block;
+
+/* mock_range.c: whether there is memory behind all of the bytes; the slots of virtual memory, where it is offered. */
+bool gpuhal_mock_range_has(const gpuhal_plugin_range *range, uint64_t offset, uint64_t bytes);
+void gpuhal_mock_describe_ranges(const gpuhal_mock_device *mock, gpuhal_ops *out_ops);
 
 void gpuhal_mock_pause(uint32_t us);
 /* Fills the slots that such a device offers. */

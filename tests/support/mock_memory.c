@@ -11,14 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-typedef struct block {
-    unsigned char *bytes;
-    uint64_t count;
-    gpuhal_memory_kind kind;
-    bool lent;           /* the bytes belong to another object */
-    unsigned char *host; /* imported, with `bytes` a copy of them */
-    int descriptor;      /* of a memfd behind the bytes; -1: none */
-} block;
+typedef gpuhal_mock_block block;
 
 static void raise_most(_Atomic int64_t *most, int64_t now)
 {
@@ -235,6 +228,7 @@ static unsigned char *range(const gpuhal_mock_device *mock, const gpuhal_memory 
     const block *b = memory->object;
     uint64_t mask = mock->copy_alignment ? mock->copy_alignment - 1 : 0;
     bool good = bytes > 0 && offset <= b->count && bytes <= b->count - offset && ((offset | bytes) & mask) == 0;
+    good = good && (!b->range || gpuhal_mock_range_has(b->range, offset, bytes));
     return good ? b->bytes + offset : NULL;
 }
 
@@ -309,7 +303,8 @@ static gpuhal_status fill(gpuhal_plugin_device *device, gpuhal_plugin_queue *que
     const block *b = memory->object;
     uint64_t mask = device->mock->fill_alignment ? device->mock->fill_alignment - 1 : 0;
     device->mock->fills++;
-    if (queue || bytes == 0 || bytes % pattern_bytes || offset + bytes > b->count || ((offset | bytes) & mask)) {
+    if (queue || bytes == 0 || bytes % pattern_bytes || offset + bytes > b->count || ((offset | bytes) & mask) ||
+        (b->range && !gpuhal_mock_range_has(b->range, offset, bytes))) {
         return broken_rule(device, "fill");
     }
     for (uint64_t i = 0; i < bytes; i++) {
@@ -412,5 +407,6 @@ gpuhal_status gpuhal_mock_describe(const gpuhal_mock_device *mock, gpuhal_ops *o
     out_ops->wrap_memory = mock->adopt_kinds ? wrap_memory : NULL;
     out_ops->map = mock->mappable ? map : NULL;
     out_ops->unmap = mock->mappable ? unmap : NULL;
+    gpuhal_mock_describe_ranges(mock, out_ops);
     return GPUHAL_OK;
 }

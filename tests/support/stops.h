@@ -47,7 +47,7 @@ typedef struct fixture {
 
 /* HIDDEN: device memory has no host address. NOT_COHERENT: it has, and needs flushing. NO_WRITE: writes are staged.
  * HONORS: waiting threads may call the plugin. SILENT: the call returns no status. */
-enum { HIDDEN = 1, HONORS = 2, NO_LOCK = 4, SILENT = 8, NOT_COHERENT = 16, NO_WRITE = 32 };
+enum { HIDDEN = 1, HONORS = 2, NO_LOCK = 4, SILENT = 8, NOT_COHERENT = 16, NO_WRITE = 32, NO_PEERS = 64 };
 
 typedef struct stop {
     const char *slot; /* or the driver's function that it calls */

@@ -107,6 +107,30 @@ TEST(neighbours_in_other_bins_stay_apart_until_they_are_moved_together)
     tear_down();
 }
 
+TEST(bytes_at_a_place_of_a_free_block_are_taken_and_the_rest_stays_free)
+{
+    static const struct {
+        uint64_t offset, bytes, left, largest;
+    } cases[] = {{0, 1000, 0, 0}, {0, 400, 600, 600}, {600, 400, 600, 600}, {100, 200, 800, 700}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        set_up();
+        const gpuhal_block_id free_id = gpuhal_blocks_add(&blocks, bins[0], 3, 1000);
+        const gpuhal_block_id id = gpuhal_blocks_take_at(&blocks, free_id, cases[i].offset, cases[i].bytes);
+        const gpuhal_block block = *gpuhal_block_at(&blocks, id);
+        assert_int_equal(block.offset, cases[i].offset);
+        assert_int_equal(block.bytes, cases[i].bytes);
+        assert_int_equal(block.region, 3);
+        assert_null(block.bins);
+        assert_int_equal(gpuhal_bins_free_bytes(bins[0]), cases[i].left);
+        assert_int_equal(gpuhal_bins_largest(&blocks, bins[0]), cases[i].largest);
+        assert_int_equal(block.before ? gpuhal_block_at(&blocks, block.before)->bytes : 0, cases[i].offset);
+        (void)gpuhal_blocks_give(&blocks, bins[0], id);
+        assert_int_equal(gpuhal_bins_largest(&blocks, bins[0]), 1000);
+        assert_int_equal(gpuhal_bins_free_count(bins[0]), 1);
+        tear_down();
+    }
+}
+
 TEST(an_extended_region_is_one_block_only_with_free_bytes_of_the_same_bins)
 {
     set_up();

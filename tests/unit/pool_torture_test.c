@@ -12,6 +12,8 @@
 enum { BYTES = 3000, BUFFERS = 12, QUEUES = 3 };
 #define PATIENCE_NS UINT64_C(20000000000)
 
+static uint64_t page_bytes; /* of the device's virtual memory; 0: it has none */
+
 typedef struct objects {
     gpuhal *gpu;
     gpuhal_pool *pool;
@@ -32,6 +34,8 @@ static gpuhal_status open_objects(objects *o)
         .size = sizeof desc, .segment_bytes = 8192, .limit_bytes = 6 * 8192, .keep_bytes = 8192};
     gpuhal_device *device = NULL;
     gpuhal_mock.count = 1;
+    gpuhal_mock.devices[0].page_bytes = page_bytes;
+    gpuhal_mock.devices[0].total_bytes = 1 << 20;
     gpuhal_status status = gpuhal_open(&config, &o->gpu);
     status = status ? status : gpuhal_pool_trace_start(o->gpu);
     status = status ? status : gpuhal_select(o->gpu, "mock:0", 0, &device, NULL);
@@ -99,6 +103,8 @@ static gpuhal_status pool_around(void)
     }
     assert_int_equal(gpuhal_mock.devices[0].openings, 0);
     assert_int_equal(gpuhal_mock.devices[0].allocations, 0);
+    assert_int_equal(gpuhal_mock.devices[0].ranges, 0);
+    assert_int_equal(gpuhal_mock.devices[0].allocated_bytes, 0);
     return status;
 }
 
@@ -110,6 +116,12 @@ TEST(every_allocation_of_a_pool_and_its_queues_may_fail)
 TEST(every_call_of_a_pool_and_its_queues_may_fail)
 {
     torture(pool_around, GPUHAL_FAULT_FAIL, NULL);
+}
+
+TEST(every_allocation_of_a_pool_in_virtual_memory_may_fail)
+{
+    page_bytes = 4096;
+    torture(pool_around, GPUHAL_FAULT_ALLOCATION, NULL);
 }
 
 #include "test_main.h"

@@ -57,6 +57,7 @@ static inline void prepare_fixture(fixture *s)
     gpuhal_halting.hidden = (s->what->flags & HIDDEN) != 0;
     gpuhal_halting.not_coherent = (s->what->flags & NOT_COHERENT) != 0;
     gpuhal_halting.no_write = (s->what->flags & NO_WRITE) != 0;
+    gpuhal_halting.no_peers = (s->what->flags & NO_PEERS) != 0;
     gpuhal_halting.honors_timeouts = (s->what->flags & HONORS) != 0;
     gpuhal_halting.no_native_lock = (s->what->flags & NO_LOCK) != 0;
     open_fixture(s);

@@ -68,6 +68,32 @@ static void prepare_old_work(fixture *s)
     gpuhal_halting.work_goes_on = 0;
 }
 
+static gpuhal_pool *pool;
+static void prepare_pool(fixture *s)
+{
+    assert_ok(gpuhal_pool_create(s->device, NULL, &pool));
+}
+/* Two buffers that take all of a segment each, and go back to the driver. */
+static gpuhal_status do_pool(fixture *s)
+{
+    gpuhal_buffer *one = NULL, *other = NULL;
+    (void)s;
+    gpuhal_status status = gpuhal_pool_allocate(pool, NULL, 64 << 20, 0, 0, &one);
+    status = status ? status : gpuhal_pool_allocate(pool, NULL, 64 << 20, 0, 0, &other);
+    gpuhal_buffer_release(one);
+    gpuhal_buffer_release(other);
+    (void)gpuhal_pool_trim(pool, 0, NULL);
+    gpuhal_pool_destroy(pool);
+    return status;
+}
+static void *grow_pool(void *user)
+{
+    gpuhal_buffer *buffer = NULL;
+    *(gpuhal_status *)user = gpuhal_pool_allocate(pool, NULL, 64 << 20, 0, 0, &buffer);
+    gpuhal_buffer_release(buffer);
+    return NULL;
+}
+
 static const stop stops[] = {
     {"allocate", NULL, do_allocate, 0},
     {"release", NULL, do_release, SILENT},
@@ -103,6 +129,11 @@ static const stop stops[] = {
     {"native_lock", NULL, do_native_begin, 0},
     {"native_unlock", prepare_native, do_native_end, 0},
     {"wrap_memory", NULL, do_wrap, 0},
+    {"range_granularity", prepare_pool, do_pool, NO_PEERS},
+    {"range_reserve", prepare_pool, do_pool, NO_PEERS},
+    {"range_commit", prepare_pool, do_pool, NO_PEERS},
+    {"range_decommit", prepare_pool, do_pool, NO_PEERS | SILENT},
+    {"range_release", prepare_pool, do_pool, NO_PEERS | SILENT},
     {"queued_copy", NULL, do_queued_copy, 0},
     {"queued_copy", prepare_batch, do_queued_copy, 0},
 };
@@ -184,6 +215,21 @@ static void play_ending(fixture *s)
     assert_in_range(gpuhal_halting.stopped, 1, 2); /* both devices are closed */
     /* Devices are closed when links and staging have ended, for which alone the object stays. */
     assert_int_equal(stays, strcmp(s->what->slot, "close") != 0);
+}
+
+TEST(a_thread_that_grows_a_pool_does_not_wait_for_a_driver_that_hangs_in_a_trim)
+{
+    static const stop what = {"range_decommit", prepare_pool, do_pool, NO_PEERS | SILENT};
+    fixture s = {.what = &what};
+    pthread_t trimming, growing;
+    gpuhal_status status = GPUHAL_OK;
+    open_fixture(&s);
+    prepare_fixture(&s);
+    begin_act(&s, &trimming);
+    assert_int_equal(pthread_create(&growing, NULL, grow_pool, &status), 0);
+    assert_int_equal(pthread_join(growing, NULL), 0);
+    assert_int_equal(status, GPUHAL_ERROR_DEVICE_LOST);
+    end_now();
 }
 
 /* Both have to be in the driver before either comes back. */

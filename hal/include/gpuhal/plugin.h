@@ -321,14 +321,24 @@ typedef struct gpuhal_ops {
                                uint64_t to_offset, gpuhal_plugin_device *from_device, const gpuhal_memory *from,
                                uint64_t from_offset, uint64_t bytes);
 
-    /* Virtual memory. All or none. 0.x. */
+    /* Virtual memory: addresses, and device memory behind parts of them, for pools. All or none; one call at a time on
+     * a range. 0.x. Fallback: pools allocate. */
 
+    /** BLOCKS. Gives a power of two: addresses are multiples of it, and so are all offsets and sizes below. */
     gpuhal_status (*range_granularity)(gpuhal_plugin_device *device, uint64_t *out_bytes);
+    /** BLOCKS. Takes addresses and no memory. The transfer slots, native_memory and kernels take @p out_memory as that
+     *  of allocate; `host` stays NULL, and only what is committed is touched. It ends with the range: release is not
+     *  called. */
     gpuhal_status (*range_reserve)(gpuhal_plugin_device *device, uint64_t bytes, gpuhal_memory *out_memory,
                                    gpuhal_plugin_range **out_range);
+    /** BLOCKS. Puts memory of kind DEVICE behind addresses that have none, while others of the range are in use.
+     *  OUT_OF_MEMORY as for allocate, and nothing has changed. Pools give no @p peers. */
     gpuhal_status (*range_commit)(gpuhal_plugin_range *range, uint64_t offset, uint64_t bytes,
                                   gpuhal_plugin_device *const *peers, uint32_t peer_count);
+    /** BLOCKS. Takes back the memory of one whole commit, which no transfer uses any more, while others of the range
+     *  are in use. After a failure the memory is still there. */
     gpuhal_status (*range_decommit)(gpuhal_plugin_range *range, uint64_t offset, uint64_t bytes);
+    /** BLOCKS. With all memory that is left. */
     void (*range_release)(gpuhal_plugin_range *range);
 
     /* Programs. All or none. 0.x. */

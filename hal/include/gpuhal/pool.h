@@ -1,7 +1,8 @@
 /** gpuhal/pool.h: buffers out of larger allocations of a device, for programs that allocate often.
  *
  *  A pool is of one device and one kind of memory. It takes segments from the driver, as gpuhal_buffer_create() would,
- *  and gives buffers that are parts of them. Every call that takes a buffer takes these, and gpuhal_buffer_release()
+ *  or with GPUHAL_CAPABILITY_VIRTUAL_MEMORY as pieces of one range of addresses where docs/memory.md says so, and gives
+ *  buffers that are parts of them. Every call that takes a buffer takes these, and gpuhal_buffer_release()
  *  gives them back. They cannot be mapped, exported or shared with other devices (NOT_SUPPORTED): that would give away
  *  their neighbours. gpuhal_buffer_host() has an address where the kind of memory has one.
  *
@@ -63,7 +64,7 @@ typedef struct gpuhal_pool_desc {
      *  memory is short. */
     uint64_t keep_bytes;
     /** Bytes of a segment; 0: 64 MiB. The first ones have an eighth, a quarter and a half of it. What needs more than
-     *  half of it gets a segment of its own. */
+     *  half of it gets a segment of its own, or a piece of the bytes that are missing. */
     uint64_t segment_bytes;
     /** As gpuhal_buffer_desc.alignment, for every buffer. They begin at multiples of it in their segment, and of 256,
      *  and of what the device needs for binding, copying and filling. */

@@ -19,7 +19,7 @@
  *  - `bytes`: as asked for; of `grow` and `trim` those of the segment, or what was needed of one that was refused; of
  *    `limit` the new limit.
  *  - `segment`, `offset`: number of the segment in the pool, given again once it was trimmed; where in it the buffer
- *    begins.
+ *    begins. Pieces of virtual memory have the number of their range of addresses.
  *  - `used`, `reserved`, `free`: the pool's bytes after the operation, as `used`, `reserved` and `free_bytes` in
  *    gpuhal_pool_statistics.
  *  - `thread`: the system's number of the calling thread.
