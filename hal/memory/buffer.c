@@ -427,7 +427,7 @@ gpuhal_status gpuhal_buffer_busy(const gpuhal_buffer *buffer)
 
 gpuhal_status gpuhal_buffer_check_separate(const gpuhal_buffer *buffer, const char *action)
 {
-    if (!buffer->is_part) {
+    if (!buffer->is_part || buffer->export_kinds) {
         return GPUHAL_OK;
     }
     gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s: the buffer is a part of a pool's memory: %s takes one of its own",

@@ -35,7 +35,7 @@ struct gpuhal_buffer {
     struct gpuhal_pool *pool; /* of a segment, to find the part at an address; else NULL */
     _Atomic(const void *) used_in;
     gpuhal_plugin_range *range; /* range.c: the memory is addresses, and behind some of them memory; else NULL */
-    gpuhal_memory memory; /* of a part without the plugin's object, which is the whole's */
+    gpuhal_memory memory; /* of a part that has neighbours without the plugin's object, which is the whole's */
     uint64_t bytes;   /* asked for; memory.bytes may be more */
     _Atomic uint64_t charged; /* what the device's limit counts */
     bool counted;     /* see `use`; always where needs_clean */
@@ -165,8 +165,8 @@ static inline bool gpuhal_buffer_try_retain(gpuhal_buffer *buffer)
     }
     return false;
 }
-/* NOT_SUPPORTED with its detail for a part of a pool's memory: what the others have of it, they would have of its
- * neighbours. */
+/* NOT_SUPPORTED with its detail for a part of a pool's memory, unless it is the whole of a segment that others may
+ * import: what they have of it, they would have of its neighbours. */
 gpuhal_status gpuhal_buffer_check_separate(const gpuhal_buffer *buffer, const char *action);
 /* BUSY with its detail. */
 gpuhal_status gpuhal_buffer_busy(const gpuhal_buffer *buffer);

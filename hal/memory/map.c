@@ -73,6 +73,7 @@ gpuhal_status gpuhal_buffer_map(gpuhal_buffer *buffer, uint64_t offset, uint64_t
     if (status) {
         return status;
     }
+    buffer = buffer->whole; /* which transfers ask */
     int32_t idle = 0;
     if (!atomic_compare_exchange_strong(&buffer->use, &idle, GPUHAL_BUFFER_CHANGING)) {
         return idle < 0 ? gpuhal_buffer_busy(buffer)
@@ -101,6 +102,7 @@ gpuhal_status gpuhal_buffer_unmap(gpuhal_buffer *buffer, void *pointer)
         return status;
     }
     int32_t mapped = GPUHAL_BUFFER_MAPPED;
+    buffer = buffer ? buffer->whole : NULL;
     bool claimed = buffer && pointer && atomic_compare_exchange_strong(&buffer->use, &mapped, GPUHAL_BUFFER_CHANGING);
     if (!claimed || buffer->mapped != pointer) {
         if (claimed) {

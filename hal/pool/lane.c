@@ -62,15 +62,29 @@ gpuhal_lane *gpuhal_lane_get(gpuhal_pool *pool, gpuhal_queue *queue)
     return lane;
 }
 
+/* Of a pool whose buffers have segments of their own the whole of one. */
+static gpuhal_block_id take(gpuhal_pool *pool, gpuhal_bins *bins, uint64_t bytes)
+{
+    if (!pool->desc.export_kinds) {
+        return gpuhal_blocks_take(&pool->blocks, bins, bytes, pool->unit);
+    }
+    for (gpuhal_block_id id = 1; id < pool->blocks.touched; id++) {
+        const gpuhal_block *block = gpuhal_block_at(&pool->blocks, id);
+        if (block->bins == bins && block->bytes == bytes) {
+            return gpuhal_blocks_take_at(&pool->blocks, id, 0, bytes);
+        }
+    }
+    return 0;
+}
+
 gpuhal_block_id gpuhal_pool_search(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes)
 {
-    const uint64_t alignment = pool->unit;
     gpuhal_lane *lane = queue ? gpuhal_lane_find(pool, queue) : NULL;
-    gpuhal_block_id block = lane ? gpuhal_blocks_take(&pool->blocks, lane->bins, bytes, alignment) : 0;
-    block = block ? block : gpuhal_blocks_take(&pool->blocks, pool->common, bytes, alignment);
+    gpuhal_block_id block = lane ? take(pool, lane->bins, bytes) : 0;
+    block = block ? block : take(pool, pool->common, bytes);
     for (gpuhal_pending *pending = pool->pending; pending && queue && !block; pending = pending->next) {
         if (pending->bins && (pending->owner == queue || pending->follower == queue)) {
-            block = gpuhal_blocks_take(&pool->blocks, pending->bins, bytes, alignment);
+            block = take(pool, pending->bins, bytes);
         }
     }
     return block;

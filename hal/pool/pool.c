@@ -62,7 +62,7 @@ static void complete(gpuhal_pool *pool)
 {
     const gpuhal_device *device = pool->device;
     gpuhal_pool_desc *desc = &pool->desc;
-    pool->unit = unit_of(device, desc->alignment);
+    pool->unit = desc->export_kinds ? 1 : unit_of(device, desc->alignment);
     desc->segment_bytes = desc->segment_bytes ? desc->segment_bytes : SEGMENT_BYTES;
     if (desc->segment_bytes > device->allocation_max_bytes) {
         desc->segment_bytes = device->allocation_max_bytes;
@@ -152,7 +152,8 @@ gpuhal_status gpuhal_pool_create(gpuhal_device *device, const gpuhal_pool_desc *
     if (status) {
         return status;
     }
-    const gpuhal_buffer_desc least = {.size = sizeof least, .kind = desc.kind, .bytes = 1};
+    const gpuhal_buffer_desc least = {
+        .size = sizeof least, .kind = desc.kind, .bytes = 1, .export_kinds = desc.export_kinds};
     gpuhal_buffer_desc checked;
     gpuhal_alloc alloc;
     status = gpuhal_buffer_take_desc("gpuhal_pool_create", &least, &checked);
@@ -213,8 +214,14 @@ static gpuhal_buffer *fill_part(gpuhal_part *part, const gpuhal_request *request
     buffer->begin = block->offset;
     buffer->bytes = request->bytes;
     buffer->memory = whole->memory;
-    buffer->memory.object = NULL; /* a call that forgets to go to the whole fails */
-    buffer->memory.bytes = block->bytes;
+    if (whole->export_kinds) { /* there is nothing beside it, so it is imported and exported as the whole is */
+        buffer->export_kinds = whole->export_kinds;
+        buffer->alignment = whole->alignment;
+        buffer->allocated = whole->allocated;
+    } else {
+        buffer->memory.object = NULL; /* a call that forgets to go to the whole fails */
+        buffer->memory.bytes = block->bytes;
+    }
     buffer->memory.address += whole->memory.address ? block->offset : 0;
     buffer->memory.host = whole->memory.host ? (char *)whole->memory.host + block->offset : NULL;
     pool->references++;

@@ -18,7 +18,7 @@ static uint64_t room_of(const gpuhal_pool *pool)
 static uint64_t next_bytes(const gpuhal_pool *pool, uint64_t bytes)
 {
     const uint64_t preferred = pool->desc.segment_bytes;
-    if (bytes > preferred / 2) {
+    if (bytes > preferred / 2 || pool->desc.export_kinds) {
         return bytes;
     }
     uint32_t shift = pool->segment_count < 3 ? 3 - pool->segment_count : 0;
@@ -55,7 +55,8 @@ static gpuhal_status ask(gpuhal_pool *pool, const gpuhal_place *place, uint64_t 
     const gpuhal_buffer_desc desc = {.size = sizeof desc,
                                      .kind = pool->desc.kind,
                                      .bytes = bytes,
-                                     .alignment = pool->desc.alignment};
+                                     .alignment = pool->desc.alignment,
+                                     .export_kinds = pool->desc.export_kinds};
     const gpuhal_status status = check_headroom(pool, bytes);
     if (status) {
         return status;
@@ -150,14 +151,15 @@ static bool add_range(gpuhal_pool *pool, gpuhal_buffer *buffer, uint64_t page)
 }
 
 /* Once, by the first thread that grows the pool. Where pieces would be larger than the segments that were asked for, or
- * less aligned, where peers would lose access, and whatever goes wrong, there are segments: memory is what the caller
- * wants. */
+ * less aligned, where peers or importers would lose access, and whatever goes wrong, there are segments: memory is what
+ * the caller wants. */
 static void make_range(gpuhal_pool *pool)
 {
     gpuhal_error_detail before;
     gpuhal_buffer *buffer = NULL;
     pool->range.tried = true;
-    const bool suits = pool->desc.kind == GPUHAL_MEMORY_DEVICE && !has_peers(pool->device);
+    const bool suits =
+        pool->desc.kind == GPUHAL_MEMORY_DEVICE && !pool->desc.export_kinds && !has_peers(pool->device);
     const uint64_t page = suits ? gpuhal_memory_page_bytes(pool->device) : 0;
     const uint64_t bytes = page >= pool->unit && page <= pool->desc.segment_bytes ? range_bytes(pool, page) : 0;
     if (bytes == 0) {

@@ -3,8 +3,8 @@
  *  A pool is of one device and one kind of memory. It takes segments from the driver, as gpuhal_buffer_create() would,
  *  or with GPUHAL_CAPABILITY_VIRTUAL_MEMORY as pieces of one range of addresses where docs/memory.md says so, and gives
  *  buffers that are parts of them. Every call that takes a buffer takes these, and gpuhal_buffer_release()
- *  gives them back. They cannot be mapped, exported or shared with other devices (NOT_SUPPORTED): that would give away
- *  their neighbours. gpuhal_buffer_host() has an address where the kind of memory has one.
+ *  gives them back. Only with `export_kinds` can they be mapped, exported and shared with other devices, else that would
+ *  give away their neighbours (NOT_SUPPORTED). gpuhal_buffer_host() has an address where the kind of memory has one.
  *
  *  Memory is given back in the order of queues, without waiting: what was released behind work of a queue is given to
  *  that queue again at once, since its later work comes after; for another queue, or without one, once that work has
@@ -69,6 +69,12 @@ typedef struct gpuhal_pool_desc {
     /** As gpuhal_buffer_desc.alignment, for every buffer. They begin at multiples of it in their segment, and of 256,
      *  and of what the device needs for binding, copying and filling. */
     uint64_t alignment;
+    /** As gpuhal_buffer_desc.export_kinds, for every buffer; 0: none. Not 0, each buffer has a segment of its own with
+     *  exactly its bytes, since a handle cannot state where in an allocation a buffer begins; segment_bytes does not
+     *  count then. A segment is kept for buffers of the same size. Handles of a buffer stay handles of its memory when
+     *  that is given again, so release a buffer after those who imported it have done; a buffer that
+     *  gpuhal_buffer_share() made keeps the memory by itself. */
+    uint32_t export_kinds;
 } gpuhal_pool_desc;
 
 /** Creates a pool, which has no memory yet. @p desc may be NULL. Opens the device if needed.
