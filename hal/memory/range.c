@@ -4,8 +4,6 @@
  * Only memory counts against the device's limit. What cannot be given back stays counted until the buffer ends. */
 #include "memory/buffer.h"
 
-#include "core/error.h"
-
 gpuhal_status gpuhal_range_create(gpuhal_device *device, uint64_t bytes, struct gpuhal_pool *pool,
                                   gpuhal_buffer **out_buffer)
 {
@@ -24,40 +22,46 @@ gpuhal_status gpuhal_range_create(gpuhal_device *device, uint64_t bytes, struct 
     return GPUHAL_OK;
 }
 
-static gpuhal_status commit(gpuhal_buffer *range, uint64_t offset, uint64_t bytes)
+/* Memory that is to be put there. */
+typedef struct commitment {
+    gpuhal_buffer *range;
+    uint64_t offset, bytes;
+} commitment;
+
+static gpuhal_status commit(void *user)
 {
-    gpuhal_status status = gpuhal_memory_charge(range->device, bytes, bytes);
+    const commitment *own = user;
+    gpuhal_buffer *range = own->range;
+    gpuhal_status status = gpuhal_memory_charge(range->device, own->bytes, own->bytes);
     if (status) {
         return status;
     }
-    status = gpuhal_memory_commit(range, offset, bytes);
+    status = gpuhal_memory_commit(range, own->offset, own->bytes);
     if (status) {
-        gpuhal_memory_discharge(range->device, bytes);
+        gpuhal_memory_discharge(range->device, own->bytes);
     } else {
-        atomic_fetch_add(&range->charged, bytes);
+        atomic_fetch_add(&range->charged, own->bytes);
     }
     return status;
 }
 
-/* As for a buffer, memory of completed work is looked for before it is called short. */
+/* As for a pool's segment, memory of completed work is looked for before it is called short. */
 gpuhal_status gpuhal_range_commit(gpuhal_buffer *range, uint64_t offset, uint64_t bytes)
 {
     gpuhal_device *device = range->device;
+    commitment own = {.range = range, .offset = offset, .bytes = bytes};
     const uint64_t held = atomic_load(&device->allocated_bytes);
-    uint64_t pending = 0;
-    gpuhal_status status = commit(range, offset, bytes);
+    gpuhal_status status = commit(&own);
     if (status != GPUHAL_ERROR_OUT_OF_MEMORY) {
         return status;
     }
-    gpuhal_error_detail detail;
-    gpuhal_error_save(&detail);
-    device->gpu->layers.reclaim(device, bytes, &pending);
-    status = atomic_load(&device->allocated_bytes) < held ? commit(range, offset, bytes)
-                                                          : gpuhal_error_restore(&detail);
-    if (status == GPUHAL_ERROR_OUT_OF_MEMORY && pending > 0) {
-        gpuhal_error_add_pending(pending);
-    }
-    return status;
+    gpuhal_relief relief = {.device = device,
+                            .bytes = bytes,
+                            .held_bytes = held,
+                            .pool = range->pool,
+                            .again = commit,
+                            .user = &own};
+    return device->gpu->layers.relieve(&relief);
 }
 
 gpuhal_status gpuhal_range_decommit(gpuhal_buffer *range, uint64_t offset, uint64_t bytes)
