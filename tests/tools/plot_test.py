@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What gpuhal-plot draws of recorded results. One test a run: plot_test.py TEST PROGRAM RESULTS. Exit code 77: matplotlib is missing."""
+"""What gpuhal-plot draws of recorded results and traces. One test a run: plot_test.py TEST PROGRAM RESULTS. Exit code 77: matplotlib is missing."""
 
 import os
 import subprocess
@@ -64,11 +64,44 @@ def the_picture_is_a_png_where_its_name_says_so(plot):
     assert (plot.place / "a.png").read_bytes().startswith(b"\x89PNG"), "it is no PNG"
 
 
+def trace_of(recorded):
+    """The lines of a recorded trace, the first one apart."""
+    return recorded.results.with_name("pool_trace.jsonl").read_text().splitlines(keepends=True)
+
+
+def pools_of_a_trace_are_drawn_over_time_with_a_map_of_their_segments(plot):
+    needs_matplotlib()
+    words = drawn(plot, "".join(trace_of(plot)))
+    assert "libgpuhal 0.2.0: pools over time; 3 operations were overwritten" in words, words
+    for word, count in (("pool 1 on cpu:0", 1), ("pool 2 on cpu:0", 1), ("used", 2), ("reserved", 2), ("free", 2), ("refused", 1), ("MiB of all segments", 2)):
+        assert words.count(word) == count, f"{word}: {words}"
+    boxes = xml.parse(plot.place / "a.svg").getroot().findall(f".//{SVG}g[@id='PolyCollection_1']/*")
+    assert len(boxes) == 4, "pool 1 has had four buffers"
+
+
+def a_trace_without_its_beginning_and_one_that_was_cut_off_are_drawn(plot):
+    needs_matplotlib()
+    first, *lines = trace_of(plot)
+    for some in (lines[8:], [line for line in lines if '"grow"' not in line], lines[:6] + [lines[6][:50]], lines[1:2]):
+        assert "pool 1 on cpu:0" in drawn(plot, first + "".join(some)), some
+
+
+def a_trace_with_many_buffers_has_no_map(plot):
+    needs_matplotlib()
+    first, *lines = trace_of(plot)
+    taken = next(line for line in lines if '"allocate","result":"ok"' in line)
+    many = [taken.replace('"buffer":1,', f'"buffer":{number},') for number in range(2001)]
+    for count, maps in ((2000, 1), (2001, 0)):
+        assert drawn(plot, first + "".join(many[:count])).count("MiB of all segments") == maps, count
+
+
 def what_cannot_be_drawn_is_named(plot):
     needs_matplotlib()
     header = plot.results.read_text().splitlines()[0]
     picture = plot.place / "a.svg"
     for code, word, options, text in ((1, "no copies over sizes", ("-", picture), header), (1, "gpuhal.bench/2", ("-", picture), '{"schema":"x"}'),
+                                      (1, "no operations", ("-", picture), trace_of(plot)[0]),
+                                      (1, "is no operation", ("-", picture), trace_of(plot)[0] + '{"operation":"grow","pool":"x","time_ns":1}'),
                                       (1, "/nowhere/a", ("/nowhere/a", picture), None), (1, "/nowhere/a.svg", (plot.results, "/nowhere/a.svg"), None)):
         done = run(plot, *options, code=code, text=text)
         assert word in done.stderr and done.stderr.count("\n") == 1 and not picture.exists(), done
