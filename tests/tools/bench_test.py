@@ -5,6 +5,7 @@ Figures are never part of a test."""
 import json
 import os
 import pty
+import random
 import re
 import shutil
 import subprocess
@@ -35,7 +36,9 @@ MISTAKES = """2 --nonsense: --nonsense
 2 --device: --device
 2 --csv: --csv
 2 staged: --only staged
-5 cpu:77: --device cpu:77"""
+5 cpu:77: --device cpu:77
+2 /nowhere/a: --replay /nowhere/a
+2 directory: --replay /"""
 
 
 def run(program, *options, code=0, **more):
@@ -187,6 +190,97 @@ def opening_with_all_plugins_is_compared_with_the_direct_calls_of_every_vendor_f
     for test in ("open_backend", "helper_start"):
         assert by_test[test]["device"] == f"{backend}:0" and by_test[test]["baseline"] > 0, rows
     assert by_test["warm_listing"]["gpuhal"] > 0 and by_test["warm_listing"]["unit"] == "ns", rows
+
+
+REPLAY = "replay replay_refused replay_used replay_reserved replay_overhead replay_fragments".split()
+CSV = "Thread,Time,Action,Pointer,Size,Stream\n"
+TRACE = '{"schema":"gpuhal.pool-trace/1","library_version":"0.2.0"}\n'
+ROW = '{"operation":"allocate","result":"ok","pool":1,"buffer":1,"queue":null,"bytes":100}\n'
+
+
+def replay(program, text, *options, code=0):
+    """The rows by their names, and what was written to standard error."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(text if isinstance(text, bytes) else text.encode())
+        file.flush()
+        done = subprocess.run([program, "--quick", "--json", "--replay", file.name, *options], capture_output=True, text=True, timeout=300)
+        assert done.returncode == code, f"exit code {done.returncode}: {done}"
+        return {row["test"]: row for row in map(json.loads, done.stdout.splitlines()[1:-1])}, done.stderr.replace(file.name, "FILE")
+
+
+def csv(*rows, end="\n"):
+    return CSV + end.join(f"1,10:00:00.000001,{row}" for row in rows) + end
+
+
+def a_replay_says_what_the_requests_cost_and_what_they_take(program):
+    folder = os.path.dirname(os.path.abspath(__file__))
+    for name, used, lost in (("replay.csv", 68, 0), ("pool_trace.jsonl", 68, 1)):
+        with open(os.path.join(folder, name), "rb") as file:
+            text = file.read()
+        for options in ((), ("--baseline",), ("--device", "cpu:0")):
+            rows, errors = replay(program, text, *options)
+            assert list(rows) == REPLAY and all(list(row) == KEYS and row["device"] == "cpu:0" for row in rows.values()), rows
+            assert rows["replay"]["gpuhal"] > 0 and (rows["replay"]["ratio"] is not None) == (options == ("--baseline",)), rows
+            assert rows["replay_refused"]["gpuhal"] == 0 and rows["replay_used"]["gpuhal"] == used, rows
+            assert rows["replay_reserved"]["gpuhal"] == 8192 and rows["replay_overhead"]["gpuhal"] > 0, rows
+            assert errors.count("\n") == lost, errors
+
+
+def what_a_replay_cannot_match_or_have_is_counted(program):
+    huge = 1 << 63
+    cases = ((csv("allocate,0x10,100,0", "free,0x10,100,0", "free,0x10,100,0", "free,0x20,7,0x1"), 0, [2]),
+             (csv(f"allocate,0x10,{huge},0", f"allocate,0x20,{2 * huge - 1},0", "allocate,0x30,1,0", f"free,0x10,{huge},0"), 2, []),
+             (csv("allocate,0x10,0,0", "allocate,0x20,0,0", "allocate failure,(nil),100,0", "allocate,0x30,5,0", "free,0x10,0,0"), 0, []),
+             (csv("allocate,0x10,100,0", "allocate,0x10,200,0", "free,0x10,200,0"), 0, [1]),
+             (csv("allocate,0x10,100,0", "free,0x10,100,0", end="\r\n").replace("Stream\n", "Stream\r\n"), 0, []),
+             (csv("allocate,16,100,0", "free,0x10,100,0")[:-1], 0, []),
+             (csv(*(f"allocate,{n:#x},100,{n:#x}" for n in range(1, 1000))), 0, []),
+             (TRACE + ROW.replace("100", str(huge - 1)) + ROW.replace(":1,", ":2,") + ROW.replace("allocate", "release") * 2, 1, [1]),
+             (TRACE + ROW.replace(":100", ":0") + '{"lost":9}\n' + ROW.replace("allocate", "future"), 1, [9]))
+    for text, refused, notes in cases:
+        rows, errors = replay(program, text)
+        assert rows["replay_refused"]["gpuhal"] == refused and rows["replay"]["error"] is None, (text[:500], rows)
+        counts = re.findall(r"not measured: (\d+) (lines|operations)", errors)
+        assert [int(count) for count, _ in counts] == notes, (text[:500], errors)
+
+
+def a_malformed_line_of_a_replay_is_named_by_its_number(program):
+    good = csv("allocate,0x10,100,0")
+    cases = ((1, ""), (1, "\n\nhello\n"), (1, CSV[1:]), (1, "{}\n"), (1, '{"schema":"gpuhal.pool-trace/2"}\n'), (1, "[]\n"), (1, CSV), (1, TRACE),
+             (3, good + "1,2,3\n"), (3, good + "1,2,free,0x10,100,0,7\n"), (3, good + "1,2,free,x10,100,0\n"), (3, good + "1,2,free,0x,100,0\n"),
+             (3, good + "1,2,free,0x10,-100,0\n"), (3, good + "1,2,free,0x10,18446744073709551616,0\n"), (3, good + "1,2,free,0x10,1e3,0\n"),
+             (3, good + "1,2,free,0x11111111111111111,1,0\n"), (3, good + "1,2,reallocate,0x10,100,0\n"), (3, good + "1,2,free,0x10,100,\n"),
+             (4, good + "\n1,2,free,0x10,100," + "0" * 32), (3, good + "\x00\n"), (3, good + "1," * 5000 + "\n"), (3, TRACE + ROW + "7\n"),
+             (3, TRACE + ROW + ROW[:-3]), (3, TRACE + ROW + ROW.replace(":100", ":-100")), (3, TRACE + ROW + ROW.replace("null", '"x"')),
+             (3, TRACE + ROW + ROW.replace(":100", ":1e2")), (3, TRACE + ROW + ROW.replace('"pool"', '"tool"')), (3, TRACE + ROW + "[" * 4000 + "\n"),
+             (3, TRACE + ROW + ROW.replace("allocate", "use")), (3, TRACE + ROW + ROW.replace(":100", ":9223372036854775808")))
+    for line, text in cases:
+        rows, errors = replay(program, text, code=2)
+        assert not rows and errors.count("\n") == 1, (text[:500], errors)
+        assert errors.startswith(f"gpuhal-bench: FILE:{line}: ") or (errors.startswith("gpuhal-bench: FILE: it has no allocation") and line == 1) or \
+            (text.startswith("\n") and errors.startswith("gpuhal-bench: FILE:3: ")), (text[:500], errors)
+
+
+def no_bytes_of_a_replay_crash_it(program):
+    chance = random.Random(14)
+    texts = [good.encode() for good in (csv("allocate,0x10,100,0", "free,0x10,100,0") * 3, TRACE + ROW + ROW.replace("allocate", "use"))]
+    for _ in range(40):
+        replay_any(program, chance.randbytes(chance.randrange(5000)))
+        text = bytearray(chance.choice(texts))
+        for _ in range(chance.randrange(1, 4)):
+            text[chance.randrange(len(text))] = chance.randrange(256)
+        replay_any(program, bytes(text))
+
+
+def replay_any(program, text):
+    done = subprocess.run([program, "--quick", "--json", "--replay", "-"], input=text, capture_output=True, timeout=100)
+    assert done.returncode in (0, 2), (text, done)
+
+
+def a_replay_of_a_million_lines_ends(program):
+    pairs = [f"{action},{n + 1:#x},{256 + n % 4096},0x{n % 3}" for n in range(500000) for action in ("allocate", "free")]
+    rows, errors = replay(program, csv(*pairs))
+    assert list(rows) == REPLAY and rows["replay_refused"]["gpuhal"] == 0 and not errors, (rows, errors)
 
 
 def a_run_leaves_no_temporary_registry_behind_and_the_users_own_alone(program):

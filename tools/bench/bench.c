@@ -226,6 +226,15 @@ bool gpuhal_bench_fits(gpuhal_bench *bench, gpuhal_device *to, gpuhal_device *fr
     return good;
 }
 
+bool gpuhal_bench_leave_memory(gpuhal_bench *bench, gpuhal_device *device)
+{
+    uint64_t left;
+    gpuhal_device *cpu = gpuhal_bench_cpu(bench->gpu);
+    return !works_in_host_memory(device) || cpu == NULL || !free_bytes(cpu, &left) ||
+           gpuhal_device_limit_memory(device, left / 2 + 1) == GPUHAL_OK ||
+           gpuhal_bench_failed_call("gpuhal_device_limit_memory");
+}
+
 /* The failure is that a buffer could not be had. */
 static bool no_buffer;
 

@@ -7,6 +7,7 @@
 #include "measure.h"
 #include "options.h"
 #include "output.h"
+#include "replay.h"
 
 #include <gpuhal/gpuhal.h>
 
@@ -36,6 +37,9 @@ void gpuhal_bench_rows_pairs(gpuhal_bench *bench);
 
 /* Of no device. */
 void gpuhal_bench_rows_blocks(gpuhal_bench *bench);
+
+/* Of recorded requests. */
+void gpuhal_bench_rows_replay(gpuhal_bench *bench, gpuhal_device *device, const gpuhal_bench_replay *replay);
 
 /* The library with one backend (and the CPU, which is always there), whatever the user's environment says; only where
  * plugins and vendors' libraries are found is theirs to say. Nothing is taken from the registry, nor kept in it.
@@ -96,6 +100,10 @@ size_t gpuhal_bench_slower(const gpuhal_bench *bench, size_t one, size_t other);
 /* Whether a buffer pair of @bytes on each device fits, beside as much memory of the host; else says that the row is
  * left out. Memory of devices that work in the host's counts as the host's. @to and @from may be the same. */
 bool gpuhal_bench_fits(gpuhal_bench *bench, gpuhal_device *to, gpuhal_device *from, const char *test, uint64_t bytes);
+
+/* Where the device's memory is the host's, limits it to half of what is free, since the requests of a file may be for
+ * any amount. False with gpuhal_bench_failure(). */
+bool gpuhal_bench_leave_memory(gpuhal_bench *bench, gpuhal_device *device);
 
 /* A buffer in memory of the device itself, and one of any kind. False with gpuhal_bench_failure(). */
 bool gpuhal_bench_buffer(gpuhal_device *device, uint64_t bytes, gpuhal_buffer **out_buffer);

@@ -97,13 +97,28 @@ static void measure_device(gpuhal_bench *bench, gpuhal_device *device)
     }
 }
 
+/* Of recorded requests, on one device. */
+static int run_replay(gpuhal_bench *bench, const gpuhal_bench_replay *replay)
+{
+    gpuhal_device *device = bench->only != NULL ? bench->only : gpuhal_bench_cpu(bench->gpu);
+    if (device == NULL) {
+        gpuhal_bench_failed("there is no cpu:0; --device names another device");
+        return stop(GPUHAL_BENCH_EXIT_NO_DEVICE);
+    }
+    gpuhal_bench_rows_replay(bench, device, replay);
+    return gpuhal_bench_output_finish(bench->output) ? GPUHAL_BENCH_EXIT_OK : GPUHAL_BENCH_EXIT_FAILED;
+}
+
 /* The library itself gives a device up after hang_ns, and calls that wait in it return then: the run goes on. */
-static int run_groups(gpuhal_bench *bench)
+static bool begin_output(gpuhal_bench *bench)
 {
     bench->output = gpuhal_bench_output_create(bench->options, cpu_name(bench->gpu));
-    if (bench->output == NULL || !gpuhal_bench_watch_start(bench->options->hang_ns / 3 * 4, end_stuck, bench)) {
-        return stop(GPUHAL_BENCH_EXIT_FAILED);
-    }
+    return bench->output != NULL && gpuhal_bench_watch_start(bench->options->hang_ns / 3 * 4, end_stuck, bench);
+}
+
+/* Every group that is wanted, of every device. */
+static int run_groups(gpuhal_bench *bench)
+{
     note_backends_without_devices(bench);
     for (uint32_t i = 0; i < gpuhal_device_count(bench->gpu); i++) {
         gpuhal_device *device = gpuhal_device_at(bench->gpu, i);
@@ -127,6 +142,7 @@ static int run_groups(gpuhal_bench *bench)
 int main(int argc, char **argv)
 {
     static gpuhal_bench bench;
+    gpuhal_bench_replay replay = {0};
     gpuhal_bench_options options;
     int exit_code = GPUHAL_BENCH_EXIT_OK;
     if (!gpuhal_bench_options_read(argc, argv, &options, &exit_code)) {
@@ -136,12 +152,18 @@ int main(int argc, char **argv)
         return gpuhal_bench_child_main(options.child);
     }
     bench.options = &options;
+    if (options.replay != NULL && !gpuhal_bench_replay_read(options.replay, &replay)) {
+        return stop(GPUHAL_BENCH_EXIT_USAGE);
+    }
     exit_code = open_library(&bench);
-    if (exit_code == GPUHAL_BENCH_EXIT_OK) {
-        exit_code = run_groups(&bench);
+    if (exit_code == GPUHAL_BENCH_EXIT_OK && !begin_output(&bench)) {
+        exit_code = stop(GPUHAL_BENCH_EXIT_FAILED);
+    } else if (exit_code == GPUHAL_BENCH_EXIT_OK) {
+        exit_code = options.replay != NULL ? run_replay(&bench, &replay) : run_groups(&bench);
     }
     gpuhal_bench_watch_alive();
     gpuhal_close(bench.gpu);
     gpuhal_bench_output_destroy(bench.output);
+    gpuhal_bench_replay_free(&replay);
     return exit_code;
 }

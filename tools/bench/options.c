@@ -43,7 +43,8 @@ enum {
     OPTION_PAIRS,
     OPTION_QUICK,
     OPTION_JSON,
-    OPTION_HANG
+    OPTION_HANG,
+    OPTION_REPLAY
 };
 
 #define GROUPS "call, queue, batch, allocate, open, share, file, copy, pairs, blocks"
@@ -58,6 +59,10 @@ static const struct argp_option known[] = {
     {"pairs", OPTION_PAIRS, "N", 0, "rounds of samples for each row, 15 to 999 (31)", 0},
     {"quick", OPTION_QUICK, NULL, 0, "few rounds and small sizes: shows that everything runs; budgets do not count", 0},
     {"json", OPTION_JSON, NULL, 0, "print JSON Lines (gpuhal.bench/2), which gpuhal-plot draws, instead of a table", 0},
+    {"replay", OPTION_REPLAY, "FILE", 0,
+     "instead of groups: make the requests of a trace of pools, or of a log of RMM, of a pool, and with --baseline of "
+     "the driver, on --device (cpu:0); -: standard input",
+     0},
     {"hang", OPTION_HANG, "SECONDS", 0, "end the run when a driver does not return from a call for so long (30)", 0},
     {0},
 };
@@ -166,6 +171,9 @@ static error_t parse(int key, char *value, struct argp_state *state)
         return 0;
     case OPTION_JSON:
         options->json = true;
+        return 0;
+    case OPTION_REPLAY:
+        options->replay = value;
         return 0;
     case OPTION_HANG:
         return gpuhal_tool_read_seconds(value, 0.1, 86400, &options->hang_ns)

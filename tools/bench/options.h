@@ -44,6 +44,7 @@ typedef struct gpuhal_bench_options {
     bool baseline;            /* Measure what there is to compare with, and judge. */
     bool quick;
     bool json;                /* JSON Lines, not a table. */
+    const char *replay;       /* A file of recorded requests, "-": standard input; NULL: groups of rows. */
     const char *const *child; /* Not NULL: the words behind --child, ended by NULL. */
 } gpuhal_bench_options;
 

@@ -22,7 +22,7 @@ typedef struct gpuhal_bench_row {
     const char *peer; /* NULL: none. */
     const char *test;
     const char *path; /* The path between two devices; NULL: one device. */
-    const char *unit; /* "ns", "KiB" or "%" for amounts, "ns" for times. */
+    const char *unit; /* "ns", "KiB", "%" or "count" for amounts, "ns" for times. */
     uint64_t bytes;   /* Of a copy; 0: not a copy, and there is a unit. */
     double gpuhal;
     double baseline;

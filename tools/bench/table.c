@@ -27,6 +27,7 @@ static void amount_text(double value, const char *unit, char text[GPUHAL_BENCH_C
         {"ns", 1000, {"ns", "us", "ms", "s"}},
         {"KiB", 1024, {"KiB", "MiB", "GiB", "TiB"}},
         {"%", INFINITY, {"%"}},
+        {"count", INFINITY, {""}},
         {"KiB/s", 1024, {"K/s", "M/s", "G/s", "T/s"}},
     };
     size_t kind = 0;
