@@ -3,8 +3,9 @@
  *  A pool is of one device and one kind of memory. It takes segments from the driver, as gpuhal_buffer_create() would,
  *  or with GPUHAL_CAPABILITY_VIRTUAL_MEMORY as pieces of one range of addresses where docs/memory.md says so, and gives
  *  buffers that are parts of them. Every call that takes a buffer takes these, and gpuhal_buffer_release()
- *  gives them back. Only with `export_kinds` can they be mapped, exported and shared with other devices, else that would
- *  give away their neighbours (NOT_SUPPORTED). gpuhal_buffer_host() has an address where the kind of memory has one.
+ *  gives them back. Only with `export_kinds` can they be mapped, exported and shared with other devices; else that
+ *  would give away their neighbours (NOT_SUPPORTED). gpuhal_buffer_host() has an address where the kind of memory has
+ *  one.
  *
  *  Memory is given back in the order of queues, without waiting: what was released behind work of a queue is given to
  *  that queue again at once, since its later work comes after; for another queue, or without one, once that work has

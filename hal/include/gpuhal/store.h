@@ -54,7 +54,7 @@ typedef struct gpuhal_store_desc {
     uint64_t host_bytes;
     uint64_t file_bytes;   /**< Most bytes of the file; 0: as many as its disk has. Not used without a folder. */
     /** A folder for the file, on a disk with room; NULL: there is none. The file has no name, and is for the user of
-     *  the process alone, whoever owns the folder; it ends with the store. */
+     *  the process alone, also in a folder of another user; it ends with the store. */
     const char *folder;
 } gpuhal_store_desc;
 
