@@ -164,7 +164,8 @@ struct gpuhal_device {
     _Atomic bool compared;            /* with the list of the plugin in this process */
     /* the driver never released something of this device, which therefore must not be closed */
     _Atomic bool stuck;
-    _Atomic uint64_t allocated_bytes; /* by this gpuhal object */
+    _Atomic uint64_t allocated_bytes; /* by this gpuhal object, requests that are under way included */
+    _Atomic uint64_t allocated_in, allocated_out, allocated_peak; /* what was allocated and released since it opened */
     _Atomic uint64_t limit_bytes;     /* 0: none */
     gpuhal_fault_note faults[GPUHAL_FAULT_NOTES];
     gpuhal_write_path write_path;

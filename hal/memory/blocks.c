@@ -27,6 +27,7 @@ enum { ENTRIES_OF_A_SPLIT = 2 };
 
 struct gpuhal_bins {
     uint64_t free_bytes;
+    uint64_t whole_bytes; /* of blocks that are all of their region */
     uint64_t classes; /* bit c: filled[c] is not 0 */
     uint32_t free_count;
     uint32_t filled[CLASSES + 1]; /* bit f of word c: first[c * PER_CLASS + f] is not 0; the last word stays 0 */
@@ -170,7 +171,13 @@ static void resize(gpuhal_block *table, gpuhal_block_id id, uint64_t bytes)
     }
 }
 
-/* A block that is in no list becomes free in `bins`. */
+/* Bytes of a block that is all of its region; 0 of any other. */
+static uint64_t whole_bytes_of(const gpuhal_block *block)
+{
+    return block->before == 0 && block->after == 0 ? block->bytes : 0;
+}
+
+/* A block that is in no list becomes free in `bins`. A free neighbour is never all of its region. */
 static gpuhal_block_id settle(gpuhal_blocks *blocks, gpuhal_bins *bins, gpuhal_block_id id)
 {
     gpuhal_block *table = blocks->table;
@@ -179,6 +186,7 @@ static gpuhal_block_id settle(gpuhal_blocks *blocks, gpuhal_bins *bins, gpuhal_b
     uint64_t offset = table[id].offset, bytes = table[id].bytes;
     bins->free_bytes += bytes;
     if (!joins_before && !joins_after) {
+        bins->whole_bytes += whole_bytes_of(&table[id]);
         enlist(table, bins, id, bin_of(bytes));
         return id;
     }
@@ -202,6 +210,7 @@ static gpuhal_block_id settle(gpuhal_blocks *blocks, gpuhal_bins *bins, gpuhal_b
     table[kept].after = last;
     table[kept].offset = offset;
     resize(table, kept, table[kept].bytes + bytes);
+    bins->whole_bytes += whole_bytes_of(&table[kept]);
     return kept;
 }
 
@@ -278,6 +287,7 @@ static gpuhal_block_id cut(gpuhal_blocks *blocks, gpuhal_block_id id, uint64_t f
 {
     gpuhal_block *block = &blocks->table[id];
     block->bins->free_bytes -= bytes;
+    block->bins->whole_bytes -= whole_bytes_of(block);
     if (front > 0 || rest > 0) {
         return split(blocks, id, front, bytes, rest);
     }
@@ -337,11 +347,15 @@ gpuhal_block_id gpuhal_blocks_extend(gpuhal_blocks *blocks, gpuhal_bins *bins, g
     const gpuhal_block was = blocks->table[last];
     if (was.bins == bins) {
         bins->free_bytes += bytes;
+        bins->whole_bytes += was.before == 0 ? bytes : 0;
         resize(blocks->table, last, was.bytes + bytes);
         return last;
     }
     if (blocks->spare == 0 && !grow(blocks)) {
         return 0;
+    }
+    if (was.bins) {
+        was.bins->whole_bytes -= whole_bytes_of(&was);
     }
     const gpuhal_block_id id = new_entry(blocks);
     insert(blocks->table, id,
@@ -354,6 +368,7 @@ static void leave(gpuhal_blocks *blocks, gpuhal_block_id id)
 {
     gpuhal_block *block = &blocks->table[id];
     block->bins->free_bytes -= block->bytes;
+    block->bins->whole_bytes -= whole_bytes_of(block);
     delist(blocks->table, id, bin_of(block->bytes));
 }
 
@@ -386,15 +401,30 @@ uint32_t gpuhal_bins_free_count(const gpuhal_bins *bins)
     return bins->free_count;
 }
 
+uint64_t gpuhal_bins_whole_bytes(const gpuhal_bins *bins)
+{
+    return bins->whole_bytes;
+}
+
+/* The last bin that has a block; there is one. */
+static unsigned last_bin(const gpuhal_bins *bins)
+{
+    const unsigned class = 63 - (unsigned)__builtin_clzll(bins->classes);
+    return (class << FRACTION_BITS) + 31 - (unsigned)__builtin_clz(bins->filled[class]);
+}
+
+uint64_t gpuhal_bins_large(const gpuhal_blocks *blocks, const gpuhal_bins *bins)
+{
+    return bins->classes ? blocks->table[bins->first[last_bin(bins)]].bytes : 0;
+}
+
 uint64_t gpuhal_bins_largest(const gpuhal_blocks *blocks, const gpuhal_bins *bins)
 {
     if (bins->classes == 0) {
         return 0;
     }
-    const unsigned class = 63 - (unsigned)__builtin_clzll(bins->classes),
-                   bin = (class << FRACTION_BITS) + 31 - (unsigned)__builtin_clz(bins->filled[class]);
     uint64_t largest = 0;
-    for (gpuhal_block_id id = bins->first[bin]; id != 0; id = blocks->table[id].next) {
+    for (gpuhal_block_id id = bins->first[last_bin(bins)]; id != 0; id = blocks->table[id].next) {
         largest = blocks->table[id].bytes > largest ? blocks->table[id].bytes : largest;
     }
     return largest;

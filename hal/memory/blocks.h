@@ -77,7 +77,11 @@ void gpuhal_blocks_remove(gpuhal_blocks *blocks, gpuhal_block_id block);
 
 uint64_t gpuhal_bins_free_bytes(const gpuhal_bins *bins);
 uint32_t gpuhal_bins_free_count(const gpuhal_bins *bins);
+/* Bytes of the free blocks that are all of their region. */
+uint64_t gpuhal_bins_whole_bytes(const gpuhal_bins *bins);
 /* Bytes of the largest free block; 0: there is none. Looks at all blocks of the last bin that has any. */
 uint64_t gpuhal_bins_largest(const gpuhal_blocks *blocks, const gpuhal_bins *bins);
+/* Bytes of a free block in the last bin that has any, without a look at the others: above 31/32 of the largest. */
+uint64_t gpuhal_bins_large(const gpuhal_blocks *blocks, const gpuhal_bins *bins);
 
 #endif

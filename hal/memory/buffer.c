@@ -33,6 +33,16 @@ void gpuhal_memory_discharge(gpuhal_device *device, uint64_t bytes)
     atomic_fetch_sub(&device->allocated_bytes, bytes);
 }
 
+/* For statistics: memory that the driver gave. */
+void gpuhal_memory_count_in(gpuhal_device *device, uint64_t bytes)
+{
+    const uint64_t in = atomic_fetch_add(&device->allocated_in, bytes) + bytes;
+    const uint64_t now = in - atomic_load(&device->allocated_out);
+    uint64_t peak = atomic_load(&device->allocated_peak);
+    while (now > peak && !atomic_compare_exchange_weak(&device->allocated_peak, &peak, now)) {
+    }
+}
+
 /* Figures are of the limit, not of the device: that is what the caller ran into. */
 static gpuhal_status over_limit(const gpuhal_device *device, uint64_t bytes)
 {
@@ -128,6 +138,7 @@ static gpuhal_status create(void *user)
         gpuhal_buffer_free(buffer);
         return status;
     }
+    gpuhal_memory_count_in(device, alloc.bytes);
     atomic_init(&buffer->charged, alloc.bytes);
     buffer->allocated = alloc.bytes;
     buffer->pool = own->pool;
@@ -232,6 +243,7 @@ static void unreference(gpuhal_buffer *buffer, bool by_caller)
             gpuhal_memory_release(device, &buffer->memory);
         }
         gpuhal_memory_discharge(device, buffer->charged);
+        atomic_fetch_add(&device->allocated_out, buffer->charged);
         if (by_caller || !buffer->origin.released) {
             gpuhal_buffer_end(buffer);
         } else {

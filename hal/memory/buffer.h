@@ -128,6 +128,8 @@ gpuhal_status gpuhal_buffer_create_segment(gpuhal_device *device, const gpuhal_b
 /* Takes `bytes` from the device's limit, `asked` of them for the caller: OUT_OF_MEMORY with its detail. */
 gpuhal_status gpuhal_memory_charge(gpuhal_device *device, uint64_t bytes, uint64_t asked);
 void gpuhal_memory_discharge(gpuhal_device *device, uint64_t bytes);
+/* For the statistics: it has been allocated. */
+void gpuhal_memory_count_in(gpuhal_device *device, uint64_t bytes);
 /* The device's free memory as its driver states it; UINT64_MAX where it does not. Keeps the error detail. */
 uint64_t gpuhal_memory_free_bytes(gpuhal_device *device);
 /* The last step once `memory` is there: makes the buffer findable, and a part of its gpuhal object. */

@@ -41,6 +41,7 @@ static gpuhal_status commit(void *user)
         gpuhal_memory_discharge(range->device, own->bytes);
     } else {
         atomic_fetch_add(&range->charged, own->bytes);
+        gpuhal_memory_count_in(range->device, own->bytes);
     }
     return status;
 }
@@ -70,6 +71,7 @@ gpuhal_status gpuhal_range_decommit(gpuhal_buffer *range, uint64_t offset, uint6
     if (!status) {
         atomic_fetch_sub(&range->charged, bytes);
         gpuhal_memory_discharge(range->device, bytes);
+        atomic_fetch_add(&range->device->allocated_out, bytes);
     }
     return status;
 }

@@ -23,6 +23,7 @@ static void free_finished_lanes(gpuhal_pool *pool)
         gpuhal_lane *lane = pool->lanes[i];
         if (lane->queue && lane->parts == 0 && gpuhal_queue_has_finished(lane->queue)) {
             gpuhal_blocks_move(&pool->blocks, lane->bins, pool->common);
+            gpuhal_pool_changed(pool);
             gpuhal_queue_release(lane->queue);
             lane->queue = NULL;
         }
@@ -129,6 +130,7 @@ bool gpuhal_lane_gather(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t b
         const gpuhal_block_id after = gpuhal_block_at(&pool->blocks, merged)->after;
         merged = gpuhal_blocks_move_one(&pool->blocks, lane->bins, after);
     }
+    gpuhal_pool_changed(pool);
     return true;
 }
 
@@ -190,13 +192,16 @@ gpuhal_pending *gpuhal_part_give(gpuhal_part *part)
     part->uses = NULL;
     part->use_space = 0;
     gpuhal_block_at(&pool->blocks, part->block)->user = NULL;
+    gpuhal_pool_begin_change(pool);
     retire_part(part);
     if (!pending) {
         const gpuhal_block_id merged = gpuhal_blocks_give(&pool->blocks, bins, part->block);
         const gpuhal_block *block = gpuhal_block_at(&pool->blocks, merged);
         pool->has_unused |= (!block->before && !block->after) || gpuhal_pool_has_piece(pool, block);
+        gpuhal_pool_end_change(pool);
         return NULL;
     }
+    gpuhal_pool_end_change(pool);
     pending->owner = part->home ? part->home->queue : NULL;
     pending->block = part->block;
     pending->users = 1;

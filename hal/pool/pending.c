@@ -80,11 +80,13 @@ static uint64_t make_free(gpuhal_pool *pool, gpuhal_pending *pending)
     if (pending->bins) {
         const uint64_t bytes = gpuhal_bins_free_bytes(pending->bins);
         gpuhal_blocks_move(&pool->blocks, pending->bins, pool->common);
+        gpuhal_pool_changed(pool);
         return bytes;
     }
     const uint64_t bytes = gpuhal_block_at(&pool->blocks, pending->block)->bytes;
     gpuhal_lane *lane = pending->owner ? gpuhal_lane_find(pool, pending->owner) : NULL;
     gpuhal_blocks_give(&pool->blocks, lane ? lane->bins : pool->common, pending->block);
+    gpuhal_pool_changed(pool);
     return bytes;
 }
 
@@ -188,6 +190,7 @@ static uint64_t poll_lanes(gpuhal_pool *pool)
         if (lane->queue == queue && (gpuhal_queue_has_finished(queue) || gpuhal_queue_is_quiet(queue))) {
             bytes += gpuhal_bins_free_bytes(lane->bins);
             gpuhal_blocks_move(&pool->blocks, lane->bins, pool->common);
+            gpuhal_pool_changed(pool);
         }
         gpuhal_queue_release(queue);
     }

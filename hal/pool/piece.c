@@ -112,8 +112,10 @@ static bool add_piece(gpuhal_pool *pool, const gpuhal_place *place, uint64_t byt
         range->pieces[at] = range->pieces[at - 1];
     }
     range->pieces[at] = (gpuhal_piece){.offset = place->offset, .bytes = bytes};
+    gpuhal_pool_begin_change(pool);
     pool->segment_count++;
     gpuhal_amount_add(&pool->reserved, bytes);
+    gpuhal_pool_end_change(pool);
     gpuhal_trace_pool(pool, GPUHAL_TRACE_GROW, range->region, bytes);
     return true;
 }
@@ -225,8 +227,10 @@ static void end_leaving(gpuhal_pool *pool, size_t index, bool left)
         return;
     }
     piece->leaving = 0;
+    gpuhal_pool_begin_change(pool);
     gpuhal_amount_add(&pool->reserved, piece->bytes);
     pool->segment_count++;
+    gpuhal_pool_end_change(pool);
     gpuhal_trace_pool(pool, GPUHAL_TRACE_GROW, range->region, piece->bytes);
 }
 

@@ -225,12 +225,14 @@ static gpuhal_buffer *fill_part(gpuhal_part *part, const gpuhal_request *request
     buffer->memory.address += whole->memory.address ? block->offset : 0;
     buffer->memory.host = whole->memory.host ? (char *)whole->memory.host + block->offset : NULL;
     pool->references++;
+    gpuhal_pool_begin_change(pool);
     gpuhal_amount_add(&pool->used, block->bytes);
     gpuhal_amount_add(&pool->requested, request->bytes);
     gpuhal_amount_add(&pool->buffers, 1);
     part->segment = block->region;
     part->number = atomic_load_explicit(&pool->buffers.in, memory_order_relaxed);
     gpuhal_trace_part(part, GPUHAL_TRACE_ALLOCATE, request->queue);
+    gpuhal_pool_end_change(pool);
     return buffer;
 }
 

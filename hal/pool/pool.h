@@ -90,7 +90,7 @@ typedef struct gpuhal_place {
     uint64_t offset, least, most; /* bytes that suffice, and bytes that are meant */
 } gpuhal_place;
 
-/* Written with the mutex held, read without. */
+/* Written with the mutex held, between gpuhal_pool_begin_change() and gpuhal_pool_end_change(); read without. */
 typedef struct gpuhal_amount {
     _Atomic uint64_t in, out, peak;
 } gpuhal_amount;
@@ -120,7 +120,10 @@ struct gpuhal_pool {
     uint32_t segment_count, segment_space; /* the range counts by its pieces */
     gpuhal_pool_range range;
     gpuhal_part *spare;
+    _Atomic uint32_t changes; /* odd while figures are written: a reader that finds another number tries again */
     gpuhal_amount reserved, used, requested, buffers;
+    _Atomic uint64_t free_bytes, largest_bytes, unused_bytes; /* of `common`, as of the last change */
+    _Atomic uint32_t segments_now;
     _Atomic uint64_t searches_failed, out_of_memory;
 };
 
@@ -256,6 +259,34 @@ void gpuhal_pool_give_pieces(gpuhal_pool *pool);
 /* When the pool ends. The buffer is a segment like any other. */
 void gpuhal_pool_free_range(gpuhal_pool *pool);
 
+/* ---- figures of pools, in this file; with the mutex held
+
+ * Each store releases those before it, so that a reader that finds a new figure also finds `changes` odd. */
+
+static inline void gpuhal_pool_begin_change(gpuhal_pool *pool)
+{
+    atomic_store_explicit(&pool->changes, atomic_load_explicit(&pool->changes, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+}
+
+static inline void gpuhal_pool_end_change(gpuhal_pool *pool)
+{
+    const gpuhal_bins *common = pool->common;
+    atomic_store_explicit(&pool->free_bytes, gpuhal_bins_free_bytes(common), memory_order_release);
+    atomic_store_explicit(&pool->largest_bytes, gpuhal_bins_large(&pool->blocks, common), memory_order_release);
+    atomic_store_explicit(&pool->unused_bytes, gpuhal_bins_whole_bytes(common), memory_order_release);
+    atomic_store_explicit(&pool->segments_now, pool->segment_count, memory_order_release);
+    atomic_store_explicit(&pool->changes, atomic_load_explicit(&pool->changes, memory_order_relaxed) + 1,
+                          memory_order_release);
+}
+
+/* After blocks were moved to the common bins or out of them. */
+static inline void gpuhal_pool_changed(gpuhal_pool *pool)
+{
+    gpuhal_pool_begin_change(pool);
+    gpuhal_pool_end_change(pool);
+}
+
 /* ---- lane.c: with the mutex held */
 
 gpuhal_lane *gpuhal_lane_find(const gpuhal_pool *pool, const gpuhal_queue *queue);
@@ -281,9 +312,12 @@ gpuhal_status gpuhal_pool_grow(gpuhal_pool *pool, uint64_t need);
  * reached: a list of buffers for gpuhal_segments_release(), by their `next_released`. With the mutex held. */
 gpuhal_buffer *gpuhal_pool_take_unused(gpuhal_pool *pool, uint64_t keep_bytes, uint64_t want_bytes,
                                        uint64_t *out_bytes);
+/* Bytes of segments and pieces of which nothing is in use: with the mutex held; and without it, which is taken only
+ * where the device has virtual memory, since pieces are found among the blocks. */
+uint64_t gpuhal_pool_unused_bytes(const gpuhal_pool *pool);
+uint64_t gpuhal_pool_unused_now(gpuhal_pool *pool);
 /* Without the mutex, with a reference to the pool. */
 void gpuhal_segments_release(gpuhal_buffer *list);
-uint64_t gpuhal_pool_unused_bytes(const gpuhal_pool *pool);
 
 /* ---- pending.c: what others may have once work has ended. Without the mutex. */
 
@@ -341,16 +375,16 @@ static inline void gpuhal_amount_add(gpuhal_amount *amount, uint64_t bytes)
 {
     uint64_t in = atomic_load_explicit(&amount->in, memory_order_relaxed) + bytes;
     uint64_t now = in - atomic_load_explicit(&amount->out, memory_order_relaxed);
-    atomic_store_explicit(&amount->in, in, memory_order_relaxed);
+    atomic_store_explicit(&amount->in, in, memory_order_release);
     if (now > atomic_load_explicit(&amount->peak, memory_order_relaxed)) {
-        atomic_store_explicit(&amount->peak, now, memory_order_relaxed);
+        atomic_store_explicit(&amount->peak, now, memory_order_release);
     }
 }
 
 static inline void gpuhal_amount_remove(gpuhal_amount *amount, uint64_t bytes)
 {
     uint64_t out = atomic_load_explicit(&amount->out, memory_order_relaxed) + bytes;
-    atomic_store_explicit(&amount->out, out, memory_order_relaxed);
+    atomic_store_explicit(&amount->out, out, memory_order_release);
 }
 
 static inline uint64_t gpuhal_amount_now(const gpuhal_amount *amount)

@@ -108,8 +108,10 @@ static gpuhal_status add(gpuhal_pool *pool, gpuhal_buffer *buffer)
         return gpuhal_error_host_memory();
     }
     pool->segments[number] = (gpuhal_segment){.buffer = buffer, .bytes = buffer->bytes};
+    gpuhal_pool_begin_change(pool);
     pool->segment_count++;
     gpuhal_amount_add(&pool->reserved, buffer->bytes);
+    gpuhal_pool_end_change(pool);
     gpuhal_trace_pool(pool, GPUHAL_TRACE_GROW, number, buffer->bytes);
     return GPUHAL_OK;
 }
@@ -238,11 +240,17 @@ static bool is_unused(const gpuhal_pool *pool, const gpuhal_block *block)
 
 uint64_t gpuhal_pool_unused_bytes(const gpuhal_pool *pool)
 {
-    uint64_t bytes = gpuhal_pool_unused_piece_bytes(pool);
-    for (gpuhal_block_id id = 1; id < pool->blocks.touched; id++) {
-        const gpuhal_block *block = gpuhal_block_at(&pool->blocks, id);
-        bytes += is_unused(pool, block) ? block->bytes : 0;
+    return gpuhal_bins_whole_bytes(pool->common) + gpuhal_pool_unused_piece_bytes(pool);
+}
+
+uint64_t gpuhal_pool_unused_now(gpuhal_pool *pool)
+{
+    if (!pool->device->ops.range_reserve) {
+        return atomic_load_explicit(&pool->unused_bytes, memory_order_relaxed);
     }
+    gpuhal_mutex_lock(&pool->mutex);
+    const uint64_t bytes = gpuhal_pool_unused_bytes(pool);
+    gpuhal_mutex_unlock(&pool->mutex);
     return bytes;
 }
 
@@ -252,6 +260,7 @@ gpuhal_buffer *gpuhal_pool_take_unused(gpuhal_pool *pool, uint64_t keep_bytes, u
     gpuhal_buffer *list = NULL;
     uint64_t left = gpuhal_pool_unused_bytes(pool);
     *out_bytes = 0;
+    gpuhal_pool_begin_change(pool);
     for (gpuhal_block_id id = 1; id < pool->blocks.touched && left > keep_bytes && *out_bytes < want_bytes; id++) {
         const gpuhal_block *block = gpuhal_block_at(&pool->blocks, id);
         if (!is_unused(pool, block)) {
@@ -278,6 +287,7 @@ gpuhal_buffer *gpuhal_pool_take_unused(gpuhal_pool *pool, uint64_t keep_bytes, u
         list = range;
         *out_bytes += pieces;
     }
+    gpuhal_pool_end_change(pool);
     return list;
 }
 

@@ -1,11 +1,10 @@
-/* pool/state.c: the pools of an object, trimming them, and statistics. */
+/* pool/state.c: the pools of an object, and trimming them. */
 #include "pool/pool.h"
 
 #include "core/error.h"
 #include "queue/queue.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 gpuhal_pools *gpuhal_pools_create(void)
 {
@@ -78,9 +77,7 @@ gpuhal_status gpuhal_pools_trim(gpuhal *gpu, const gpuhal_device *device, uint64
     for (size_t i = 0; i < count; i++) {
         uint64_t kept = 0;
         for (size_t other = i + 1; other < count; other++) {
-            gpuhal_mutex_lock(&list[other]->mutex);
-            kept += gpuhal_pool_unused_bytes(list[other]);
-            gpuhal_mutex_unlock(&list[other]->mutex);
+            kept += gpuhal_pool_unused_now(list[other]);
         }
         if (*out_freed < want_bytes) {
             const uint64_t keep = keep_bytes > kept ? keep_bytes - kept : 0;
@@ -187,42 +184,5 @@ gpuhal_status gpuhal_pool_set_limit(gpuhal_pool *pool, uint64_t limit_bytes)
         uint64_t polled = 0;
         (void)trim(pool, 0, reserved - limit_bytes, &polled);
     }
-    return GPUHAL_OK;
-}
-
-/* `out` first: a thread that changes it meanwhile makes the difference larger, never negative. */
-static gpuhal_pool_amount read_amount(const gpuhal_amount *amount)
-{
-    uint64_t out = atomic_load(&amount->out), in = atomic_load(&amount->in), peak = atomic_load(&amount->peak);
-    return (gpuhal_pool_amount){.current = in - out, .peak = peak, .total_in = in, .total_out = out};
-}
-
-gpuhal_status gpuhal_pool_get_statistics(gpuhal_pool *pool, gpuhal_pool_statistics *out_statistics)
-{
-    if (!pool || !out_statistics || out_statistics->size == 0) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                "gpuhal_pool_get_statistics: an argument is NULL, or its size is 0");
-    }
-    gpuhal_status status = gpuhal_check(pool->device->gpu);
-    if (status) {
-        return status;
-    }
-    gpuhal_pool_statistics all = {.size = out_statistics->size,
-                                  .limit_bytes = atomic_load(&pool->limit_bytes),
-                                  .searches_failed = atomic_load(&pool->searches_failed),
-                                  .out_of_memory = atomic_load(&pool->out_of_memory)};
-    gpuhal_mutex_lock(&pool->mutex);
-    all.reserved = read_amount(&pool->reserved);
-    all.used = read_amount(&pool->used);
-    all.requested = read_amount(&pool->requested);
-    all.buffers = read_amount(&pool->buffers);
-    all.segments = pool->segment_count;
-    all.free_bytes = gpuhal_bins_free_bytes(pool->common);
-    all.largest_free_bytes = gpuhal_bins_largest(&pool->blocks, pool->common);
-    all.ordered_bytes = all.reserved.current - all.used.current - all.free_bytes;
-    all.unused_segment_bytes = gpuhal_pool_unused_bytes(pool);
-    gpuhal_mutex_unlock(&pool->mutex);
-    const size_t size = all.size < sizeof all ? all.size : sizeof all;
-    memcpy(out_statistics, &all, size);
     return GPUHAL_OK;
 }

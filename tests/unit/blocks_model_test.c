@@ -90,19 +90,23 @@ static void expect_bins(void)
     }
     assert_int_equal(entries, blocks.capacity);
     for (int owner = 0; owner < OWNERS; owner++) {
-        uint64_t bytes = 0, largest = 0;
+        uint64_t bytes = 0, largest = 0, whole = 0;
         uint32_t count = 0;
         for (uint32_t r = 0; r < REGIONS; r++) {
             for (uint32_t i = 0; i < model[r].count; i++) {
                 const range *at = &model[r].ranges[i];
                 bytes += at->owner == owner ? at->bytes : 0;
                 count += at->owner == owner;
+                whole += at->owner == owner && model[r].count == 1 ? at->bytes : 0;
                 largest = at->owner == owner && at->bytes > largest ? at->bytes : largest;
             }
         }
         assert_int_equal(gpuhal_bins_free_bytes(bins[owner]), bytes);
         assert_int_equal(gpuhal_bins_free_count(bins[owner]), count);
+        assert_int_equal(gpuhal_bins_whole_bytes(bins[owner]), whole);
         assert_int_equal(gpuhal_bins_largest(&blocks, bins[owner]), largest);
+        const uint64_t large = gpuhal_bins_large(&blocks, bins[owner]);
+        assert_true(large <= largest && large >= largest - largest / 32);
     }
 }
 

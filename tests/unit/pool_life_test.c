@@ -164,6 +164,7 @@ static void expect_forked(gpuhal *gpu, gpuhal_pool *pool, gpuhal_queue *queue, g
     gpuhal_buffer *buffer = NULL;
     gpuhal_pool *made = NULL;
     gpuhal_pool_statistics state = {.size = sizeof state};
+    gpuhal_memory_statistics memory = {.size = sizeof memory};
     uint64_t number = 0;
     const int64_t allocated = gpuhal_mock.devices[0].allocated_bytes;
     const gpuhal_status got[] = {
@@ -176,6 +177,7 @@ static void expect_forked(gpuhal *gpu, gpuhal_pool *pool, gpuhal_queue *queue, g
         gpuhal_device_trim(gpuhal_device_at(gpu, 0), 0, &number),
         gpuhal_trim(gpu, 0, &number),
         gpuhal_pool_get_statistics(pool, &state),
+        gpuhal_device_get_memory_statistics(gpuhal_device_at(gpu, 0), &memory),
         gpuhal_write(NULL, part, 0, "x", 1),
     };
     for (size_t i = 0; i < sizeof got / sizeof *got; i++) {

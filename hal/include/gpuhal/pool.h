@@ -170,17 +170,45 @@ typedef struct gpuhal_pool_statistics {
     gpuhal_pool_amount buffers;   /**< Buffers that are out. */
     uint64_t limit_bytes;         /**< 0: none. */
     uint64_t free_bytes;          /**< Usable at once, with any queue. */
-    uint64_t largest_free_bytes;  /**< In one piece. 1 - largest_free_bytes / free_bytes is the fragmentation. */
+    /** In one piece; another may be up to 1/32 larger. 1 - largest_free_bytes / free_bytes is the fragmentation. */
+    uint64_t largest_free_bytes;
     uint64_t ordered_bytes;       /**< Released behind work of queues, which may still use them. */
     uint64_t unused_segment_bytes; /**< Of segments without any part in use: what a trim would give back. */
     uint64_t searches_failed;     /**< Allocations for which more than a search was needed. */
     uint64_t out_of_memory;       /**< Allocations that failed for lack of memory. */
+    /** The largest buffer that there may be room for once the pool's unused segments are given back: under its limit
+     *  and the device's, and in the device's memory. What other programs have of that is not asked of the driver. */
+    uint64_t allocatable_bytes;
 } gpuhal_pool_statistics;
 
-/** Reads the state. At most `size` bytes are written.
+/** Reads the state, without a lock: no allocation waits for it. At most `size` bytes are written. The figures are of
+ *  one moment, unless other threads change the pool all the time: then each by itself is right.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, FORKED
  *  Owner: caller. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_pool_get_statistics(gpuhal_pool *pool, gpuhal_pool_statistics *out_statistics);
+
+/** Memory of a device, as one gpuhal object has it. */
+typedef struct gpuhal_memory_statistics {
+    uint32_t size;                 /**< sizeof(gpuhal_memory_statistics). */
+    uint32_t pools;                /**< How many there are, with destroyed ones of which buffers are out. */
+    gpuhal_pool_amount allocated;  /**< Bytes that the driver gave: of buffers, and of segments of pools. */
+    uint64_t limit_bytes;          /**< Of gpuhal_device_limit_memory(); 0: none. */
+    uint64_t reserved_bytes;       /**< This and the next six are sums of what gpuhal_pool_statistics has. */
+    uint64_t used_bytes;
+    uint64_t requested_bytes;
+    uint64_t buffers;
+    uint64_t free_bytes;
+    uint64_t ordered_bytes;
+    uint64_t unused_segment_bytes; /**< What gpuhal_device_trim() would give back. */
+    uint64_t largest_free_bytes;   /**< In one piece of any pool. */
+    uint64_t allocatable_bytes;    /**< As of a pool, for gpuhal_buffer_create(), once all unused segments are back. */
+} gpuhal_memory_statistics;
+
+/** Reads what a device's memory is used for. At most `size` bytes are written. No allocation of a pool waits for it.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, FORKED
+ *  Owner: caller. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_device_get_memory_statistics(gpuhal_device *device,
+                                                             gpuhal_memory_statistics *out_statistics);
 
 #ifdef __cplusplus
 }
