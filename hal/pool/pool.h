@@ -60,6 +60,8 @@ typedef struct gpuhal_part {
     gpuhal_pending *uses; /* what it will be released behind, where other queues have used it: made when the first does,
                              since a release cannot fail. Its `waits` have the other queues. */
     size_t use_space;
+    gpuhal_scope *scope; /* that has a reference; NULL: none. scope.c */
+    struct gpuhal_part *scope_before, *scope_after;
 } gpuhal_part;
 
 typedef struct gpuhal_segment {
@@ -110,7 +112,7 @@ struct gpuhal_pool {
     gpuhal_memory_report *report; /* of that thread, which alone uses it */
     bool destroyed;
     bool has_unused; /* since the last look a whole segment may have come free */
-    uint64_t references; /* the application's, and one for each part; 0: being freed */
+    uint64_t references; /* the application's, and one for each part and scope; 0: being freed */
     gpuhal_blocks blocks;
     gpuhal_bins *common;
     gpuhal_lane **lanes;
@@ -342,6 +344,11 @@ bool gpuhal_pool_wait_oldest(gpuhal_pool *pool, uint64_t deadline_ns);
 gpuhal_status gpuhal_pool_climb(const gpuhal_request *request, gpuhal_block_id *out_block);
 /* Until when to wait for work while there are sources to ask, so that they have time, too. */
 uint64_t gpuhal_ladder_patience(uint64_t deadline_ns);
+
+/* ---- statistics.c */
+
+/* Without the mutex, or with it. */
+gpuhal_pool_amount gpuhal_amount_read(const gpuhal_amount *figure);
 
 /* ---- pool.c */
 

@@ -19,7 +19,7 @@ static uint64_t load(const _Atomic uint64_t *figure)
 }
 
 /* `out` first: a thread that changes it meanwhile makes the difference larger, never negative. */
-static gpuhal_pool_amount read_amount(const gpuhal_amount *figure)
+gpuhal_pool_amount gpuhal_amount_read(const gpuhal_amount *figure)
 {
     const uint64_t out = load(&figure->out), in = load(&figure->in);
     return amount(in, out, load(&figure->peak));
@@ -51,10 +51,10 @@ static uint64_t room_on(const gpuhal_device *device, uint64_t unused)
 
 static void read_figures(const gpuhal_pool *pool, gpuhal_pool_statistics *out)
 {
-    out->reserved = read_amount(&pool->reserved);
-    out->used = read_amount(&pool->used);
-    out->requested = read_amount(&pool->requested);
-    out->buffers = read_amount(&pool->buffers);
+    out->reserved = gpuhal_amount_read(&pool->reserved);
+    out->used = gpuhal_amount_read(&pool->used);
+    out->requested = gpuhal_amount_read(&pool->requested);
+    out->buffers = gpuhal_amount_read(&pool->buffers);
     out->free_bytes = load(&pool->free_bytes);
     out->largest_free_bytes = load(&pool->largest_bytes);
     out->segments = atomic_load_explicit(&pool->segments_now, memory_order_acquire);
