@@ -343,7 +343,7 @@ uint64_t gpuhal_buffer_address(const gpuhal_buffer *buffer)
 
 void *gpuhal_buffer_host(const gpuhal_buffer *buffer)
 {
-    return buffer ? buffer->memory.host : NULL;
+    return buffer && (!buffer->is_part || gpuhal_buffer_is_coherent(buffer)) ? buffer->memory.host : NULL;
 }
 
 int32_t gpuhal_buffer_is_coherent(const gpuhal_buffer *buffer)

@@ -144,6 +144,7 @@ typedef struct gpuhal_pools {
     gpuhal_pressure pressure;
     uint32_t created;
     gpuhal_trace trace;
+    _Atomic uint32_t maintained; /* calls of gpuhal_maintain() */
 } gpuhal_pools;
 
 /* An allocation that is under way. */

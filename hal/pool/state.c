@@ -1,4 +1,4 @@
-/* pool/state.c: the pools of an object, and trimming them. */
+/* pool/state.c: the pools of an object, trimming and maintaining them. */
 #include "pool/pool.h"
 
 #include "core/error.h"
@@ -184,5 +184,36 @@ gpuhal_status gpuhal_pool_set_limit(gpuhal_pool *pool, uint64_t limit_bytes)
         uint64_t polled = 0;
         (void)trim(pool, 0, reserved - limit_bytes, &polled);
     }
+    return GPUHAL_OK;
+}
+
+/* What other programs have taken may be below what the pool is to leave to them. */
+static void maintain(gpuhal_pool *pool)
+{
+    const uint64_t headroom = pool->desc.headroom_bytes, keep = pool->desc.keep_bytes;
+    const uint64_t left = headroom ? gpuhal_memory_free_bytes(pool->device) : UINT64_MAX;
+    if (left < headroom) {
+        (void)trim(pool, 0, headroom - left);
+    } else {
+        (void)trim(pool, keep ? keep : UINT64_MAX, UINT64_MAX);
+    }
+}
+
+gpuhal_status gpuhal_maintain(gpuhal *gpu, uint32_t every_n)
+{
+    if (!gpu || every_n == 0) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_maintain: gpu is NULL, or every_n is 0");
+    }
+    gpuhal_status status = gpuhal_check(gpu);
+    if (status || (atomic_fetch_add_explicit(&gpu->layers.pools->maintained, 1, memory_order_relaxed) + 1) % every_n) {
+        return status;
+    }
+    size_t count = 0;
+    gpuhal_pool **list = pools_of(gpu, NULL, &count);
+    for (size_t i = 0; i < count; i++) {
+        maintain(list[i]);
+        gpuhal_pool_unreference(list[i]);
+    }
+    free(list);
     return GPUHAL_OK;
 }

@@ -475,4 +475,57 @@ TEST(under_pressure_callbacks_give_pools_and_buffers_what_they_need)
     gpuhal_close(gpu);
 }
 
+/* What the host writes in page-locked memory goes to the device and comes back, by transfers alone where there is no
+ * address. */
+static void expect_page_locked_pools(gpuhal_device *device)
+{
+    enum { BYTES = 5001 };
+    gpuhal_pool *pools[2] = {pool_or_fail(device, (gpuhal_pool_desc){.kind = GPUHAL_MEMORY_UPLOAD}),
+                             pool_or_fail(device, (gpuhal_pool_desc){.kind = GPUHAL_MEMORY_READBACK})};
+    gpuhal_buffer *up[2] = {NULL}, *down = NULL, *on_device = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
+    static unsigned char bytes[BYTES], got[BYTES];
+    for (int i = 0; i < BYTES; i++) {
+        bytes[i] = (unsigned char)(i * 7 + i / 256);
+    }
+    assert_ok(gpuhal_pool_allocate(pools[0], NULL, BYTES, 0, 0, &up[0]));
+    assert_ok(gpuhal_pool_allocate(pools[0], NULL, BYTES, 0, 0, &up[1]));
+    assert_ok(gpuhal_pool_allocate(pools[1], NULL, BYTES, 0, 0, &down));
+    void *to = gpuhal_buffer_host(up[1]);
+    assert_int_equal(to != NULL, gpuhal_buffer_is_coherent(up[1]));
+    if (to) {
+        memcpy(to, bytes, BYTES);
+    } else {
+        assert_ok(gpuhal_write(NULL, up[1], 0, bytes, BYTES));
+    }
+    assert_ok(gpuhal_fill(NULL, up[0], 0, BYTES, 0xee, 1));
+    assert_ok(gpuhal_copy(NULL, on_device, 0, up[1], 0, BYTES));
+    assert_ok(gpuhal_copy(NULL, down, 0, on_device, 0, BYTES));
+    assert_ok(gpuhal_read(NULL, got, down, 0, BYTES));
+    assert_memory_equal(got, bytes, BYTES);
+    const void *from = gpuhal_buffer_host(down);
+    assert_true(!from || memcmp(from, bytes, BYTES) == 0);
+    gpuhal_pool_statistics state = {.size = sizeof state};
+    assert_ok(gpuhal_pool_get_statistics(pools[0], &state));
+    assert_true(state.used.current >= 2 * BYTES && state.used.current < 2 * BYTES + 2 * 4096);
+    printf("%s: host addresses %s\n", gpuhal_device_id(device), to ? "yes" : "no");
+    gpuhal_buffer_release(up[0]);
+    gpuhal_buffer_release(up[1]);
+    gpuhal_buffer_release(down);
+    gpuhal_buffer_release(on_device);
+    gpuhal_pool_destroy(pools[0]);
+    gpuhal_pool_destroy(pools[1]);
+}
+
+TEST(page_locked_pools_have_what_the_host_wrote_on_every_device)
+{
+    gpuhal *gpu = open_or_fail(NULL);
+    for (size_t i = 0; i < sizeof selectors / sizeof *selectors; i++) {
+        gpuhal_device *device = find(gpu, selectors[i]);
+        if (device) {
+            expect_page_locked_pools(device);
+        }
+    }
+    gpuhal_close(gpu);
+}
+
 #include "test_main.h"

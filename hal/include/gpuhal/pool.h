@@ -5,7 +5,8 @@
  *  buffers that are parts of them. Every call that takes a buffer takes these, and gpuhal_buffer_release()
  *  gives them back. Only with `export_kinds` can they be mapped, exported and shared with other devices; else that
  *  would give away their neighbours (NOT_SUPPORTED). gpuhal_buffer_host() has an address where the kind of memory has
- *  one.
+ *  one that is coherent: what the host writes to other memory is only made visible by a mapping, so there transfers are
+ *  the way.
  *
  *  Memory is given back in the order of queues, without waiting: what was released behind work of a queue is given to
  *  that queue again at once, since its later work comes after; for another queue, or without one, once that work has
@@ -181,6 +182,13 @@ GPUHAL_API gpuhal_status gpuhal_device_on_pressure(gpuhal_device *device, int32_
  *  @return GPUHAL_OK; INVALID_ARGUMENT; NOT_FOUND where the device does not have it; FORKED
  *  Owner: nothing. Threads: any. Blocks: until a running call has ended. */
 GPUHAL_API gpuhal_status gpuhal_device_off_pressure(gpuhal_device *device, gpuhal_pressure_fn *fn, void *user);
+/** For loops that tidy now and then: each @p every_n-th call for the gpuhal object, from any thread, does so; the
+ *  others only count. Memory of pools whose work has ended becomes free for every queue. Unused segments go back to the
+ *  driver under pressure alone: those above a pool's keep_bytes, and where the device has less free memory than its
+ *  headroom_bytes, because others have taken some, as many as are missing; for that the driver is asked.
+ *  @return GPUHAL_OK; INVALID_ARGUMENT, also for 0; FORKED
+ *  Owner: nothing. Threads: any. Blocks: in each @p every_n-th call, for the drivers. */
+GPUHAL_API gpuhal_status gpuhal_maintain(gpuhal *gpu, uint32_t every_n);
 
 /** A quantity over time. */
 typedef struct gpuhal_pool_amount {
