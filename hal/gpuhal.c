@@ -166,6 +166,7 @@ void gpuhal_close(gpuhal *gpu)
         gpuhal_notifier_end(gpu);
         gpuhal_workers_settle(gpu, true);
         gpuhal_trace_write_at_close(gpu);
+        gpuhal_pools_report_left(gpu);
         (void)gpuhal_fault_log_write(gpu); /* the object itself may stay as long as a driver hangs */
         gpuhal_unreference(gpu);
         gpuhal_os_cancel_restore(cancel);

@@ -66,6 +66,11 @@ static void links_free(gpuhal_device *device)
 /* The device must be closed, or never have been opened. */
 void gpuhal_device_destroy(gpuhal_device *device)
 {
+    while (device->untagged.next) {
+        gpuhal_tag *tag = device->untagged.next;
+        device->untagged.next = tag->next;
+        free(tag);
+    }
     free(device->traced);
     gpuhal_job_release(device->abandoned);
     links_free(device);

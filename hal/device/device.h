@@ -89,6 +89,14 @@ typedef struct gpuhal_fault_note {
 /* kinds of fault that a device has */
 enum { GPUHAL_FAULT_NOTES = GPUHAL_FAULT_OUT_OF_MEMORY - GPUHAL_FAULT_HANG + 1 };
 
+/* A text that says what buffers are for, and how many there are, without parts of pools; memory/tag.c. */
+typedef struct gpuhal_tag {
+    struct gpuhal_tag *next; /* tags stay as long as their device; protected by its mutex */
+    _Atomic uint64_t buffers, bytes;
+    uint64_t parts, part_bytes; /* for pool/left.c alone */
+    char text[64];              /* "": of buffers without a tag */
+} gpuhal_tag;
+
 /* What was moved in one direction. Transfers above a certain size are timed as well. */
 typedef struct gpuhal_counter {
     _Atomic uint64_t operations, bytes, timed_operations, timed_bytes, timed_ns;
@@ -167,6 +175,7 @@ struct gpuhal_device {
     _Atomic uint64_t allocated_bytes; /* by this gpuhal object, requests that are under way included */
     _Atomic uint64_t allocated_in, allocated_out, allocated_peak; /* what was allocated and released since it opened */
     _Atomic uint64_t limit_bytes;     /* 0: none */
+    gpuhal_tag untagged;              /* the first of all tags */
     gpuhal_fault_note faults[GPUHAL_FAULT_NOTES];
     gpuhal_write_path write_path;
     gpuhal_counter written, read, filled, copied; /* transfers of this device alone; transfer/account.h */

@@ -96,6 +96,10 @@ void gpuhal_buffer_enlist(gpuhal_buffer *buffer)
     buffer->counted = buffer->needs_clean || (!buffer->memory.host && device->ops.map);
     buffer->ranges[GPUHAL_ADDRESS_DEVICE] = range_from(buffer->memory.address, buffer);
     buffer->ranges[GPUHAL_ADDRESS_HOST] = range_from((uintptr_t)buffer->memory.host, buffer);
+    if (!buffer->pool) {
+        atomic_init(&buffer->tag, &device->untagged);
+        gpuhal_tag_count(&device->untagged, buffer->bytes, true);
+    }
     /* From here on other threads find the buffer: everything else in it is complete. */
     gpuhal_address_index_add(device->gpu->layers.addresses, buffer->ranges);
     atomic_fetch_add(&device->gpu->references, 1);
@@ -244,6 +248,7 @@ static void unreference(gpuhal_buffer *buffer, bool by_caller)
         }
         gpuhal_memory_discharge(device, buffer->charged);
         atomic_fetch_add(&device->allocated_out, buffer->charged);
+        gpuhal_tag_count(atomic_load(&buffer->tag), buffer->bytes, false);
         if (by_caller || !buffer->origin.released) {
             gpuhal_buffer_end(buffer);
         } else {

@@ -37,6 +37,7 @@ struct gpuhal_buffer {
     gpuhal_plugin_range *range; /* range.c: the memory is addresses, and behind some of them memory; else NULL */
     gpuhal_memory memory; /* of a part that has neighbours without the plugin's object, which is the whole's */
     uint64_t bytes;   /* asked for; memory.bytes may be more */
+    _Atomic(gpuhal_tag *) tag; /* counts it, unless it is a part; NULL: a pool's segment, which nothing counts */
     _Atomic uint64_t charged; /* what the device's limit counts */
     bool counted;     /* see `use`; always where needs_clean */
     bool read_only;   /* imported so: never a destination, since the host may not have the right to write there */
@@ -142,6 +143,14 @@ gpuhal_status gpuhal_buffer_give_out(gpuhal_buffer *buffer, gpuhal_handle_kind k
                                      uint64_t *out_offset);
 /* The same for one device, its alignments for copies included. */
 uint64_t gpuhal_import_unit(const gpuhal_device *device);
+
+/* ---- tag.c */
+
+/* The tag with this text, made if there is none; NULL or "" for buffers without a tag. INVALID_ARGUMENT, HOST_MEMORY.
+ */
+gpuhal_status gpuhal_tag_get(gpuhal_device *device, const char *text, gpuhal_tag **out_tag);
+/* Counts a buffer in or out; NULL does nothing. */
+void gpuhal_tag_count(gpuhal_tag *tag, uint64_t bytes, bool in);
 
 /* gpuhal_buffer_release() for threads that retire work: memory is given back here, `origin.released` is called by the
  * service thread. */

@@ -156,12 +156,15 @@ gpuhal_status gpuhal_pool_create(gpuhal_device *device, const gpuhal_pool_desc *
         .size = sizeof least, .kind = desc.kind, .bytes = 1, .export_kinds = desc.export_kinds};
     gpuhal_buffer_desc checked;
     gpuhal_alloc alloc;
+    gpuhal_tag *tag = NULL;
     status = gpuhal_buffer_take_desc("gpuhal_pool_create", &least, &checked);
     status = status ? status : gpuhal_buffer_plan(device, &checked, &alloc);
+    status = status ? status : gpuhal_tag_get(device, desc.tag, &tag);
     gpuhal_pool *pool = status ? NULL : make_pool(device, &desc);
     if (!pool) {
         return status ? status : gpuhal_error_host_memory();
     }
+    pool->tag = tag;
     gpuhal_pools *pools = device->gpu->layers.pools;
     atomic_fetch_add(&device->gpu->references, 1);
     gpuhal_mutex_lock(&pools->mutex);
@@ -209,6 +212,7 @@ static gpuhal_buffer *fill_part(gpuhal_part *part, const gpuhal_request *request
     }
     atomic_store_explicit(&buffer->references, 1, memory_order_relaxed);
     atomic_store_explicit(&buffer->used_in, request->queue, memory_order_relaxed);
+    atomic_store_explicit(&buffer->tag, pool->tag, memory_order_relaxed);
     buffer->whole = whole;
     buffer->root = whole->root;
     buffer->begin = block->offset;

@@ -103,6 +103,7 @@ struct gpuhal_pool {
     struct gpuhal_trace *trace;  /* of the object */
     uint32_t number;             /* counts the object's pools, for the trace */
     gpuhal_pool_desc desc;       /* completed */
+    gpuhal_tag *tag; /* of parts that are not given another */
     uint64_t unit; /* every block begins and ends at a multiple of it in its segment */
     _Atomic uint64_t limit_bytes; /* 0: none */
 
@@ -355,6 +356,10 @@ gpuhal_pool_amount gpuhal_amount_read(const gpuhal_amount *figure);
 
 /* Gives back one reference, which a thread has that holds no lock. */
 void gpuhal_pool_unreference(gpuhal_pool *pool);
+
+/* ---- left.c, for hal/gpuhal.c */
+
+void gpuhal_pools_report_left(gpuhal *gpu);
 
 /* ---- pool.c and state.c, for hal/gpuhal.c */
 

@@ -180,6 +180,7 @@ static void expect_forked(gpuhal *gpu, gpuhal_pool *pool, gpuhal_queue *queue, g
         gpuhal_device_trim(gpuhal_device_at(gpu, 0), 0, &number),
         gpuhal_trim(gpu, 0, &number),
         gpuhal_maintain(gpu, 1),
+        gpuhal_buffer_set_tag(part, "x"),
         gpuhal_pool_get_statistics(pool, &state),
         gpuhal_scope_begin(pool, NULL, &begun),
         gpuhal_scope_allocate(scope, NULL, 1, 0, 0, &buffer),

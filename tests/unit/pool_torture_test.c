@@ -31,7 +31,7 @@ static gpuhal_status open_objects(objects *o)
                                   .backends = "mock",
                                   .builtins = builtins};
     const gpuhal_pool_desc desc = {
-        .size = sizeof desc, .segment_bytes = 8192, .limit_bytes = 6 * 8192, .keep_bytes = 8192};
+        .size = sizeof desc, .segment_bytes = 8192, .limit_bytes = 6 * 8192, .keep_bytes = 8192, .tag = "torture"};
     gpuhal_device *device = NULL;
     gpuhal_mock.count = 1;
     gpuhal_mock.devices[0].page_bytes = page_bytes;

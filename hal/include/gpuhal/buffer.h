@@ -59,6 +59,12 @@ GPUHAL_API gpuhal_buffer *gpuhal_buffer_retain(gpuhal_buffer *buffer);
  *  Owner: the caller's reference ends. Threads: any. Blocks: yes with the last reference. */
 GPUHAL_API void gpuhal_buffer_release(gpuhal_buffer *buffer);
 
+/** Says what the buffer is for, in at most 63 bytes without control characters; NULL or "": nothing. gpuhal_close()
+ *  states how many buffers of each tag are left, at level 3 (info) of the log.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY, FORKED
+ *  Owner: the library copies @p tag. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_buffer_set_tag(gpuhal_buffer *buffer, const char *tag);
+
 /** Returns the requested size.
  *  @return bytes; 0 for NULL
  *  Owner: nothing. Threads: any. Blocks: no. */

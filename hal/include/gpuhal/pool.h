@@ -71,6 +71,7 @@ typedef struct gpuhal_pool_desc {
     /** As gpuhal_buffer_desc.alignment, for every buffer. They begin at multiples of it in their segment, and of 256,
      *  and of what the device needs for binding, copying and filling. */
     uint64_t alignment;
+    const char *tag; /**< Of its buffers, as gpuhal_buffer_set_tag(); NULL: none. Copied. */
     /** As gpuhal_buffer_desc.export_kinds, for every buffer; 0: none. Not 0, each buffer has a segment of its own with
      *  exactly its bytes, since a handle cannot state where in an allocation a buffer begins; segment_bytes does not
      *  count then. A segment is kept for buffers of the same size. Handles of a buffer stay handles of its memory when
