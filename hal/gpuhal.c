@@ -111,6 +111,7 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config)
     gpu->layers.unwatch = gpuhal_watchdog_remove;
     gpu->layers.relieve = gpuhal_pools_relieve;
     gpu->layers.release_part = gpuhal_part_release;
+    gpu->layers.released_twice = gpuhal_check_released_twice;
     gpu->layers.use_part = gpuhal_part_use;
     gpu->layers.find_part = gpuhal_part_find;
     gpu->layers.pools = gpuhal_pools_create();

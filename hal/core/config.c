@@ -26,6 +26,7 @@ static const struct {
     {"GPUHAL_OPENCL_LIBRARY", "absolute path of the OpenCL library to use instead of libOpenCL.so.1"},
     {"GPUHAL_OPTIONS", "options for plugins: \"cpu.devices=5G,6G;example.memory_mib=64\""},
     {"GPUHAL_PLUGIN_PATH", "absolute directories with plugins, separated by ':', searched first"},
+    {"GPUHAL_POOL_CHECK", "1: pools look for writes beyond their buffers and for buffers released twice"},
     {"GPUHAL_POOL_TRACE", "absolute file to which closing writes what pools did last, as JSON Lines"},
     {"GPUHAL_REGISTRY", "absolute directory of the persistent record; none: keep no record"},
     {"GPUHAL_ROCM_SMI_LIBRARY", "absolute path of the ROCm SMI library to use instead of librocm_smi64.so"},
@@ -178,6 +179,15 @@ static gpuhal_status read_pool_trace(gpuhal_settings *settings)
     return settings->pool_trace || !value ? GPUHAL_OK : gpuhal_error_host_memory();
 }
 
+static gpuhal_status read_pool_check(gpuhal_settings *settings)
+{
+    const char *value = read_variable(settings, "GPUHAL_POOL_CHECK");
+    settings->pool_check = value && strcmp(value, "1") == 0;
+    return !value || settings->pool_check || strcmp(value, "0") == 0
+               ? GPUHAL_OK
+               : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "GPUHAL_POOL_CHECK is \"%s\"; expected 1 or 0", value);
+}
+
 /* The operator's options come last, and so override. */
 static gpuhal_status read_options(const gpuhal_config *config, gpuhal_settings *settings)
 {
@@ -248,6 +258,7 @@ gpuhal_status gpuhal_settings_make(const gpuhal_config *given, gpuhal_settings *
     status = status ? status : read_staging(&config, settings);
     status = status ? status : read_registry(&config, settings);
     status = status ? status : read_pool_trace(settings);
+    status = status ? status : read_pool_check(settings);
     status = status ? status : read_options(&config, settings);
     if (!status && !keep_texts(&config, settings)) {
         status = gpuhal_error_host_memory();

@@ -24,6 +24,7 @@ typedef struct gpuhal_settings {
     bool environment_is_clean; /* of a privileged process: drivers may be loaded */
     uint32_t log_level;
     bool log_to_stderr;     /* GPUHAL_LOG is set and the application has no listener */
+    bool pool_check; /* every pool is in checking mode */
     uint64_t helper_deadline_ns, hang_ns, memory_limit_bytes, staging_limit_bytes, staging_total_bytes;
     gpuhal_builtin_fn *const *builtins;
     gpuhal_log_fn *log;

@@ -44,6 +44,7 @@ typedef struct gpuhal_layers {
     /* For parts of a pool's memory: the last reference was released; a queue is about to use it (HOST_MEMORY); the part
      * of a segment, which holds a reference, at an offset, retained, with the offset in it: NULL for none. */
     void (*release_part)(struct gpuhal_buffer *buffer);
+    void (*released_twice)(struct gpuhal_buffer *buffer); /* a part without references was released */
     gpuhal_status (*use_part)(struct gpuhal_buffer *buffer, struct gpuhal_queue *queue);
     struct gpuhal_buffer *(*find_part)(struct gpuhal_buffer *segment, uint64_t *offset);
     int (*serve)(gpuhal *gpu);

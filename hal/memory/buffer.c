@@ -225,13 +225,24 @@ void gpuhal_buffer_end(gpuhal_buffer *buffer)
     gpuhal_unreference(gpu);
 }
 
+/* The structure of a part stays after its last reference, so one too many is noticed there, and taken back. */
+static bool is_last_reference(gpuhal_buffer *buffer)
+{
+    const uint32_t before = atomic_fetch_sub_explicit(&buffer->references, 1, memory_order_acq_rel);
+    if (__builtin_expect(before == 0, 0) && buffer->is_part) {
+        atomic_fetch_add(&buffer->references, 1);
+        buffer->device->gpu->layers.released_twice(buffer);
+    }
+    return before == 1;
+}
+
 /* The memory of an original goes after the last that looked at it; originals have no originals, so this ends. The
  * order: out of the index, what others made of the memory, the memory, its place in the limit, and last the caller's
  * function, which may free host memory that no vendor uses any more. A thread that retires
  * work leaves that to the service, since no function of the application may run in the middle of it. */
 static void unreference(gpuhal_buffer *buffer, bool by_caller)
 {
-    while (buffer && atomic_fetch_sub_explicit(&buffer->references, 1, memory_order_acq_rel) == 1) {
+    while (buffer && is_last_reference(buffer)) {
         gpuhal_device *device = buffer->device;
         if (buffer->is_part) {
             device->gpu->layers.release_part(buffer);

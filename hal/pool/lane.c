@@ -134,13 +134,31 @@ bool gpuhal_lane_gather(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t b
     return true;
 }
 
+static bool make_room(gpuhal_part *part)
+{
+    if (part->uses && part->uses->count < part->use_space) {
+        return true;
+    }
+    size_t space = part->use_space ? 2 * part->use_space : 4;
+    gpuhal_pending *grown = realloc(part->uses, sizeof *grown + space * sizeof *grown->waits);
+    if (!grown) {
+        return false;
+    }
+    if (!part->uses) {
+        *grown = (gpuhal_pending){0};
+    }
+    part->uses = grown;
+    part->use_space = space;
+    return true;
+}
+
 bool gpuhal_part_add_use(gpuhal_part *part, gpuhal_queue *queue)
 {
     gpuhal_lane *lane = gpuhal_lane_get(part->pool, queue);
     if (!lane) {
         return false;
     }
-    if (!part->home) {
+    if (!part->home && !part->pool->checks) {
         part->home = lane;
         lane->parts++;
     }
@@ -153,20 +171,54 @@ bool gpuhal_part_add_use(gpuhal_part *part, gpuhal_queue *queue)
             return true;
         }
     }
-    if (count == part->use_space) {
-        size_t space = part->use_space ? 2 * part->use_space : 4;
-        gpuhal_pending *grown = realloc(part->uses, sizeof *grown + space * sizeof *grown->waits);
-        if (!grown) {
-            return false;
-        }
-        if (!part->uses) {
-            *grown = (gpuhal_pending){0};
-        }
-        part->uses = grown;
-        part->use_space = space;
+    if (!make_room(part)) {
+        return false;
     }
     part->uses->waits[part->uses->count++] = (gpuhal_pool_wait){.queue = gpuhal_queue_retain(queue)};
     return true;
+}
+
+bool gpuhal_part_begin_uses(gpuhal_part *part, gpuhal_queue *queue)
+{
+    return make_room(part) && (!queue || gpuhal_part_add_use(part, queue));
+}
+
+/* So many structures of released parts are kept as they are, so that a second release is noticed. */
+enum { KEPT_PARTS = 4096 };
+
+gpuhal_part *gpuhal_part_take(gpuhal_pool *pool)
+{
+    gpuhal_part *part = pool->checks && pool->spare_count <= KEPT_PARTS ? NULL : pool->spare;
+    if (part) {
+        pool->spare = part->next;
+        pool->spare_count -= pool->checks;
+        return part;
+    }
+    part = calloc(1, sizeof *part);
+    if (part) {
+        part->pool = pool;
+        part->buffer.device = pool->device;
+        part->buffer.is_part = true;
+        part->buffer.kind = pool->desc.kind;
+        part->buffer.alignment = pool->unit;
+    }
+    return part;
+}
+
+void gpuhal_part_put_back(gpuhal_part *part)
+{
+    gpuhal_pool *pool = part->pool;
+    if (!pool->checks) {
+        part->next = pool->spare;
+        pool->spare = part;
+        return;
+    }
+    if (pool->spare_count++ == 0) {
+        pool->spare_end = &pool->spare;
+    }
+    part->next = NULL;
+    *pool->spare_end = part;
+    pool->spare_end = &part->next;
 }
 
 static void retire_part(gpuhal_part *part)
@@ -178,8 +230,7 @@ static void retire_part(gpuhal_part *part)
     if (part->home) {
         part->home->parts--;
     }
-    part->next = pool->spare;
-    pool->spare = part;
+    gpuhal_part_put_back(part);
 }
 
 /* The home queue's own work is before its lane's next user anyway. So where other queues have used the part, only those
@@ -202,6 +253,10 @@ gpuhal_pending *gpuhal_part_give(gpuhal_part *part)
         return NULL;
     }
     gpuhal_pool_end_change(pool);
+    if (pool->checks) {
+        pending->tag = atomic_load_explicit(&part->buffer.tag, memory_order_relaxed);
+        pending->bytes = part->buffer.bytes;
+    }
     pending->owner = part->home ? part->home->queue : NULL;
     pending->block = part->block;
     pending->users = 1;

@@ -156,6 +156,9 @@ static uint64_t poll_pending(gpuhal_pool *pool)
             }
         }
         const bool over = alone && are_over(pending);
+        if (over) {
+            gpuhal_check_end(pool, pending);
+        }
         gpuhal_mutex_lock(&pool->mutex);
         pending->recording &= !alone;
         pending = leave(pool, pending, over, &ended);
@@ -357,6 +360,9 @@ void gpuhal_pending_free_all(gpuhal_pool *pool)
 {
     while (pool->pending) {
         gpuhal_pending *pending = pool->pending;
+        if (pending->bytes > 0 && are_over(pending)) {
+            gpuhal_check_end(pool, pending);
+        }
         (void)make_free(pool, pending);
         unlink_pending(pool, pending);
         free_pending(pending);

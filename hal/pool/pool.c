@@ -22,7 +22,8 @@ static gpuhal_status invalid(const char *call, const char *what)
 
 static gpuhal_status take_desc(const gpuhal_pool_desc *given, gpuhal_pool_desc *out)
 {
-    const uint32_t flags = GPUHAL_POOL_NO_REUSE_OPPORTUNISTIC | GPUHAL_POOL_NO_REUSE_INTERNAL_DEPENDENCIES;
+    const uint32_t flags =
+        GPUHAL_POOL_NO_REUSE_OPPORTUNISTIC | GPUHAL_POOL_NO_REUSE_INTERNAL_DEPENDENCIES | GPUHAL_POOL_CHECKING;
     *out = (gpuhal_pool_desc){.size = sizeof *out};
     if (given) {
         memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
@@ -128,6 +129,7 @@ static gpuhal_pool *make_pool(gpuhal_device *device, const gpuhal_pool_desc *des
     pool->device = device;
     pool->desc = *desc;
     pool->trace = &device->gpu->layers.pools->trace;
+    pool->checks = (desc->flags & GPUHAL_POOL_CHECKING) || device->gpu->settings.pool_check;
     pool->references = 1;
     pool->common = common;
     pool->pending_end = &pool->pending;
@@ -179,25 +181,6 @@ gpuhal_status gpuhal_pool_create(gpuhal_device *device, const gpuhal_pool_desc *
 
 /* ---- allocating and releasing */
 
-/* With the mutex held: a part's structure, old or new; NULL without memory. */
-static gpuhal_part *take_part(gpuhal_pool *pool)
-{
-    gpuhal_part *part = pool->spare;
-    if (part) {
-        pool->spare = part->next;
-        return part;
-    }
-    part = calloc(1, sizeof *part);
-    if (part) {
-        part->pool = pool;
-        part->buffer.device = pool->device;
-        part->buffer.is_part = true;
-        part->buffer.kind = pool->desc.kind;
-        part->buffer.alignment = pool->unit;
-    }
-    return part;
-}
-
 /* With the mutex held. */
 static gpuhal_buffer *fill_part(gpuhal_part *part, const gpuhal_request *request, gpuhal_block_id id)
 {
@@ -206,7 +189,7 @@ static gpuhal_buffer *fill_part(gpuhal_part *part, const gpuhal_request *request
     gpuhal_buffer *whole = pool->segments[block->region].buffer, *buffer = &part->buffer;
     block->user = part;
     part->block = id;
-    part->home = request->queue ? gpuhal_lane_find(pool, request->queue) : NULL;
+    part->home = request->queue && !pool->checks ? gpuhal_lane_find(pool, request->queue) : NULL;
     if (part->home) {
         part->home->parts++;
     }
@@ -254,7 +237,9 @@ static gpuhal_status check_request(const gpuhal_pool *pool, const gpuhal_queue *
         return invalid("gpuhal_pool_allocate", "a buffer has at least 1 byte, or flags has unknown bits");
     }
     /* What is asked of the driver is a multiple of the unit; rounding up to it cannot overflow then. */
-    const uint64_t most = pool->device->allocation_max_bytes & ~(pool->unit - 1);
+    const uint64_t guard = pool->checks ? GPUHAL_CHECK_BYTES : 0;
+    const uint64_t whole = pool->device->allocation_max_bytes & ~(pool->unit - 1);
+    const uint64_t most = whole > guard ? whole - guard : 0;
     if (bytes > most) {
         gpuhal_error_set(GPUHAL_ERROR_TOO_LARGE,
                          "%s: %" PRIu64 " bytes requested of a pool, the largest allocation is %" PRIu64,
@@ -284,6 +269,17 @@ static gpuhal_status find_block(const gpuhal_request *request, gpuhal_block_id *
     return status;
 }
 
+/* In checking mode. */
+static gpuhal_status prepare(gpuhal_queue *queue, gpuhal_buffer **buffer)
+{
+    gpuhal_status status = gpuhal_check_begin(*buffer, queue);
+    if (status) {
+        gpuhal_buffer_release(*buffer);
+        *buffer = NULL;
+    }
+    return status;
+}
+
 gpuhal_status gpuhal_pool_allocate(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, uint32_t flags,
                                    uint64_t timeout_ns, gpuhal_buffer **out_buffer)
 {
@@ -297,26 +293,28 @@ gpuhal_status gpuhal_pool_allocate(gpuhal_pool *pool, gpuhal_queue *queue, uint6
     if (status) {
         return status;
     }
-    const uint64_t mask = pool->unit - 1;
+    const uint64_t mask = pool->unit - 1, guard = pool->checks ? GPUHAL_CHECK_BYTES : 0;
     const gpuhal_request request = {.pool = pool,
                                     .queue = queue,
                                     .bytes = bytes,
-                                    .block_bytes = (bytes + mask) & ~mask,
+                                    .block_bytes = (bytes + guard + mask) & ~mask,
                                     .flags = flags,
                                     .deadline_ns = timeout_ns ? gpuhal_deadline(timeout_ns) : 0};
     gpuhal_block_id block = 0;
+    if (pool->checks) {
+        gpuhal_pool_poll(pool);
+    }
     gpuhal_mutex_lock(&pool->mutex);
-    gpuhal_part *part = take_part(pool);
+    gpuhal_part *part = gpuhal_part_take(pool);
     status = part ? find_block(&request, &block) : gpuhal_error_host_memory();
     if (!status) {
         *out_buffer = fill_part(part, &request, block);
     } else if (part) {
-        part->next = pool->spare;
-        pool->spare = part;
+        gpuhal_part_put_back(part);
         gpuhal_trace_refusal(pool, GPUHAL_TRACE_ALLOCATE, queue, bytes, status);
     }
     gpuhal_mutex_unlock(&pool->mutex);
-    return status;
+    return status || !pool->checks ? status : prepare(queue, out_buffer);
 }
 
 /* Gives back one reference, and unused segments above what is kept; those behind work that has ended are unused, too.
@@ -361,6 +359,9 @@ void gpuhal_part_release(gpuhal_buffer *buffer)
     if (pending) {
         gpuhal_mutex_unlock(&pool->mutex);
         gpuhal_pending_record(pool, pending);
+        if (pool->checks) {
+            gpuhal_pool_poll(pool);
+        }
         gpuhal_mutex_lock(&pool->mutex);
     }
     settle(pool);

@@ -42,6 +42,8 @@ typedef struct gpuhal_pending {
     bool recording;              /* one of them may change `waits`, so no other may read them */
     gpuhal_bins *bins;           /* of a lane; NULL: one block, which is still out for the table */
     gpuhal_block_id block;
+    const gpuhal_tag *tag; /* of the buffer that the block was, and its bytes, until they are checked; else 0 */
+    uint64_t bytes;
     /* Queues that may take of the bins: the lane's, and one that waits for it. Only compared: the work of one that is
      * gone has ended, and that of a new one at its address comes later. */
     const gpuhal_queue *owner, *follower;
@@ -105,6 +107,7 @@ struct gpuhal_pool {
     gpuhal_pool_desc desc;       /* completed */
     gpuhal_tag *tag; /* of parts that are not given another */
     uint64_t unit; /* every block begins and ends at a multiple of it in its segment */
+    bool checks;   /* checking mode; check.c */
     _Atomic uint64_t limit_bytes; /* 0: none */
 
     gpuhal_mutex mutex;
@@ -122,7 +125,8 @@ struct gpuhal_pool {
     gpuhal_segment *segments; /* by the number of their region */
     uint32_t segment_count, segment_space; /* the range counts by its pieces */
     gpuhal_pool_range range;
-    gpuhal_part *spare;
+    gpuhal_part *spare, **spare_end;
+    uint32_t spare_count; /* in checking mode */
     _Atomic uint32_t changes; /* odd while figures are written: a reader that finds another number tries again */
     gpuhal_amount reserved, used, requested, buffers;
     _Atomic uint64_t free_bytes, largest_bytes, unused_bytes; /* of `common`, as of the last change */
@@ -303,6 +307,11 @@ gpuhal_block_id gpuhal_pool_search(gpuhal_pool *pool, const gpuhal_queue *queue,
 bool gpuhal_lane_gather(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes);
 /* The part gets room for one more queue; false without memory. */
 bool gpuhal_part_add_use(gpuhal_part *part, gpuhal_queue *queue);
+/* In checking mode every part is released behind `uses`, which has the queue that it was given to; may be NULL. */
+bool gpuhal_part_begin_uses(gpuhal_part *part, gpuhal_queue *queue);
+/* A structure for a part, old or new; NULL without memory. In checking mode one that was released long ago. */
+gpuhal_part *gpuhal_part_take(gpuhal_pool *pool);
+void gpuhal_part_put_back(gpuhal_part *part);
 /* Gives a block back behind everything that the part was used in, and frees the part. Returns a pending whose events
  * gpuhal_pending_record() has to record, or NULL. */
 gpuhal_pending *gpuhal_part_give(gpuhal_part *part);
@@ -322,6 +331,17 @@ uint64_t gpuhal_pool_unused_bytes(const gpuhal_pool *pool);
 uint64_t gpuhal_pool_unused_now(gpuhal_pool *pool);
 /* Without the mutex, with a reference to the pool. */
 void gpuhal_segments_release(gpuhal_buffer *list);
+
+/* ---- check.c: in checking mode. Without the mutex. */
+
+/* Bytes behind each buffer that belong to it. */
+enum { GPUHAL_CHECK_BYTES = 256 };
+
+/* Prepares a new buffer of a queue, which may be NULL. */
+gpuhal_status gpuhal_check_begin(gpuhal_buffer *buffer, gpuhal_queue *queue);
+/* Once the work behind which a buffer was released has ended: looks at its memory, the first time. */
+void gpuhal_check_end(gpuhal_pool *pool, gpuhal_pending *pending);
+void gpuhal_check_released_twice(gpuhal_buffer *buffer);
 
 /* ---- pending.c: what others may have once work has ended. Without the mutex. */
 

@@ -10,7 +10,7 @@ TEST(bad_descriptions_of_a_pool_are_invalid_and_missing_kinds_not_supported)
         {.size = 0},
         {.size = sizeof bad[0], .alignment = 3},
         {.size = sizeof bad[0], .alignment = UINT64_MAX},
-        {.size = sizeof bad[0], .flags = 4},
+        {.size = sizeof bad[0], .flags = 8},
         {.size = sizeof bad[0], .flags = 1u << 31},
         {.size = sizeof bad[0], .limit_permille = 1001},
         {.size = sizeof bad[0], .kind = 9},

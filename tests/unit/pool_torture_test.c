@@ -13,6 +13,7 @@ enum { BYTES = 3000, BUFFERS = 12, QUEUES = 3 };
 #define PATIENCE_NS UINT64_C(20000000000)
 
 static uint64_t page_bytes; /* of the device's virtual memory; 0: it has none */
+static bool checks;
 
 typedef struct objects {
     gpuhal *gpu;
@@ -31,7 +32,8 @@ static gpuhal_status open_objects(objects *o)
                                   .backends = "mock",
                                   .builtins = builtins};
     const gpuhal_pool_desc desc = {
-        .size = sizeof desc, .segment_bytes = 8192, .limit_bytes = 6 * 8192, .keep_bytes = 8192, .tag = "torture"};
+        .size = sizeof desc, .segment_bytes = 8192, .limit_bytes = 6 * 8192, .keep_bytes = 8192, .tag = "torture",
+        .flags = checks ? GPUHAL_POOL_CHECKING : 0};
     gpuhal_device *device = NULL;
     gpuhal_mock.count = 1;
     gpuhal_mock.devices[0].page_bytes = page_bytes;
@@ -120,6 +122,12 @@ static gpuhal_status pool_around(void)
 
 TEST(every_allocation_of_a_pool_and_its_queues_may_fail)
 {
+    torture(pool_around, GPUHAL_FAULT_ALLOCATION, NULL);
+}
+
+TEST(every_allocation_of_a_pool_in_checking_mode_may_fail)
+{
+    checks = true;
     torture(pool_around, GPUHAL_FAULT_ALLOCATION, NULL);
 }
 

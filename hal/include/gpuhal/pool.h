@@ -39,13 +39,19 @@ extern "C" {
 /** Memory of one device, out of which buffers are given. */
 typedef struct gpuhal_pool gpuhal_pool;
 
-/** Flags of pools: which of CUDA's reuse policies are off. All are on by default. */
+/** Flags of pools: which of CUDA's reuse policies are off, all of which are on by default; and checking mode. */
 enum {
     /** Memory that another queue released is not taken when that queue's work happens to have ended. */
     GPUHAL_POOL_NO_REUSE_OPPORTUNISTIC = 1u,
     /** No queue is made to wait for the work of another one so that it can have memory that this one released. Where it
      *  is, it fails if that work does (queue.h), and a reset of it waits for that work as well. */
-    GPUHAL_POOL_NO_REUSE_INTERNAL_DEPENDENCIES = 2u
+    GPUHAL_POOL_NO_REUSE_INTERNAL_DEPENDENCIES = 2u,
+    /** Checking mode, also by the environment variable GPUHAL_POOL_CHECK: for finding errors, slow. New buffers are
+     *  full of bytes 0xc5. Once all work behind which a buffer was released has ended, at the next call on the pool,
+     *  what is behind its end is looked at, and its memory is filled with 0xd9; until then no queue gets it, its own
+     *  neither. A write within 256 bytes beyond the end is stated at level 1 (error) of the log, with the tag of the
+     *  buffer, and so is the release of one that is released already, of the last 4096. */
+    GPUHAL_POOL_CHECKING = 4u
 };
 
 /** What to create. */
