@@ -2,6 +2,7 @@
 #include "memory/buffer.h"
 
 #include "core/error.h"
+#include "core/log.h"
 #include "device/fault_log.h"
 #include "memory/cached_import.h"
 
@@ -96,7 +97,7 @@ void gpuhal_buffer_enlist(gpuhal_buffer *buffer)
     buffer->counted = buffer->needs_clean || (!buffer->memory.host && device->ops.map);
     buffer->ranges[GPUHAL_ADDRESS_DEVICE] = range_from(buffer->memory.address, buffer);
     buffer->ranges[GPUHAL_ADDRESS_HOST] = range_from((uintptr_t)buffer->memory.host, buffer);
-    if (!buffer->pool) {
+    if (!buffer->pool && gpuhal_log_wants(device->gpu->log, GPUHAL_LEVEL_INFO)) {
         atomic_init(&buffer->tag, &device->untagged);
         gpuhal_tag_count(&device->untagged, buffer->bytes, true);
     }

@@ -37,7 +37,7 @@ struct gpuhal_buffer {
     gpuhal_plugin_range *range; /* range.c: the memory is addresses, and behind some of them memory; else NULL */
     gpuhal_memory memory; /* of a part that has neighbours without the plugin's object, which is the whole's */
     uint64_t bytes;   /* asked for; memory.bytes may be more */
-    _Atomic(gpuhal_tag *) tag; /* counts it, unless it is a part; NULL: a pool's segment, which nothing counts */
+    _Atomic(gpuhal_tag *) tag; /* counts it, unless it is a part; NULL: a pool's segment, or no log wants the count */
     _Atomic uint64_t charged; /* what the device's limit counts */
     bool counted;     /* see `use`; always where needs_clean */
     bool read_only;   /* imported so: never a destination, since the host may not have the right to write there */

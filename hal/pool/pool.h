@@ -123,14 +123,14 @@ struct gpuhal_pool {
     size_t lane_count;
     gpuhal_pending *pending, **pending_end;
     gpuhal_segment *segments; /* by the number of their region */
-    uint32_t segment_count, segment_space; /* the range counts by its pieces */
+    _Atomic uint32_t segment_count; /* the range counts by its pieces; written with the mutex held */
+    uint32_t segment_space;
     gpuhal_pool_range range;
     gpuhal_part *spare, **spare_end;
     uint32_t spare_count; /* in checking mode */
     _Atomic uint32_t changes; /* odd while figures are written: a reader that finds another number tries again */
     gpuhal_amount reserved, used, requested, buffers;
     _Atomic uint64_t free_bytes, largest_bytes, unused_bytes; /* of `common`, as of the last change */
-    _Atomic uint32_t segments_now;
     _Atomic uint64_t searches_failed, out_of_memory;
 };
 
@@ -283,7 +283,6 @@ static inline void gpuhal_pool_end_change(gpuhal_pool *pool)
     atomic_store_explicit(&pool->free_bytes, gpuhal_bins_free_bytes(common), memory_order_release);
     atomic_store_explicit(&pool->largest_bytes, gpuhal_bins_large(&pool->blocks, common), memory_order_release);
     atomic_store_explicit(&pool->unused_bytes, gpuhal_bins_whole_bytes(common), memory_order_release);
-    atomic_store_explicit(&pool->segments_now, pool->segment_count, memory_order_release);
     atomic_store_explicit(&pool->changes, atomic_load_explicit(&pool->changes, memory_order_relaxed) + 1,
                           memory_order_release);
 }

@@ -192,10 +192,11 @@ static void maintain(gpuhal_pool *pool)
 {
     const uint64_t headroom = pool->desc.headroom_bytes, keep = pool->desc.keep_bytes;
     const uint64_t left = headroom ? gpuhal_memory_free_bytes(pool->device) : UINT64_MAX;
+    uint64_t polled = 0;
     if (left < headroom) {
-        (void)trim(pool, 0, headroom - left);
+        (void)trim(pool, 0, headroom - left, &polled);
     } else {
-        (void)trim(pool, keep ? keep : UINT64_MAX, UINT64_MAX);
+        (void)trim(pool, keep ? keep : UINT64_MAX, UINT64_MAX, &polled);
     }
 }
 
@@ -209,11 +210,12 @@ gpuhal_status gpuhal_maintain(gpuhal *gpu, uint32_t every_n)
         return status;
     }
     size_t count = 0;
-    gpuhal_pool **list = pools_of(gpu, NULL, &count);
+    gpuhal_pool **list = NULL;
+    status = pools_of(gpu, NULL, &list, &count);
     for (size_t i = 0; i < count; i++) {
         maintain(list[i]);
         gpuhal_pool_unreference(list[i]);
     }
     free(list);
-    return GPUHAL_OK;
+    return status;
 }

@@ -57,7 +57,7 @@ static void read_figures(const gpuhal_pool *pool, gpuhal_pool_statistics *out)
     out->buffers = gpuhal_amount_read(&pool->buffers);
     out->free_bytes = load(&pool->free_bytes);
     out->largest_free_bytes = load(&pool->largest_bytes);
-    out->segments = atomic_load_explicit(&pool->segments_now, memory_order_acquire);
+    out->segments = atomic_load_explicit(&pool->segment_count, memory_order_acquire);
 }
 
 static void read_pool(gpuhal_pool *pool, gpuhal_pool_statistics *out)

@@ -193,7 +193,7 @@ GPUHAL_API gpuhal_status gpuhal_device_off_pressure(gpuhal_device *device, gpuha
  *  others only count. Memory of pools whose work has ended becomes free for every queue. Unused segments go back to the
  *  driver under pressure alone: those above a pool's keep_bytes, and where the device has less free memory than its
  *  headroom_bytes, because others have taken some, as many as are missing; for that the driver is asked.
- *  @return GPUHAL_OK; INVALID_ARGUMENT, also for 0; FORKED
+ *  @return GPUHAL_OK; INVALID_ARGUMENT, also for 0; HOST_MEMORY; FORKED
  *  Owner: nothing. Threads: any. Blocks: in each @p every_n-th call, for the drivers. */
 GPUHAL_API gpuhal_status gpuhal_maintain(gpuhal *gpu, uint32_t every_n);
 
