@@ -14,11 +14,12 @@
 enum { RECORDS = 65536 };
 #define NONE UINT64_MAX
 
-static char folder[] = "/tmp/gpuhal-trace-XXXXXX";
+static char folder[32];
 static char path[64];
 
 static void make_folder(void)
 {
+    snprintf(folder, sizeof folder, "/tmp/gpuhal-trace-XXXXXX");
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/trace.jsonl", folder);
 }

@@ -118,6 +118,7 @@ static void measure(gpuhal_bench *bench, gpuhal_device *device, const char *test
     gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench, false);
     const gpuhal_bench_side sides[] = {{run, &alone, NULL}, {run, &behind, NULL}};
     const size_t side_count = bench->options->baseline ? 2 : 1;
+    plan.series = gpuhal_bench_plan_calls(bench).series;
     plan.sample_ns = bench->options->quick ? quick_sample_ns : sample_ns;
     row.budget = budget;
     gpuhal_bench_begin(bench->output, &row);
