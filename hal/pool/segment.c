@@ -3,15 +3,34 @@
 #include "pool/pool.h"
 
 #include "core/error.h"
+#include "registry/limit.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* What the pool may still take. */
-static uint64_t room_of(const gpuhal_pool *pool)
+/* What the pool may still take, and why not more. */
+typedef struct room {
+    uint64_t bytes, limit;
+    const char *what;
+} room;
+
+/* Above the limit of a control group drivers move memory to the host instead of refusing. Reads files. */
+static room room_of_groups(const gpuhal_pool *pool)
 {
-    uint64_t limit = atomic_load(&pool->limit_bytes), reserved = gpuhal_amount_now(&pool->reserved);
-    return limit == 0 ? UINT64_MAX : reserved < limit ? limit - reserved : 0;
+    room out = {.bytes = UINT64_MAX, .what = "what the control group allows,"};
+    const char *pci = gpuhal_facts_text(&pool->device->listed->facts, GPUHAL_FACT_PCI_ADDRESS);
+    if (pool->desc.kind == GPUHAL_MEMORY_DEVICE && pci && *pci) {
+        out.bytes = gpuhal_limit_device_memory("", pci, &out.limit);
+    }
+    return out;
+}
+
+/* The lower one of the two. */
+static room room_of(const gpuhal_pool *pool, room groups)
+{
+    const uint64_t limit = atomic_load(&pool->limit_bytes), reserved = gpuhal_amount_now(&pool->reserved);
+    const uint64_t bytes = limit == 0 ? UINT64_MAX : reserved < limit ? limit - reserved : 0;
+    return bytes <= groups.bytes ? (room){.bytes = bytes, .limit = limit, .what = "the pool's limit of"} : groups;
 }
 
 /* An eighth of the preferred size at first, then a quarter, a half and the whole: small programs take little. */
@@ -181,14 +200,14 @@ static void make_range(gpuhal_pool *pool)
 
 /* ---- growing */
 
-static gpuhal_status grow_by_segment(gpuhal_pool *pool, uint64_t bytes, uint64_t need, uint64_t room)
+static gpuhal_status grow_by_segment(gpuhal_pool *pool, uint64_t bytes, uint64_t need, room left)
 {
     gpuhal_buffer *buffer = NULL;
-    if (room < need) {
-        return over_limit(pool, need, room, atomic_load(&pool->limit_bytes), "the pool's limit of");
+    if (left.bytes < need) {
+        return over_limit(pool, need, left.bytes, left.limit, left.what);
     }
-    room &= ~(pool->unit - 1);
-    bytes = bytes < room ? bytes : room < need ? need : room;
+    const uint64_t most = left.bytes & ~(pool->unit - 1);
+    bytes = bytes < most ? bytes : most < need ? need : most;
     gpuhal_status status = allocate(pool, NULL, &bytes, need, &buffer);
     if (status) {
         return status;
@@ -215,12 +234,14 @@ gpuhal_status gpuhal_pool_grow(gpuhal_pool *pool, uint64_t need)
     if (!pool->range.tried) {
         make_range(pool);
     }
+    const room groups = room_of_groups(pool);
     gpuhal_mutex_lock(&pool->mutex);
     gpuhal_pool_await_pieces(pool);
-    const uint64_t bytes = next_bytes(pool, need), room = room_of(pool);
-    const bool in_range = gpuhal_pool_begin_piece(pool, bytes, need, room, &place);
+    const uint64_t bytes = next_bytes(pool, need);
+    const room left = room_of(pool, groups);
+    const bool in_range = gpuhal_pool_begin_piece(pool, bytes, need, left.bytes, &place);
     gpuhal_mutex_unlock(&pool->mutex);
-    const gpuhal_status status = in_range ? grow_by_piece(pool, &place) : grow_by_segment(pool, bytes, need, room);
+    const gpuhal_status status = in_range ? grow_by_piece(pool, &place) : grow_by_segment(pool, bytes, need, left);
     if (status) {
         gpuhal_mutex_lock(&pool->mutex);
         gpuhal_trace_refusal(pool, GPUHAL_TRACE_GROW, NULL, need, status);

@@ -85,3 +85,85 @@ uint64_t gpuhal_limit_memory(const char *root)
     free(text);
     return limit;
 }
+
+/* ---- memory of devices. Regions are keyed "drm/0000:03:00.0/vram0", or without a number; others of a device are not
+ * its own memory. */
+
+static const char *next_line(const char *line)
+{
+    const char *end = strchr(line, '\n');
+    return end ? end + 1 : line + strlen(line);
+}
+
+/* The number behind a key and a blank; false for "max". */
+static bool value_at(const char *line, size_t key, uint64_t *out_value)
+{
+    char *text = gpuhal_text_format("%.*s", (int)strcspn(line + key + 1, "\n"), line + key + 1);
+    const bool known = text && gpuhal_records_u64(text, out_value);
+    free(text);
+    return known;
+}
+
+/* What `text` states of the region whose key begins the line; 0: nothing. */
+static uint64_t value_of(const char *text, const char *line, size_t key)
+{
+    uint64_t value = 0;
+    for (; text && *text; text = next_line(text)) {
+        if (strncmp(text, line, key + 1) == 0 && value_at(text, key, &value)) {
+            return value;
+        }
+    }
+    return 0;
+}
+
+/* Memory may come from any region of the device, so one without a limit is enough. */
+static void narrow_device(const char *root, const char *mount, const char *group, const char *prefix, uint64_t *left,
+                          uint64_t *limit)
+{
+    char *most = text_of(root, mount, group, "dmem.max", GROUPS_BYTES_MAX);
+    char *current = text_of(root, mount, group, "dmem.current", GROUPS_BYTES_MAX);
+    uint64_t sum = 0, rest = 0, value = 0;
+    bool any = false, bounded = true;
+    for (const char *line = most; line && *line && bounded; line = next_line(line)) {
+        const size_t key = strcspn(line, " \n");
+        if (strncmp(line, prefix, strlen(prefix)) != 0 || line[key] != ' ') {
+            continue;
+        }
+        bounded = value_at(line, key, &value) && value < NO_LIMIT;
+        const uint64_t used = value_of(current, line, key);
+        sum += value;
+        rest += value > used ? value - used : 0;
+        any = true;
+    }
+    if (any && bounded && rest < *left) {
+        *left = rest;
+        *limit = sum;
+    }
+    free(most);
+    free(current);
+}
+
+uint64_t gpuhal_limit_device_memory(const char *root, const char *pci, uint64_t *out_limit)
+{
+    uint64_t left = UINT64_MAX;
+    char *text = text_of(root, "/proc/self", "", "cgroup", GROUPS_BYTES_MAX);
+    char *prefix = gpuhal_text_format("drm/%s/vram", pci);
+    const char *line = text;
+    *out_limit = UINT64_MAX;
+    while (line && *line && strncmp(line, "0::", 3) != 0) {
+        line = next_line(line);
+    }
+    char *group = line && *line ? gpuhal_text_format("%.*s", (int)strcspn(line + 3, "\n"), line + 3) : NULL;
+    if (group && strstr(group, "/..")) {
+        *group = 0;
+    }
+    for (char *cut = group && prefix ? group + strlen(group) : NULL; cut; cut = strrchr(group, '/')) {
+        *cut = 0;
+        narrow_device(root, "/sys/fs/cgroup", group, prefix, &left, out_limit);
+        narrow_device(root, "/sys/fs/cgroup/unified", group, prefix, &left, out_limit);
+    }
+    free(group);
+    free(prefix);
+    free(text);
+    return left;
+}

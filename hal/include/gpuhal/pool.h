@@ -58,7 +58,9 @@ enum {
 typedef struct gpuhal_pool_desc {
     uint32_t size;           /**< sizeof(gpuhal_pool_desc). */
     gpuhal_memory_kind kind; /**< 0: device memory. */
-    uint64_t limit_bytes;    /**< Most of all segments together; 0: only the limits of the device. */
+    /** Most of all segments together; 0: only the limits of the device. Those are gpuhal_device_limit_memory() and, for
+     *  device memory, what the process's control groups leave of it (dmem.max of the kernel's version 2). */
+    uint64_t limit_bytes;
     /** Most of all segments together, in thousandths of the device's memory, 1000 at most; 0: no such limit. The lower
      *  one counts. */
     uint32_t limit_permille;
