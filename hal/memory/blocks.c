@@ -183,7 +183,7 @@ static gpuhal_block_id settle(gpuhal_blocks *blocks, gpuhal_bins *bins, gpuhal_b
     gpuhal_block *table = blocks->table;
     const gpuhal_block_id before = table[id].before, after = table[id].after;
     const bool joins_before = table[before].bins == bins, joins_after = table[after].bins == bins;
-    uint64_t offset = table[id].offset, bytes = table[id].bytes;
+    uint64_t offset = table[id].offset, bytes = table[id].bytes, stamp = table[id].stamp;
     bins->free_bytes += bytes;
     if (!joins_before && !joins_after) {
         bins->whole_bytes += whole_bytes_of(&table[id]);
@@ -198,8 +198,10 @@ static gpuhal_block_id settle(gpuhal_blocks *blocks, gpuhal_bins *bins, gpuhal_b
     if (joins_before) {
         offset = table[before].offset;
     }
+    stamp = stamp > table[kept].stamp ? stamp : table[kept].stamp;
     if (joins_before && joins_after) {
         bytes += table[other].bytes;
+        stamp = stamp > table[other].stamp ? stamp : table[other].stamp;
         delist(table, other, bin_of(table[other].bytes));
         drop_entry(blocks, other);
     }
@@ -209,6 +211,7 @@ static gpuhal_block_id settle(gpuhal_blocks *blocks, gpuhal_bins *bins, gpuhal_b
     table[kept].before = first;
     table[kept].after = last;
     table[kept].offset = offset;
+    table[kept].stamp = stamp;
     resize(table, kept, table[kept].bytes + bytes);
     bins->whole_bytes += whole_bytes_of(&table[kept]);
     return kept;
@@ -258,7 +261,7 @@ static gpuhal_block_id split(gpuhal_blocks *blocks, gpuhal_block_id id, uint64_t
     const gpuhal_block_id used = new_entry(blocks), behind = front > 0 && rest > 0 ? new_entry(blocks) : 0;
     gpuhal_block *table = blocks->table;
     const gpuhal_block was = table[id];
-    gpuhal_block block = {.offset = was.offset + front, .bytes = bytes, .region = was.region};
+    gpuhal_block block = {.offset = was.offset + front, .bytes = bytes, .region = was.region, .stamp = was.stamp};
     if (front > 0) {
         block.before = id;
         block.after = was.after;
@@ -275,6 +278,7 @@ static gpuhal_block_id split(gpuhal_blocks *blocks, gpuhal_block_id id, uint64_t
                (gpuhal_block){.offset = block.offset + bytes,
                               .bytes = rest,
                               .region = was.region,
+                              .stamp = was.stamp,
                               .before = used,
                               .after = was.after});
         enlist(table, was.bins, behind, bin_of(rest));

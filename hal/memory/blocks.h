@@ -26,6 +26,7 @@ typedef struct gpuhal_block {
     gpuhal_block_id previous, next; /* in the list of its bin */
     gpuhal_bins *bins;              /* NULL: used */
     void *user;                     /* the caller's, of a used block; NULL in a new one */
+    uint64_t stamp;                 /* the caller's: a part of a block has the same, what is merged the largest */
 } gpuhal_block;
 
 /* All blocks of some regions. An id is valid until its block is merged into another; a pointer to a block only until

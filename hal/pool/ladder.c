@@ -37,6 +37,22 @@ static bool poll(climb *c)
     return search(c);
 }
 
+/* Memory behind which the queue comes anyway, by an event for which the application has made it wait. */
+static bool follow_events(climb *c)
+{
+    gpuhal_pool *pool = c->request->pool;
+    gpuhal_queue *queue = c->request->queue;
+    const bool follows = queue && !(pool->desc.flags & GPUHAL_POOL_NO_REUSE_FOLLOW_EVENT_DEPENDENCIES);
+    uint64_t bytes = 0;
+    while (follows && gpuhal_pool_follow_event(pool, queue, c->request->block_bytes, &bytes)) {
+        gpuhal_report_count(&c->report, GPUHAL_RUNG_TAKE, bytes);
+        if (search(c)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* ---- growing */
 
 /* How often a thread looks whether the driver that another one is waiting for hangs. */
@@ -162,7 +178,7 @@ static bool wait(climb *c, uint64_t deadline_ns)
 /* What takes nothing from others. OUT_OF_MEMORY: there is more to try. */
 static gpuhal_status climb_alone(climb *c, uint64_t deadline_ns)
 {
-    if (poll(c)) {
+    if (follow_events(c) || poll(c)) {
         return GPUHAL_OK;
     }
     const gpuhal_status status = grow(c);

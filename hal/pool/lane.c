@@ -245,6 +245,7 @@ gpuhal_pending *gpuhal_part_give(gpuhal_part *part)
     gpuhal_block_at(&pool->blocks, part->block)->user = NULL;
     gpuhal_pool_begin_change(pool);
     retire_part(part);
+    gpuhal_block_at(&pool->blocks, part->block)->stamp = gpuhal_timepoint_newest();
     if (!pending) {
         const gpuhal_block_id merged = gpuhal_blocks_give(&pool->blocks, bins, part->block);
         const gpuhal_block *block = gpuhal_block_at(&pool->blocks, merged);

@@ -85,6 +85,7 @@ static uint64_t make_free(gpuhal_pool *pool, gpuhal_pending *pending)
     }
     const uint64_t bytes = gpuhal_block_at(&pool->blocks, pending->block)->bytes;
     gpuhal_lane *lane = pending->owner ? gpuhal_lane_find(pool, pending->owner) : NULL;
+    gpuhal_block_at(&pool->blocks, pending->block)->stamp = gpuhal_timepoint_newest();
     gpuhal_blocks_give(&pool->blocks, lane ? lane->bins : pool->common, pending->block);
     gpuhal_pool_changed(pool);
     return bytes;
@@ -284,6 +285,71 @@ bool gpuhal_pool_follow(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, 
         pending = leave(pool, pending, false, NULL);
     }
     gpuhal_mutex_unlock(&pool->mutex);
+    return follows;
+}
+
+/* Whether the lane's queue has released the block before it recorded the timepoint. */
+static bool is_before(const gpuhal_block *block, const gpuhal_lane *lane, const gpuhal_timepoint *timepoint)
+{
+    return block->bytes > 0 && block->bins == lane->bins && block->stamp < timepoint->ordinal;
+}
+
+/* A new pending behind the timepoint, whose reference it gets, of all such blocks of the lane; NULL where none of them
+ * is large enough, and without memory. With the mutex held. */
+static gpuhal_pending *part_before(gpuhal_pool *pool, gpuhal_lane *lane, gpuhal_timepoint *timepoint, uint64_t bytes)
+{
+    gpuhal_block_id id = 1;
+    while (id < pool->blocks.touched && !(is_before(gpuhal_block_at(&pool->blocks, id), lane, timepoint) &&
+                                          gpuhal_block_at(&pool->blocks, id)->bytes >= bytes)) {
+        id++;
+    }
+    gpuhal_pending *pending = id < pool->blocks.touched ? part_lane(pool, lane) : NULL;
+    for (id = 1; pending && id < pool->blocks.touched; id++) {
+        const gpuhal_block *block = gpuhal_block_at(&pool->blocks, id);
+        if (block->bytes > 0 && block->bins == pending->bins && block->stamp >= timepoint->ordinal) {
+            (void)gpuhal_blocks_move_one(&pool->blocks, lane->bins, id);
+        }
+    }
+    if (pending) {
+        pending->waits[0].timepoint = timepoint;
+    }
+    return pending;
+}
+
+/* The same for the lane of this number, if the queue has been made to wait for its queue. */
+static gpuhal_pending *part_before_event(gpuhal_pool *pool, size_t number, gpuhal_queue *queue, uint64_t bytes)
+{
+    gpuhal_mutex_lock(&pool->mutex);
+    gpuhal_lane *lane = pool->lanes[number];
+    const bool any = lane->queue && lane->queue != queue && gpuhal_bins_largest(&pool->blocks, lane->bins) >= bytes;
+    gpuhal_timepoint *timepoint = any ? gpuhal_queue_get_awaited(queue, lane->queue) : NULL;
+    gpuhal_pending *pending = timepoint ? part_before(pool, lane, timepoint, bytes) : NULL;
+    gpuhal_mutex_unlock(&pool->mutex);
+    if (!pending) {
+        gpuhal_timepoint_release(timepoint);
+    }
+    return pending;
+}
+
+bool gpuhal_pool_follow_event(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, uint64_t *out_bytes)
+{
+    bool follows = false;
+    gpuhal_mutex_lock(&pool->mutex);
+    const size_t lanes = pool->lane_count;
+    gpuhal_mutex_unlock(&pool->mutex);
+    for (size_t i = 0; i < lanes && !follows; i++) {
+        gpuhal_pending *pending = part_before_event(pool, i, queue, bytes);
+        if (!pending) {
+            continue;
+        }
+        follows = !gpuhal_queue_is_broken(pending->waits[0].queue) && wait_in_queue(queue, pending);
+        gpuhal_mutex_lock(&pool->mutex);
+        *out_bytes = gpuhal_bins_free_bytes(pending->bins);
+        pending->follower = follows ? queue : NULL;
+        pending->recording = false;
+        (void)leave(pool, pending, false, NULL);
+        gpuhal_mutex_unlock(&pool->mutex);
+    }
     return follows;
 }
 

@@ -22,8 +22,8 @@ static gpuhal_status invalid(const char *call, const char *what)
 
 static gpuhal_status take_desc(const gpuhal_pool_desc *given, gpuhal_pool_desc *out)
 {
-    const uint32_t flags =
-        GPUHAL_POOL_NO_REUSE_OPPORTUNISTIC | GPUHAL_POOL_NO_REUSE_INTERNAL_DEPENDENCIES | GPUHAL_POOL_CHECKING;
+    const uint32_t flags = GPUHAL_POOL_NO_REUSE_OPPORTUNISTIC | GPUHAL_POOL_NO_REUSE_INTERNAL_DEPENDENCIES |
+                           GPUHAL_POOL_NO_REUSE_FOLLOW_EVENT_DEPENDENCIES | GPUHAL_POOL_CHECKING;
     *out = (gpuhal_pool_desc){.size = sizeof *out};
     if (given) {
         memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);

@@ -24,6 +24,7 @@
 
 #include <gpuhal/pool.h>
 
+/* `stamp` of a block in the bins is gpuhal_timepoint_newest() when it was released, or later. */
 typedef struct gpuhal_lane {
     gpuhal_queue *queue; /* with a reference to the structure; NULL: to be used again */
     gpuhal_bins *bins;
@@ -353,6 +354,9 @@ void gpuhal_pool_part_lanes(gpuhal_pool *pool, const gpuhal_queue *queue, uint64
 /* Makes the queue wait for the oldest pending in which so many bytes are in one piece, so that it may have all that is
  * in there: *out_bytes. False: there is none. */
 bool gpuhal_pool_follow(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, uint64_t *out_bytes);
+/* Lets the queue have what another one released before an event for which this one was made to wait, where there are
+ * so many bytes in one piece of that: *out_bytes in all. False: there is nothing like that. */
+bool gpuhal_pool_follow_event(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, uint64_t *out_bytes);
 /* When the pool ends: queues hold the segments as long as they may use them. */
 void gpuhal_pool_hold_segments(gpuhal_pool *pool);
 void gpuhal_pending_free_all(gpuhal_pool *pool);

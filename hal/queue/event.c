@@ -208,6 +208,9 @@ gpuhal_status gpuhal_queue_wait(gpuhal_queue *queue, gpuhal_event *event)
         status = gpuhal_two_objects("gpuhal_queue_wait", "event and queue", event->gpu, queue->device->gpu);
     }
     status = status ? status : gpuhal_queue_wait_for_timepoint(queue, timepoint);
+    if (!status && timepoint) {
+        gpuhal_queue_note_awaited(queue, timepoint);
+    }
     gpuhal_timepoint_release(timepoint);
     return status;
 }

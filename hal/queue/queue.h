@@ -99,6 +99,9 @@ enum { GPUHAL_SPARE_EVENTS = 16 };
  * Rings of drivers that block are longer. */
 enum { GPUHAL_TIMEPOINT_EVERY = 256 };
 
+/* Timepoints of so many other queues are kept for which the application has made a queue wait. */
+enum { GPUHAL_AWAITED = 8 };
+
 struct gpuhal_queue {
     /* What the fast path touches lies together. */
     gpuhal_device *device;
@@ -139,6 +142,8 @@ struct gpuhal_queue {
     gpuhal_plugin_event *spare[2][GPUHAL_SPARE_EVENTS]; /* not timed, timed */
     uint32_t spare_count[2];
 
+    gpuhal_timepoint *awaited[GPUHAL_AWAITED]; /* awaited.c: the newest, each of another queue */
+    uint32_t awaited_next;                     /* the place to be used again */
     gpuhal_timepoint **followed; /* follow.c */
     uint32_t followed_count;
     _Atomic bool in_flight; /* it has failed, and the driver may still be at its work */
@@ -364,6 +369,15 @@ void gpuhal_queue_look_through(gpuhal_queue *queue);
 bool gpuhal_queue_has_finished(gpuhal_queue *queue);
 bool gpuhal_queue_is_quiet(gpuhal_queue *queue);
 bool gpuhal_queue_is_broken(gpuhal_queue *queue);
+
+/* ---- awaited.c */
+
+/* The application has made the queue wait for the timepoint, whose reference is added. */
+void gpuhal_queue_note_awaited(gpuhal_queue *queue, gpuhal_timepoint *timepoint);
+/* The newest such timepoint of the other queue, with a reference; NULL: none is known. Calls no plugin. */
+gpuhal_timepoint *gpuhal_queue_get_awaited(gpuhal_queue *queue, const gpuhal_queue *other);
+/* When the queue ends. Not with the mutex held. */
+void gpuhal_queue_forget_awaited(gpuhal_queue *queue);
 
 /* ---- follow.c */
 

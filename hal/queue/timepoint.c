@@ -78,6 +78,13 @@ void gpuhal_queue_put_event(gpuhal_queue *queue, gpuhal_plugin_event *event, boo
     }
 }
 
+static _Atomic uint64_t newest_ordinal;
+
+uint64_t gpuhal_timepoint_newest(void)
+{
+    return atomic_load(&newest_ordinal);
+}
+
 gpuhal_timepoint *gpuhal_timepoint_create(gpuhal_queue *queue, bool timed)
 {
     gpuhal_timepoint *timepoint = calloc(1, sizeof *timepoint);
@@ -86,6 +93,7 @@ gpuhal_timepoint *gpuhal_timepoint_create(gpuhal_queue *queue, bool timed)
         atomic_init(&timepoint->state, GPUHAL_TIMEPOINT_DEFERRED);
         timepoint->queue = gpuhal_queue_retain(queue);
         timepoint->timed = timed;
+        timepoint->ordinal = atomic_fetch_add(&newest_ordinal, 1) + 1;
     }
     return timepoint;
 }

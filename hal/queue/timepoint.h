@@ -52,6 +52,7 @@ typedef struct gpuhal_timepoint {
     _Atomic int state;          /* gpuhal_timepoint_state */
     gpuhal_queue *queue;        /* with a reference; NULL: the host ends it */
     uint64_t number;            /* submissions of the queue that it comes after */
+    uint64_t ordinal;           /* among all timepoints of the process; given before it is put into its queue */
     bool timed;
     _Atomic bool retired;       /* DONE, and everything that the work before it kept alive has been given back */
     bool notify_requested;      /* a thread waits or a completion is set: the end must be noticed without polling */
@@ -65,6 +66,8 @@ typedef struct gpuhal_timepoint {
 } gpuhal_timepoint;
 
 gpuhal_timepoint *gpuhal_timepoint_create(gpuhal_queue *queue, bool timed);
+/* The newest ordinal: a timepoint with a higher one is behind all that the calling thread has enqueued in its queue. */
+uint64_t gpuhal_timepoint_newest(void);
 gpuhal_timepoint *gpuhal_timepoint_retain(gpuhal_timepoint *timepoint);
 /* NULL does nothing. Not with a queue's mutex held: releasing the last reference calls the plugin. */
 void gpuhal_timepoint_release(gpuhal_timepoint *timepoint);

@@ -25,6 +25,7 @@ void gpuhal_queue_finish(gpuhal_queue *queue)
     gpuhal_device *device = queue->device;
     atomic_store(&queue->in_flight, false);
     gpuhal_queue_await_followed(queue);
+    gpuhal_queue_forget_awaited(queue);
     gpuhal_service_remove(queue);
     if (queue->vendor && gpuhal_device_is_reachable(device)) {
         for (uint32_t timed = 0; timed < 2; timed++) {

@@ -131,6 +131,29 @@ TEST(bytes_at_a_place_of_a_free_block_are_taken_and_the_rest_stays_free)
     }
 }
 
+TEST(a_part_of_a_block_has_its_stamp_and_a_merged_one_the_largest)
+{
+    for (uint64_t largest = 0; largest < 3; largest++) {
+        gpuhal_block_id used[3];
+        set_up();
+        (void)gpuhal_blocks_add(&blocks, bins[0], 0, 300);
+        for (uint64_t i = 0; i < 3; i++) {
+            used[i] = gpuhal_blocks_take(&blocks, bins[0], 100, 1);
+            gpuhal_block_at(&blocks, used[i])->stamp = i == largest ? 9 : 4 + i;
+        }
+        (void)gpuhal_blocks_give(&blocks, bins[0], used[0]);
+        (void)gpuhal_blocks_give(&blocks, bins[0], used[2]);
+        const gpuhal_block_id all = gpuhal_blocks_give(&blocks, bins[0], used[1]);
+        assert_int_equal(gpuhal_block_at(&blocks, all)->stamp, 9);
+        const gpuhal_block_id middle = gpuhal_blocks_take_at(&blocks, all, 100, 100);
+        const gpuhal_block block = *gpuhal_block_at(&blocks, middle);
+        assert_int_equal(block.stamp, 9);
+        assert_int_equal(gpuhal_block_at(&blocks, block.before)->stamp, 9);
+        assert_int_equal(gpuhal_block_at(&blocks, block.after)->stamp, 9);
+        tear_down();
+    }
+}
+
 TEST(an_extended_region_is_one_block_only_with_free_bytes_of_the_same_bins)
 {
     set_up();

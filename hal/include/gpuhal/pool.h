@@ -14,7 +14,8 @@
  *  gpuhal_queue_keep(); for other work there is gpuhal_buffer_use(). A buffer that was allocated for a queue
  *  counts as used there.
  *
- *  When memory is short a pool tries, in this order, and searches again after each: memory whose work has ended; a
+ *  When memory is short a pool tries, in this order, and searches again after each: memory that another queue released
+ *  before an event for which the queue waits; memory whose work has ended; a
  *  further segment; giving unused segments back for a larger one; memory that waits for other queues, behind an event;
  *  waiting for them, the oldest first, as long as the caller allows; stores, first for what they have a copy of, then
  *  for what they have to copy first; callbacks (gpuhal_device_on_pressure()), the lowest priority first. Each of the
@@ -46,12 +47,15 @@ enum {
     /** No queue is made to wait for the work of another one so that it can have memory that this one released. Where it
      *  is, it fails if that work does (queue.h), and a reset of it waits for that work as well. */
     GPUHAL_POOL_NO_REUSE_INTERNAL_DEPENDENCIES = 2u,
+    /** Memory that another queue released before an event is not taken by a queue that gpuhal_queue_wait() has made
+     *  wait for that event. Where it is, the same is true as for internal dependencies. */
+    GPUHAL_POOL_NO_REUSE_FOLLOW_EVENT_DEPENDENCIES = 4u,
     /** Checking mode, also by the environment variable GPUHAL_POOL_CHECK: for finding errors, slow. New buffers are
      *  full of bytes 0xc5. Once all work behind which a buffer was released has ended, at the next call on the pool,
      *  what is behind its end is looked at, and its memory is filled with 0xd9; until then no queue gets it, its own
      *  neither. A write within 256 bytes beyond the end is stated at level 1 (error) of the log, with the tag of the
      *  buffer, and so is the release of one that is released already, of the last 4096. */
-    GPUHAL_POOL_CHECKING = 4u
+    GPUHAL_POOL_CHECKING = 0x100u
 };
 
 /** What to create. */
