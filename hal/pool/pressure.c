@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 /* How often a thread that waits for its turn looks whether the device is lost; and how long one waits that has no time,
- * for another that has none: only a callback that is at fault takes longer, such as one that needs a lock which the
+ * for one that is prompt: only a callback that is at fault takes longer, such as one that needs a lock which the
  * waiting thread holds. */
 enum { LOST_POLL_NS = 20000000, PROMPT_NS = 1000000000 };
 
@@ -24,6 +24,7 @@ struct gpuhal_pressure_turn {
     const gpuhal_device *device;
     const void *caller; /* gpuhal_job_caller() */
     uint64_t deadline_ns;
+    bool prompt; /* does not wait, or asks for what costs no copy */
     const gpuhal_pressure_entry *entry; /* that is being asked; NULL: none, or it has removed itself */
 };
 
@@ -199,10 +200,10 @@ static const gpuhal_pressure_turn *other_turn(const gpuhal_pressure *pressure, c
     return found;
 }
 
-/* A thread that has no time waits for one that has none either, which is as quick as a thread that grows a pool. */
+/* A thread that has no time waits for one that is prompt, which is as quick as a thread that grows a pool. */
 static bool may_wait(const gpuhal_pressure_turn *own, const gpuhal_pressure_turn *other, uint64_t end_ns)
 {
-    return (own->deadline_ns > 0 || other->deadline_ns == 0) && gpuhal_os_monotonic_ns() < end_ns &&
+    return (own->deadline_ns > 0 || other->prompt) && gpuhal_os_monotonic_ns() < end_ns &&
            !gpuhal_device_check(own->device);
 }
 
@@ -286,8 +287,10 @@ static bool give_once(gpuhal_pressure *pressure, gpuhal_pressure_turn *own, cons
 bool gpuhal_pressure_ask(gpuhal_pressure_attempt *attempt, uint64_t *out_given)
 {
     gpuhal_pressure *pressure = pressure_of(attempt->device);
-    gpuhal_pressure_turn own = {
-        .device = attempt->device, .caller = gpuhal_job_caller(), .deadline_ns = attempt->deadline_ns};
+    gpuhal_pressure_turn own = {.device = attempt->device,
+                                .caller = gpuhal_job_caller(),
+                                .deadline_ns = attempt->deadline_ns,
+                                .prompt = attempt->deadline_ns == 0 || attempt->rung == GPUHAL_PRESSURE_EVICT};
     gpuhal_error_detail before;
     gpuhal_error_save(&before);
     *out_given = 0;

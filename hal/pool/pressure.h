@@ -4,9 +4,10 @@
  * rung by rung, in a rung by priority, and of the same priority the one that was added first.
  *
  * One thread at a time asks the sources of a device; others wait for their turn until their deadline. A thread that has
- * no time waits for one that has none either, since that one does not wait, and for a second at most. Inside a source
- * the thread asks no source of any device: an allocation made there without NO_EVICT skips these rungs, so it neither
- * recurses nor waits for itself, and answers OUT_OF_MEMORY where the others do not suffice.
+ * no time waits for one that has none either, or asks what can be evicted, since that is prompt: for a second at most.
+ *
+ * Inside a source the thread asks no source of any device: an allocation made there without NO_EVICT skips these rungs,
+ * so it neither recurses nor waits for itself, and answers OUT_OF_MEMORY where the others do not suffice.
  */
 #ifndef GPUHAL_POOL_PRESSURE_H
 #define GPUHAL_POOL_PRESSURE_H

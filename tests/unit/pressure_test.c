@@ -206,6 +206,7 @@ TEST(the_last_error_is_the_same_after_sources_were_asked)
 
 typedef struct asking {
     gpuhal_device *device;
+    gpuhal_pressure_rung rung;
     uint64_t deadline_ns;
     uint32_t times;
     uint64_t given;
@@ -215,7 +216,7 @@ static void *ask(void *user)
 {
     asking *own = user;
     for (uint32_t i = 0; i < own->times; i++) {
-        own->given += gpuhal_pressure_relieve(own->device, GPUHAL_PRESSURE_CALL, NULL, 1, own->deadline_ns);
+        own->given += gpuhal_pressure_relieve(own->device, own->rung, NULL, 1, own->deadline_ns);
     }
     return NULL;
 }
@@ -247,7 +248,7 @@ TEST(one_thread_at_a_time_asks_the_sources_of_a_device)
     pthread_t threads[THREADS];
     uint64_t given = 0;
     for (int i = 0; i < THREADS; i++) {
-        all[i] = (asking){.device = gpuhal_device_at(gpu, 0), .times = TIMES};
+        all[i] = (asking){.device = gpuhal_device_at(gpu, 0), .rung = GPUHAL_PRESSURE_CALL, .times = TIMES};
         threads[i] = start(ask, &all[i]);
     }
     for (int i = 0; i < THREADS; i++) {
@@ -264,7 +265,10 @@ TEST(a_thread_without_time_does_not_wait_for_a_source_that_may)
     _Atomic bool holds = true;
     source a = {.name = 'a', .gives = 1, .holds = &holds};
     add(gpuhal_device_at(gpu, 0), &a, GPUHAL_PRESSURE_CALL, 0);
-    asking first = {.device = gpuhal_device_at(gpu, 0), .deadline_ns = gpuhal_deadline(PATIENCE_NS), .times = 1};
+    asking first = {.device = gpuhal_device_at(gpu, 0),
+                    .rung = GPUHAL_PRESSURE_CALL,
+                    .deadline_ns = gpuhal_deadline(PATIENCE_NS),
+                    .times = 1};
     pthread_t thread = start(ask, &first);
     await(&a.entered);
     assert_int_equal(relieve(gpuhal_device_at(gpu, 0), GPUHAL_PRESSURE_CALL, 1), 0);
@@ -278,13 +282,41 @@ TEST(a_thread_without_time_does_not_wait_for_a_source_that_may)
     gpuhal_close(gpu);
 }
 
+/* Ends what holds a source a while after another thread has begun to wait. */
+static void *let_go(void *user)
+{
+    usleep(50000);
+    atomic_store((_Atomic bool *)user, false);
+    return NULL;
+}
+
+TEST(a_thread_without_time_waits_for_one_that_evicts)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_device *device = gpuhal_device_at(gpu, 0);
+    _Atomic bool holds = true;
+    source a = {.name = 'a', .gives = 1, .holds = &holds}, b = {.name = 'b', .gives = 1};
+    add(device, &a, GPUHAL_PRESSURE_EVICT, 0);
+    add(device, &b, GPUHAL_PRESSURE_CALL, 0);
+    asking first = {
+        .device = device, .rung = GPUHAL_PRESSURE_EVICT, .deadline_ns = gpuhal_deadline(PATIENCE_NS), .times = 1};
+    pthread_t thread = start(ask, &first);
+    await(&a.entered);
+    pthread_t other = start(let_go, &holds);
+    assert_int_equal(relieve(device, GPUHAL_PRESSURE_CALL, 1), 1);
+    assert_string_equal(asked_now(), "ab");
+    pthread_join(other, NULL);
+    pthread_join(thread, NULL);
+    gpuhal_close(gpu);
+}
+
 TEST(a_thread_without_time_waits_for_its_turn_no_longer_than_a_source_may_take)
 {
     gpuhal *gpu = open_one();
     _Atomic bool holds = true;
     source a = {.name = 'a', .gives = 1, .most_times = 1, .holds = &holds};
     add(gpuhal_device_at(gpu, 0), &a, GPUHAL_PRESSURE_CALL, 0);
-    asking first = {.device = gpuhal_device_at(gpu, 0), .times = 1};
+    asking first = {.device = gpuhal_device_at(gpu, 0), .rung = GPUHAL_PRESSURE_CALL, .times = 1};
     pthread_t thread = start(ask, &first);
     await(&a.entered);
     const uint64_t begun_ns = gpuhal_os_monotonic_ns();
@@ -302,7 +334,8 @@ TEST(a_thread_that_waits_for_its_turn_returns_when_the_device_is_lost)
     _Atomic bool holds = true;
     source a = {.name = 'a', .gives = 1, .holds = &holds};
     add(device, &a, GPUHAL_PRESSURE_CALL, 0);
-    asking first = {.device = device, .deadline_ns = UINT64_MAX, .times = 1}, second = first;
+    asking first = {.device = device, .rung = GPUHAL_PRESSURE_CALL, .deadline_ns = UINT64_MAX, .times = 1};
+    asking second = first;
     pthread_t holder = start(ask, &first);
     await(&a.entered);
     pthread_t waits = start(ask, &second);
@@ -335,7 +368,10 @@ TEST(removing_a_source_waits_until_it_has_returned)
     _Atomic bool holds = true;
     source a = {.name = 'a', .gives = 1, .holds = &holds};
     add(gpuhal_device_at(gpu, 0), &a, GPUHAL_PRESSURE_CALL, 0);
-    asking first = {.device = gpuhal_device_at(gpu, 0), .deadline_ns = gpuhal_deadline(PATIENCE_NS), .times = 1};
+    asking first = {.device = gpuhal_device_at(gpu, 0),
+                    .rung = GPUHAL_PRESSURE_CALL,
+                    .deadline_ns = gpuhal_deadline(PATIENCE_NS),
+                    .times = 1};
     pthread_t asker = start(ask, &first);
     await(&a.entered);
     removal own = {.entry = a.entry};
@@ -371,7 +407,7 @@ TEST(threads_add_and_remove_sources_while_others_are_asked)
     enum { THREADS = 3 };
     gpuhal *gpu = open_one();
     pthread_t threads[THREADS];
-    asking asker = {.device = gpuhal_device_at(gpu, 0), .times = 2000};
+    asking asker = {.device = gpuhal_device_at(gpu, 0), .rung = GPUHAL_PRESSURE_CALL, .times = 2000};
     for (int i = 0; i < THREADS; i++) {
         threads[i] = start(add_and_remove, asker.device);
     }
