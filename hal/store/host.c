@@ -57,8 +57,8 @@ static gpuhal_status allocate(gpuhal_store *store, uint64_t bytes, gpuhal_host_p
         part->memory = bytes <= SIZE_MAX ? malloc((size_t)bytes) : NULL;
         return part->memory ? GPUHAL_OK : gpuhal_error_host_memory();
     }
-    gpuhal_status status =
-        gpuhal_pool_allocate(store->host_pool, NULL, bytes, GPUHAL_ALLOCATE_NO_WAIT, 0, &part->buffer);
+    const uint32_t flags = GPUHAL_ALLOCATE_NO_WAIT | GPUHAL_ALLOCATE_NO_EVICT;
+    gpuhal_status status = gpuhal_pool_allocate(store->host_pool, NULL, bytes, flags, 0, &part->buffer);
     part->memory = status ? NULL : gpuhal_buffer_host(part->buffer);
     return status;
 }

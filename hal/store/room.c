@@ -2,8 +2,11 @@
 #include "store/store.h"
 
 #include "core/error.h"
+#include "core/job.h"
 
 #include <inttypes.h>
+
+enum { SLICE_NS = 10000000 };
 
 void gpuhal_entry_release_parts(gpuhal_entry *entry)
 {
@@ -164,19 +167,31 @@ static gpuhal_status reserve(gpuhal_store *store, gpuhal_entry *entry, uint64_t 
     return status;
 }
 
+static gpuhal_status try_part(gpuhal_store *store, gpuhal_entry_part *part, gpuhal_queue *queue, uint32_t flags,
+                              uint64_t deadline_ns)
+{
+    const uint64_t now = gpuhal_os_monotonic_ns();
+    const uint64_t left_ns = deadline_ns == UINT64_MAX ? UINT64_MAX : deadline_ns > now ? deadline_ns - now : 0;
+    return gpuhal_pool_allocate(store->pool, queue, part->bytes, flags, left_ns, &part->device);
+}
+
+/* What left may be behind work that ends soon; if not, more leaves. */
+static uint64_t soon(uint64_t deadline_ns)
+{
+    const uint64_t slice_ns = gpuhal_deadline(SLICE_NS);
+    return slice_ns < deadline_ns ? slice_ns : deadline_ns;
+}
+
+/* Others are asked when the store's own entries do not suffice: those leave in their order, whatever leaving costs. */
 static gpuhal_status allocate_part(gpuhal_store *store, gpuhal_entry_part *part, gpuhal_queue *queue,
                                    uint64_t deadline_ns)
 {
-    gpuhal_status status = GPUHAL_NOT_READY;
-    while (status == GPUHAL_NOT_READY) {
-        const uint64_t now = gpuhal_os_monotonic_ns();
-        const uint64_t left_ns = deadline_ns == UINT64_MAX ? UINT64_MAX : deadline_ns > now ? deadline_ns - now : 0;
-        status = gpuhal_pool_allocate(store->pool, queue, part->bytes, 0, left_ns, &part->device);
-        if (status == GPUHAL_ERROR_OUT_OF_MEMORY && find_room(store, part->bytes, deadline_ns)) {
-            status = GPUHAL_NOT_READY;
-        }
+    const uint32_t alone = GPUHAL_ALLOCATE_NO_EVICT;
+    gpuhal_status status = try_part(store, part, queue, alone, soon(deadline_ns));
+    while (status == GPUHAL_ERROR_OUT_OF_MEMORY && find_room(store, part->bytes, deadline_ns)) {
+        status = try_part(store, part, queue, alone, soon(deadline_ns));
     }
-    return status;
+    return status == GPUHAL_ERROR_OUT_OF_MEMORY ? try_part(store, part, queue, 0, deadline_ns) : status;
 }
 
 gpuhal_status gpuhal_entry_allocate(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue,

@@ -272,9 +272,11 @@ static void *work(void *user)
             use_key(w, key, true);
             pthread_rwlock_unlock(&all->locks[key]);
         } else if (choice == 14) {
+            pthread_rwlock_rdlock(&all->locks[key]);
             const gpuhal_status status =
                 gpuhal_store_read(all->f.store, &key, sizeof key, NULL, 4, &word, 4, PATIENCE_NS);
             must(status ? status == GPUHAL_ERROR_NOT_FOUND : word >> 24 == key, "looking");
+            pthread_rwlock_unlock(&all->locks[key]);
         } else {
             pthread_rwlock_wrlock(&all->locks[key]);
             const gpuhal_status status = gpuhal_store_drop(all->f.store, &key, sizeof key);

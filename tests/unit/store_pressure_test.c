@@ -47,4 +47,56 @@ TEST(a_store_that_is_destroyed_gives_nothing)
     close_store(&f);
 }
 
+TEST(a_buffer_of_the_pool_gets_the_memory_of_entries)
+{
+    store_fixture f = store_or_fail((gpuhal_store_desc){.host_bytes = 8 * SEGMENT}, 2 * SEGMENT);
+    filler how = {.byte = 1};
+    gpuhal_item *item = NULL;
+    assert_ok(put_now(&f, "put", SEGMENT, 2));
+    gpuhal_item_release(load_or_fail(&f, "loaded", SEGMENT, &how), NULL);
+    gpuhal_buffer *buffer = take(f.pool, NULL, SEGMENT);
+    assert_false(has(f.store, "loaded"));
+    assert_int_equal(entry_of(f.store, "put").tiers, GPUHAL_TIER_DEVICE);
+    gpuhal_buffer *second = take(f.pool, NULL, SEGMENT);
+    assert_int_equal(entry_of(f.store, "put").tiers, GPUHAL_TIER_HOST);
+    gpuhal_buffer_release(buffer);
+    assert_ok(acquire_now(&f, "put", 0, &item));
+    assert_int_equal(attempt(f.pool, NULL, SEGMENT, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(gpuhal_last_memory_report()->pinned_bytes, SEGMENT);
+    expect_bytes(item, NULL, 2);
+    gpuhal_item_release(item, NULL);
+    assert_int_equal(attempt(f.pool, NULL, SEGMENT, GPUHAL_ALLOCATE_NO_EVICT, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(gpuhal_last_memory_report()->evictable_bytes, SEGMENT);
+    assert_int_equal(gpuhal_last_memory_report()->spillable_bytes, 0);
+    gpuhal_buffer_release(second);
+    close_store(&f);
+}
+
+TEST(a_buffer_of_the_device_gets_the_memory_of_entries)
+{
+    store_fixture f = store_or_fail((gpuhal_store_desc){0}, 0);
+    filler how = {.byte = 1};
+    gpuhal_device *device = gpuhal_device_at(f.gpu, 0);
+    gpuhal_item_release(load_or_fail(&f, "a", SEGMENT, &how), NULL);
+    assert_ok(gpuhal_device_limit_memory(device, 3 * SEGMENT));
+    gpuhal_buffer_release(gpuhal_mock_buffer(f.gpu, 0, 2 * SEGMENT));
+    assert_true(has(f.store, "a"));
+    gpuhal_buffer_release(gpuhal_mock_buffer(f.gpu, 0, 2 * SEGMENT + UNIT));
+    assert_false(has(f.store, "a"));
+    close_store(&f);
+}
+
+/* In the order of use, although the younger one would cost no copy. */
+TEST(entries_make_room_for_their_own_store_in_the_order_of_use)
+{
+    store_fixture f = store_or_fail((gpuhal_store_desc){.host_bytes = 8 * SEGMENT}, 2 * SEGMENT);
+    filler how = {.byte = 1};
+    assert_ok(put_now(&f, "older", SEGMENT, 2));
+    gpuhal_item_release(load_or_fail(&f, "younger", SEGMENT, &how), NULL);
+    assert_ok(put_now(&f, "new", SEGMENT, 3));
+    assert_int_equal(entry_of(f.store, "older").tiers, GPUHAL_TIER_HOST);
+    assert_true(has(f.store, "younger"));
+    close_store(&f);
+}
+
 #include "test_main.h"

@@ -6,7 +6,8 @@
  *  the ones not used for longest, make room for others: what a loader can bring back is given up, everything else is
  *  copied to host memory first, from there to a file, and where neither has room it stays. A copy is kept as long as
  *  the entry is not modified, so that making room with the same entry again costs nothing. What comes back from the
- *  file is compared with its checksum: other bytes than were written are never given.
+ *  file is compared with its checksum: other bytes than were written are never given. Entries make room for other
+ *  buffers of the pool, too, and of its device, before those are refused (pool.h).
  *
  *  A buffer of an entry is valid only while the entry is pinned; the next time it may be another one. Work that is
  *  enqueued in a queue after an acquire for that queue comes after everything that filled or modified the entry.
