@@ -196,7 +196,7 @@ static gpuhal_status take_failed(const request *r, gpuhal_entry *entry)
     }
     if (entry->state == GPUHAL_ENTRY_DEVICE) {
         gpuhal_entry_unlink(r->store, entry, GPUHAL_STORE_UNPINNED);
-        entry->failure = gpuhal_failure_retain(gpuhal_uses_failure(entry));
+        entry->failure = entry->failure ? entry->failure : gpuhal_failure_retain(gpuhal_uses_failure(entry));
         gpuhal_entry_change(r->store, entry, GPUHAL_ENTRY_FAILED);
     }
     return gpuhal_failure_status(entry->failure);

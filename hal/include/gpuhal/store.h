@@ -168,7 +168,8 @@ GPUHAL_API gpuhal_status gpuhal_store_prefetch(gpuhal_store *store, gpuhal_queue
                                                uint64_t key_bytes, uint64_t timeout_ns);
 
 /** Copies bytes of an entry's buffer to host memory, from wherever they are, and leaves the entry there: of entries
- *  with a copy also when the device is lost. @p name as for gpuhal_item_buffer(). @p timeout_ns: how long to wait for
+ *  with a copy also when the device is lost. Comes after work of items that were released before; what one that is out
+ *  modifies may be among the bytes or not. @p name as for gpuhal_item_buffer(). @p timeout_ns: how long to wait for
  *  work of queues that fills or modifies the entry, and for threads that work with it.
  *  @return GPUHAL_OK; INVALID_ARGUMENT; NOT_FOUND for the key or the name; OUT_OF_RANGE; TIMEOUT; BUSY for the thread
  *  that fills it; HOST_MEMORY; FILE as gpuhal_store_acquire(); why its contents are unknown; DEVICE_LOST; FORKED; what

@@ -1,0 +1,77 @@
+/* model_cache.c: serves three models on device memory for one. A store loads a model when it is first asked for, copies
+ * it to host memory when another one needs the room, and brings it back from there. */
+#include <gpuhal/gpuhal.h>
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MODELS = 3, REQUESTS = 12, LAYER_BYTES = 1 << 20 };
+
+/* Stands for a model's file: weights and a bias. */
+static const gpuhal_item_part parts[] = {{.name = "weights", .bytes = LAYER_BYTES}, {.name = "bias", .bytes = 4096}};
+
+/* Called once for each model, on the thread that asks for it first. A real one calls gpuhal_read_file() with the queue.
+ */
+static gpuhal_status load_model(void *user, gpuhal_queue *queue, gpuhal_item *item)
+{
+    const uint32_t number = *(const uint32_t *)user;
+    printf("  loading model %u\n", number);
+    gpuhal_status status = gpuhal_fill(queue, gpuhal_item_buffer(item, "weights"), 0, LAYER_BYTES, 16 + number, 4);
+    return status ? status : gpuhal_fill(queue, gpuhal_item_buffer(item, "bias"), 0, 4096, 32 + number, 4);
+}
+
+/* The work on a request: here it reads what it got. Only releasing the item lets other models have the memory. */
+static gpuhal_status serve(gpuhal_store *store, gpuhal_queue *queue, uint32_t number)
+{
+    char key[32];
+    uint32_t word = 0;
+    gpuhal_item *item = NULL;
+    const gpuhal_item_desc desc = {.size = sizeof desc,
+                                   .flags = GPUHAL_ITEM_KEEP_COPY, /* host memory is faster than the file */
+                                   .parts = parts,
+                                   .part_count = 2,
+                                   .load = load_model,
+                                   .user = &number};
+    snprintf(key, sizeof key, "model %u", number);
+    gpuhal_status status = gpuhal_store_acquire(store, queue, key, strlen(key), &desc, 0, UINT64_MAX, &item);
+    if (status) {
+        return status;
+    }
+    status = gpuhal_read(queue, &word, gpuhal_item_buffer(item, "weights"), LAYER_BYTES - 4, 4);
+    gpuhal_item_release(item, queue);
+    status = status ? status : gpuhal_queue_synchronize(queue, UINT64_MAX);
+    printf("  model %u served%s\n", number, status || word == 16 + number ? "" : ", with WRONG weights");
+    return status ? status : word == 16 + number ? GPUHAL_OK : GPUHAL_ERROR_DRIVER;
+}
+
+int main(void)
+{
+    static const uint32_t requests[REQUESTS] = {0, 1, 2, 0, 0, 1, 2, 2, 1, 0, 1, 2};
+    const gpuhal_store_desc desc = {
+        .size = sizeof desc, .device_bytes = LAYER_BYTES + 4096, .host_bytes = MODELS * (LAYER_BYTES + 8192)};
+    gpuhal *gpu = NULL;
+    gpuhal_device *device = NULL;
+    gpuhal_queue *queue = NULL;
+    gpuhal_pool *pool = NULL;
+    gpuhal_store *store = NULL;
+    gpuhal_store_statistics counts = {.size = sizeof counts};
+
+    int failed = gpuhal_open(NULL, &gpu) || gpuhal_select(gpu, "auto", 0, &device, NULL) ||
+                 gpuhal_queue_create(device, NULL, &queue) || gpuhal_pool_create(device, NULL, &pool) ||
+                 gpuhal_store_create(pool, &desc, &store);
+    for (int i = 0; i < REQUESTS && !failed; i++) {
+        failed = serve(store, queue, requests[i]);
+    }
+    if (failed || gpuhal_store_get_statistics(store, &counts)) {
+        fprintf(stderr, "model_cache: %s\n", gpuhal_last_error()->sentence);
+    } else {
+        printf("%s: %d requests, %llu loads, %llu from host memory, %llu at once\n", gpuhal_device_id(device), REQUESTS,
+               (unsigned long long)counts.loads, (unsigned long long)counts.restores, (unsigned long long)counts.hits);
+    }
+
+    gpuhal_store_destroy(store);
+    gpuhal_pool_destroy(pool);
+    gpuhal_queue_destroy(queue);
+    gpuhal_close(gpu);
+    return failed ? 1 : 0;
+}

@@ -1,0 +1,96 @@
+/* Stores on every device of this machine: three times as many bytes as may be in device memory, every one of them
+ * right, through host memory and the file. */
+#include "queues.h"
+
+#include <gpuhal/store.h>
+
+enum { ENTRIES = 24, ROUNDS = 4, WORDS = 20000, BYTES = 4 * WORDS, LIMIT = 8 * BYTES };
+static const char *const selectors[] = {"cpu:0", "opencl:0", "opencl:1", "vulkan:0"};
+
+static uint32_t word_of(uint32_t key, uint32_t version, uint32_t i)
+{
+    return (key * 7919 + version * 104729 + i) * UINT32_C(2654435761);
+}
+
+/* Reads and compares the entry, and writes the next version every second time. */
+static void use(gpuhal_store *store, gpuhal_queue *queue, uint32_t key, uint32_t *version)
+{
+    static uint32_t words[WORDS];
+    gpuhal_item *item = NULL;
+    const bool modifies = (key + *version) % 2;
+    assert_ok(gpuhal_store_acquire(store, queue, &key, sizeof key, NULL, modifies ? GPUHAL_ACQUIRE_MODIFY : 0,
+                                   PATIENCE_NS, &item));
+    gpuhal_buffer *buffer = gpuhal_item_buffer(item, NULL);
+    assert_ok(gpuhal_read(queue, words, buffer, 0, BYTES));
+    if (queue) {
+        assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS));
+    }
+    for (uint32_t i = 0; i < WORDS; i++) {
+        assert_int_equal(words[i], word_of(key, *version, i));
+    }
+    *version += modifies;
+    for (uint32_t i = 0; i < WORDS && modifies; i++) {
+        words[i] = word_of(key, *version, i);
+    }
+    assert_ok(modifies ? gpuhal_write(queue, buffer, 0, words, BYTES) : GPUHAL_OK);
+    gpuhal_item_release(item, queue);
+    if (queue) {
+        assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS)); /* `words` is used again */
+    }
+}
+
+static void run_on(gpuhal_device *device, const char *folder)
+{
+    const gpuhal_pool_desc pool_desc = {.size = sizeof pool_desc, .limit_bytes = 3 * LIMIT, .segment_bytes = LIMIT};
+    const gpuhal_store_desc desc = {
+        .size = sizeof desc, .device_bytes = LIMIT, .host_bytes = LIMIT, .folder = folder};
+    const gpuhal_item_desc item_desc = {.size = sizeof item_desc, .bytes = BYTES};
+    gpuhal_pool *pool = NULL;
+    gpuhal_store *store = NULL;
+    gpuhal_queue *queues[] = {queue_or_fail(device, 0), queue_or_fail(device, 0), NULL};
+    static uint32_t words[WORDS];
+    uint32_t versions[ENTRIES] = {0};
+    assert_ok(gpuhal_pool_create(device, &pool_desc, &pool));
+    assert_ok(gpuhal_store_create(pool, &desc, &store));
+    for (uint32_t key = 0; key < ENTRIES; key++) {
+        gpuhal_item *item = NULL;
+        assert_ok(gpuhal_store_put(store, NULL, &key, sizeof key, &item_desc, PATIENCE_NS, &item));
+        for (uint32_t i = 0; i < WORDS; i++) {
+            words[i] = word_of(key, 0, i);
+        }
+        assert_ok(gpuhal_write(NULL, gpuhal_item_buffer(item, NULL), 0, words, BYTES));
+        gpuhal_item_release(item, NULL);
+    }
+    for (uint32_t step = 0; step < ROUNDS * ENTRIES; step++) {
+        const uint32_t key = step * 5 % ENTRIES;
+        use(store, queues[step % 3], key, &versions[key]);
+    }
+    gpuhal_store_statistics counts = {.size = sizeof counts};
+    assert_ok(gpuhal_store_get_statistics(store, &counts));
+    assert_int_equal(counts.entries, ENTRIES);
+    assert_true(counts.device.bytes <= LIMIT && counts.host.bytes <= LIMIT);
+    assert_true(counts.file.entries >= ENTRIES / 3);
+    printf("%s: %llu spills, %llu restores\n", gpuhal_device_id(device), (unsigned long long)counts.spills,
+           (unsigned long long)counts.restores);
+    gpuhal_store_destroy(store);
+    gpuhal_queue_destroy(queues[0]);
+    gpuhal_queue_destroy(queues[1]);
+    gpuhal_pool_destroy(pool);
+}
+
+TEST(three_times_the_limit_of_device_memory_keeps_every_byte)
+{
+    char folder[] = "/tmp/gpuhal-store-XXXXXX";
+    gpuhal *gpu = open_or_fail(NULL);
+    assert_non_null(mkdtemp(folder));
+    for (size_t i = 0; i < sizeof selectors / sizeof *selectors; i++) {
+        gpuhal_device *device = find(gpu, selectors[i]);
+        if (device) {
+            run_on(device, folder);
+        }
+    }
+    gpuhal_close(gpu);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+#include "test_main.h"
