@@ -84,6 +84,20 @@ TEST(the_figures_follow_every_step_of_random_work)
     expect_nothing_left();
 }
 
+TEST(the_figures_have_what_an_allocation_found_free_that_failed)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.segment_bytes = SEGMENT, .limit_bytes = SEGMENT});
+    gpuhal_queue *queue = queue_or_fail(gpu);
+    gpuhal_buffer_release(take(pool, queue, SEGMENT));
+    assert_int_equal(state_of(pool).ordered_bytes, SEGMENT);
+    assert_int_equal(attempt(pool, NULL, 2 * SEGMENT, GPUHAL_ALLOCATE_WITHIN_POOL, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(state_of(pool).free_bytes, SEGMENT);
+    gpuhal_queue_destroy(queue);
+    gpuhal_pool_destroy(pool);
+    gpuhal_close(gpu);
+}
+
 typedef struct {
     gpuhal_pool *pool;
     atomic_bool stop;
