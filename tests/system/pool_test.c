@@ -1,5 +1,9 @@
-/* Pools on every device of this machine: seeded random work of several queues against a model of what each buffer has,
- * so that memory which two buffers were given at once shows in what is read back. */
+/* Pools on every device of this machine, and over CUDA's fake, which has virtual memory: seeded random work of several
+ * queues against a model of what each buffer has, so that memory which two buffers were given at once shows in what is
+ * read back. */
+#ifdef GPUHAL_CUDA_PLUGIN
+#include "cuda_fake.h"
+#endif
 #include "queues.h"
 
 #include <gpuhal/pool.h>
@@ -7,9 +11,25 @@
 
 #include <pthread.h>
 
-enum { QUEUES = 4, HELD = 24, CHECKS = 512, MOST_BYTES = 20000, LIMIT = 96 * 1024, SEGMENT = 32 * 1024, THREADS = 8,
-       RUN_MS = 1200 };
+#ifdef GPUHAL_CUDA_PLUGIN /* memory comes in pages of 2 MiB */
+enum { SMALL_WORDS = 100000, MOST_BYTES = 900000, LIMIT = 12 << 20, SEGMENT = 4 << 20 };
+static const char *const selectors[] = {BACKEND ":0"};
+
+static gpuhal *open_all(void)
+{
+    use_machine("devices 1; memory 0 256M; slow_us 20");
+    return open_backend(0);
+}
+#else
+enum { SMALL_WORDS = 600, MOST_BYTES = 20000, LIMIT = 96 * 1024, SEGMENT = 32 * 1024 };
 static const char *const selectors[] = {"cpu:0", "opencl:0", "opencl:1", "vulkan:0"};
+
+static gpuhal *open_all(void)
+{
+    return open_or_fail(NULL);
+}
+#endif
+enum { QUEUES = 4, HELD = 24, CHECKS = 512, THREADS = 8, RUN_MS = 1200 };
 
 /* Of each thread; 0: as many as there are in RUN_MS. */
 static uint64_t steps_wanted(void)
@@ -110,7 +130,7 @@ static void release(held *h)
 static void allocate(model *m, held *h)
 {
     const uint32_t kind = below(m, 8);
-    const uint64_t bytes = 4 + 4 * (uint64_t)below(m, below(m, 8) ? 600 : MOST_BYTES / 4);
+    const uint64_t bytes = 4 + 4 * (uint64_t)below(m, below(m, 8) ? SMALL_WORDS : MOST_BYTES / 4);
     h->queue = below(m, QUEUES);
     gpuhal_queue *queue = kind == 0 ? NULL : m->queues[h->queue];
     const uint32_t flags = kind == 1 ? GPUHAL_ALLOCATE_NO_WAIT : kind == 2 ? GPUHAL_ALLOCATE_WITHIN_POOL : 0;
@@ -266,7 +286,7 @@ static void expect_all_free(gpuhal_pool *pool, uint64_t allocated)
 
 static void run_model(const char *selector, uint32_t threads, gpuhal_pool_desc desc)
 {
-    gpuhal *gpu = open_or_fail(NULL);
+    gpuhal *gpu = open_all();
     gpuhal_device *device = find(gpu, selector);
     if (device) {
         static model models[THREADS];
@@ -345,7 +365,7 @@ static void expect_kept_behind_work(gpuhal *gpu, gpuhal_device *device)
 
 TEST(memory_with_unfinished_work_behind_it_goes_to_another_queue_only_after_that)
 {
-    gpuhal *gpu = open_or_fail(NULL);
+    gpuhal *gpu = open_all();
     for (size_t i = 0; i < sizeof selectors / sizeof *selectors; i++) {
         gpuhal_device *device = find(gpu, selectors[i]);
         if (device) {
@@ -391,7 +411,7 @@ static void expect_native_offset(gpuhal_device *device)
 
 TEST(the_vendors_object_of_a_part_has_its_bytes_at_the_offset)
 {
-    gpuhal *gpu = open_or_fail(NULL);
+    gpuhal *gpu = open_all();
     for (size_t i = 1; i < sizeof selectors / sizeof *selectors; i++) {
         gpuhal_device *device = find(gpu, selectors[i]);
         if (device) {
@@ -465,7 +485,7 @@ static void expect_given_under_pressure(gpuhal_device *device)
 
 TEST(under_pressure_callbacks_give_pools_and_buffers_what_they_need)
 {
-    gpuhal *gpu = open_or_fail(NULL);
+    gpuhal *gpu = open_all();
     for (size_t i = 0; i < sizeof selectors / sizeof *selectors; i++) {
         gpuhal_device *device = find(gpu, selectors[i]);
         if (device) {
