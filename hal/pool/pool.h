@@ -115,6 +115,7 @@ struct gpuhal_pool {
     gpuhal_condition condition; /* a thread has finished growing the pool */
     bool growing;               /* one thread at a time asks for a segment, so none is asked for in vain */
     gpuhal_memory_report *report; /* of that thread, which alone uses it */
+    bool insists;                 /* that thread asks for no more than it needs */
     bool destroyed;
     bool has_unused; /* since the last look a whole segment may have come free */
     uint64_t references; /* the application's, and one for each part and scope; 0: being freed */

@@ -52,10 +52,12 @@ static gpuhal_status trim(climb *c, gpuhal_rung rung)
     return status;
 }
 
+/* A pool does not take other pools' segments for one that is larger than it needs. */
 static gpuhal_status give_back(climb *c, gpuhal_rung rung)
 {
+    const gpuhal_pool *pool = c->relief->pool;
     const gpuhal_status status = retire(c, rung);
-    return status == GPUHAL_ERROR_OUT_OF_MEMORY ? trim(c, rung) : status;
+    return status == GPUHAL_ERROR_OUT_OF_MEMORY && (!pool || pool->insists) ? trim(c, rung) : status;
 }
 
 /* Waits for all work of all queues: any of it may keep buffers, or be what a pool's segments wait for. */

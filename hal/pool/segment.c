@@ -92,8 +92,10 @@ static gpuhal_status allocate(gpuhal_pool *pool, const gpuhal_place *place, uint
     const uint64_t mask = (place ? pool->range.page_bytes : pool->unit) - 1;
     gpuhal_status status;
     *bytes = (*bytes + mask) & ~mask;
+    pool->insists = *bytes <= need;
     while ((status = ask(pool, place, *bytes, out_buffer)) == GPUHAL_ERROR_OUT_OF_MEMORY && *bytes > need) {
         *bytes = ((*bytes / 2 > need ? *bytes / 2 : need) + mask) & ~mask;
+        pool->insists = *bytes <= need;
     }
     return status;
 }

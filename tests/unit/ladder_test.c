@@ -61,6 +61,28 @@ TEST(a_pool_grows_and_trims_before_others_are_asked)
     end(gpu, pool);
 }
 
+TEST(a_pool_takes_a_smaller_segment_before_it_takes_those_of_others)
+{
+    gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.total_bytes = 2 * SEGMENT}}};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+    gpuhal_pool *other = pool_or_fail(gpu, (gpuhal_pool_desc){0}), *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
+    gpuhal_buffer *buffers[5];
+    gpuhal_buffer_release(take(other, NULL, SEGMENT));
+    for (int i = 0; i < 3; i++) {
+        buffers[i] = take(pool, NULL, (uint64_t)SEGMENT >> (3 - i));
+    }
+    buffers[3] = take(pool, NULL, UNIT); /* of the eighth that is left, where a whole one was meant */
+    assert_int_equal(state_of(pool).reserved.current, SEGMENT);
+    assert_int_equal(state_of(other).segments, 1);
+    buffers[4] = take(pool, NULL, SEGMENT / 2); /* for which that does not suffice */
+    assert_int_equal(state_of(other).segments, 0);
+    for (int i = 0; i < 5; i++) {
+        gpuhal_buffer_release(buffers[i]);
+    }
+    gpuhal_pool_destroy(other);
+    end(gpu, pool);
+}
+
 TEST(memory_that_waits_for_another_queue_is_taken_over_before_others_are_asked)
 {
     gpuhal *gpu = open_one();

@@ -194,7 +194,13 @@ TEST(the_report_on_a_pool_states_its_memory_and_what_each_rung_gave)
     assert_int_equal(report.rungs[GPUHAL_RUNG_TAKE].tries, 0); /* no queue that could wait for another */
     assert_true(report.rungs[GPUHAL_RUNG_WAIT].tries > 0);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "; 256 bytes were given by callbacks"));
-    open_gate(gate);
+    opener own;
+    begin_opening(&own, gate);
+    assert_int_equal(attempt(pool, NULL, 15 * UNIT, 0, PATIENCE_NS), GPUHAL_ERROR_OUT_OF_MEMORY);
+    pthread_join(own.thread, NULL);
+    const gpuhal_memory_report later = report_or_fail();
+    assert_int_equal(later.ordered_bytes, 0); /* nothing is left to wait for, so the call is back */
+    assert_int_equal(later.rungs[GPUHAL_RUNG_POLL].bytes + later.rungs[GPUHAL_RUNG_WAIT].bytes, UNIT);
     gpuhal_buffer_release(used);
     gpuhal_buffer_release(s.buffers[0]);
     while (count > 0) {
@@ -244,6 +250,8 @@ TEST(the_report_on_a_buffer_is_of_the_device_and_its_pools)
     assert_int_equal(report.used_bytes, LIMIT / 8 + state.used.current);
     assert_int_equal(report.ordered_bytes, UNIT);
     assert_int_equal(report.free_bytes, state.free_bytes);
+    assert_int_equal(report.rungs[GPUHAL_RUNG_POLL].tries, 1);
+    assert_int_equal(report.rungs[GPUHAL_RUNG_TRIM].tries, 1);
     assert_int_equal(report.largest_free_bytes, state.largest_free_bytes);
     open_gate(gate);
     gpuhal_buffer_release(plain);
