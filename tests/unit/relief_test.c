@@ -134,6 +134,18 @@ TEST(a_driver_that_is_full_gets_memory_back_as_a_limit_does)
     end(gpu);
 }
 
+TEST(verifying_a_device_takes_nothing_from_others)
+{
+    gpuhal *gpu = open_limited();
+    cache c = {.name = 'c'};
+    c.buffers[c.count++] = gpuhal_mock_buffer(gpu, 0, LIMIT);
+    add_callback(gpu, &c, 0);
+    assert_int_equal(gpuhal_device_verify(gpuhal_device_at(gpu, 0)), GPUHAL_ERROR_OUT_OF_MEMORY);
+    expect_asked("");
+    empty_cache(&c);
+    end(gpu);
+}
+
 TEST(bad_flags_of_a_buffer_are_invalid_and_a_shorter_description_has_none)
 {
     gpuhal *gpu = open_one();
