@@ -61,6 +61,23 @@ TEST(the_checksum_is_crc_32c)
     assert_int_equal(gpuhal_checksum(0, "", 0), 0);
 }
 
+TEST(the_checksum_of_many_bytes_is_that_of_their_pieces)
+{
+    static unsigned char bytes[20007];
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        bytes[i] = (unsigned char)(i * 2654435761u >> 24);
+    }
+    for (size_t from = 0; from < 9; from++) {
+        uint32_t sum = 0;
+        for (size_t at = from; at < sizeof bytes; at += 1000) {
+            sum = gpuhal_checksum(sum, bytes + at, sizeof bytes - at < 1000 ? sizeof bytes - at : 1000);
+        }
+        assert_int_equal(gpuhal_checksum(0, bytes + from, sizeof bytes - from), sum);
+        assert_int_equal(gpuhal_checksum(gpuhal_checksum(0, bytes + from, 5000), bytes + from + 5000,
+                                         sizeof bytes - from - 5000), sum);
+    }
+}
+
 TEST(what_is_written_is_read_again_word_for_word)
 {
     gpuhal_text text = sample_text(), again = {0};
