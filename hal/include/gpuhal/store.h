@@ -27,6 +27,7 @@
 #define GPUHAL_STORE_H
 
 #include <gpuhal/buffer.h>
+#include <gpuhal/file.h>
 #include <gpuhal/pool.h>
 #include <gpuhal/queue.h>
 
@@ -138,6 +139,18 @@ enum {
 GPUHAL_API gpuhal_status gpuhal_store_acquire(gpuhal_store *store, gpuhal_queue *queue, const void *key,
                                               uint64_t key_bytes, const gpuhal_item_desc *desc, uint32_t flags,
                                               uint64_t timeout_ns, gpuhal_item **out_item);
+
+/** Pins the contents of a file, read by gpuhal_read_file() where the store does not have them: one entry for all that
+ *  ask for the same bytes of the same file, as long as it stays as it is. Path, size, inode and times are in the key, so
+ *  a file that was replaced or written to is read again; the old entry makes room for others. A file that is written to
+ *  within the resolution of its times is not noticed. The key begins with the path and a NUL, for gpuhal_store_list()
+ *  and gpuhal_store_clear(). @p bytes: from @p file->offset on; GPUHAL_WHOLE_SIZE: to the end of the file.
+ *  @return as gpuhal_store_acquire() and gpuhal_read_file(); INVALID_ARGUMENT for a descriptor; FILE when the file
+ *  changes while it is read; OUT_OF_RANGE also for 0 bytes
+ *  Owner: caller, gpuhal_item_release(); @p file may be freed when the call returns, its user when the file is read.
+ *  Threads: any. Blocks: as gpuhal_store_acquire(). */
+GPUHAL_API gpuhal_status gpuhal_store_acquire_file(gpuhal_store *store, gpuhal_queue *queue, const gpuhal_file *file,
+                                                   uint64_t bytes, uint64_t timeout_ns, gpuhal_item **out_item);
 
 /** Returns a buffer of the entry: the one with that name; with NULL the first one.
  *  @return the buffer; NULL when there is none, or for NULL

@@ -1,0 +1,110 @@
+/* store/path.c: the contents of files as entries, read once for all that ask. The state of the file is part of the key,
+ * so a file that has changed is another entry; the old one makes room like any other that a loader can bring back. */
+#include "store/store.h"
+
+#include "core/error.h"
+#include "os/os.h"
+#include "transfer/file_pieces.h"
+
+#include <gpuhal/file.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Behind the path and its NUL. */
+enum { SUFFIX_BYTES = 128 };
+
+typedef struct contents {
+    const gpuhal_file *file;
+    uint64_t bytes;
+    gpuhal_file_state state;
+} contents;
+
+static gpuhal_status get_state(const char *path, gpuhal_file_state *out_state)
+{
+    const int error = gpuhal_os_file_state(path, out_state);
+    if (error == 0) {
+        return GPUHAL_OK;
+    }
+    gpuhal_error_set(gpuhal_file_status(error), "%s: %s (stat failed with errno %d)", path, strerror(error), error);
+    gpuhal_error_add_call("stat", error, strerror(error));
+    return gpuhal_file_status(error);
+}
+
+static bool is_same(const gpuhal_file_state *one, const gpuhal_file_state *other)
+{
+    return one->device == other->device && one->inode == other->inode && one->bytes == other->bytes &&
+           one->modified_ns == other->modified_ns && one->changed_ns == other->changed_ns;
+}
+
+/* The call opens the file, so what it reads is what the name stands for at some time between the two looks. */
+static gpuhal_status load(void *user, gpuhal_queue *queue, gpuhal_item *item)
+{
+    const contents *own = user;
+    gpuhal_file_state now;
+    gpuhal_status status = gpuhal_read_file(queue, gpuhal_item_buffer(item, NULL), 0, own->file, own->bytes);
+    status = status ? status : get_state(own->file->path, &now);
+    return status || is_same(&own->state, &now)
+               ? status
+               : gpuhal_error_set(GPUHAL_ERROR_FILE, "%s has changed while it was read", own->file->path);
+}
+
+static gpuhal_status check(const gpuhal_file *file, contents *own)
+{
+    if (!file || file->size < sizeof *file || !file->path) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_store_acquire_file: file or its path is NULL, or its size is too small");
+    }
+    gpuhal_status status = get_state(file->path, &own->state);
+    if (status) {
+        return status;
+    }
+    const uint64_t all = own->state.bytes, rest = file->offset < all ? all - file->offset : 0;
+    own->bytes = own->bytes == GPUHAL_WHOLE_SIZE ? rest : own->bytes;
+    return own->bytes > 0 && own->bytes <= rest
+               ? GPUHAL_OK
+               : gpuhal_error_set(GPUHAL_ERROR_OUT_OF_RANGE,
+                                  "%s: %" PRIu64 " bytes from offset %" PRIu64 " on, of a file of %" PRIu64, file->path,
+                                  own->bytes, file->offset, all);
+}
+
+static char *make_key(const contents *own, uint64_t *out_bytes)
+{
+    const size_t path_bytes = strlen(own->file->path) + 1;
+    char *key = malloc(path_bytes + SUFFIX_BYTES);
+    if (key) {
+        const gpuhal_file_state *state = &own->state;
+        memcpy(key, own->file->path, path_bytes);
+        const int length =
+            snprintf(key + path_bytes, SUFFIX_BYTES,
+                     "%" PRIx64 " %" PRIx64 " %" PRIx64 " %" PRIx64 " %" PRIx64 " %" PRIx64 " %" PRIx64,
+                     own->file->offset, own->bytes, state->bytes, state->device, state->inode,
+                     (uint64_t)state->modified_ns, (uint64_t)state->changed_ns);
+        *out_bytes = path_bytes + (uint64_t)length;
+    }
+    return key;
+}
+
+gpuhal_status gpuhal_store_acquire_file(gpuhal_store *store, gpuhal_queue *queue, const gpuhal_file *file,
+                                        uint64_t bytes, uint64_t timeout_ns, gpuhal_item **out_item)
+{
+    contents own = {.file = file, .bytes = bytes};
+    uint64_t key_bytes = 0;
+    if (out_item) {
+        *out_item = NULL;
+    }
+    gpuhal_status status = check(file, &own);
+    if (status) {
+        return status;
+    }
+    char *key = make_key(&own, &key_bytes);
+    if (!key) {
+        return gpuhal_error_host_memory();
+    }
+    const gpuhal_item_desc desc = {.size = sizeof desc, .bytes = own.bytes, .load = load, .user = &own};
+    status = gpuhal_store_acquire(store, queue, key, key_bytes, &desc, 0, timeout_ns, out_item);
+    free(key);
+    return status;
+}
