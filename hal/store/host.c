@@ -59,7 +59,8 @@ static gpuhal_status allocate(gpuhal_store *store, uint64_t bytes, gpuhal_host_p
     }
     const uint32_t flags = GPUHAL_ALLOCATE_NO_WAIT | GPUHAL_ALLOCATE_NO_EVICT;
     gpuhal_status status = gpuhal_pool_allocate(store->host_pool, NULL, bytes, flags, 0, &part->buffer);
-    part->memory = status ? NULL : gpuhal_buffer_host(part->buffer);
+    /* Only transfers write it, after each of which the host sees what they wrote, coherent or not. */
+    part->memory = status ? NULL : part->buffer->memory.host;
     return status;
 }
 

@@ -139,6 +139,29 @@ TEST(large_and_odd_sizes_keep_every_byte)
     close_file_store(&f);
 }
 
+TEST(copies_in_memory_that_is_not_coherent_are_read_and_go_on_to_the_file)
+{
+    gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices[0].not_coherent = 1};
+    store_fixture f = {.gpu = gpuhal_mock_open(NULL, 0)};
+    const gpuhal_store_desc desc = {
+        .size = sizeof desc, .device_bytes = SEGMENT, .host_bytes = SEGMENT, .folder = make_folder()};
+    unsigned char got[100];
+    f.pool = pool_or_fail(f.gpu, (gpuhal_pool_desc){0});
+    f.queue = queue_or_fail(f.gpu);
+    assert_ok(gpuhal_store_create(f.pool, &desc, &f.store));
+    assert_ok(put_now(&f, "a", SEGMENT, 1));
+    assert_ok(put_now(&f, "b", SEGMENT, 2));
+    assert_int_equal(entry_of(f.store, "a").tiers, GPUHAL_TIER_HOST);
+    assert_ok(gpuhal_store_read(f.store, "a", 1, NULL, 7, got, 100, 0));
+    assert_int_equal(got[99], 1);
+    assert_ok(put_now(&f, "c", SEGMENT, 3));
+    assert_int_equal(entry_of(f.store, "a").tiers, GPUHAL_TIER_FILE);
+    expect(&f, "a", 1);
+    expect(&f, "b", 2);
+    expect(&f, "c", 3);
+    close_file_store(&f);
+}
+
 /* One bit of the copy of "a", which is first in the file. */
 static void damage(void)
 {
