@@ -18,8 +18,8 @@ WITH_STREAMS = ("call_overhead awaited_copy allocate_4kib open_backend helper_st
                 "batch batch_synchronize batch_awaited submit queued_copy synchronize event_to_fd fd_after_event "
                 "file_to_device").split()
 EVERYWHERE = ("call_overhead allocate_4kib pool_threads_2 enumerate resident_memory open_all warm_listing write read copy upload readback share "
-              "share_memory batch batch_awaited submit queued_copy synchronize event_to_fd file_to_device blocks_full blocks_serving "
-              "blocks_training blocks_mean arena_full arena_serving arena_training").split()
+              "share_memory batch batch_awaited submit queued_copy synchronize event_to_fd file_to_device store_spill store_restore "
+              "store_restore_file blocks_full blocks_serving blocks_training blocks_mean arena_full arena_serving arena_training").split()
 MISTAKES = """2 --nonsense: --nonsense
 2 surprise: surprise
 2 14: --pairs 14
@@ -121,7 +121,7 @@ def ratios_are_there_with_a_baseline_and_null_without(program):
 def copies_with_two_sides_are_compared_with_the_slower_one(program):
     rows = results(program, "--baseline", "--only", "file,pairs")
     for row in rows:
-        if row["test"] == "file_to_device" or row["path"] in ("staged", "shared"):
+        if row["test"].startswith(("file_to_device", "store_")) or row["path"] in ("staged", "shared"):
             assert row["ratio"] is None and row["ratio_of_slower_side"] > 0, row
     assert any(row["test"] == "file_to_device" for row in rows)
 

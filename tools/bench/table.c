@@ -145,7 +145,7 @@ void gpuhal_bench_table_finish(const gpuhal_bench_table *table, const gpuhal_ben
         puts("K/s, M/s, G/s: KiB/s, MiB/s, GiB/s");
     }
     if (table->slower_side) {
-        puts("staged, shared, ceiling, file_to_device: baseline is the slower side alone");
+        puts("staged, shared, ceiling, file_to_device, store_*: baseline is the slower side");
     }
     if (table->software) {
         puts("*: a software device, so the figures describe the host's processor");

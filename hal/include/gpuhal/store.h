@@ -141,7 +141,7 @@ GPUHAL_API gpuhal_status gpuhal_store_acquire(gpuhal_store *store, gpuhal_queue 
                                               uint64_t timeout_ns, gpuhal_item **out_item);
 
 /** Pins the contents of a file, read by gpuhal_read_file() where the store does not have them: one entry for all that
- *  ask for the same bytes of the same file, as long as it stays as it is. Path, size, inode and times are in the key, so
+ *  ask for the same bytes of the same file, as long as it stays as it is. Path, size, inode and times are in the key:
  *  a file that was replaced or written to is read again; the old entry makes room for others. A file that is written to
  *  within the resolution of its times is not noticed. The key begins with the path and a NUL, for gpuhal_store_list()
  *  and gpuhal_store_clear(). @p bytes: from @p file->offset on; GPUHAL_WHOLE_SIZE: to the end of the file.
