@@ -9,8 +9,13 @@
 #include <gpuhal/store.h>
 #include <gpuhal/transfer.h>
 
+#include <dirent.h>
+#include <signal.h>
+
 enum { BYTES = 5000, ENTRIES = 6 };
 #define PATIENCE_NS UINT64_C(20000000000)
+
+static const char *folder = "/tmp";
 
 typedef struct objects {
     gpuhal *gpu;
@@ -30,7 +35,7 @@ static gpuhal_status open_objects(objects *o)
                                   .builtins = builtins};
     const gpuhal_pool_desc pool_desc = {.size = sizeof pool_desc, .segment_bytes = 16384};
     const gpuhal_store_desc desc = {
-        .size = sizeof desc, .device_bytes = 2 * BYTES, .host_bytes = 2 * BYTES + 2000, .folder = "/tmp"};
+        .size = sizeof desc, .device_bytes = 2 * BYTES, .host_bytes = 2 * BYTES + 2000, .folder = folder};
     gpuhal_device *device = NULL;
     gpuhal_mock.count = 1;
     gpuhal_status status = gpuhal_open(&config, &o->gpu);
@@ -186,6 +191,50 @@ TEST(no_entry_is_lost_when_a_call_of_the_driver_fails)
             close_objects(&o);
         }
     }
+}
+
+/* ---- the end of the process */
+
+static bool is_empty(const char *path)
+{
+    DIR *entries = opendir(path);
+    assert_non_null(entries);
+    size_t count = 0;
+    while (readdir(entries)) {
+        count++;
+    }
+    closedir(entries);
+    return count == 2; /* itself and the one above */
+}
+
+/* Whether there is a call of that number, or for KILL_AFTER a write. */
+static bool is_killed_at(gpuhal_fault kind, unsigned call)
+{
+    const pid_t child = begin_child();
+    if (child == 0) {
+        gpuhal_fault_begin(kind, call, 0);
+        _exit(store_around() ? 2 : 0);
+    }
+    int state = -1;
+    assert_int_equal(waitpid(child, &state, 0), child);
+    assert_true(WIFSIGNALED(state) ? WTERMSIG(state) == SIGKILL : state == 0);
+    return WIFSIGNALED(state);
+}
+
+/* What it wrote half of included. */
+TEST(a_process_that_is_killed_at_any_call_leaves_nothing_in_the_folder)
+{
+    char own[] = "/tmp/gpuhal-store-killed-XXXXXX";
+    assert_non_null(mkdtemp(own));
+    folder = own;
+    unsigned calls = 0;
+    while (is_killed_at(GPUHAL_FAULT_KILL_BEFORE, calls + 1)) {
+        (void)is_killed_at(GPUHAL_FAULT_KILL_AFTER, ++calls);
+        assert_true(is_empty(own));
+    }
+    assert_true(calls > 10 && is_empty(own));
+    assert_int_equal(store_around(), GPUHAL_OK);
+    assert_int_equal(rmdir(own), 0);
 }
 
 /* ---- forks */
