@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* So many are forgotten with the mutex held once. */
+enum { AT_A_TIME = 64 };
+
 /* How long to wait for one timepoint before the device is looked at again. */
 #define SLICE_NS UINT64_C(10000000)
 
@@ -27,7 +30,7 @@ static bool is_over(const gpuhal_timepoint *timepoint)
             atomic_load(&timepoint->queue->device->lost));
 }
 
-/* What a queue follows, with a reference to each, and room for one more; NULL without memory. */
+/* What a queue follows, by ordinal, with a reference to each, and room for one more; NULL without memory. */
 static gpuhal_timepoint **copy_list(gpuhal_queue *queue, uint32_t *out_count)
 {
     gpuhal_mutex_lock(&queue->mutex);
@@ -40,40 +43,78 @@ static gpuhal_timepoint **copy_list(gpuhal_queue *queue, uint32_t *out_count)
     return copy;
 }
 
-/* The references go from the list to the queue; false without memory. */
-static bool append(gpuhal_queue *queue, gpuhal_timepoint *const *list, uint32_t count)
+/* Puts the timepoint into the list where it is not in it, with a reference. Returns how many there are. */
+static uint32_t insert(gpuhal_timepoint **list, uint32_t count, gpuhal_timepoint *timepoint)
 {
-    gpuhal_mutex_lock(&queue->mutex);
-    gpuhal_timepoint **grown = realloc(queue->followed, (queue->followed_count + count) * sizeof *grown);
-    if (grown) {
-        memcpy(grown + queue->followed_count, list, count * sizeof *list);
-        queue->followed = grown;
-        queue->followed_count += count;
+    uint32_t at = count;
+    while (at > 0 && list[at - 1]->ordinal > timepoint->ordinal) {
+        at--;
     }
-    gpuhal_mutex_unlock(&queue->mutex);
-    return grown;
+    if (at > 0 && list[at - 1] == timepoint) {
+        return count;
+    }
+    memmove(list + at + 1, list + at, (count - at) * sizeof *list);
+    list[at] = gpuhal_timepoint_retain(timepoint);
+    return count + 1;
 }
 
-/* One that need not stay in the list, taken out of it; NULL when all have to stay. */
-static gpuhal_timepoint *take_one(gpuhal_queue *queue, bool (*is_past)(const gpuhal_timepoint *timepoint))
+/* The references go from the list to the queue, but for what the queue follows already: that stays in the list, and
+ * *count says how many these are. Queues that take turns with memory would else follow twice as much each time. False
+ * without memory. */
+static bool merge(gpuhal_queue *queue, gpuhal_timepoint **list, uint32_t *count)
 {
-    gpuhal_timepoint *taken = NULL;
+    uint32_t known = 0, merged_count = 0;
     gpuhal_mutex_lock(&queue->mutex);
-    for (uint32_t i = 0; i < queue->followed_count && !taken; i++) {
-        if (is_past(queue->followed[i])) {
-            taken = queue->followed[i];
-            queue->followed[i] = queue->followed[--queue->followed_count];
+    gpuhal_timepoint **own = queue->followed;
+    const uint32_t own_count = queue->followed_count;
+    gpuhal_timepoint **merged = malloc(((size_t)own_count + *count) * sizeof *merged);
+    for (uint32_t i = 0, o = 0; merged && (i < *count || o < own_count);) {
+        if (i < *count && o < own_count && list[i] == own[o]) {
+            list[known++] = list[i++];
+        } else {
+            const bool is_own = i == *count || (o < own_count && own[o]->ordinal < list[i]->ordinal);
+            merged[merged_count++] = is_own ? own[o++] : list[i++];
         }
     }
+    if (merged) {
+        free(own);
+        queue->followed = merged;
+        queue->followed_count = merged_count;
+        *count = known;
+    }
+    gpuhal_mutex_unlock(&queue->mutex);
+    return merged;
+}
+
+/* Up to `space` that need not stay in the list, taken out of it. Returns how many. */
+static uint32_t take_some(gpuhal_queue *queue, bool (*is_past)(const gpuhal_timepoint *timepoint),
+                          gpuhal_timepoint **out, uint32_t space)
+{
+    uint32_t taken = 0, left = 0;
+    gpuhal_mutex_lock(&queue->mutex);
+    for (uint32_t i = 0; i < queue->followed_count; i++) {
+        gpuhal_timepoint *timepoint = queue->followed[i];
+        if (taken < space && is_past(timepoint)) {
+            out[taken++] = timepoint;
+        } else {
+            queue->followed[left++] = timepoint;
+        }
+    }
+    queue->followed_count = left;
     gpuhal_mutex_unlock(&queue->mutex);
     return taken;
 }
 
 static void forget(gpuhal_queue *queue, bool (*is_past)(const gpuhal_timepoint *timepoint))
 {
-    for (gpuhal_timepoint *past = NULL; (past = take_one(queue, is_past));) {
-        gpuhal_timepoint_release(past);
-    }
+    gpuhal_timepoint *past[AT_A_TIME];
+    uint32_t count = 0;
+    do {
+        count = take_some(queue, is_past, past, AT_A_TIME);
+        for (uint32_t i = 0; i < count; i++) {
+            gpuhal_timepoint_release(past[i]);
+        }
+    } while (count == AT_A_TIME);
 }
 
 /* In the list before it waits: a queue that then refuses to wait does without the memory. */
@@ -84,14 +125,14 @@ gpuhal_status gpuhal_queue_follow(gpuhal_queue *queue, gpuhal_timepoint *timepoi
     if (!added) {
         return gpuhal_error_host_memory();
     }
-    added[count++] = gpuhal_timepoint_retain(timepoint);
+    count = insert(added, count, timepoint);
     forget(queue, is_done_well);
-    const bool appended = append(queue, added, count);
-    for (uint32_t i = 0; i < count && !appended; i++) {
+    const bool merged = merge(queue, added, &count);
+    for (uint32_t i = 0; i < count; i++) {
         gpuhal_timepoint_release(added[i]);
     }
     free(added);
-    return appended ? gpuhal_queue_wait_for_timepoint(queue, timepoint) : gpuhal_error_host_memory();
+    return merged ? gpuhal_queue_wait_for_timepoint(queue, timepoint) : gpuhal_error_host_memory();
 }
 
 /* One whose work may go on; NULL: all are over. With the mutex held. */

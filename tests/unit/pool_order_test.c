@@ -1,6 +1,8 @@
 /* Pools: which queue may have memory that was released behind work, and when. A gate holds a queue's work back. */
 #include "pool_support.h"
 
+#include "queue/queue.h"
+
 #include <pthread.h>
 #include <time.h>
 
@@ -94,6 +96,22 @@ TEST(another_queue_gets_the_memory_behind_an_event)
     gpuhal_buffer_release(buffer);
     gpuhal_event_destroy(done);
     gpuhal_queue_destroy(other);
+    let_go(&held);
+}
+
+TEST(queues_that_take_turns_with_memory_follow_each_work_once)
+{
+    enum { TURNS = 100 };
+    held_pool held = hold((gpuhal_pool_desc){0});
+    gpuhal_queue *const queues[] = {held.queue, queue_or_fail(held.gpu)};
+    for (uint32_t turn = 1; turn <= TURNS; turn++) {
+        gpuhal_queue *queue = queues[turn % 2];
+        gpuhal_buffer *buffer = take(held.pool, queue, SEGMENT);
+        assert_ok(gpuhal_fill(queue, buffer, 0, SEGMENT, 0x22, 1));
+        gpuhal_buffer_release(buffer);
+        assert_true(queue->followed_count <= turn);
+    }
+    gpuhal_queue_destroy(queues[1]);
     let_go(&held);
 }
 
