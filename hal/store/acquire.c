@@ -137,6 +137,7 @@ static gpuhal_status run_loader(const request *r, gpuhal_entry *entry, gpuhal_en
     gpuhal_item item = {.store = r->store, .entry = entry};
     *out_use = (gpuhal_entry_use){.queue = r->queue, .modifies = true};
     gpuhal_status status = gpuhal_entry_allocate(r->store, entry, NULL, r->deadline_ns);
+    status = status ? status : gpuhal_uses_announce(entry, r->queue); /* also where the loader then fails */
     status = status ? status : call_loader(r, &item);
     return status || !r->queue ? status : gpuhal_queue_record(r->queue, false, &out_use->timepoint);
 }

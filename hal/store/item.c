@@ -31,6 +31,16 @@ static void record(gpuhal_entry_use *use, gpuhal_failure **out_failure)
     gpuhal_error_restore(&before);
 }
 
+/* Without the mutex. The memory may go as soon as the item does, so its pool has to know the queue, which need not be
+ * the one that the item was acquired for. */
+static void announce(const gpuhal_entry *entry, gpuhal_queue *queue)
+{
+    gpuhal_error_detail before;
+    gpuhal_error_save(&before);
+    (void)gpuhal_uses_announce(entry, queue); /* without host memory the pool knows what the library has seen */
+    gpuhal_error_restore(&before);
+}
+
 /* With the mutex held: what the item's work means for the entry. Returns a timepoint, and gives copies that are out
  * of date, to release without it, or NULL. */
 static gpuhal_timepoint *end_use(const gpuhal_item *item, const gpuhal_entry_use *use, gpuhal_failure *failure,
@@ -64,6 +74,7 @@ void gpuhal_item_release(gpuhal_item *item, gpuhal_queue *queue)
     gpuhal_mutex_lock(&store->mutex);
     use.number = entry->use_number;
     gpuhal_mutex_unlock(&store->mutex);
+    announce(entry, queue);
     if (queue && use.modifies) {
         record(&use, &failure);
     }

@@ -135,6 +135,52 @@ TEST(memory_of_an_entry_goes_behind_the_work_that_uses_it)
     close_store(&f);
 }
 
+/* What the library does not see, such as a kernel of the caller's own. */
+static gpuhal_status do_work(void *user)
+{
+    (void)user;
+    return GPUHAL_OK;
+}
+
+/* Enqueues such work, and fails. */
+static gpuhal_status fail_behind_work(void *user, gpuhal_queue *queue, gpuhal_item *item)
+{
+    (void)item;
+    assert_ok(gpuhal_queue_call(queue, do_work, user));
+    return GPUHAL_ERROR_CANCELLED;
+}
+
+TEST(memory_goes_behind_the_queue_of_the_release_whatever_queue_the_item_was_acquired_for)
+{
+    for (uint32_t flags = 0; flags <= GPUHAL_ACQUIRE_MODIFY; flags++) {
+        store_fixture f = store_or_fail((gpuhal_store_desc){0}, SEGMENT);
+        gpuhal_item *item = NULL;
+        assert_ok(put_now(&f, "a", SEGMENT, 1));
+        assert_ok(acquire_now(&f, "a", flags, &item));
+        gpuhal_event *gate = close_gate(f.gpu, f.queue);
+        assert_ok(gpuhal_queue_call(f.queue, do_work, NULL));
+        gpuhal_item_release(item, f.queue);
+        assert_ok(gpuhal_store_drop(f.store, "a", 1));
+        assert_int_equal(attempt(f.pool, NULL, SEGMENT, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
+        open_gate(gate);
+        assert_ok(attempt(f.pool, NULL, SEGMENT, 0, PATIENCE_NS));
+        close_store(&f);
+    }
+}
+
+TEST(memory_goes_behind_the_work_of_a_loader_that_failed)
+{
+    store_fixture f = store_or_fail((gpuhal_store_desc){0}, SEGMENT);
+    const gpuhal_item_desc desc = {.size = sizeof desc, .bytes = SEGMENT, .load = fail_behind_work};
+    gpuhal_event *gate = close_gate(f.gpu, f.queue);
+    gpuhal_item *item = NULL;
+    assert_int_equal(gpuhal_store_acquire(f.store, f.queue, "a", 1, &desc, 0, 0, &item), GPUHAL_ERROR_CANCELLED);
+    assert_int_equal(attempt(f.pool, NULL, SEGMENT, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
+    open_gate(gate);
+    assert_ok(attempt(f.pool, NULL, SEGMENT, 0, PATIENCE_NS));
+    close_store(&f);
+}
+
 TEST(arguments_of_two_objects_are_refused)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){0}, 0);
