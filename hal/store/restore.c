@@ -61,12 +61,16 @@ gpuhal_status gpuhal_restore(gpuhal_store *store, gpuhal_entry *entry, gpuhal_qu
     return status;
 }
 
+/* A thread that looks at copies may read the uses, without a pin: they are out of the entry before they are freed. */
 gpuhal_status gpuhal_restore_failed(gpuhal_store *store, gpuhal_entry *entry)
 {
+    gpuhal_entry past = {.uses = entry->uses, .use_count = entry->use_count};
     gpuhal_entry_begin_work(store, entry, GPUHAL_ENTRY_SPILLING);
+    entry->uses = NULL;
+    entry->use_count = entry->use_space = 0;
     gpuhal_mutex_unlock(&store->mutex);
     gpuhal_entry_release_parts(entry);
-    gpuhal_uses_free(entry);
+    gpuhal_uses_free(&past);
     gpuhal_mutex_lock(&store->mutex);
     gpuhal_entry_leaves_device(store, entry);
     gpuhal_entry *gone = gpuhal_entry_end_work(store, entry, gpuhal_entry_tier(entry));
