@@ -172,7 +172,7 @@ static gpuhal_status read_pool_trace(gpuhal_settings *settings)
 {
     const char *value = read_variable(settings, "GPUHAL_POOL_TRACE");
     if (value && !gpuhal_os_path_is_absolute(value)) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "GPUHAL_POOL_TRACE is \"%s\"; expected an absolute file",
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "GPUHAL_POOL_TRACE is \"%s\"; expected an absolute path",
                                 value);
     }
     settings->pool_trace = gpuhal_text_copy(value);

@@ -45,9 +45,9 @@ static void report_tag(const gpuhal_device *device, gpuhal_tag *tag)
     tag->parts = tag->part_bytes = 0;
     if (buffers > 0) {
         gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_INFO,
-                        "%s: not released before gpuhal_close: %" PRIu64 " buffers %s%s%s, %" PRIu64 " bytes",
-                        device->id, buffers, *tag->text ? "tagged \"" : "without a tag", tag->text,
-                        *tag->text ? "\"" : "", bytes);
+                        "%s: not released before gpuhal_close: %" PRIu64 " %s %s%s%s, %" PRIu64 " bytes", device->id,
+                        buffers, buffers == 1 ? "buffer" : "buffers", *tag->text ? "tagged \"" : "without a tag",
+                        tag->text, *tag->text ? "\"" : "", bytes);
     }
 }
 
@@ -61,9 +61,8 @@ void gpuhal_pools_report_left(gpuhal *gpu)
         const uint64_t pools = count_pools(device, &bytes);
         if (pools > 0) {
             gpuhal_log_line(gpu->log, GPUHAL_LEVEL_INFO,
-                            "%s: not destroyed before gpuhal_close: %" PRIu64 " pools with segments of %" PRIu64
-                            " bytes",
-                            device->id, pools, bytes);
+                            "%s: not destroyed before gpuhal_close: %" PRIu64 " %s with segments of %" PRIu64 " bytes",
+                            device->id, pools, pools == 1 ? "pool" : "pools", bytes);
         }
         for (gpuhal_tag *tag = &device->untagged; tag; tag = tag->next) {
             report_tag(device, tag);

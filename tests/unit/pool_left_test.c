@@ -55,9 +55,9 @@ TEST(closing_states_what_is_left_of_each_tag_and_device)
     assert_int_equal(all.count, 5);
     assert_true(has_line(&all, "mock:0", "3 buffers tagged \"activations\"", " 350 bytes"));
     assert_true(has_line(&all, "mock:0", "2 buffers without a tag", " 67 bytes"));
-    assert_true(has_line(&all, "mock:0", "1 buffers tagged \"kv cache\"", " 9 bytes"));
-    assert_true(has_line(&all, "mock:1", "1 buffers tagged \"weights\"", " 70 bytes"));
-    assert_true(has_line(&all, "mock:0", "not destroyed", "1 pools with segments of 8192 bytes"));
+    assert_true(has_line(&all, "mock:0", "1 buffer tagged \"kv cache\"", " 9 bytes"));
+    assert_true(has_line(&all, "mock:1", "1 buffer tagged \"weights\"", " 70 bytes"));
+    assert_true(has_line(&all, "mock:0", "not destroyed", "1 pool with segments of 8192 bytes"));
     for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
         gpuhal_buffer_release(left[i]);
     }
@@ -95,7 +95,7 @@ TEST(a_buffer_of_a_pool_loses_its_own_tag_with_its_release)
     gpuhal_pool_destroy(pool);
     gpuhal_close(gpu);
     assert_int_equal(all.count, 1);
-    assert_true(has_line(&all, "1 buffers without a tag", "", ""));
+    assert_true(has_line(&all, "1 buffer without a tag", "", ""));
     gpuhal_buffer_release(buffer);
     expect_nothing_left();
 }
@@ -118,14 +118,14 @@ TEST(a_tag_has_at_most_63_bytes_and_no_control_characters)
     assert_int_equal(gpuhal_pool_create(gpuhal_device_at(gpu, 0), &desc, &pool), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_null(pool);
     gpuhal_close(gpu);
-    assert_true(has_line(&all, text, "1 buffers", " 8 bytes"));
+    assert_true(has_line(&all, text, "1 buffer", " 8 bytes"));
     gpuhal_buffer_release(buffer);
     gpu = open_heard(&all, 3);
     buffer = gpuhal_mock_buffer(gpu, 0, 8);
     assert_ok(gpuhal_buffer_set_tag(buffer, "x"));
     assert_ok(gpuhal_buffer_set_tag(buffer, NULL));
     gpuhal_close(gpu);
-    assert_true(has_line(&all, "1 buffers without a tag", "", ""));
+    assert_true(has_line(&all, "1 buffer without a tag", "", ""));
     gpuhal_buffer_release(buffer);
 }
 

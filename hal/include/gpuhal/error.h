@@ -32,7 +32,7 @@ typedef struct gpuhal_error {
  *  Owner: the library; valid until this thread's next failing call. Threads: any, each has its own. Blocks: no. */
 GPUHAL_API const gpuhal_error *gpuhal_last_error(void);
 
-/** What the library tries when memory is short, in this order (pool.h). */
+/** What the library tries when memory is short; pool.h has the order, in which one may have several places. */
 typedef uint32_t gpuhal_rung;
 enum {
     GPUHAL_RUNG_POLL = 0,  /**< Looking for work that has ended: bytes that it kept. */
@@ -73,7 +73,8 @@ typedef struct gpuhal_memory_report {
 } gpuhal_memory_report;
 
 /** Returns the report on this thread's last error, where that is an allocation that failed with OUT_OF_MEMORY after
- *  everything was tried.
+ *  everything was tried. Where the limit is that of a store (gpuhal_store_desc.device_bytes), the sentence alone has
+ *  the figures.
  *  @return the report; NULL where the last error is another one
  *  Owner: the library; valid until this thread's next failing call. Threads: any, each has its own. Blocks: no. */
 GPUHAL_API const gpuhal_memory_report *gpuhal_last_memory_report(void);

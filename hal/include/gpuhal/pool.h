@@ -176,7 +176,8 @@ GPUHAL_API gpuhal_status gpuhal_device_trim(gpuhal_device *device, uint64_t keep
 GPUHAL_API gpuhal_status gpuhal_trim(gpuhal *gpu, uint64_t keep_bytes, uint64_t *out_freed);
 
 /** Is asked for memory of a device when an allocation there would fail: releases what it can spare, and returns how
- *  many bytes that were; 0: nothing. @p bytes: how many are missing, or more where what came free did not lie together.
+ *  many bytes that were; 0: nothing. @p bytes: how many the allocation needs in one piece, and more when it is asked
+ *  again since what came free did not lie together; where some are free already, less may suffice.
  *  It shall return within @p timeout_ns, the time that the allocation has left, and wait for nothing where that is 0.
  *  It may call the library, also to remove itself, but not gpuhal_close(); allocations made in it ask no store and no
  *  callback. It must not wait for a thread that allocates: that one may be waiting for it. */
@@ -221,7 +222,9 @@ typedef struct gpuhal_pool_statistics {
     uint64_t free_bytes;          /**< Usable at once, with any queue. */
     /** In one piece; another may be up to 1/32 larger. 1 - largest_free_bytes / free_bytes is the fragmentation. */
     uint64_t largest_free_bytes;
-    uint64_t ordered_bytes;       /**< Released behind work of queues, which may still use them. */
+    /** Released behind work of queues. Also where that has ended, until an allocation that needs them, a trim or
+     *  gpuhal_maintain() looks; until then they are not among the free and the allocatable ones. */
+    uint64_t ordered_bytes;
     uint64_t unused_segment_bytes; /**< Of segments without any part in use: what a trim would give back. */
     uint64_t searches_failed;     /**< Allocations for which more than a search was needed. */
     uint64_t out_of_memory;       /**< Allocations that failed for lack of memory. */

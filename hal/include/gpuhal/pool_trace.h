@@ -24,7 +24,10 @@
  *    gpuhal_pool_statistics.
  *  - `thread`: the system's number of the calling thread.
  *
- *  `gpuhal-bench --replay` makes the same requests of a pool and of the driver, `gpuhal-plot` draws them.
+ *  The pool of host memory that a store makes for its copies is recorded like any other.
+ *
+ *  `gpuhal-bench --replay` makes the same requests of one pool without limits on `--device`, and with `--baseline` of
+ *  the driver; `gpuhal-plot` draws them.
  */
 #ifndef GPUHAL_POOL_TRACE_H
 #define GPUHAL_POOL_TRACE_H
