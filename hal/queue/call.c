@@ -144,11 +144,20 @@ gpuhal_status gpuhal_queue_keep(gpuhal_queue *queue, gpuhal_buffer *const *buffe
     return status;
 }
 
+/* Whether another thread's call has to end first. Behind deferred work nothing is waited for, nor in a function that
+ * this queue calls: that would wait for itself. */
+static bool must_wait(const gpuhal_queue *queue)
+{
+    const bool defers = gpuhal_queue_has_deferred(queue) && !gpuhal_queue_has_failed(queue);
+    return queue->right != GPUHAL_QUEUE_NATIVE && gpuhal_queue_is_called(queue) && !defers &&
+           atomic_load(&queue->caller) != gpuhal_os_thread_id();
+}
+
 /* With the mutex held, which is released meanwhile. */
 static gpuhal_status track_held(gpuhal_queue *queue, const gpuhal_op *op)
 {
     gpuhal_status status = GPUHAL_OK;
-    while (!status && queue->right != GPUHAL_QUEUE_NATIVE && gpuhal_queue_is_called(queue)) {
+    while (!status && must_wait(queue)) {
         status = gpuhal_queue_wait_for_call(queue, GPUHAL_WAITS_CALL, UINT64_MAX);
     }
     if (status || queue->life == GPUHAL_QUEUE_FINISHED) {

@@ -2,6 +2,8 @@
  * kept. On every kind of device of this machine. */
 #include "queues.h"
 
+#include <gpuhal/pool.h>
+
 #include <pthread.h>
 #include <sched.h>
 #include <time.h>
@@ -343,6 +345,38 @@ TEST(the_vendors_queue_is_handed_to_a_function_without_keeping_the_host_behind_a
             assert_int_equal(d.calls, 1);
             assert_int_equal(d.answer, GPUHAL_ERROR_BUSY);
             gpuhal_event_destroy(host);
+        }
+        close_fixture(&d);
+    }
+}
+
+typedef struct pool_to_destroy {
+    gpuhal_pool *pool;
+    gpuhal_buffer *buffer;
+} pool_to_destroy;
+
+static gpuhal_status destroy_inside(void *user, const gpuhal_native *native)
+{
+    (void)native;
+    const pool_to_destroy *own = user;
+    gpuhal_buffer_release(own->buffer);
+    gpuhal_pool_destroy(own->pool);
+    return GPUHAL_OK;
+}
+
+/* The pool leaves its memory to the queue, which is in a call: the function's. */
+TEST(a_function_that_has_the_vendors_queue_may_destroy_a_pool_whose_memory_the_queue_uses)
+{
+    for (size_t i = 1; i < sizeof selectors / sizeof *selectors; i++) {
+        fixture d = open_fixture(selectors[i], (gpuhal_config){0});
+        if (d.device) {
+            const gpuhal_pool_desc desc = {.size = sizeof desc};
+            pool_to_destroy own = {0};
+            assert_ok(gpuhal_pool_create(d.device, &desc, &own.pool));
+            assert_ok(gpuhal_pool_allocate(own.pool, d.queue, BYTES, 0, 0, &own.buffer));
+            assert_ok(gpuhal_fill(d.queue, own.buffer, 0, BYTES, 1, 1));
+            assert_ok(gpuhal_queue_native_call(d.queue, destroy_inside, &own));
+            assert_ok(gpuhal_queue_synchronize(d.queue, PATIENCE_NS));
         }
         close_fixture(&d);
     }
