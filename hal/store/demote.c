@@ -7,15 +7,18 @@
 #include <inttypes.h>
 
 /* The copy of an entry that is in device memory, too. What brings it there must have ended well: until then the copy is
- * all there is. With the mutex held, which is released meanwhile. */
+ * all there is; and where it was used meanwhile, it may have left and be on its way back again. With the mutex held,
+ * which is released meanwhile. */
 static bool drop_copy(gpuhal_store *store, gpuhal_entry *entry)
 {
     gpuhal_host_copy *copy = NULL;
+    const uint64_t uses = entry->use_number;
     entry->references++;
     gpuhal_mutex_unlock(&store->mutex);
     const bool is_there = gpuhal_uses_wait(store, entry, NULL, false, 0) == GPUHAL_OK;
     gpuhal_mutex_lock(&store->mutex);
-    if (is_there && entry->state == GPUHAL_ENTRY_DEVICE && entry->links[GPUHAL_STORE_COPIED].in_list) {
+    if (is_there && entry->use_number == uses && entry->state == GPUHAL_ENTRY_DEVICE &&
+        entry->links[GPUHAL_STORE_COPIED].in_list) {
         copy = gpuhal_entry_detach_host(store, entry);
     }
     gpuhal_entry *gone = gpuhal_entry_unreference(store, entry);
