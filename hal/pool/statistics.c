@@ -97,7 +97,7 @@ gpuhal_status gpuhal_pool_get_statistics(gpuhal_pool *pool, gpuhal_pool_statisti
     }
     gpuhal_pool_statistics all = {.size = out_statistics->size};
     read_pool(pool, &all);
-    memcpy(out_statistics, &all, least(all.size, sizeof all));
+    memcpy(out_statistics, &all, all.size < sizeof all ? all.size : sizeof all);
     return GPUHAL_OK;
 }
 
@@ -137,6 +137,6 @@ gpuhal_status gpuhal_device_get_memory_statistics(gpuhal_device *device, gpuhal_
     const uint64_t out = load(&device->allocated_out), in = load(&device->allocated_in);
     all.allocated = amount(in, out, load(&device->allocated_peak));
     all.allocatable_bytes = room_on(device, all.unused_segment_bytes);
-    memcpy(out_statistics, &all, least(all.size, sizeof all));
+    memcpy(out_statistics, &all, all.size < sizeof all ? all.size : sizeof all);
     return GPUHAL_OK;
 }

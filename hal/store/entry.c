@@ -124,12 +124,12 @@ gpuhal_status gpuhal_entry_create(const gpuhal_store *store, const char *call, c
         return status;
     }
     const uint32_t count = desc->part_count ? desc->part_count : 1;
-    gpuhal_entry *entry = calloc(1, sizeof *entry + count * sizeof *entry->parts + key_bytes);
+    gpuhal_entry *entry = calloc(1, sizeof *entry + count * sizeof *entry->parts + (size_t)key_bytes);
     if (!entry) {
         return gpuhal_error_host_memory();
     }
     unsigned char *own_key = (unsigned char *)&entry->parts[count];
-    memcpy(own_key, key, key_bytes);
+    memcpy(own_key, key, (size_t)key_bytes);
     entry->key = own_key;
     entry->key_bytes = key_bytes;
     entry->hash = gpuhal_key_hash(key, key_bytes);

@@ -147,7 +147,7 @@ static gpuhal_status create(gpuhal_store *store, const gpuhal_entry *entry, gpuh
         pieces += pieces_of(entry->parts[i].bytes);
     }
     gpuhal_file_copy *copy = calloc(1, sizeof *copy + entry->part_count * sizeof *copy->parts);
-    uint32_t *sums = calloc(pieces, sizeof *sums);
+    uint32_t *sums = calloc((size_t)pieces, sizeof *sums);
     if (!copy || !sums) {
         free(copy);
         free(sums);
@@ -185,7 +185,7 @@ static gpuhal_status write_piece(const moving *m, uint32_t part, uint64_t at, ui
     if (status) {
         return status;
     }
-    m->copy->sums[to->first_sum + at / PIECE_BYTES] = gpuhal_checksum(0, from, bytes);
+    m->copy->sums[to->first_sum + at / PIECE_BYTES] = gpuhal_checksum(0, from, (size_t)bytes);
     uint64_t done = 0;
     const int error = gpuhal_os_file_write_piece(own->file, to->offset + at, from, bytes, &done);
     return error ? gpuhal_file_failed(own->name, "writing", to->offset + at + done, "pwrite", error) : GPUHAL_OK;
@@ -214,7 +214,7 @@ static gpuhal_status read_piece(const moving *m, uint32_t part, uint64_t at, uin
         return gpuhal_file_failed(own->name, "reading", offset + done, "pread", error);
     }
     const uint32_t sum = m->copy->sums[from->first_sum + at / PIECE_BYTES];
-    return done >= bytes && gpuhal_checksum(0, m->piece, bytes) == sum ? GPUHAL_OK : damaged(m, offset);
+    return done >= bytes && gpuhal_checksum(0, m->piece, (size_t)bytes) == sum ? GPUHAL_OK : damaged(m, offset);
 }
 
 static gpuhal_status restore_piece(const moving *m, uint32_t part, uint64_t at, uint64_t bytes)
@@ -277,7 +277,7 @@ gpuhal_status gpuhal_file_read(gpuhal_store *store, gpuhal_file_copy *copy, cons
         const uint64_t begin = at > offset ? at : offset, next = end - at < PIECE_BYTES ? end : at + PIECE_BYTES;
         status = read_piece(&m, part, at, size - at < PIECE_BYTES ? size - at : PIECE_BYTES);
         if (!status) {
-            memcpy((char *)to + (begin - offset), m.piece + (begin - at), next - begin);
+            memcpy((char *)to + (begin - offset), m.piece + (begin - at), (size_t)(next - begin));
         }
     }
     if (m.piece) {

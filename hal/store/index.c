@@ -36,7 +36,7 @@ uint64_t gpuhal_key_hash(const void *key, uint64_t bytes)
 gpuhal_entry *gpuhal_index_find(const gpuhal_store *store, const void *key, uint64_t bytes, uint64_t hash)
 {
     gpuhal_entry *entry = store->rows[hash & store->row_mask];
-    while (entry && (entry->hash != hash || entry->key_bytes != bytes || memcmp(entry->key, key, bytes) != 0)) {
+    while (entry && (entry->hash != hash || entry->key_bytes != bytes || memcmp(entry->key, key, (size_t)bytes) != 0)) {
         entry = entry->next;
     }
     return entry;
@@ -54,7 +54,7 @@ static void grow(gpuhal_store *store)
 {
     gpuhal_entry **old = store->rows;
     const uint64_t count = store->row_mask + 1;
-    gpuhal_entry **rows = calloc(2 * count, sizeof *rows);
+    gpuhal_entry **rows = calloc(2 * (size_t)count, sizeof *rows);
     if (!rows) {
         return;
     }
@@ -92,7 +92,7 @@ void gpuhal_index_remove(gpuhal_store *store, gpuhal_entry *entry)
 
 bool gpuhal_key_begins(const gpuhal_entry *entry, const void *prefix, uint64_t bytes)
 {
-    return entry->key_bytes >= bytes && (bytes == 0 || memcmp(entry->key, prefix, bytes) == 0);
+    return entry->key_bytes >= bytes && (bytes == 0 || memcmp(entry->key, prefix, (size_t)bytes) == 0);
 }
 
 const char *gpuhal_key_text(const void *key, uint64_t bytes, char text[GPUHAL_KEY_TEXT])

@@ -47,7 +47,7 @@ static gpuhal_status read_host(const reading *r, gpuhal_entry *entry, uint32_t p
 {
     gpuhal_host_copy *copy = gpuhal_host_retain(entry->host);
     gpuhal_mutex_unlock(&r->store->mutex);
-    memcpy(r->to, (const char *)copy->parts[part].memory + r->offset, r->bytes);
+    memcpy(r->to, (const char *)copy->parts[part].memory + r->offset, (size_t)r->bytes);
     gpuhal_host_release(copy);
     gpuhal_mutex_lock(&r->store->mutex);
     return GPUHAL_OK;

@@ -57,14 +57,15 @@ typedef struct listed_entry {
 static int by_key(const void *one, const void *other)
 {
     const gpuhal_entry *a = ((const listed_entry *)one)->entry, *b = ((const listed_entry *)other)->entry;
-    const int order = memcmp(a->key, b->key, a->key_bytes < b->key_bytes ? a->key_bytes : b->key_bytes);
+    const uint64_t common = a->key_bytes < b->key_bytes ? a->key_bytes : b->key_bytes;
+    const int order = memcmp(a->key, b->key, (size_t)common);
     return order ? order : (a->key_bytes > b->key_bytes) - (a->key_bytes < b->key_bytes);
 }
 
 /* With the mutex held; false without memory. */
 static bool collect(gpuhal_store *store, const void *prefix, uint64_t bytes, listed_entry **out_list, size_t *out_count)
 {
-    listed_entry *list = store->entry_count ? malloc(store->entry_count * sizeof *list) : NULL;
+    listed_entry *list = store->entry_count ? malloc((size_t)store->entry_count * sizeof *list) : NULL;
     *out_list = list;
     *out_count = 0;
     for (uint64_t row = 0; row <= store->row_mask && list; row++) {
