@@ -142,6 +142,7 @@ static int look_without_rights(void)
     if (!good) {
         print_candidates(&candidates);
     }
+    gpuhal_candidates_finish(&candidates);
     return good ? 0 : 1;
 }
 
