@@ -60,7 +60,7 @@ typedef struct gpuhal_error_detail {
     gpuhal_status report_status; /* GPUHAL_OK: none */
     int64_t report_code;
     char report_call[64], report_text[512];
-    gpuhal_memory_report memory; /* size 0: there is none, but what the driver stated may be in it */
+    gpuhal_memory_report memory; /* size 0: no report, but what the driver stated may be in it */
 } gpuhal_error_detail;
 /* Copies this thread's last detail. */
 void gpuhal_error_save(gpuhal_error_detail *out_detail);

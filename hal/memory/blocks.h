@@ -61,7 +61,7 @@ gpuhal_block_id gpuhal_blocks_add(gpuhal_blocks *blocks, gpuhal_bins *bins, uint
 gpuhal_block_id gpuhal_blocks_extend(gpuhal_blocks *blocks, gpuhal_bins *bins, gpuhal_block_id last, uint64_t bytes);
 /* Takes `bytes` (1 to 2^63) at a multiple of `alignment` (a power of two) of the region's beginning, out of `bins`;
  * what is left of the free block before and after them stays there. 0: no free block of these bins fits. Where a split
- * needs memory and there is none, the whole block is given, as its `bytes` says; and 0 where its beginning is not
+ * needs memory and gets no memory, the whole block is given, as its `bytes` says; and 0 where its beginning is not
  * aligned. Neither happens after gpuhal_blocks_reserve(). */
 gpuhal_block_id gpuhal_blocks_take(gpuhal_blocks *blocks, gpuhal_bins *bins, uint64_t bytes, uint64_t alignment);
 /* Takes `bytes` (not 0) at `offset` of its region out of a free block that has them; the rest stays free where it is. 0
@@ -80,7 +80,7 @@ uint64_t gpuhal_bins_free_bytes(const gpuhal_bins *bins);
 uint32_t gpuhal_bins_free_count(const gpuhal_bins *bins);
 /* Bytes of the free blocks that are all of their region. */
 uint64_t gpuhal_bins_whole_bytes(const gpuhal_bins *bins);
-/* Bytes of the largest free block; 0: there is none. Looks at all blocks of the last bin that has any. */
+/* Bytes of the largest free block; 0 without a free block. Looks at all blocks of the last bin that has any. */
 uint64_t gpuhal_bins_largest(const gpuhal_blocks *blocks, const gpuhal_bins *bins);
 /* Bytes of a free block in the last bin that has any, without a look at the others: above 31/32 of the largest. */
 uint64_t gpuhal_bins_large(const gpuhal_blocks *blocks, const gpuhal_bins *bins);

@@ -146,7 +146,7 @@ uint64_t gpuhal_import_unit(const gpuhal_device *device);
 
 /* ---- tag.c */
 
-/* The tag with this text, made if there is none; NULL or "" for buffers without a tag. INVALID_ARGUMENT, HOST_MEMORY.
+/* The tag with this text, made where missing; NULL or "" for buffers without a tag. INVALID_ARGUMENT, HOST_MEMORY.
  */
 gpuhal_status gpuhal_tag_get(gpuhal_device *device, const char *text, gpuhal_tag **out_tag);
 /* Counts a buffer in or out; NULL does nothing. */

@@ -80,7 +80,7 @@ static void end_growing(gpuhal_pool *pool)
     gpuhal_mutex_unlock(&pool->mutex);
 }
 
-/* Gives back unused segments, only as many as are needed; false if there is none. */
+/* Gives back unused segments, only as many as are needed; false if all are used. */
 static bool trim(climb *c)
 {
     gpuhal_pool *pool = c->request->pool;

@@ -40,7 +40,7 @@ static gpuhal_status take_desc(const gpuhal_pool_desc *given, gpuhal_pool_desc *
     return GPUHAL_OK;
 }
 
-/* Of two limits the lower one; 0 is none. */
+/* Of two limits the lower one; 0 stands for no limit. */
 static uint64_t lower_limit(uint64_t one, uint64_t other)
 {
     return one == 0 || (other != 0 && other < one) ? other : one;

@@ -299,9 +299,9 @@ static inline void gpuhal_pool_changed(gpuhal_pool *pool)
 /* ---- lane.c: with the mutex held */
 
 gpuhal_lane *gpuhal_lane_find(const gpuhal_pool *pool, const gpuhal_queue *queue);
-/* The lane of a queue, made if there is none; NULL without memory. */
+/* The lane of a queue, made where it is missing; NULL without memory. */
 gpuhal_lane *gpuhal_lane_get(gpuhal_pool *pool, gpuhal_queue *queue);
-/* A block for the queue out of everything that it may have now; 0: there is none. */
+/* A block for the queue out of everything that it may have now; 0: no block fits. */
 gpuhal_block_id gpuhal_pool_search(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes);
 /* Merges neighbours that the queue may have at once in its lane, only as many as give so many bytes: others lose them.
  * False: there are none. */
@@ -353,7 +353,7 @@ uint64_t gpuhal_pool_poll(gpuhal_pool *pool);
 /* Makes pending what the lanes of other queues have, of those with so many bytes in one piece. */
 void gpuhal_pool_part_lanes(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes);
 /* Makes the queue wait for the oldest pending in which so many bytes are in one piece, so that it may have all that is
- * in there: *out_bytes. False: there is none. */
+ * in there: *out_bytes. False: none suits. */
 bool gpuhal_pool_follow(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, uint64_t *out_bytes);
 /* Lets the queue have what another one released before an event for which this one was made to wait, where there are
  * so many bytes in one piece of that: *out_bytes in all. False: there is nothing like that. */
@@ -361,7 +361,7 @@ bool gpuhal_pool_follow_event(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t b
 /* When the pool ends: queues hold the segments as long as they may use them. */
 void gpuhal_pool_hold_segments(gpuhal_pool *pool);
 void gpuhal_pending_free_all(gpuhal_pool *pool);
-/* Waits for the oldest pending. False: there is none, or the time is over. */
+/* Waits for the oldest pending. False: nothing is pending, or the time is over. */
 bool gpuhal_pool_wait_oldest(gpuhal_pool *pool, uint64_t deadline_ns);
 
 /* ---- ladder.c */

@@ -238,7 +238,7 @@ static void end_turn(gpuhal_pressure *pressure, const gpuhal_pressure_turn *own)
 
 /* ---- asking */
 
-/* The source to ask next, which is written down in the attempt; NULL: there is none. With the mutex held. */
+/* The source to ask next, which is written down in the attempt; NULL: all were asked. With the mutex held. */
 static const gpuhal_pressure_entry *next_source(const gpuhal_pressure *pressure, gpuhal_pressure_attempt *attempt)
 {
     attempt->newest = attempt->newest ? attempt->newest : pressure->added;
@@ -311,18 +311,6 @@ bool gpuhal_pressure_ask(gpuhal_pressure_attempt *attempt, uint64_t *out_given)
     gpuhal_mutex_unlock(&pressure->mutex);
     (void)gpuhal_error_restore(&before);
     return changed;
-}
-
-uint64_t gpuhal_pressure_relieve(gpuhal_device *device, gpuhal_pressure_rung rung, struct gpuhal_pool *pool,
-                                 uint64_t bytes, uint64_t deadline_ns)
-{
-    gpuhal_pressure_attempt attempt = {
-        .device = device, .pool = pool, .rung = rung, .bytes = bytes, .deadline_ns = deadline_ns};
-    uint64_t total = 0, given = 0;
-    while (total < bytes && gpuhal_pressure_ask(&attempt, &given)) {
-        total = given < UINT64_MAX - total ? total + given : UINT64_MAX;
-    }
-    return total;
 }
 
 /* ---- looking */

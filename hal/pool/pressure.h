@@ -81,9 +81,6 @@ typedef struct gpuhal_pressure_attempt {
  * gave did not lie together; one that gives nothing is asked no more. True: the caller shall search again, for the
  * source gave *out_given bytes, or (0) that of another thread gave while this one waited for its turn. */
 bool gpuhal_pressure_ask(gpuhal_pressure_attempt *attempt, uint64_t *out_given);
-/* The same until so many bytes were given, for a caller that does not search in between. Returns how many were. */
-uint64_t gpuhal_pressure_relieve(gpuhal_device *device, gpuhal_pressure_rung rung, struct gpuhal_pool *pool,
-                                 uint64_t bytes, uint64_t deadline_ns);
 /* Whether the device has any source. */
 bool gpuhal_pressure_has_source(const gpuhal_device *device);
 /* Adds up what the sources state of the pool (NULL: of the device): members evictable_bytes, spillable_bytes and

@@ -1,4 +1,4 @@
-/* pool/relief.c: what is tried when a device refuses a buffer that is none of a pool, or a pool's segment: the rungs of
+/* pool/relief.c: what is tried when a device refuses a buffer outside pools, or a pool's segment: the rungs of
  * ladder.c that give memory back to the driver. After each the allocation is tried again. */
 #include "pool/pool.h"
 

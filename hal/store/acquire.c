@@ -72,7 +72,7 @@ static gpuhal_status begin_filling(const request *r, gpuhal_entry *entry)
     return status;
 }
 
-/* With the mutex held, which is released meanwhile: the entry, in the table, or why there is none. */
+/* With the mutex held, which is released meanwhile: the entry, in the table, or why it cannot be had. */
 static gpuhal_status make(const request *r, gpuhal_entry **out_entry)
 {
     gpuhal_store *store = r->store;

@@ -98,7 +98,7 @@ uint64_t gpuhal_store_make_room(gpuhal_store *store, uint64_t bytes, uint32_t wh
     return given;
 }
 
-/* Waits until an entry that another thread has leave is out; false: there is none, or the time is over. */
+/* Waits until an entry that another thread has leave is out; false: no thread does that, or the time is over. */
 static bool await_room(gpuhal_store *store, uint64_t deadline_ns)
 {
     gpuhal_mutex_lock(&store->mutex);

@@ -133,7 +133,7 @@ struct gpuhal_store {
     gpuhal_pressure_entry *sources[2];
     gpuhal_store_tier in_device; /* reserved before the memory is allocated */
     gpuhal_store_tier in_host, in_file;
-    struct gpuhal_store_file *file; /* NULL: there is none */
+    struct gpuhal_store_file *file; /* NULL: no folder was given */
     uint64_t host_reserved;      /* for copies that are being made */
     uint64_t hits, misses, loads, evictions, spills, restores, spilled_bytes, restored_bytes;
 };
@@ -275,7 +275,7 @@ uint32_t gpuhal_entry_rung(const gpuhal_store *store, const gpuhal_entry *entry)
 /* Has entries leave device memory until that has given so many bytes, or there is nothing more to be had. Returns how
  * many bytes. */
 uint64_t gpuhal_store_make_room(gpuhal_store *store, uint64_t bytes, uint32_t which, uint64_t deadline_ns);
-/* Removes one entry that a loader can bring back; false when there is none. */
+/* Removes one entry that a loader can bring back; false when no entry can go. */
 bool gpuhal_store_forget_one(gpuhal_store *store);
 /* Gives the memory of all parts back to the pool, behind the work that uses it. */
 void gpuhal_entry_release_parts(gpuhal_entry *entry);

@@ -1,9 +1,7 @@
 /* Every allocation of host memory that is made while a device is short of memory fails once. */
-#include "support/mock.h"
 #include "support/torture.h"
-#include "test.h"
+#include "support/torture_mock.h"
 
-#include "os/os.h"
 #include "pool/pressure.h"
 
 #include <gpuhal/transfer.h>
@@ -47,18 +45,10 @@ static uint64_t call(void *user, gpuhal_device *device, uint64_t bytes, uint64_t
 
 static gpuhal_status make_objects(objects *o)
 {
-    static gpuhal_builtin_fn *const builtins[] = {gpuhal_mock_query, NULL};
-    const gpuhal_config config = {.size = sizeof config,
-                                  .isolation = GPUHAL_ISOLATION_NEVER,
-                                  .ignore_environment = 1,
-                                  .registry = "none",
-                                  .backends = "mock",
-                                  .builtins = builtins};
     const gpuhal_pool_desc desc = {.size = sizeof desc, .segment_bytes = LIMIT, .limit_bytes = LIMIT};
     const gpuhal_buffer_desc plain = {.size = sizeof plain, .bytes = LIMIT};
     const gpuhal_pressure_source source = {.rung = GPUHAL_PRESSURE_EVICT, .give = give, .user = o};
-    gpuhal_mock.count = 1;
-    gpuhal_status status = gpuhal_open(&config, &o->gpu);
+    gpuhal_status status = open_mock(&o->gpu);
     status = status ? status : gpuhal_select(o->gpu, "mock:0", 0, &o->device, NULL);
     status = status ? status : gpuhal_device_open(o->device);
     status = status ? status : gpuhal_device_limit_memory(o->device, 2 * LIMIT);
@@ -103,11 +93,7 @@ static gpuhal_status short_of_memory(void)
     gpuhal_buffer_release(o.other);
     gpuhal_pool_destroy(o.pool);
     gpuhal_close(o.gpu);
-    for (int i = 0; i < 10000 && gpuhal_mock.devices[0].openings > 0; i++) {
-        gpuhal_os_sleep(1000000);
-    }
-    assert_int_equal(gpuhal_mock.devices[0].openings, 0);
-    assert_int_equal(gpuhal_mock.devices[0].allocations, 0);
+    expect_mock_closed();
     return status;
 }
 

@@ -1,9 +1,6 @@
 /* Every allocation that a pool makes fails once, and every call of the system. */
-#include "support/mock.h"
 #include "support/torture.h"
-#include "test.h"
-
-#include "os/os.h"
+#include "support/torture_mock.h"
 
 #include <gpuhal/pool.h>
 #include <gpuhal/pool_trace.h>
@@ -24,21 +21,13 @@ typedef struct objects {
 
 static gpuhal_status open_objects(objects *o)
 {
-    static gpuhal_builtin_fn *const builtins[] = {gpuhal_mock_query, NULL};
-    const gpuhal_config config = {.size = sizeof config,
-                                  .isolation = GPUHAL_ISOLATION_NEVER,
-                                  .ignore_environment = 1,
-                                  .registry = "none",
-                                  .backends = "mock",
-                                  .builtins = builtins};
     const gpuhal_pool_desc desc = {
         .size = sizeof desc, .segment_bytes = 8192, .limit_bytes = 6 * 8192, .keep_bytes = 8192, .tag = "torture",
         .flags = checks ? GPUHAL_POOL_CHECKING : 0};
     gpuhal_device *device = NULL;
-    gpuhal_mock.count = 1;
     gpuhal_mock.devices[0].page_bytes = page_bytes;
     gpuhal_mock.devices[0].total_bytes = 1 << 20;
-    gpuhal_status status = gpuhal_open(&config, &o->gpu);
+    gpuhal_status status = open_mock(&o->gpu);
     status = status ? status : gpuhal_pool_trace_start(o->gpu);
     status = status ? status : gpuhal_select(o->gpu, "mock:0", 0, &device, NULL);
     status = status ? status : gpuhal_pool_create(device, &desc, &o->pool);
@@ -110,11 +99,7 @@ static gpuhal_status pool_around(void)
     gpuhal_buffer_release(late);
     gpuhal_buffer_release(kept);
     gpuhal_close(o.gpu);
-    for (int i = 0; i < 10000 && gpuhal_mock.devices[0].openings > 0; i++) {
-        gpuhal_os_sleep(1000000);
-    }
-    assert_int_equal(gpuhal_mock.devices[0].openings, 0);
-    assert_int_equal(gpuhal_mock.devices[0].allocations, 0);
+    expect_mock_closed();
     assert_int_equal(gpuhal_mock.devices[0].ranges, 0);
     assert_int_equal(gpuhal_mock.devices[0].allocated_bytes, 0);
     return status;

@@ -1,9 +1,9 @@
 /* The sources of memory that are asked when a device is short of it: their order, their turns, and their ends. */
 #include "unit/pool_support.h"
+#include "unit/pressure_support.h"
 
 #include "core/error.h"
 #include "core/job.h"
-#include "pool/pressure.h"
 
 #include <pthread.h>
 #include <sys/wait.h>
@@ -54,7 +54,7 @@ static uint64_t give(void *user, gpuhal_device *device, struct gpuhal_pool *pool
     }
     if (own->relieves) {
         gpuhal_device *other = own->relieves_other ? own->relieves_other : device;
-        own->relieved = gpuhal_pressure_relieve(other, GPUHAL_PRESSURE_CALL, NULL, 1, gpuhal_deadline(PATIENCE_NS));
+        own->relieved = relieve_device(other, GPUHAL_PRESSURE_CALL, NULL, 1, gpuhal_deadline(PATIENCE_NS));
     }
     if (own->forks && own->times == 0) {
         const pid_t child = fork();
@@ -86,7 +86,7 @@ static const char *asked_now(void)
 
 static uint64_t relieve(gpuhal_device *device, gpuhal_pressure_rung rung, uint64_t bytes)
 {
-    return gpuhal_pressure_relieve(device, rung, NULL, bytes, 0);
+    return relieve_device(device, rung, NULL, bytes, 0);
 }
 
 TEST(sources_of_a_rung_are_asked_by_priority_and_then_by_age)
@@ -119,7 +119,7 @@ TEST(a_source_is_asked_for_twice_as_much_as_long_as_it_gives_and_no_other_once_t
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
     const uint64_t deadline_ns = gpuhal_deadline(PATIENCE_NS);
     a.most_times = 2;
-    assert_int_equal(gpuhal_pressure_relieve(device, GPUHAL_PRESSURE_CALL, pool, 8, deadline_ns), 16);
+    assert_int_equal(relieve_device(device, GPUHAL_PRESSURE_CALL, pool, 8, deadline_ns), 16);
     assert_string_equal(asked_now(), "aaab");
     assert_ptr_equal(b.device, device);
     assert_ptr_equal(b.pool, pool);
@@ -216,7 +216,7 @@ static void *ask(void *user)
 {
     asking *own = user;
     for (uint32_t i = 0; i < own->times; i++) {
-        own->given += gpuhal_pressure_relieve(own->device, own->rung, NULL, 1, own->deadline_ns);
+        own->given += relieve_device(own->device, own->rung, NULL, 1, own->deadline_ns);
     }
     return NULL;
 }
@@ -273,7 +273,7 @@ TEST(a_thread_without_time_does_not_wait_for_a_source_that_may)
     await(&a.entered);
     assert_int_equal(relieve(gpuhal_device_at(gpu, 0), GPUHAL_PRESSURE_CALL, 1), 0);
     const uint64_t deadline_ns = gpuhal_deadline(30000000);
-    assert_int_equal(gpuhal_pressure_relieve(first.device, GPUHAL_PRESSURE_CALL, NULL, 1, deadline_ns), 0);
+    assert_int_equal(relieve_device(first.device, GPUHAL_PRESSURE_CALL, NULL, 1, deadline_ns), 0);
     assert_true(gpuhal_os_monotonic_ns() >= deadline_ns);
     atomic_store(&holds, false);
     pthread_join(thread, NULL);

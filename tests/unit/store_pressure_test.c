@@ -1,12 +1,11 @@
 /* Stores: what they give when others are short of memory. */
+#include "pressure_support.h"
 #include "store_support.h"
-
-#include "pool/pressure.h"
 
 static uint64_t relieve(store_fixture *f, gpuhal_pressure_rung rung, gpuhal_pool *pool, uint64_t bytes)
 {
     const uint64_t deadline_ns = gpuhal_os_monotonic_ns() + PATIENCE_NS;
-    return gpuhal_pressure_relieve(gpuhal_device_at(f->gpu, 0), rung, pool, bytes, deadline_ns);
+    return relieve_device(gpuhal_device_at(f->gpu, 0), rung, pool, bytes, deadline_ns);
 }
 
 TEST(what_needs_no_copy_is_given_first_and_the_rest_copied)

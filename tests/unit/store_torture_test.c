@@ -1,10 +1,7 @@
 /* Every allocation that a store makes fails once, every call of the system, and every call of a driver; and forks. */
 #include "support/child.h"
-#include "support/mock.h"
 #include "support/torture.h"
-#include "test.h"
-
-#include "os/os.h"
+#include "support/torture_mock.h"
 
 #include <gpuhal/store.h>
 #include <gpuhal/transfer.h>
@@ -26,19 +23,11 @@ typedef struct objects {
 
 static gpuhal_status open_objects(objects *o)
 {
-    static gpuhal_builtin_fn *const builtins[] = {gpuhal_mock_query, NULL};
-    const gpuhal_config config = {.size = sizeof config,
-                                  .isolation = GPUHAL_ISOLATION_NEVER,
-                                  .ignore_environment = 1,
-                                  .registry = "none",
-                                  .backends = "mock",
-                                  .builtins = builtins};
     const gpuhal_pool_desc pool_desc = {.size = sizeof pool_desc, .segment_bytes = 16384};
     const gpuhal_store_desc desc = {
         .size = sizeof desc, .device_bytes = 2 * BYTES, .host_bytes = 2 * BYTES + 2000, .folder = folder};
     gpuhal_device *device = NULL;
-    gpuhal_mock.count = 1;
-    gpuhal_status status = gpuhal_open(&config, &o->gpu);
+    gpuhal_status status = open_mock(&o->gpu);
     status = status ? status : gpuhal_select(o->gpu, "mock:0", 0, &device, NULL);
     status = status ? status : gpuhal_pool_create(device, &pool_desc, &o->pool);
     status = status ? status : gpuhal_queue_create(device, NULL, &o->queue);
@@ -51,11 +40,7 @@ static void close_objects(const objects *o)
     gpuhal_queue_destroy(o->queue);
     gpuhal_pool_destroy(o->pool);
     gpuhal_close(o->gpu);
-    for (int i = 0; i < 10000 && gpuhal_mock.devices[0].openings > 0; i++) {
-        gpuhal_os_sleep(1000000);
-    }
-    assert_int_equal(gpuhal_mock.devices[0].openings, 0);
-    assert_int_equal(gpuhal_mock.devices[0].allocations, 0);
+    expect_mock_closed();
 }
 
 static gpuhal_status put(objects *o, uint32_t key, uint32_t byte)

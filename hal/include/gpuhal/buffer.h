@@ -79,7 +79,7 @@ GPUHAL_API uint64_t gpuhal_buffer_address(const gpuhal_buffer *buffer);
  *  caller's own. Host and device see each other's writes without a mapping where GPUHAL_FACT_HOST_COHERENT_KINDS has
  *  the kind of the memory; elsewhere map and unmap make them visible, and what the host writes without a mapping may be
  *  lost.
- *  @return the address; NULL when there is none (try gpuhal_buffer_map()), for a buffer of a pool (pool.h) that is not
+ *  @return the address; NULL without one (try gpuhal_buffer_map()), for a buffer of a pool (pool.h) that is not
  *  coherent, or for NULL
  *  Owner: buffer. Threads: any. Blocks: no. */
 GPUHAL_API void *gpuhal_buffer_host(const gpuhal_buffer *buffer);

@@ -55,7 +55,7 @@ typedef struct gpuhal_store_desc {
      *  UINT64_MAX: no limit. */
     uint64_t host_bytes;
     uint64_t file_bytes;   /**< Most bytes of the file; 0: as many as its disk has. Not used without a folder. */
-    /** A folder for the file, on a disk with room; NULL: there is none. The file has no name, and is for the user of
+    /** A folder for the file, on a disk with room; NULL: no file. The file has no name, and is for the user of
      *  the process alone, also in a folder of another user; it ends with the store. */
     const char *folder;
 } gpuhal_store_desc;
@@ -153,7 +153,7 @@ GPUHAL_API gpuhal_status gpuhal_store_acquire_file(gpuhal_store *store, gpuhal_q
                                                    uint64_t bytes, uint64_t timeout_ns, gpuhal_item **out_item);
 
 /** Returns a buffer of the entry: the one with that name; with NULL the first one.
- *  @return the buffer; NULL when there is none, or for NULL
+ *  @return the buffer; NULL where no buffer has that name, or for NULL
  *  Owner: the item, until its release. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_buffer *gpuhal_item_buffer(const gpuhal_item *item, const char *name);
 
