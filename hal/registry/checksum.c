@@ -1,19 +1,73 @@
 /* registry/checksum.c: see checksum.h. By the processor's instruction where there is one, since gigabytes go through
- * here (hal/store); else half a byte at a time, by a table of 64 bytes. */
+ * here (hal/store); else half a byte at a time, by a table of 64 bytes.
+ *
+ * A sum is the remainder of a polynomial by the one below, bit 31 being the coefficient of x^0. Bytes that follow
+ * multiply it by x^8 each, so the sum of neighbouring stretches is that of the first, multiplied, plus that of the
+ * second: they may be computed in any order, or at once. */
 #include "registry/checksum.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 
-/* Below it, finding out about the instruction would cost more than it saves. */
-enum { MANY = 4096 };
+#define POLYNOMIAL UINT32_C(0x82f63b78)
+#define ONE        (UINT32_C(1) << 31)
+
+static uint32_t multiply(uint32_t a, uint32_t b)
+{
+    uint32_t product = 0;
+    for (uint32_t bit = ONE; bit; bit >>= 1) {
+        product ^= a & bit ? b : 0;
+        b = b & 1 ? b >> 1 ^ POLYNOMIAL : b >> 1;
+    }
+    return product;
+}
+
+/* x^(8 bytes), by squaring. */
+static uint32_t power_of(uint64_t bytes)
+{
+    uint32_t power = ONE, factor = ONE >> 8;
+    for (; bytes; bytes >>= 1) {
+        power = bytes & 1 ? multiply(factor, power) : power;
+        factor = multiply(factor, factor);
+    }
+    return power;
+}
+
+uint32_t gpuhal_checksum_shift(uint32_t sum, uint64_t bytes)
+{
+    return bytes ? multiply(power_of(bytes), sum) : sum;
+}
 
 #if defined __x86_64__ && defined __GNUC__
 #include <cpuid.h>
 
+/* Three stretches at a time: the instruction takes three cycles, and one can begin in each. Three of them are just less
+ * than 64 KiB, a multiple of which most callers have. */
+enum { STRETCH = 21840 };
+#define STRETCH_POWER UINT32_C(0xb060d9b5) /* power_of(STRETCH) */
+
+__attribute__((target("sse4.2"))) static uint32_t three_stretches(uint32_t sum, const unsigned char *at)
+{
+    uint64_t first = sum, second = 0, third = 0, words[3];
+    for (size_t i = 0; i < STRETCH; i += sizeof *words) {
+        memcpy(&words[0], at + i, sizeof *words);
+        memcpy(&words[1], at + i + STRETCH, sizeof *words);
+        memcpy(&words[2], at + i + 2 * (size_t)STRETCH, sizeof *words);
+        first = __builtin_ia32_crc32di(first, words[0]);
+        second = __builtin_ia32_crc32di(second, words[1]);
+        third = __builtin_ia32_crc32di(third, words[2]);
+    }
+    const uint32_t both = multiply(STRETCH_POWER, (uint32_t)first) ^ (uint32_t)second;
+    return multiply(STRETCH_POWER, both) ^ (uint32_t)third;
+}
+
 /* SSE 4.2 has an instruction for this very polynomial. */
 __attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t sum, const unsigned char *at, size_t count)
 {
+    for (; count >= 3 * (size_t)STRETCH; at += 3 * (size_t)STRETCH, count -= 3 * (size_t)STRETCH) {
+        sum = three_stretches(sum, at);
+    }
     uint64_t wide = sum, word = 0;
     for (; count >= sizeof word; at += sizeof word, count -= sizeof word) {
         memcpy(&word, at, sizeof word);
@@ -26,11 +80,19 @@ __attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t sum, c
     return sum;
 }
 
-/* Not by __builtin_cpu_supports(), which would have code run when the library is loaded. */
+/* Not by __builtin_cpu_supports(), which would have code run when the library is loaded. Asked once: in a virtual
+ * machine the question costs as much as a sum of 100 KiB. */
 static bool has_instruction(void)
 {
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_SSE4_2);
+    enum { UNKNOWN, ABSENT, PRESENT };
+    static _Atomic int known;
+    int state = atomic_load_explicit(&known, memory_order_relaxed);
+    if (state == UNKNOWN) {
+        unsigned a = 0, b = 0, c = 0, d = 0;
+        state = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_SSE4_2) ? PRESENT : ABSENT;
+        atomic_store_explicit(&known, state, memory_order_relaxed);
+    }
+    return state == PRESENT;
 }
 #else
 static uint32_t by_instruction(uint32_t sum, const unsigned char *at, size_t count)
@@ -47,7 +109,7 @@ static bool has_instruction(void)
 
 static uint32_t by_table(uint32_t sum, const unsigned char *at, size_t count)
 {
-    /* Remainders of 0 to 15 by the reflected polynomial 0x82f63b78. */
+    /* Remainders of 0 to 15. */
     static const uint32_t table[16] = {
         0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1, 0x417b1dbc, 0x5125dad3, 0x61c69362, 0x7198540d,
         0x82f63b78, 0x92a8fc17, 0xa24bb5a6, 0xb21572c9, 0xc38d26c4, 0xd3d3e1ab, 0xe330a81a, 0xf36e6f75,
@@ -62,6 +124,5 @@ static uint32_t by_table(uint32_t sum, const unsigned char *at, size_t count)
 
 uint32_t gpuhal_checksum(uint32_t before, const void *bytes, size_t count)
 {
-    return ~(count >= MANY && has_instruction() ? by_instruction(~before, bytes, count)
-                                                : by_table(~before, bytes, count));
+    return ~(has_instruction() ? by_instruction(~before, bytes, count) : by_table(~before, bytes, count));
 }

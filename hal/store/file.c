@@ -7,23 +7,20 @@
 #include "registry/checksum.h"
 #include "transfer/file_pieces.h"
 
-#include <gpuhal/transfer.h>
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Blocks and pieces begin at multiples of what reading around the page cache needs. */
-enum { PIECE_BYTES = 1 << 20, UNIT = 4096 };
+enum { PIECE_BYTES = 256 << 10, UNIT = 4096 };
 /* Within what a region of blocks may have, and an offset in a file. */
 #define FILE_BYTES_MAX (UINT64_C(1) << 60)
 
 struct gpuhal_store_file {
-    char *name;                /* for messages */
+    char *name;           /* for messages */
     intptr_t file;
-    gpuhal_direct_file direct; /* file -1: all reading is through the page cache */
-    gpuhal_blocks blocks;      /* protected by the store's mutex */
+    gpuhal_blocks blocks; /* protected by the store's mutex */
     gpuhal_bins *bins;
 };
 
@@ -34,9 +31,6 @@ void gpuhal_file_close(gpuhal_store *store)
     struct gpuhal_store_file *own = store->file;
     if (own) {
         gpuhal_os_descriptor_close(own->file);
-        if (own->direct.file >= 0) {
-            gpuhal_os_descriptor_close(own->direct.file);
-        }
         gpuhal_blocks_finish(&own->blocks);
         gpuhal_bins_destroy(own->bins);
         free(own->name);
@@ -64,7 +58,7 @@ gpuhal_status gpuhal_file_open(gpuhal_store *store, const char *folder)
     if (!own) {
         return gpuhal_error_host_memory();
     }
-    *own = (struct gpuhal_store_file){.file = -1, .direct.file = -1};
+    *own = (struct gpuhal_store_file){.file = -1};
     gpuhal_blocks_init(&own->blocks);
     store->file = own;
     if (!set_up(own, folder, store->desc.file_bytes)) {
@@ -77,7 +71,6 @@ gpuhal_status gpuhal_file_open(gpuhal_store *store, const char *folder)
         gpuhal_error_add_call("open", error, strerror(error));
         return gpuhal_file_status(error);
     }
-    (void)gpuhal_os_file_open_direct(own->file, &own->direct); /* without it, through the page cache */
     return GPUHAL_OK;
 }
 
@@ -100,7 +93,7 @@ void gpuhal_file_release(gpuhal_file_copy *copy)
         gpuhal_mutex_lock(&store->mutex);
         give_blocks(store, copy);
         gpuhal_mutex_unlock(&store->mutex);
-        free(copy->sums);
+        free((void *)copy->sums);
         free(copy);
     }
 }
@@ -147,10 +140,10 @@ static gpuhal_status create(gpuhal_store *store, const gpuhal_entry *entry, gpuh
         pieces += pieces_of(entry->parts[i].bytes);
     }
     gpuhal_file_copy *copy = calloc(1, sizeof *copy + entry->part_count * sizeof *copy->parts);
-    uint32_t *sums = calloc((size_t)pieces, sizeof *sums);
+    _Atomic uint32_t *sums = calloc((size_t)pieces, sizeof *sums);
     if (!copy || !sums) {
         free(copy);
-        free(sums);
+        free((void *)sums);
         return gpuhal_error_host_memory();
     }
     atomic_init(&copy->references, 1);
@@ -164,124 +157,168 @@ static gpuhal_status create(gpuhal_store *store, const gpuhal_entry *entry, gpuh
     return status;
 }
 
-/* ---- moving, piece by piece, without the mutex */
+/* ---- sums */
 
-/* What is moved, and where to: what a piece is written from, or read to. */
-typedef struct moving {
-    gpuhal_store *store;
-    const gpuhal_entry *entry;
-    gpuhal_file_copy *copy;
-    const gpuhal_host_copy *host; /* writing: from there; NULL: from device memory */
-    char *piece;                  /* PIECE_BYTES, for what the host has not at one place */
-} moving;
+/* Of the pieces of a part, whose bytes may be added in any order. */
+typedef struct summing {
+    _Atomic uint32_t *sums;
+    uint64_t size; /* of the part */
+} summing;
 
-static gpuhal_status write_piece(const moving *m, uint32_t part, uint64_t at, uint64_t bytes)
+static uint64_t smaller(uint64_t a, uint64_t b)
 {
-    const struct gpuhal_store_file *own = m->store->file;
-    const gpuhal_file_part *to = &m->copy->parts[part];
-    const char *from = m->host ? (const char *)m->host->parts[part].memory + at : m->piece;
-    gpuhal_status status = m->host ? GPUHAL_OK
-                                   : gpuhal_read(NULL, m->piece, m->entry->parts[part].device, at, bytes);
-    if (status) {
-        return status;
-    }
-    m->copy->sums[to->first_sum + at / PIECE_BYTES] = gpuhal_checksum(0, from, (size_t)bytes);
-    uint64_t done = 0;
-    const int error = gpuhal_os_file_write_piece(own->file, to->offset + at, from, bytes, &done);
-    return error ? gpuhal_file_failed(own->name, "writing", to->offset + at + done, "pwrite", error) : GPUHAL_OK;
+    return a < b ? a : b;
 }
 
-static gpuhal_status damaged(const moving *m, uint64_t offset)
+static void add(void *user, uint64_t at, const void *bytes, uint64_t count)
+{
+    const summing *s = user;
+    const unsigned char *from = bytes;
+    for (uint64_t next = at; count > 0; count -= next - at, from += next - at, at = next) {
+        const uint64_t piece = at / PIECE_BYTES, end = smaller((piece + 1) * PIECE_BYTES, s->size);
+        next = smaller(at + count, end);
+        const uint32_t sum = gpuhal_checksum(0, from, (size_t)(next - at));
+        atomic_fetch_xor_explicit(&s->sums[piece], gpuhal_checksum_shift(sum, end - next), memory_order_relaxed);
+    }
+}
+
+static gpuhal_status damaged(const gpuhal_store *store, const gpuhal_entry *entry, uint64_t offset)
 {
     char text[GPUHAL_KEY_TEXT];
     return gpuhal_error_set(GPUHAL_ERROR_FILE, "\"%s\": its copy is damaged: %s, offset %" PRIu64,
-                            gpuhal_key_text(m->entry->key, m->entry->key_bytes, text), m->store->file->name, offset);
+                            gpuhal_key_text(entry->key, entry->key_bytes, text), store->file->name, offset);
 }
 
-/* Into `piece`. Around the page cache where that has nothing of it: memory is what is short. */
-static gpuhal_status read_piece(const moving *m, uint32_t part, uint64_t at, uint64_t bytes)
+/* The key before the sentence of what reading has failed with. */
+static gpuhal_status unreadable(const gpuhal_entry *entry, gpuhal_status status)
 {
-    const struct gpuhal_store_file *own = m->store->file;
-    const gpuhal_file_part *from = &m->copy->parts[part];
-    const uint64_t offset = from->offset + at, whole = (bytes + UNIT - 1) & ~(uint64_t)(UNIT - 1);
-    uint64_t done = 0;
-    const bool direct = own->direct.file >= 0 && !gpuhal_os_file_is_cached(own->file, offset);
-    int error = direct ? gpuhal_os_file_read_piece(own->direct.file, offset, m->piece, whole, &done) : 0;
-    if (error || done < bytes) {
-        error = gpuhal_os_file_read_piece(own->file, offset, m->piece, bytes, &done);
-    }
-    if (error) {
-        return gpuhal_file_failed(own->name, "reading", offset + done, "pread", error);
-    }
-    const uint32_t sum = m->copy->sums[from->first_sum + at / PIECE_BYTES];
-    return done >= bytes && gpuhal_checksum(0, m->piece, (size_t)bytes) == sum ? GPUHAL_OK : damaged(m, offset);
-}
-
-static gpuhal_status restore_piece(const moving *m, uint32_t part, uint64_t at, uint64_t bytes)
-{
-    gpuhal_status status = read_piece(m, part, at, bytes);
-    return status ? status : gpuhal_write(NULL, m->entry->parts[part].device, at, m->piece, bytes);
-}
-
-static gpuhal_status move_all(const moving *m, gpuhal_status (*move)(const moving *, uint32_t, uint64_t, uint64_t))
-{
-    gpuhal_status status = GPUHAL_OK;
-    for (uint32_t i = 0; i < m->entry->part_count; i++) {
-        const uint64_t size = m->entry->parts[i].bytes;
-        for (uint64_t at = 0; at < size && !status; at += PIECE_BYTES) {
-            status = move(m, i, at, size - at < PIECE_BYTES ? size - at : PIECE_BYTES);
-        }
-    }
+    gpuhal_error_detail why;
+    char text[GPUHAL_KEY_TEXT];
+    gpuhal_error_save(&why);
+    gpuhal_key_text(entry->key, entry->key_bytes, text);
+    gpuhal_error_set(status, "\"%s\": its copy cannot be read: %s", text, why.sentence);
+    gpuhal_error_add_call(why.vendor_call, why.error.vendor_code, why.vendor_text);
     return status;
 }
 
-gpuhal_status gpuhal_file_take(gpuhal_store *store, const gpuhal_entry *entry, const gpuhal_host_copy *host,
-                               gpuhal_file_copy **out_copy)
+/* ---- between the file and device memory, without the mutex */
+
+/* By pieces that threads move at once. Reading, the bytes are in device memory before they are known to be right: the
+ * entry is in no other thread's hands until then. */
+static gpuhal_status move_part(gpuhal_store *store, const gpuhal_file_copy *copy, const gpuhal_entry *entry,
+                               uint32_t part, bool writes, _Atomic uint32_t *sums)
 {
-    moving m = {.store = store, .entry = entry, .host = host};
-    gpuhal_status status = create(store, entry, &m.copy);
-    m.piece = status || host ? NULL : gpuhal_os_pages_map(PIECE_BYTES);
-    if (!status && !host && !m.piece) {
-        status = gpuhal_error_host_memory();
+    summing s = {.sums = sums, .size = entry->parts[part].bytes};
+    gpuhal_file_job job = {.writes = writes,
+                           .file = store->file->file,
+                           .name = store->file->name,
+                           .file_offset = copy->parts[part].offset,
+                           .bytes = s.size,
+                           .look = add,
+                           .look_user = &s};
+    gpuhal_file_job_set_buffer(&job, entry->parts[part].device, 0);
+    return gpuhal_file_transfer(&job);
+}
+
+static gpuhal_status restore_part(gpuhal_store *store, const gpuhal_file_copy *copy, const gpuhal_entry *entry,
+                                  uint32_t part)
+{
+    const gpuhal_file_part *from = &copy->parts[part];
+    const uint64_t pieces = pieces_of(entry->parts[part].bytes);
+    _Atomic uint32_t *sums = calloc((size_t)pieces, sizeof *sums);
+    gpuhal_status status = sums ? move_part(store, copy, entry, part, false, sums) : gpuhal_error_host_memory();
+    if (status == GPUHAL_ERROR_OUT_OF_RANGE) { /* the file was cut */
+        status = damaged(store, entry, from->offset);
+    } else if (status == GPUHAL_ERROR_FILE) {
+        status = unreadable(entry, status);
     }
-    status = status ? status : move_all(&m, write_piece);
-    if (m.piece) {
-        gpuhal_os_pages_unmap(m.piece, PIECE_BYTES);
+    for (uint64_t i = 0; i < pieces && !status; i++) {
+        if (sums[i] != copy->sums[from->first_sum + i]) {
+            status = damaged(store, entry, from->offset + i * PIECE_BYTES);
+        }
     }
-    if (status) {
-        gpuhal_file_release(m.copy);
-        m.copy = NULL;
-    }
-    *out_copy = m.copy;
+    free((void *)sums);
     return status;
 }
 
 gpuhal_status gpuhal_file_give(gpuhal_store *store, gpuhal_file_copy *copy, const gpuhal_entry *entry)
 {
-    const moving m = {.store = store, .entry = entry, .copy = copy, .piece = gpuhal_os_pages_map(PIECE_BYTES)};
-    if (!m.piece) {
-        return gpuhal_error_host_memory();
+    gpuhal_status status = GPUHAL_OK;
+    for (uint32_t i = 0; i < entry->part_count && !status; i++) {
+        status = restore_part(store, copy, entry, i);
     }
-    gpuhal_status status = move_all(&m, restore_piece);
-    gpuhal_os_pages_unmap(m.piece, PIECE_BYTES);
     return status;
+}
+
+/* ---- between the file and host memory, likewise */
+
+/* What the disk takes while the processor goes on is the system's business. */
+static gpuhal_status write_part(const gpuhal_store *store, const gpuhal_file_copy *copy, uint32_t part,
+                                const char *from, uint64_t size)
+{
+    const gpuhal_file_part *to = &copy->parts[part];
+    summing s = {.sums = &copy->sums[to->first_sum], .size = size};
+    int error = 0;
+    for (uint64_t at = 0, done = 0; at < size && !error; at += done) {
+        const uint64_t bytes = smaller(size - at, PIECE_BYTES);
+        add(&s, at, from + at, bytes);
+        error = gpuhal_os_file_write_piece(store->file->file, to->offset + at, from + at, bytes, &done);
+        if (error) {
+            gpuhal_file_failed(store->file->name, "writing", to->offset + at + done, "pwrite", error);
+        }
+    }
+    return error ? gpuhal_file_status(error) : GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_file_take(gpuhal_store *store, const gpuhal_entry *entry, const gpuhal_host_copy *host,
+                               gpuhal_file_copy **out_copy)
+{
+    gpuhal_file_copy *copy = NULL;
+    gpuhal_status status = create(store, entry, &copy);
+    for (uint32_t i = 0; i < entry->part_count && !status; i++) {
+        status = host ? write_part(store, copy, i, host->parts[i].memory, entry->parts[i].bytes)
+                      : move_part(store, copy, entry, i, true, &copy->sums[copy->parts[i].first_sum]);
+    }
+    if (status) {
+        gpuhal_file_release(copy);
+        copy = NULL;
+    }
+    *out_copy = copy;
+    return status;
+}
+
+/* A whole piece, which is checked. */
+static gpuhal_status read_piece(const gpuhal_store *store, const gpuhal_file_copy *copy, const gpuhal_entry *entry,
+                                uint32_t part, uint64_t at, char *to)
+{
+    const gpuhal_file_part *from = &copy->parts[part];
+    const uint64_t bytes = smaller(entry->parts[part].bytes - at, PIECE_BYTES), offset = from->offset + at;
+    uint64_t done = 0;
+    const int error = gpuhal_os_file_read_piece(store->file->file, offset, to, bytes, &done);
+    if (error) {
+        gpuhal_file_failed(store->file->name, "reading", offset + done, "pread", error);
+        return unreadable(entry, gpuhal_file_status(error));
+    }
+    const bool is_right =
+        done == bytes && gpuhal_checksum(0, to, (size_t)bytes) == copy->sums[from->first_sum + at / PIECE_BYTES];
+    return is_right ? GPUHAL_OK : damaged(store, entry, offset);
 }
 
 gpuhal_status gpuhal_file_read(gpuhal_store *store, gpuhal_file_copy *copy, const gpuhal_entry *entry, uint32_t part,
                                uint64_t offset, void *to, uint64_t bytes)
 {
-    const moving m = {.store = store, .entry = entry, .copy = copy, .piece = gpuhal_os_pages_map(PIECE_BYTES)};
-    const uint64_t size = entry->parts[part].bytes, end = offset + bytes;
-    gpuhal_status status = m.piece ? GPUHAL_OK : gpuhal_error_host_memory();
+    char *piece = gpuhal_os_pages_map(PIECE_BYTES);
+    const uint64_t end = offset + bytes;
+    gpuhal_status status = piece ? GPUHAL_OK : gpuhal_error_host_memory();
     for (uint64_t at = offset & ~(uint64_t)(PIECE_BYTES - 1); at < end && !status; at += PIECE_BYTES) {
-        const uint64_t begin = at > offset ? at : offset, next = end - at < PIECE_BYTES ? end : at + PIECE_BYTES;
-        status = read_piece(&m, part, at, size - at < PIECE_BYTES ? size - at : PIECE_BYTES);
+        const uint64_t begin = at > offset ? at : offset, next = smaller(end, at + PIECE_BYTES);
+        status = read_piece(store, copy, entry, part, at, piece);
         if (!status) {
-            memcpy((char *)to + (begin - offset), m.piece + (begin - at), (size_t)(next - begin));
+            memcpy((char *)to + (begin - offset), piece + (begin - at), (size_t)(next - begin));
         }
     }
-    if (m.piece) {
-        gpuhal_os_pages_unmap(m.piece, PIECE_BYTES);
+    if (piece) {
+        gpuhal_os_pages_unmap(piece, PIECE_BYTES);
     }
     return status;
 }

@@ -60,7 +60,7 @@ typedef struct gpuhal_file_part {
 typedef struct gpuhal_file_copy {
     _Atomic uint32_t references;
     gpuhal_store *store;
-    uint32_t *sums; /* of each piece of each part */
+    _Atomic uint32_t *sums; /* of each piece of each part */
     uint32_t count;
     gpuhal_file_part parts[];
 } gpuhal_file_copy;

@@ -180,6 +180,14 @@ gpuhal_status gpuhal_file_transfer(const gpuhal_file_job *job)
     return status;
 }
 
+void gpuhal_file_job_set_buffer(gpuhal_file_job *job, gpuhal_buffer *buffer, uint64_t offset)
+{
+    job->size = buffer->bytes;
+    job->begin = buffer->begin;
+    job->buffer_offset = buffer->begin + offset;
+    job->buffer = buffer->whole;
+}
+
 gpuhal_status gpuhal_file_begin(const char *call, gpuhal_file_job *job, const gpuhal_file *file)
 {
     job->file = -1;
@@ -195,10 +203,7 @@ gpuhal_status gpuhal_file_begin(const char *call, gpuhal_file_job *job, const gp
     status = status ? status : check_range(call, job);
     status = status ? status : open_file(job, file);
     if (!status) {
-        job->size = job->buffer->bytes;
-        job->begin = job->buffer->begin;
-        job->buffer_offset += job->begin;
-        job->buffer = job->buffer->whole;
+        gpuhal_file_job_set_buffer(job, job->buffer, job->buffer_offset);
     }
     return status ? status : check_whole(job);
 }

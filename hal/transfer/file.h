@@ -10,6 +10,10 @@
 
 #include <gpuhal/file.h>
 
+/* Sees bytes of the range, `at` bytes into it, while they are in host memory: once each, in any order, and on several
+ * threads at once. */
+typedef void gpuhal_file_look_fn(void *user, uint64_t at, const void *bytes, uint64_t count);
+
 typedef struct gpuhal_file_job {
     bool writes; /* the file; else the buffer */
     uint32_t flags;
@@ -21,11 +25,15 @@ typedef struct gpuhal_file_job {
     char *name;     /* of the file, for messages; malloc'ed */
     gpuhal_progress_fn *progress;
     void *user;
+    gpuhal_file_look_fn *look; /* NULL: none */
+    void *look_user;
 } gpuhal_file_job;
 
 /* Takes over what `file` states and opens it. `call` is for messages. The caller finishes the job, also where this
  * fails. */
 gpuhal_status gpuhal_file_begin(const char *call, gpuhal_file_job *job, const gpuhal_file *file);
+/* The range begins there, in the buffer that has the memory. The caller states the rest of the job. */
+void gpuhal_file_job_set_buffer(gpuhal_file_job *job, gpuhal_buffer *buffer, uint64_t offset);
 gpuhal_status gpuhal_file_transfer(const gpuhal_file_job *job);
 /* Closes the file. */
 void gpuhal_file_job_finish(gpuhal_file_job *job);

@@ -26,7 +26,7 @@ enum { MOST_AT_ONCE = 8, SAMPLES = 32 };
 static char *straight_address(const gpuhal_file_job *job)
 {
     const gpuhal_memory *memory = &job->buffer->memory;
-    bool straight = job->writes ? gpuhal_host_reads(memory) : gpuhal_host_writes(memory);
+    bool straight = job->writes || job->look ? gpuhal_host_reads(memory) : gpuhal_host_writes(memory);
     return straight ? (char *)memory->host + job->buffer_offset : NULL;
 }
 
@@ -114,6 +114,9 @@ static gpuhal_status move_edge(gpuhal_file_moving *moving, uint64_t at, uint64_t
     } else if (done < bytes) {
         status = gpuhal_file_ended(job->name, from + done);
     } else {
+        if (job->look) {
+            job->look(job->look_user, at, block, bytes);
+        }
         status = gpuhal_bytes_write(job->buffer->device, &job->buffer->memory, job->buffer_offset + at, block, bytes);
     }
     free(block);

@@ -58,8 +58,8 @@ gpuhal_status gpuhal_file_ended(const char *name, uint64_t offset)
                             offset);
 }
 
-/* Reads of one thread. */
-enum { SLOTS = 4 };
+/* Reads of one thread; and how much is read before it is looked at, which the processor's cache then still has. */
+enum { SLOTS = 4, LOOK_BYTES = 256 << 10 };
 
 typedef struct slot {
     gpuhal_chunk *chunk; /* NULL without */
@@ -166,25 +166,36 @@ static bool begin_piece(reader *self, slot *piece, bool first)
     return true;
 }
 
+static void look(const gpuhal_file_job *job, const slot *piece, uint64_t from, uint64_t bytes)
+{
+    if (job->look && bytes > 0) {
+        job->look(job->look_user, piece->at + from, piece->memory + from, bytes);
+    }
+}
+
 /* Reads by plain calls what the io_uring did not bring: first around the page cache, and through it where that is
  * refused or the file's last bytes are no whole block. */
 static gpuhal_status read_piece(const gpuhal_file_moving *moving, const slot *piece)
 {
     const gpuhal_file_job *job = moving->job;
-    uint64_t from = job->file_offset + piece->at, done = piece->result > 0 ? (uint64_t)piece->result : 0, more = 0;
+    const uint64_t from = job->file_offset + piece->at, most = job->look ? LOOK_BYTES : piece->bytes;
+    uint64_t done = piece->result > 0 ? (uint64_t)piece->result : 0, more = 1;
+    int error = 0;
     if (done == 0 && !piece->in_ring && is_direct(moving, piece)) {
         (void)gpuhal_os_file_read_piece(moving->direct.file, from, piece->memory, piece->bytes, &done);
     }
-    int error = done < piece->bytes ? gpuhal_os_file_read_piece(job->file, from + done, piece->memory + done,
-                                                                piece->bytes - done, &more)
-                                    : 0;
+    look(job, piece, 0, done);
+    while (!error && more > 0 && done < piece->bytes) {
+        const uint64_t rest = piece->bytes - done;
+        error = gpuhal_os_file_read_piece(job->file, from + done, piece->memory + done, rest < most ? rest : most,
+                                          &more);
+        look(job, piece, done, more);
+        done += more;
+    }
     if (error) {
-        return gpuhal_file_failed(job->name, "reading", from + done + more, "pread", error);
+        return gpuhal_file_failed(job->name, "reading", from + done, "pread", error);
     }
-    if (done + more < piece->bytes) {
-        return gpuhal_file_ended(job->name, from + done + more);
-    }
-    return GPUHAL_OK;
+    return done < piece->bytes ? gpuhal_file_ended(job->name, from + done) : GPUHAL_OK;
 }
 
 static gpuhal_status to_device(const gpuhal_file_moving *moving, const slot *piece)
@@ -209,6 +220,7 @@ static gpuhal_status from_device(const gpuhal_file_moving *moving, const slot *p
         status = gpuhal_chunk_fill(job->buffer->device, piece->chunk, &job->buffer->memory,
                                    job->buffer_offset + piece->at, piece->bytes);
     }
+    look(job, piece, 0, status ? 0 : piece->bytes);
     int error = status ? 0 : gpuhal_os_file_write_piece(job->file, to, piece->memory, piece->bytes, &done);
     return error ? gpuhal_file_failed(job->name, "writing", to + done, "pwrite", error) : status;
 }

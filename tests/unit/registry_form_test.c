@@ -61,21 +61,47 @@ TEST(the_checksum_is_crc_32c)
     assert_int_equal(gpuhal_checksum(0, "", 0), 0);
 }
 
+/* Bit by bit, as the definition has it. */
+static uint32_t slow_checksum(const unsigned char *bytes, size_t count)
+{
+    uint32_t sum = UINT32_MAX;
+    for (size_t i = 0; i < count; i++) {
+        sum ^= bytes[i];
+        for (int bit = 0; bit < 8; bit++) {
+            sum = sum & 1 ? sum >> 1 ^ 0x82f63b78 : sum >> 1;
+        }
+    }
+    return ~sum;
+}
+
 TEST(the_checksum_of_many_bytes_is_that_of_their_pieces)
 {
-    static unsigned char bytes[20007];
+    static unsigned char bytes[200007];
     for (size_t i = 0; i < sizeof bytes; i++) {
         bytes[i] = (unsigned char)(i * 2654435761u >> 24);
     }
     for (size_t from = 0; from < 9; from++) {
-        uint32_t sum = 0;
-        for (size_t at = from; at < sizeof bytes; at += 1000) {
-            sum = gpuhal_checksum(sum, bytes + at, sizeof bytes - at < 1000 ? sizeof bytes - at : 1000);
-        }
-        assert_int_equal(gpuhal_checksum(0, bytes + from, sizeof bytes - from), sum);
-        assert_int_equal(gpuhal_checksum(gpuhal_checksum(0, bytes + from, 5000), bytes + from + 5000,
-                                         sizeof bytes - from - 5000), sum);
+        const size_t count = sizeof bytes - from;
+        const uint32_t sum = slow_checksum(bytes + from, count);
+        assert_int_equal(gpuhal_checksum(0, bytes + from, count), sum);
+        assert_int_equal(gpuhal_checksum(gpuhal_checksum(0, bytes + from, 5000), bytes + from + 5000, count - 5000),
+                         sum);
     }
+}
+
+TEST(checksums_of_neighbouring_pieces_add_up_in_any_order)
+{
+    static unsigned char bytes[70000];
+    static const size_t ends[] = {0, 1, 8, 4097, 65537, sizeof bytes};
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        bytes[i] = (unsigned char)(i * 2246822519u >> 24);
+    }
+    uint32_t sum = 0;
+    for (size_t i = sizeof ends / sizeof *ends - 1; i > 0; i--) {
+        const uint32_t own = gpuhal_checksum(0, bytes + ends[i - 1], ends[i] - ends[i - 1]);
+        sum ^= gpuhal_checksum_shift(own, sizeof bytes - ends[i]);
+    }
+    assert_int_equal(sum, slow_checksum(bytes, sizeof bytes));
 }
 
 TEST(what_is_written_is_read_again_word_for_word)

@@ -98,45 +98,76 @@ TEST(host_memory_makes_room_by_the_file_and_the_oldest_goes_first)
     close_file_store(&f);
 }
 
-TEST(large_and_odd_sizes_keep_every_byte)
+/* What decides how bytes get from the file into device memory: straight; through chunks, with a rest at the end that
+ * the device does not take; by the device's slot for writing. */
+static const gpuhal_mock_device shapes[] = {
+    {0}, {.hidden = 1}, {.hidden = 1, .copy_alignment = 64}, {.hidden = 1, .no_staging_kinds = 1}};
+
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+/* Room in device memory for one entry of that size. */
+static store_fixture open_shaped_store(uint32_t shape, uint64_t device_bytes)
 {
-    gpuhal_mock = (gpuhal_mock_state){.count = 1};
+    gpuhal_mock = (gpuhal_mock_state){.count = SHAPES};
+    memcpy(gpuhal_mock.devices, shapes, sizeof shapes);
     store_fixture f = {.gpu = gpuhal_mock_open(NULL, 0)};
-    const uint64_t sizes[] = {1, 4095, 4097, (1 << 20) - 1, 1 << 20, (3 << 20) + 7};
-    const gpuhal_store_desc desc = {.size = sizeof desc, .device_bytes = 4 << 20, .folder = make_folder()};
-    f.pool = pool_or_fail(f.gpu, (gpuhal_pool_desc){0});
-    f.queue = queue_or_fail(f.gpu);
+    const gpuhal_pool_desc pool_desc = {.size = sizeof pool_desc, .segment_bytes = SEGMENT};
+    const gpuhal_store_desc desc = {.size = sizeof desc, .device_bytes = device_bytes, .folder = make_folder()};
+    assert_ok(gpuhal_pool_create(gpuhal_device_at(f.gpu, shape), &pool_desc, &f.pool));
     assert_ok(gpuhal_store_create(f.pool, &desc, &f.store));
-    unsigned char *bytes = malloc(4 << 20), *got = malloc(4 << 20);
-    for (uint32_t i = 0; i < 4 << 20; i++) {
+    return f;
+}
+
+static unsigned char *pattern_of(uint32_t count)
+{
+    unsigned char *bytes = malloc(count);
+    for (uint32_t i = 0; i < count; i++) {
         bytes[i] = (unsigned char)(i * 2654435761u >> 24);
     }
-    for (uint32_t i = 0; i < 6; i++) {
-        const gpuhal_item_part parts[] = {{.name = "a", .bytes = sizes[i]},
-                                          {.name = "b", .bytes = sizes[5 - i] / 2 + 1}};
-        const gpuhal_item_desc item_desc = {.size = sizeof item_desc, .parts = parts, .part_count = 2};
-        gpuhal_item *item = NULL;
-        assert_ok(gpuhal_store_put(f.store, NULL, &i, sizeof i, &item_desc, 0, &item));
-        assert_ok(gpuhal_write(NULL, gpuhal_item_buffer(item, "a"), 0, bytes + i, parts[0].bytes));
-        assert_ok(gpuhal_write(NULL, gpuhal_item_buffer(item, "b"), 0, bytes + 7 * i, parts[1].bytes));
-        gpuhal_item_release(item, NULL);
+    return bytes;
+}
+
+static const uint64_t sizes[] = {1, 4095, 4097, (1 << 20) - 1, 1 << 20, (3 << 20) + 7};
+
+static void put_two_parts(store_fixture *f, uint32_t i, const unsigned char *bytes)
+{
+    const gpuhal_item_part parts[] = {{.name = "a", .bytes = sizes[i]}, {.name = "b", .bytes = sizes[5 - i] / 2 + 1}};
+    const gpuhal_item_desc desc = {.size = sizeof desc, .parts = parts, .part_count = 2};
+    gpuhal_item *item = NULL;
+    assert_ok(gpuhal_store_put(f->store, NULL, &i, sizeof i, &desc, 0, &item));
+    assert_ok(gpuhal_write(NULL, gpuhal_item_buffer(item, "a"), 0, bytes + i, parts[0].bytes));
+    assert_ok(gpuhal_write(NULL, gpuhal_item_buffer(item, "b"), 0, bytes + 7 * i, parts[1].bytes));
+    gpuhal_item_release(item, NULL);
+}
+
+TEST(large_and_odd_sizes_keep_every_byte)
+{
+    unsigned char *bytes = pattern_of(4 << 20), *got = malloc(4 << 20);
+    for (uint32_t shape = 0; shape < SHAPES; shape++) {
+        store_fixture f = open_shaped_store(shape, 4 << 20);
+        for (uint32_t i = 0; i < 6; i++) {
+            put_two_parts(&f, i, bytes);
+        }
+        for (uint32_t i = 0; i < 6; i++) {
+            const uint64_t second = sizes[5 - i] / 2 + 1;
+            assert_ok(gpuhal_store_read(f.store, &i, sizeof i, "a", 0, got, sizes[i], 0));
+            assert_memory_equal(got, bytes + i, sizes[i]);
+            assert_ok(gpuhal_store_read(f.store, &i, sizeof i, "b", second / 3, got, second - second / 3, 0));
+            assert_memory_equal(got, bytes + 7 * i + second / 3, second - second / 3);
+            gpuhal_item *item = NULL;
+            assert_ok(gpuhal_store_acquire(f.store, NULL, &i, sizeof i, NULL, 0, 0, &item));
+            assert_ok(gpuhal_read(NULL, got, gpuhal_item_buffer(item, "a"), 0, sizes[i]));
+            assert_memory_equal(got, bytes + i, sizes[i]);
+            assert_ok(gpuhal_read(NULL, got, gpuhal_item_buffer(item, "b"), 0, second));
+            assert_memory_equal(got, bytes + 7 * i, second);
+            gpuhal_item_release(item, NULL);
+        }
+        assert_true(counts_of(f.store).spills > 0);
+        assert_true(counts_of(f.store).restores > 0);
+        close_file_store(&f);
     }
-    for (uint32_t i = 0; i < 6; i++) {
-        const uint64_t second = sizes[5 - i] / 2 + 1;
-        assert_ok(gpuhal_store_read(f.store, &i, sizeof i, "a", 0, got, sizes[i], 0));
-        assert_memory_equal(got, bytes + i, sizes[i]);
-        assert_ok(gpuhal_store_read(f.store, &i, sizeof i, "b", second / 3, got, second - second / 3, 0));
-        assert_memory_equal(got, bytes + 7 * i + second / 3, second - second / 3);
-        gpuhal_item *item = NULL;
-        assert_ok(gpuhal_store_acquire(f.store, NULL, &i, sizeof i, NULL, 0, 0, &item));
-        assert_ok(gpuhal_read(NULL, got, gpuhal_item_buffer(item, "a"), 0, sizes[i]));
-        assert_memory_equal(got, bytes + i, sizes[i]);
-        gpuhal_item_release(item, NULL);
-    }
-    assert_true(counts_of(f.store).spills > 0);
     free(bytes);
     free(got);
-    close_file_store(&f);
 }
 
 TEST(copies_in_memory_that_is_not_coherent_are_read_and_go_on_to_the_file)
@@ -162,18 +193,23 @@ TEST(copies_in_memory_that_is_not_coherent_are_read_and_go_on_to_the_file)
     close_file_store(&f);
 }
 
-/* One bit of the copy of "a", which is first in the file. */
-static void damage(void)
+/* One bit of the copy that is first in the file; twice, and it is as before. */
+static void damage_at(off_t offset)
 {
     char path[64];
     unsigned char byte = 0;
     snprintf(path, sizeof path, "/proc/self/fd/%d", own_file());
     const int file = open(path, O_RDWR);
     assert_true(file >= 0);
-    assert_int_equal(pread(file, &byte, 1, 5000), 1);
+    assert_int_equal(pread(file, &byte, 1, offset), 1);
     byte ^= 4;
-    assert_int_equal(pwrite(file, &byte, 1, 5000), 1);
+    assert_int_equal(pwrite(file, &byte, 1, offset), 1);
     close(file);
+}
+
+static void damage(void)
+{
+    damage_at(5000);
 }
 
 TEST(a_damaged_copy_fails_each_time_and_gives_no_wrong_bytes)
@@ -197,6 +233,41 @@ TEST(a_damaged_copy_fails_each_time_and_gives_no_wrong_bytes)
     assert_ok(put_now(&f, "a", SEGMENT, 3));
     expect(&f, "a", 3);
     close_file_store(&f);
+}
+
+TEST(one_wrong_bit_is_found_in_every_piece_that_threads_bring_at_once)
+{
+    const uint64_t bytes = sizes[5];
+    const off_t places[] = {0, 262143, 262144, 1500000, (off_t)bytes - 8, (off_t)bytes - 1};
+    unsigned char *pattern = pattern_of(4 << 20), *got = malloc(bytes);
+    for (uint32_t shape = 0; shape < SHAPES; shape++) {
+        store_fixture f = open_shaped_store(shape, bytes);
+        gpuhal_item *item = NULL;
+        const gpuhal_item_desc desc = {.size = sizeof desc, .bytes = bytes};
+        assert_ok(gpuhal_store_put(f.store, NULL, "a", 1, &desc, 0, &item));
+        assert_ok(gpuhal_write(NULL, gpuhal_item_buffer(item, NULL), 0, pattern, bytes));
+        gpuhal_item_release(item, NULL);
+        assert_ok(put_now(&f, "b", bytes, 2));
+        for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+            char offset[40];
+            snprintf(offset, sizeof offset, "offset %lld", (long long)(places[i] / 262144 * 262144));
+            damage_at(places[i]);
+            assert_int_equal(acquire_now(&f, "a", 0, &item), GPUHAL_ERROR_FILE);
+            assert_non_null(strstr(gpuhal_last_error()->sentence, "\"a\""));
+            assert_non_null(strstr(gpuhal_last_error()->sentence, offset));
+            assert_int_equal(entry_of(f.store, "a").tiers, GPUHAL_TIER_FILE);
+            assert_int_equal(gpuhal_store_read(f.store, "a", 1, NULL, (uint64_t)places[i], got, 1, 0),
+                             GPUHAL_ERROR_FILE);
+            damage_at(places[i]);
+        }
+        assert_ok(acquire_now(&f, "a", 0, &item));
+        assert_ok(gpuhal_read(NULL, got, gpuhal_item_buffer(item, NULL), 0, bytes));
+        assert_memory_equal(got, pattern, bytes);
+        gpuhal_item_release(item, NULL);
+        close_file_store(&f);
+    }
+    free(pattern);
+    free(got);
 }
 
 TEST(a_damaged_copy_of_what_a_loader_brings_back_is_loaded_by_the_next_acquire)
