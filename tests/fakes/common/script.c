@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,6 +179,35 @@ static void read_attribute(const statement *line)
     }
 }
 
+static void read_value(const statement *line)
+{
+    unsigned first, end;
+    device_range(line, line->words[1], &first, &end);
+    for (unsigned i = first; i < end; i++) {
+        fake_plan *plan = &script.devices[i];
+        unsigned at = 0;
+        while (at < plan->value_count && strcmp(plan->values[at].name, line->words[2]) != 0) {
+            at++;
+        }
+        if (at == FAKE_VALUES) {
+            refuse(line, "too many values");
+        }
+        plan->value_count += at == plan->value_count;
+        snprintf(plan->values[at].name, sizeof plan->values[at].name, "%s", line->words[2]);
+        plan->values[at].value = number(line, line->words[3]);
+    }
+}
+
+uint64_t fake_script_value(const fake_plan *plan, const char *name, uint64_t otherwise)
+{
+    for (unsigned i = 0; i < plan->value_count; i++) {
+        if (strcmp(plan->values[i].name, name) == 0) {
+            return plan->values[i].value;
+        }
+    }
+    return otherwise;
+}
+
 static void read_mig(const statement *line)
 {
     unsigned first, end;
@@ -228,13 +258,13 @@ static void read_silent(const statement *line)
 static void read_fault(const statement *line)
 {
     const char *kind = line->words[0];
-    bool lose = strcmp(kind, "lose") == 0, hang = strcmp(kind, "hang") == 0;
+    bool lose = strcmp(kind, "lose") == 0, hang = strcmp(kind, "hang") == 0, crash = strcmp(kind, "crash") == 0;
     char *const *word = line->words + (lose ? 2 : 1);
-    if (script.fault_count == FAKE_FAULTS || line->count != (lose ? 5u : hang ? 3u : 4u)) {
+    if (script.fault_count == FAKE_FAULTS || line->count != (lose ? 5u : hang || crash ? 3u : 4u)) {
         refuse(line, "too many faults, or a word is missing");
     }
     fake_fault *fault = &script.faults[script.fault_count++];
-    fault->kind = lose ? FAKE_LOSE : hang ? FAKE_HANG : FAKE_FAIL;
+    fault->kind = lose ? FAKE_LOSE : hang ? FAKE_HANG : crash ? FAKE_CRASH : FAKE_FAIL;
     snprintf(fault->function, sizeof fault->function, "%s", word[0]);
     size_t length = strlen(word[1]);
     if (length > 1 && word[1][length - 1] == '+') {
@@ -246,7 +276,7 @@ static void read_fault(const statement *line)
         unsigned end;
         device_range(line, line->words[1], &fault->device, &end);
     }
-    fault->code = hang ? 0 : code_of(line, word[2]);
+    fault->code = hang || crash ? 0 : code_of(line, word[2]);
 }
 
 static void read_plain(const statement *line)
@@ -277,19 +307,20 @@ static const struct {
     {"devices", 2, read_devices},
     {"memory", 3, read_per_device},
     {"used", 3, read_per_device},
-
     {"partitions", 3, read_per_device},
     {"name", 3, read_per_device},
     {"uuid", 3, read_per_device},
     {"pci", 3, read_per_device},
     {"mode", 3, read_mode},
     {"attribute", 4, read_attribute},
+    {"value", 4, read_value},
     {"mig", 6, read_mig},
     {"link", 4, read_link},
     {"silent", 3, read_silent},
     {"fail", 4, read_fault},
     {"lose", 5, read_fault},
     {"hang", 3, read_fault},
+    {"crash", 3, read_fault},
     {"init", 2, read_plain},
     {"driver", 2, read_plain},
     {"driver_text", 2, read_plain},
@@ -398,6 +429,9 @@ const fake_fault *fake_script_fault(fake_script *in, const char *function)
         if (!hit && (fault->seen == fault->nth || (fault->onwards && fault->seen > fault->nth))) {
             hit = fault;
         }
+    }
+    if (hit && hit->kind == FAKE_CRASH) {
+        raise(SIGSEGV);
     }
     return hit;
 }

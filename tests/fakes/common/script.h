@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { FAKE_DEVICES = 16, FAKE_MIGS = 7, FAKE_ATTRIBUTES = 16, FAKE_FAULTS = 16 };
+enum { FAKE_DEVICES = 16, FAKE_MIGS = 7, FAKE_ATTRIBUTES = 16, FAKE_VALUES = 24, FAKE_FAULTS = 16 };
 
 /* What differs between the vendors. Each has its own, in vendor.c. */
 typedef struct fake_vendor_facts {
@@ -51,6 +51,11 @@ typedef struct fake_plan {
         int number, value;
     } attributes[FAKE_ATTRIBUTES];
     unsigned attribute_count;
+    struct {
+        char name[32];
+        uint64_t value;
+    } values[FAKE_VALUES]; /* what the libraries for telemetry return, in their units */
+    unsigned value_count;
     fake_mig migs[FAKE_MIGS];
     unsigned mig_count;
     unsigned partitions; /* the program sees so many devices; 0: it is whole */
@@ -64,7 +69,7 @@ typedef struct fake_link {
     bool silent;                /* access is granted, and what is written through it goes nowhere */
 } fake_link;
 
-typedef enum fake_fault_kind { FAKE_FAIL, FAKE_LOSE, FAKE_HANG } fake_fault_kind;
+typedef enum fake_fault_kind { FAKE_FAIL, FAKE_LOSE, FAKE_HANG, FAKE_CRASH } fake_fault_kind;
 
 typedef struct fake_fault {
     fake_fault_kind kind;
@@ -97,10 +102,14 @@ fake_script *fake_script_get(void);
 /* Physical numbers of the devices in PCI order, as NVML counts them. */
 void fake_script_pci_order(const fake_script *script, unsigned out_order[FAKE_DEVICES]);
 
+/* A value of a device that the machine states, or @p otherwise. */
+uint64_t fake_script_value(const fake_plan *plan, const char *name, uint64_t otherwise);
+
 /* Whether one device reaches the other's memory. */
 bool fake_script_peer(const fake_script *script, unsigned from, unsigned to);
 
-/* The fault that applies to this call of @p function, or NULL; counts the call. Under the lock of the library. */
+/* The fault that applies to this call of @p function, or NULL; counts the call. A crash happens here. Under the lock of
+ * the library. */
 const fake_fault *fake_script_fault(fake_script *script, const char *function);
 
 /* "8-4-4-4-12" in lower case into 37 bytes. */

@@ -192,9 +192,14 @@ static uint64_t used(const struct nvmlDevice_st *device)
     return device->plan->used + (here ? fake_report_get()->device_bytes[device->physical] : 0);
 }
 
+static uint64_t reserved(const struct nvmlDevice_st *device)
+{
+    return fake_script_value(device->plan, "reserved", RESERVED);
+}
+
 static uint64_t total(const struct nvmlDevice_st *device)
 {
-    return (device->mig ? device->mig->memory : device->plan->memory) + RESERVED;
+    return (device->mig ? device->mig->memory : device->plan->memory) + reserved(device);
 }
 
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
@@ -204,7 +209,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
         return code;
     }
     memory->total = total(device);
-    memory->used = used(device) + RESERVED;
+    memory->used = used(device) + reserved(device);
     memory->free = memory->total - memory->used;
     return NVML_SUCCESS;
 }
@@ -216,49 +221,62 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *me
         return code ? code : NVML_ERROR_FUNCTION_NOT_FOUND;
     }
     memory->total = total(device);
-    memory->reserved = RESERVED;
+    memory->reserved = reserved(device);
     memory->used = used(device);
-    memory->free = memory->total - memory->used - RESERVED;
+    memory->free = memory->total - memory->used - memory->reserved;
     return NVML_SUCCESS;
 }
 
-/* A value of the whole device that never changes. */
-static nvmlReturn_t constant(const char *function, nvmlDevice_t device, unsigned value, unsigned *out_value)
+/* A value of the whole device: what the machine states by this name, or else @p otherwise. -1: the device has none. */
+static nvmlReturn_t stated(const char *function, nvmlDevice_t device, const char *name, uint64_t otherwise,
+                           uint64_t *out_value)
 {
+    const uint64_t value = fake_script_value(device->plan, name, otherwise);
     nvmlReturn_t code = enter_whole(function, device);
+    code = code ? code : value == UINT64_MAX ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
     *out_value = code ? 0 : value;
+    return code;
+}
+
+static nvmlReturn_t constant(const char *function, nvmlDevice_t device, const char *name, uint64_t otherwise,
+                             unsigned *out_value)
+{
+    uint64_t value = 0;
+    nvmlReturn_t code = stated(function, device, name, otherwise, &value);
+    *out_value = (unsigned)value;
     return code;
 }
 
 nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned int *milliwatts)
 {
-    return constant(__func__, device, 123456, milliwatts);
+    return constant(__func__, device, "power", 123456, milliwatts);
 }
 
 nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t device, unsigned int *milliwatts)
 {
-    return constant(__func__, device, 700000, milliwatts);
+    return constant(__func__, device, "power_limit", 700000, milliwatts);
 }
 
 nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockType_t type, unsigned int *megahertz)
 {
-    return constant(__func__, device, type == NVML_CLOCK_MEM ? 2619 : 1755, megahertz);
+    return type == NVML_CLOCK_MEM ? constant(__func__, device, "clock_memory", 2619, megahertz)
+                                  : constant(__func__, device, "clock", 1755, megahertz);
 }
 
 nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, nvmlTemperatureSensors_t sensor, unsigned int *celsius)
 {
-    nvmlReturn_t code = constant(__func__, device, 41, celsius);
+    nvmlReturn_t code = constant(__func__, device, "temperature", 41, celsius);
     return code ? code : sensor == NVML_TEMPERATURE_GPU ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
 }
 
 nvmlReturn_t nvmlDeviceGetMaxPcieLinkGeneration(nvmlDevice_t device, unsigned int *generation)
 {
-    return constant(__func__, device, 5, generation);
+    return constant(__func__, device, "pcie_generation_max", 5, generation);
 }
 
 nvmlReturn_t nvmlDeviceGetMaxPcieLinkWidth(nvmlDevice_t device, unsigned int *lanes)
 {
-    return constant(__func__, device, 16, lanes);
+    return constant(__func__, device, "pcie_width_max", 16, lanes);
 }
 
 nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t device, nvmlTemperature_t *temperature)
@@ -267,31 +285,30 @@ nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t device, nvmlTemperature_t *t
     if (code || temperature->version != 0x0100000cu) {
         return code ? code : NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     }
-    temperature->temperature = 41;
+    temperature->temperature = (int)fake_script_value(device->plan, "temperature", 41);
     return temperature->sensorType == NVML_TEMPERATURE_GPU ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
 }
 
 nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *utilization)
 {
-    nvmlReturn_t code = enter_whole(__func__, device);
-    *utilization = (nvmlUtilization_t){.gpu = 37, .memory = 12};
+    nvmlReturn_t code = constant(__func__, device, "utilization", 37, &utilization->gpu);
+    utilization->memory = (unsigned)fake_script_value(device->plan, "utilization_memory", 12);
     return code;
 }
 
 /* Cooled by the machine it sits in, as the model is. */
 nvmlReturn_t nvmlDeviceGetFanSpeed(nvmlDevice_t device, unsigned int *percent)
 {
-    nvmlReturn_t code = enter_whole(__func__, device);
-    *percent = 0;
-    return code ? code : NVML_ERROR_NOT_SUPPORTED;
+    return constant(__func__, device, "fan", UINT64_MAX, percent);
 }
 
 nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned long long *millijoules)
 {
-    nvmlReturn_t code = enter_whole(__func__, device);
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    *millijoules = (unsigned long long)now.tv_sec * 123456 + (unsigned long long)now.tv_nsec / 8100;
+    uint64_t value = (uint64_t)now.tv_sec * 123456 + (uint64_t)now.tv_nsec / 8100;
+    nvmlReturn_t code = stated(__func__, device, "energy", value, &value);
+    *millijoules = value;
     return code;
 }
 
@@ -300,13 +317,15 @@ nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, nvmlPcieUtilCounte
                                          unsigned int *kilobytes_per_second)
 {
     pause_for(20000000);
-    return constant(__func__, device, counter == NVML_PCIE_UTIL_TX_BYTES ? 3000 : 5000, kilobytes_per_second);
+    return counter == NVML_PCIE_UTIL_TX_BYTES ? constant(__func__, device, "pcie_send", 3000, kilobytes_per_second)
+                                              : constant(__func__, device, "pcie_receive", 5000, kilobytes_per_second);
 }
 
 static nvmlReturn_t reasons_of(const char *function, nvmlDevice_t device, unsigned long long *reasons)
 {
-    nvmlReturn_t code = enter_whole(function, device);
-    *reasons = 0x4; /* software power cap */
+    uint64_t value = 0;
+    nvmlReturn_t code = stated(function, device, "throttle", 0x4, &value); /* software power cap */
+    *reasons = value;
     return code;
 }
 
@@ -323,8 +342,10 @@ nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t device, unsi
 nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, nvmlMemoryErrorType_t type, nvmlEccCounterType_t counter,
                                          unsigned long long *count)
 {
-    nvmlReturn_t code = enter_whole(__func__, device);
-    *count = type == NVML_MEMORY_ERROR_TYPE_CORRECTED ? 3 : counter == NVML_AGGREGATE_ECC ? 2 : 0;
+    const bool corrected = type == NVML_MEMORY_ERROR_TYPE_CORRECTED;
+    uint64_t value = corrected ? 3 : counter == NVML_AGGREGATE_ECC ? 2 : 0;
+    nvmlReturn_t code = stated(__func__, device, corrected ? "ecc_corrected" : "ecc_uncorrected", value, &value);
+    *count = value;
     return code;
 }
 
@@ -332,11 +353,12 @@ nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldV
 {
     nvmlReturn_t code = enter_whole(__func__, device);
     for (int i = 0; !code && i < count; i++) {
-        bool known = values[i].fieldId == NVML_FI_DEV_MEMORY_TEMP;
+        const uint64_t celsius = fake_script_value(device->plan, "temperature_memory", 55);
+        bool known = values[i].fieldId == NVML_FI_DEV_MEMORY_TEMP && celsius != UINT64_MAX;
         values[i].nvmlReturn = known ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
         values[i].valueType = NVML_VALUE_TYPE_UNSIGNED_INT;
         values[i].value.ullVal = 0;
-        values[i].value.uiVal = known ? 55 : 0;
+        values[i].value.uiVal = known ? (unsigned)celsius : 0;
     }
     return code;
 }

@@ -72,7 +72,8 @@ VKAPI_ATTR void VKAPI_CALL fake_vkGetBufferMemoryRequirements(VkDevice handle, V
     *requirements = (VkMemoryRequirements){.alignment = ALIGNMENT};
     if (buffer) {
         requirements->size = (buffer->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-        requirements->memoryTypeBits = (1u << fake_get_script()->memory.memoryTypeCount) - 1;
+        requirements->memoryTypeBits =
+            (1u << fake_get_script()->plans[buffer->object.device->physical->index].memory.memoryTypeCount) - 1;
     }
 }
 

@@ -24,9 +24,14 @@ static size_t whole_pages(VkDeviceSize bytes)
     return (size_t)((bytes + PAGE - 1) / PAGE * PAGE);
 }
 
+static const VkPhysicalDeviceMemoryProperties *properties_of(const fake_device *device)
+{
+    return &fake_get_script()->plans[device->physical->index].memory;
+}
+
 static const VkMemoryType *type_of(const fake_memory *memory)
 {
-    return &fake_get_script()->memory.memoryTypes[memory->type];
+    return &properties_of(memory->object.device)->memoryTypes[memory->type];
 }
 
 static bool counts_for_heap(const fake_memory *memory)
@@ -186,7 +191,7 @@ static VkResult reserve(fake_device *device, const fake_memory *memory)
 {
     const fake_script *script = fake_get_script();
     const uint32_t heap = type_of(memory)->heapIndex;
-    const VkDeviceSize size = script->memory.memoryHeaps[heap].size;
+    const VkDeviceSize size = properties_of(device)->memoryHeaps[heap].size;
     VkResult result = VK_SUCCESS;
     if (memory->bytes > size) {
         fake_violation("vkAllocateMemory: %llu bytes are more than heap %u has", (unsigned long long)memory->bytes,
@@ -218,7 +223,7 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkAllocateMemory(VkDevice handle, const VkMe
     if (result || !device) {
         return result ? result : VK_ERROR_UNKNOWN;
     }
-    if (info->memoryTypeIndex >= fake_get_script()->memory.memoryTypeCount || info->allocationSize == 0) {
+    if (info->memoryTypeIndex >= properties_of(device)->memoryTypeCount || info->allocationSize == 0) {
         fake_violation("vkAllocateMemory: %llu bytes of type %u", (unsigned long long)info->allocationSize,
                        info->memoryTypeIndex);
         return VK_ERROR_UNKNOWN;
@@ -387,11 +392,12 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkGetMemoryHostPointerPropertiesEXT(VkDevice
                                                                         const void *pointer,
                                                                         VkMemoryHostPointerPropertiesEXT *properties)
 {
-    (void)handle, (void)type;
+    (void)type;
     VkResult result = fake_enter(FN_vkGetMemoryHostPointerPropertiesEXT);
+    const fake_device *device = fake_find(handle, A_DEVICE, "vkGetMemoryHostPointerPropertiesEXT");
     unsigned char present = 0;
-    if (result) {
-        return result;
+    if (result || !device) {
+        return result ? result : VK_ERROR_UNKNOWN;
     }
     if ((uintptr_t)pointer % fake_get_script()->import_alignment) {
         fake_violation("vkGetMemoryHostPointerPropertiesEXT: %p is not aligned", pointer);
@@ -400,7 +406,7 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkGetMemoryHostPointerPropertiesEXT(VkDevice
     if (mincore((void *)(uintptr_t)pointer, 1, &present)) {
         return VK_ERROR_INVALID_EXTERNAL_HANDLE;
     }
-    const VkPhysicalDeviceMemoryProperties *memory = &fake_get_script()->memory;
+    const VkPhysicalDeviceMemoryProperties *memory = properties_of(device);
     properties->memoryTypeBits = 0;
     for (uint32_t t = 0; t < memory->memoryTypeCount; t++) {
         const VkMemoryPropertyFlags both = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;

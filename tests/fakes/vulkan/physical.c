@@ -10,6 +10,11 @@ static const fake_physical *physical_of(VkPhysicalDevice handle)
     return (const fake_physical *)(const void *)handle;
 }
 
+static const fake_plan *plan_of(const fake_physical *physical)
+{
+    return &fake_get_script()->plans[physical->index];
+}
+
 const void *fake_chained(const void *chain, VkStructureType type)
 {
     const VkBaseInStructure *link = chain;
@@ -65,13 +70,14 @@ VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceProperties(VkPhysicalDevice p
                                                               VkPhysicalDeviceProperties *properties)
 {
     const fake_script *script = fake_get_script();
+    const fake_plan *plan = plan_of(physical_of(physical));
     fake_count(FN_vkGetPhysicalDeviceProperties);
     *properties = (VkPhysicalDeviceProperties){.apiVersion = script->api,
                                                .driverVersion = VK_MAKE_API_VERSION(0, 7, 5, 3),
-                                               .vendorID = script->vendor,
-                                               .deviceID = 0x100 + physical_of(physical)->index,
-                                               .deviceType = script->type};
-    snprintf(properties->deviceName, sizeof properties->deviceName, "%s", script->name);
+                                               .vendorID = plan->vendor,
+                                               .deviceID = plan->id,
+                                               .deviceType = plan->type};
+    snprintf(properties->deviceName, sizeof properties->deviceName, "%s", plan->name);
     VkPhysicalDeviceLimits *limits = &properties->limits;
     limits->maxMemoryAllocationCount = script->allocation_count;
     limits->maxStorageBufferRange = 128u << 20;
@@ -91,15 +97,16 @@ static void report_identity(const fake_physical *physical, uint8_t device[VK_UUI
     memcpy(driver, "fake driver uuid", VK_UUID_SIZE);
 }
 
-static void report_driver(char name[VK_MAX_DRIVER_NAME_SIZE], char info[VK_MAX_DRIVER_INFO_SIZE])
+static void report_driver(const fake_plan *plan, char name[VK_MAX_DRIVER_NAME_SIZE], char info[VK_MAX_DRIVER_INFO_SIZE])
 {
-    snprintf(name, VK_MAX_DRIVER_NAME_SIZE, "gpuhal fake");
-    snprintf(info, VK_MAX_DRIVER_INFO_SIZE, "7.5.3");
+    snprintf(name, VK_MAX_DRIVER_NAME_SIZE, "%s", plan->driver);
+    snprintf(info, VK_MAX_DRIVER_INFO_SIZE, "%s", plan->driver_info);
 }
 
 static void report_properties(const fake_physical *physical, VkBaseOutStructure *link)
 {
     const fake_script *script = fake_get_script();
+    const fake_plan *plan = plan_of(physical);
     switch ((int)link->sType) {
     case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES: {
         VkPhysicalDeviceIDProperties *id = (VkPhysicalDeviceIDProperties *)link;
@@ -124,12 +131,12 @@ static void report_properties(const fake_physical *physical, VkBaseOutStructure 
         break;
     case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES: {
         VkPhysicalDeviceDriverProperties *driver = (VkPhysicalDeviceDriverProperties *)link;
-        report_driver(driver->driverName, driver->driverInfo);
+        report_driver(plan, driver->driverName, driver->driverInfo);
         break;
     }
     case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES: {
         VkPhysicalDeviceVulkan12Properties *all = (VkPhysicalDeviceVulkan12Properties *)link;
-        report_driver(all->driverName, all->driverInfo);
+        report_driver(plan, all->driverName, all->driverInfo);
         all->maxTimelineSemaphoreValueDifference = INT32_MAX;
         break;
     }
@@ -142,17 +149,18 @@ static void report_properties(const fake_physical *physical, VkBaseOutStructure 
         break;
     case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT: {
         VkPhysicalDevicePCIBusInfoPropertiesEXT *pci = (VkPhysicalDevicePCIBusInfoPropertiesEXT *)link;
-        pci->pciDomain = 0xfa4e;
-        pci->pciBus = physical->index + 1;
-        pci->pciDevice = pci->pciFunction = 0;
+        pci->pciDomain = plan->pci_domain;
+        pci->pciBus = plan->pci_bus;
+        pci->pciDevice = plan->pci_device;
+        pci->pciFunction = 0;
         break;
     }
     case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRM_PROPERTIES_EXT: {
         VkPhysicalDeviceDrmPropertiesEXT *drm = (VkPhysicalDeviceDrmPropertiesEXT *)link;
         drm->hasPrimary = VK_FALSE;
-        drm->hasRender = VK_TRUE;
+        drm->hasRender = plan->render_minor != 0;
         drm->renderMajor = 226;
-        drm->renderMinor = 240 + physical->index;
+        drm->renderMinor = plan->render_minor;
         break;
     }
     default:
@@ -277,14 +285,14 @@ VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceQueueFamilyProperties2(VkPhys
 VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceMemoryProperties(VkPhysicalDevice physical,
                                                                     VkPhysicalDeviceMemoryProperties *memory)
 {
-    (void)physical;
     fake_count(FN_vkGetPhysicalDeviceMemoryProperties);
-    *memory = fake_get_script()->memory;
+    *memory = plan_of(physical_of(physical))->memory;
 }
 
 VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceMemoryProperties2(VkPhysicalDevice physical,
                                                                      VkPhysicalDeviceMemoryProperties2 *memory)
 {
+    const fake_plan *plan = plan_of(physical_of(physical));
     fake_vkGetPhysicalDeviceMemoryProperties(physical, &memory->memoryProperties);
     for (VkBaseOutStructure *link = memory->pNext; link; link = link->pNext) {
         if (link->sType != VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT ||
@@ -293,8 +301,10 @@ VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceMemoryProperties2(VkPhysicalD
         }
         VkPhysicalDeviceMemoryBudgetPropertiesEXT *budget = (VkPhysicalDeviceMemoryBudgetPropertiesEXT *)link;
         for (uint32_t h = 0; h < VK_MAX_MEMORY_HEAPS; h++) {
-            bool there = h < fake_get_script()->memory.memoryHeapCount;
-            budget->heapBudget[h] = there ? fake_get_script()->memory.memoryHeaps[h].size : 0;
+            bool there = h < plan->memory.memoryHeapCount;
+            budget->heapBudget[h] = !there                   ? 0
+                                    : h == 0 && plan->budget ? plan->budget
+                                                             : plan->memory.memoryHeaps[h].size;
             budget->heapUsage[h] = there ? fake_heap_used(physical_of(physical)->index, h) : 0;
         }
     }

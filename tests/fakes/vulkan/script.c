@@ -17,6 +17,7 @@ const char *const fake_extension_names[EXTENSION_COUNT] = {
 };
 
 static fake_script script;
+static unsigned first_plan, end_plan; /* those that the words being read are about */
 
 /* A decimal or hexadecimal number, with K, M or G behind it; false when there is none or something follows. */
 static bool read_number(const char *text, uint64_t *out_value)
@@ -35,7 +36,7 @@ static bool read_number(const char *text, uint64_t *out_value)
 }
 
 /* "gct2/0": kinds of work, count of queues (1), valid bits of timestamps (64). */
-static bool read_family(const char *word)
+static bool read_family(__attribute__((unused)) fake_plan *plan, const char *word)
 {
     VkQueueFamilyProperties *family = &script.families[script.family_count];
     if (script.family_count == FAKE_FAMILIES) {
@@ -70,26 +71,26 @@ static bool read_family(const char *word)
 }
 
 /* "d256M" or "256M": a heap, device local or not. */
-static bool read_heap(const char *word)
+static bool read_heap(fake_plan *plan, const char *word)
 {
-    VkMemoryHeap *heap = &script.memory.memoryHeaps[script.memory.memoryHeapCount];
-    if (script.memory.memoryHeapCount == 4) {
+    VkMemoryHeap *heap = &plan->memory.memoryHeaps[plan->memory.memoryHeapCount];
+    if (plan->memory.memoryHeapCount == 4) {
         return false;
     }
-    script.memory.memoryHeapCount++;
+    plan->memory.memoryHeapCount++;
     heap->flags = *word == 'd' ? VK_MEMORY_HEAP_DEVICE_LOCAL_BIT : 0;
     return read_number(word + (*word == 'd'), &heap->size);
 }
 
 /* "dvch@0": device local, host visible, coherent, cached, lazily allocated, protected, AMD's two, and the heap. */
-static bool read_type(const char *word)
+static bool read_type(fake_plan *plan, const char *word)
 {
     static const char letters[] = "dvchlpau"; /* the order of Vulkan's bits */
-    VkMemoryType *type = &script.memory.memoryTypes[script.memory.memoryTypeCount];
-    if (script.memory.memoryTypeCount == FAKE_TYPES) {
+    VkMemoryType *type = &plan->memory.memoryTypes[plan->memory.memoryTypeCount];
+    if (plan->memory.memoryTypeCount == FAKE_TYPES) {
         return false;
     }
-    script.memory.memoryTypeCount++;
+    plan->memory.memoryTypeCount++;
     type->propertyFlags = 0;
     for (; *word && *word != '@'; word++) {
         const char *letter = strchr(letters, *word);
@@ -99,19 +100,19 @@ static bool read_type(const char *word)
         type->propertyFlags |= 1u << (letter - letters);
     }
     uint64_t heap = 0;
-    if (*word != '@' || !read_number(word + 1, &heap) || heap >= script.memory.memoryHeapCount) {
+    if (*word != '@' || !read_number(word + 1, &heap) || heap >= plan->memory.memoryHeapCount) {
         return false;
     }
     type->heapIndex = (uint32_t)heap;
     return true;
 }
 
-static bool read_list(const char *text, bool read_word(const char *word))
+static bool read_list(fake_plan *plan, const char *text, bool read_word(fake_plan *plan, const char *word))
 {
     char copy[256], *rest = copy, *word = NULL;
     snprintf(copy, sizeof copy, "%s", text);
     while ((word = strsep(&rest, ","))) {
-        if (*word && !read_word(word)) {
+        if (*word && !read_word(plan, word)) {
             return false;
         }
     }
@@ -121,20 +122,20 @@ static bool read_list(const char *text, bool read_word(const char *word))
 static bool read_families(const char *text)
 {
     script.family_count = 0;
-    return read_list(text, read_family);
+    return read_list(NULL, text, read_family);
 }
 
-static bool read_heaps(const char *text)
+static bool read_heaps(fake_plan *plan, const char *text)
 {
-    script.memory.memoryHeapCount = 0;
-    script.memory.memoryTypeCount = 0;
-    return read_list(text, read_heap);
+    plan->memory.memoryHeapCount = 0;
+    plan->memory.memoryTypeCount = 0;
+    return read_list(plan, text, read_heap);
 }
 
-static bool read_types(const char *text)
+static bool read_types(fake_plan *plan, const char *text)
 {
-    script.memory.memoryTypeCount = 0;
-    return read_list(text, read_type);
+    plan->memory.memoryTypeCount = 0;
+    return read_list(plan, text, read_type);
 }
 
 /* "vkAllocateMemory:3:-2": function, which call ("*": all), and what it answers. */
@@ -168,31 +169,39 @@ static bool read_without(const char *text)
     return false;
 }
 
-static void be_discrete(void)
+static void be_discrete(fake_plan *plan)
 {
-    script.type = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
-    (void)read_heaps("d256M,512M");
-    (void)read_types("d@0,vc@1,vch@1");
+    plan->type = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
+    (void)read_heaps(plan, "d256M,512M");
+    (void)read_types(plan, "d@0,vc@1,vch@1");
     (void)read_families("gct1,t1");
 }
 
-static void be_integrated(void)
+static void be_integrated(fake_plan *plan)
 {
-    script.type = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
-    (void)read_heaps("d512M");
-    (void)read_types("dvch@0");
+    plan->type = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
+    (void)read_heaps(plan, "d512M");
+    (void)read_types(plan, "dvch@0");
     (void)read_families("gct1");
+}
+
+static bool read_kind(fake_plan *plan, const char *word)
+{
+    if (strcmp(word, "discrete") == 0) {
+        be_discrete(plan);
+    } else if (strcmp(word, "integrated") == 0) {
+        be_integrated(plan);
+    } else if (strcmp(word, "cpu") == 0) {
+        plan->type = VK_PHYSICAL_DEVICE_TYPE_CPU;
+    } else {
+        return false;
+    }
+    return true;
 }
 
 static bool read_flag(const char *word)
 {
-    if (strcmp(word, "discrete") == 0) {
-        be_discrete();
-    } else if (strcmp(word, "integrated") == 0) {
-        be_integrated();
-    } else if (strcmp(word, "cpu") == 0) {
-        script.type = VK_PHYSICAL_DEVICE_TYPE_CPU;
-    } else if (strcmp(word, "same_uuid") == 0) {
+    if (strcmp(word, "same_uuid") == 0) {
         script.same_uuid = true;
     } else if (strcmp(word, "inline") == 0) {
         script.run_inline = true;
@@ -216,26 +225,61 @@ static bool read_flag(const char *word)
     return true;
 }
 
+static bool copy(char to[64], const char *text)
+{
+    return snprintf(to, 64, "%s", text) < 64;
+}
+
+/* Words about one device. */
+static bool read_of_device(fake_plan *plan, const char *key, const char *value)
+{
+    uint64_t number = 0;
+    if (strcmp(key, "heaps") == 0) {
+        return read_heaps(plan, value);
+    }
+    if (strcmp(key, "types") == 0) {
+        return read_types(plan, value);
+    }
+    if (strcmp(key, "name") == 0) {
+        return copy(plan->name, value);
+    }
+    if (strcmp(key, "driver") == 0) {
+        return copy(plan->driver, value);
+    }
+    if (strcmp(key, "driver_info") == 0) {
+        return copy(plan->driver_info, value);
+    }
+    if (strcmp(key, "pci") == 0) {
+        return sscanf(value, "%x:%x:%x.0", &plan->pci_domain, &plan->pci_bus, &plan->pci_device) == 3;
+    }
+    if (!read_number(value, &number)) {
+        return false;
+    }
+    if (strcmp(key, "vendor") == 0) {
+        plan->vendor = (uint32_t)number;
+    } else if (strcmp(key, "id") == 0) {
+        plan->id = (uint32_t)number;
+    } else if (strcmp(key, "render") == 0) {
+        plan->render_minor = (unsigned)number;
+    } else if (strcmp(key, "budget") == 0) {
+        plan->budget = number;
+    } else {
+        return false;
+    }
+    return true;
+}
+
 static bool read_pair(const char *key, const char *value)
 {
     uint64_t number = 0;
     if (strcmp(key, "families") == 0) {
         return read_families(value);
     }
-    if (strcmp(key, "heaps") == 0) {
-        return read_heaps(value);
-    }
-    if (strcmp(key, "types") == 0) {
-        return read_types(value);
-    }
     if (strcmp(key, "fail") == 0) {
         return read_fail(value);
     }
     if (strcmp(key, "without") == 0) {
         return read_without(value);
-    }
-    if (strcmp(key, "name") == 0) {
-        return snprintf(script.name, sizeof script.name, "%s", value) < (int)sizeof script.name;
     }
     if (strcmp(key, "api") == 0) {
         script.api = VK_MAKE_API_VERSION(0, 1, (uint32_t)(strncmp(value, "1.", 2) == 0 ? value[2] - '0' : 9), 0);
@@ -248,9 +292,12 @@ static bool read_pair(const char *key, const char *value)
         script.devices = (unsigned)number;
         return number <= FAKE_DEVICES;
     }
-    if (strcmp(key, "vendor") == 0) {
-        script.vendor = (uint32_t)number;
-    } else if (strcmp(key, "allocation_count") == 0) {
+    if (strcmp(key, "device") == 0) {
+        first_plan = (unsigned)number;
+        end_plan = first_plan + 1;
+        return number < FAKE_DEVICES;
+    }
+    if (strcmp(key, "allocation_count") == 0) {
         script.allocation_count = (uint32_t)number;
     } else if (strcmp(key, "allocation_size") == 0) {
         script.allocation_size = number;
@@ -272,17 +319,46 @@ static bool read_pair(const char *key, const char *value)
     return true;
 }
 
+/* What is about the whole driver comes first; the rest is about the devices of the last `device=`, or about all. */
+static bool read_word(const char *word, const char *value)
+{
+    if (value ? read_pair(word, value) : read_flag(word)) {
+        return true;
+    }
+    for (unsigned i = first_plan; i < end_plan; i++) {
+        if (!(value ? read_of_device(&script.plans[i], word, value) : read_kind(&script.plans[i], word))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void make_plans(void)
+{
+    first_plan = 0;
+    end_plan = FAKE_DEVICES;
+    for (unsigned i = 0; i < FAKE_DEVICES; i++) {
+        script.plans[i] = (fake_plan){.vendor = 0xfa4e,
+                                      .id = 0x100 + i,
+                                      .name = "fake GPU",
+                                      .driver = "gpuhal fake",
+                                      .driver_info = "7.5.3",
+                                      .pci_domain = 0xfa4e,
+                                      .pci_bus = i + 1,
+                                      .render_minor = 240 + i};
+        be_integrated(&script.plans[i]);
+    }
+}
+
 static void read_script(void)
 {
     script = (fake_script){.devices = 1,
                            .api = VK_API_VERSION_1_3,
-                           .vendor = 0xfa4e,
-                           .name = "fake GPU",
                            .allocation_count = 4096,
                            .allocation_size = 1u << 30,
                            .import_alignment = 4096,
                            .atom = 64};
-    be_integrated();
+    make_plans();
     const char *text = getenv("GPUHAL_FAKE_VULKAN");
     char *copy = strdup(text ? text : ""), *rest = copy, *word = NULL;
     while ((word = strsep(&rest, ";")) && !script.fault[0]) {
@@ -292,7 +368,7 @@ static void read_script(void)
         if (value) {
             *value++ = '\0';
         }
-        if (*word && !(value ? read_pair(word, value) : read_flag(word))) {
+        if (*word && !read_word(word, value)) {
             snprintf(script.fault, sizeof script.fault, "GPUHAL_FAKE_VULKAN: \"%s\" is not understood", shown);
         }
     }

@@ -31,18 +31,26 @@ typedef struct fake_fail {
     VkResult code;
 } fake_fail;
 
+/* What one device of the list is. */
+typedef struct fake_plan {
+    VkPhysicalDeviceType type;
+    uint32_t vendor, id;
+    char name[64], driver[64], driver_info[64];
+    unsigned pci_domain, pci_bus, pci_device, render_minor; /* render_minor 0: none */
+    VkPhysicalDeviceMemoryProperties memory;
+    VkDeviceSize budget; /* of the first heap; 0: all of it */
+} fake_plan;
+
 typedef struct fake_script {
     unsigned devices;
-    VkPhysicalDeviceType type;
-    uint32_t api, vendor;
-    char name[64];
+    fake_plan plans[FAKE_DEVICES];
+    uint32_t api;
     bool same_uuid, run_inline, reorder, no_timeline, dedicated, dedicated_fds, late_waits, maps_nowhere,
         fills_families;
     uint32_t without; /* bit 1 << fake_extension */
     char without_function[64];
     unsigned family_count;
     VkQueueFamilyProperties families[FAKE_FAMILIES];
-    VkPhysicalDeviceMemoryProperties memory;
     uint32_t allocation_count;
     VkDeviceSize allocation_size, import_alignment, atom;
     unsigned slow_us, slow_us_per_mib, lose, hang;
