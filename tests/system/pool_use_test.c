@@ -1,5 +1,5 @@
-/* Pools on every device: memory behind unfinished work, the vendor's object of a part, callbacks when memory is short, and
- * page-locked memory. */
+/* Pools on every device: memory behind unfinished work, the vendor's object of a part, callbacks when memory is short,
+ * and page-locked memory. */
 #include "pools.h"
 
 #include <gpuhal/share.h>

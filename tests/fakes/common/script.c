@@ -247,6 +247,12 @@ static void read_link(const statement *line)
     script.links[a][b] = script.links[b][a] = link;
 }
 
+static void read_switch(const statement *line)
+{
+    script.nvswitch = (fake_link){FAKE_LINK_NVLINK, (unsigned)number(line, line->words[1]),
+                                  (unsigned)number(line, line->words[2]), false};
+}
+
 static void read_silent(const statement *line)
 {
     unsigned a, b, end;
@@ -316,6 +322,7 @@ static const struct {
     {"value", 4, read_value},
     {"mig", 6, read_mig},
     {"link", 4, read_link},
+    {"nvswitch", 3, read_switch},
     {"silent", 3, read_silent},
     {"fail", 4, read_fault},
     {"lose", 5, read_fault},

@@ -85,6 +85,7 @@ typedef struct fake_script {
     unsigned device_count;
     fake_plan devices[FAKE_DEVICES];
     fake_link links[FAKE_DEVICES][FAKE_DEVICES];
+    fake_link nvswitch; /* lanes 0: there is none; else all NVLinks of every device end at switches */
     int init_code;             /* what initialisation answers */
     int driver_version;        /* 13000 */
     char driver_text[32];      /* "580.65.06" */

@@ -380,10 +380,14 @@ nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t one, nvmlDevice_t 
     return code;
 }
 
-/* The links of a device go to its neighbours in their order. */
+/* The links of a device go to its neighbours in their order, or all of them to switches. */
 static const fake_link *nvlink(const struct nvmlDevice_st *device, unsigned link, unsigned *out_other)
 {
     const fake_script *script = fake_script_get();
+    *out_other = device->physical;
+    if (script->nvswitch.lanes > 0) {
+        return link < script->nvswitch.lanes ? &script->nvswitch : NULL;
+    }
     for (unsigned other = 0; other < script->device_count; other++) {
         const fake_link *to = &script->links[device->physical][other];
         if (to->kind == FAKE_LINK_NVLINK && link < to->lanes) {
@@ -428,8 +432,9 @@ nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned i
     const fake_link *to;
     unsigned other;
     nvmlReturn_t code = enter_link(__func__, device, link, &to, &other);
+    const fake_plan at_switch = {.pci_bus = 5 + link % 4};
     if (!code) {
-        report_pci(wholes[other].plan, pci);
+        report_pci(fake_script_get()->nvswitch.lanes > 0 ? &at_switch : wholes[other].plan, pci);
     }
     return code;
 }
@@ -439,6 +444,6 @@ nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned i
 {
     const fake_link *to;
     unsigned other;
-    *type = NVML_NVLINK_DEVICE_TYPE_GPU;
+    *type = fake_script_get()->nvswitch.lanes > 0 ? NVML_NVLINK_DEVICE_TYPE_SWITCH : NVML_NVLINK_DEVICE_TYPE_GPU;
     return enter_link(__func__, device, link, &to, &other);
 }
