@@ -190,6 +190,14 @@ void gpuhal_facts_set_missing(gpuhal_facts *facts, gpuhal_key key, gpuhal_missin
     set(facts, (gpuhal_fact){.key = key, .missing = reason}, why ? why : "");
 }
 
+void gpuhal_facts_set_source(gpuhal_facts *facts, gpuhal_key key, const char *source)
+{
+    size_t place = place_of(facts, key);
+    if (place < facts->count && facts->list[place].key == key) {
+        snprintf(facts->list[place].source, sizeof facts->list[place].source, "%s", source);
+    }
+}
+
 const gpuhal_fact *gpuhal_facts_find(const gpuhal_facts *facts, gpuhal_key key)
 {
     size_t place = place_of(facts, key);

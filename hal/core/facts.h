@@ -9,11 +9,14 @@
 
 #include <stdbool.h>
 
+enum { GPUHAL_SOURCE_BYTES = 16 };
+
 typedef struct gpuhal_fact {
     gpuhal_key key;
     gpuhal_missing missing; /* 0: the fact has a value */
     uint64_t u64;
     char *text; /* the value of a text, or the reason when missing; else NULL */
+    char source[GPUHAL_SOURCE_BYTES]; /* what gave it, of values only; "": the backend's own API */
 } gpuhal_fact;
 
 /* Zero-initialised is empty; sorted by key. */
@@ -27,6 +30,8 @@ typedef struct gpuhal_facts {
 void gpuhal_facts_set_u64(gpuhal_facts *facts, gpuhal_key key, uint64_t value);
 void gpuhal_facts_set_text(gpuhal_facts *facts, gpuhal_key key, const char *value);
 void gpuhal_facts_set_missing(gpuhal_facts *facts, gpuhal_key key, gpuhal_missing reason, const char *why);
+/* Names what gave the fact of this key, if there is one. */
+void gpuhal_facts_set_source(gpuhal_facts *facts, gpuhal_key key, const char *source);
 const gpuhal_fact *gpuhal_facts_find(const gpuhal_facts *facts, gpuhal_key key);
 /* Returns the number, or `otherwise` when it is missing. */
 uint64_t gpuhal_facts_u64(const gpuhal_facts *facts, gpuhal_key key, uint64_t otherwise);

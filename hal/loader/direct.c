@@ -105,6 +105,27 @@ gpuhal_status gpuhal_direct_sample(const gpuhal_plugin *plugin, gpuhal_plugin_in
     return status;
 }
 
+gpuhal_status gpuhal_direct_processes(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t index,
+                                      uint32_t flags, const gpuhal_direct_listener *listener)
+{
+    if (!plugin || !listener) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_direct_processes: %s is NULL",
+                                plugin ? "listener" : "plugin");
+    }
+    if (plugin->size < offsetof(gpuhal_plugin, processes) + sizeof plugin->processes || !plugin->processes) {
+        return gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s: the plugin has no processes()", plugin->name);
+    }
+    gpuhal_sink sink = {.listener = listener};
+    gpuhal_load_forget_report();
+    const gpuhal_call call = gpuhal_call_blocking(plugin, 0);
+    gpuhal_status status = plugin->processes(gpuhal_host_table(), instance, index, flags, &sink);
+    gpuhal_call_end(call);
+    if (status < 0) {
+        (void)gpuhal_error_from_plugin(status, plugin->name, NULL, "listing processes");
+    }
+    return status;
+}
+
 gpuhal_status gpuhal_direct_link(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t from,
                                  uint32_t to, const gpuhal_direct_listener *listener)
 {

@@ -102,6 +102,8 @@ static const gpuhal_host table = {
     .library = gpuhal_vendor_library,
     .changed = host_changed,
     .query_extension = host_query_extension,
+    .source = gpuhal_sink_source,
+    .process = gpuhal_sink_process,
 };
 
 const gpuhal_host *gpuhal_host_table(void)

@@ -12,6 +12,8 @@ void gpuhal_sink_u64(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key,
 void gpuhal_sink_text(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, const char *value);
 void gpuhal_sink_missing(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, gpuhal_missing reason,
                          const char *why);
+void gpuhal_sink_source(const gpuhal_host *host, gpuhal_sink *sink, const char *name);
+void gpuhal_sink_process(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_plugin_process *process);
 
 /* Calls gpuhal_os_library_open(), and marks the job that runs it: a call that hangs there holds the lock of the
  * process's dynamic loader. Refused where gpuhal_dlopen_is_forked(). */

@@ -98,10 +98,13 @@ void gpuhal_host_unwatch(gpuhal_host_watcher *watcher);
 /* Returns the host table of this copy of the core. */
 const gpuhal_host *gpuhal_host_table(void);
 /* Collects facts in `facts`; for sample(). On the caller's stack. */
+typedef struct gpuhal_process_list gpuhal_process_list; /* loader/processes.h */
 struct gpuhal_sink {
     gpuhal_facts *facts;            /* where facts go now; NULL: facts are dropped */
     gpuhal_listed_devices *devices; /* during enumerate(): device() adds here; else NULL */
-    const void *listener;           /* gpuhal_direct_listener, instead of the two above; else NULL */
+    gpuhal_process_list *processes; /* during processes(); else NULL */
+    const void *listener;           /* gpuhal_direct_listener, instead of the three above; else NULL */
+    char source[GPUHAL_SOURCE_BYTES]; /* of what comes next */
     /* locked around each fact, since another thread may take the facts so far; NULL: none does */
     gpuhal_mutex *mutex;
     bool closed;                    /* that thread has taken them: later facts are dropped */

@@ -5,6 +5,7 @@
 #include "core/job.h"
 #include "loader/load_context.h"
 #include "loader/loader.h"
+#include "loader/processes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,17 +14,22 @@
 #define ABANDONED_MAX 8u          /* calls of one plugin that have not returned: no more are begun */
 #define NO_KEY        0u
 
-/* One call of sample() for each key, or one of link(). Shared by the caller and the job's thread. */
+typedef enum { VALUES, LINK, PROCESSES } query_kind;
+
+/* One call of sample() for each key, or one of link() or processes(). Shared by the caller and the job's thread. */
 typedef struct query {
     gpuhal_job job;
+    query_kind kind;
     const gpuhal_plugin *plugin; /* lives as long as the process, as its backend does */
     gpuhal_plugin_instance *instance;
     uint32_t index, other;       /* `other` is for a link only */
-    uint32_t count;              /* of keys; 0: a link */
+    uint32_t flags;              /* of processes() */
+    uint32_t count;              /* of keys, for values */
     _Atomic uint32_t at;         /* the key that is being read */
     gpuhal_status status;
-    gpuhal_mutex mutex; /* protects facts and sink.closed */
+    gpuhal_mutex mutex; /* protects facts, processes and sink.closed */
     gpuhal_facts facts;
+    gpuhal_process_list processes;
     gpuhal_sink sink;
     struct query *next; /* in the list of abandoned ones */
     bool listed, returned;
@@ -42,19 +48,31 @@ static bool is_wanted(query *own)
     return wanted;
 }
 
+/* A source that was named counts for one call. */
+static void forget_source(query *own)
+{
+    gpuhal_mutex_lock(&own->mutex);
+    own->sink.source[0] = 0;
+    gpuhal_mutex_unlock(&own->mutex);
+}
+
+/* Not a subject of the watchdog: a hang here must not mark a device as lost. */
 static void run(gpuhal_job *job)
 {
     query *own = (query *)job;
-    /* Not a subject of the watchdog: a hang here must not mark a device as lost. */
-    if (own->count == 0) {
+    if (own->kind != VALUES) {
+        const gpuhal_host *host = gpuhal_host_table();
         const gpuhal_call call = gpuhal_call_blocking(own, 0);
-        own->status = own->plugin->link(gpuhal_host_table(), own->instance, own->index, own->other, &own->sink);
+        own->status = own->kind == LINK
+                          ? own->plugin->link(host, own->instance, own->index, own->other, &own->sink)
+                          : own->plugin->processes(host, own->instance, own->index, own->flags, &own->sink);
         gpuhal_call_end(call);
     }
     for (uint32_t i = 0; i < own->count && !own->status && is_wanted(own); i++) {
         atomic_store(&own->at, i);
         gpuhal_job_step(job);
         gpuhal_load_forget_report();
+        forget_source(own);
         const gpuhal_call call = gpuhal_call_blocking(own, 0);
         own->status =
             own->plugin->sample(gpuhal_host_table(), own->instance, own->index, &own->keys[i], 1, 0, &own->sink);
@@ -92,38 +110,43 @@ static void destroy(gpuhal_job *job)
 {
     query *own = (query *)job;
     gpuhal_facts_finish(&own->facts);
+    gpuhal_process_list_finish(&own->processes);
     gpuhal_mutex_finish(&own->mutex);
     free(own);
 }
 
-static query *make(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t index, uint32_t other,
-                   uint32_t room)
+static query *make(query_kind kind, const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t index,
+                   uint32_t other, uint32_t room)
 {
     query *own = calloc(1, sizeof *own + room * sizeof *own->keys);
     if (own) {
         gpuhal_job_init(&own->job, run, leave_list, destroy);
+        own->kind = kind;
         own->plugin = plugin;
         own->instance = instance;
         own->index = index;
         own->other = other;
         gpuhal_mutex_init(&own->mutex);
-        own->sink = (gpuhal_sink){.facts = &own->facts, .mutex = &own->mutex};
+        own->sink = (gpuhal_sink){.facts = &own->facts,
+                                  .processes = kind == PROCESSES ? &own->processes : NULL,
+                                  .mutex = &own->mutex};
     }
     return own;
 }
 
 /* Returns whether an abandoned call is still reading this. In the child of a fork no thread of the parent's returns.
  */
-static bool is_being_asked(const gpuhal_plugin *plugin, uint32_t index, uint32_t other, gpuhal_key key)
+static bool is_being_asked(query_kind kind, const gpuhal_plugin *plugin, uint32_t index, uint32_t other,
+                           gpuhal_key key)
 {
     uint32_t stuck = 0;
     bool same = false;
     gpuhal_mutex_lock(&list_mutex);
     for (const query *one = abandoned; one; one = one->next) {
         bool of_plugin = one->plugin == plugin;
-        gpuhal_key at = one->count > 0 ? one->keys[atomic_load(&one->at)] : NO_KEY;
+        gpuhal_key at = one->kind == VALUES ? one->keys[atomic_load(&one->at)] : NO_KEY;
         stuck += of_plugin;
-        same = same || (of_plugin && one->index == index && one->other == other && at == key);
+        same = same || (of_plugin && one->kind == kind && one->index == index && one->other == other && at == key);
     }
     gpuhal_mutex_unlock(&list_mutex);
     return same || stuck >= ABANDONED_MAX;
@@ -143,6 +166,7 @@ static void take_facts(query *own, gpuhal_facts *to)
         } else {
             gpuhal_facts_set_u64(to, fact->key, fact->u64);
         }
+        gpuhal_facts_set_source(to, fact->key, fact->source);
     }
     to->failed = to->failed || own->facts.failed;
     gpuhal_mutex_unlock(&own->mutex);
@@ -182,7 +206,7 @@ static gpuhal_job_state sample_rest(const gpuhal_plugin *plugin, gpuhal_plugin_i
                                     const gpuhal_key *keys, uint32_t count, uint64_t deadline_ns,
                                     gpuhal_status *out_status, gpuhal_facts *facts, char *out_problem)
 {
-    query *own = make(plugin, instance, index, 0, count);
+    query *own = make(VALUES, plugin, instance, index, 0, count);
     if (!own) {
         facts->failed = true;
         *out_status = gpuhal_error_host_memory();
@@ -192,7 +216,7 @@ static gpuhal_job_state sample_rest(const gpuhal_plugin *plugin, gpuhal_plugin_i
         if (gpuhal_facts_find(facts, keys[i])) {
             continue;
         }
-        if (is_being_asked(plugin, index, 0, keys[i])) {
+        if (is_being_asked(VALUES, plugin, index, 0, keys[i])) {
             time_out(facts, keys[i], "an earlier call of the driver has not returned");
         } else {
             own->keys[own->count++] = keys[i];
@@ -233,11 +257,11 @@ gpuhal_status gpuhal_query_link(const gpuhal_plugin *plugin, gpuhal_plugin_insta
     gpuhal_status status = GPUHAL_ERROR_TIMEOUT;
     *out_facts = (gpuhal_facts){0};
     out_problem[0] = 0;
-    if (is_being_asked(plugin, from, to, NO_KEY)) {
+    if (is_being_asked(LINK, plugin, from, to, NO_KEY)) {
         gpuhal_error_forget_report();
         return status;
     }
-    query *own = make(plugin, instance, from, to, 0);
+    query *own = make(LINK, plugin, instance, from, to, 0);
     if (!own) {
         out_facts->failed = true;
         return gpuhal_error_host_memory();
@@ -246,6 +270,39 @@ gpuhal_status gpuhal_query_link(const gpuhal_plugin *plugin, gpuhal_plugin_insta
         gpuhal_error_forget_report();
         status = GPUHAL_ERROR_TIMEOUT;
     }
+    gpuhal_job_release(&own->job);
+    return status;
+}
+
+/* Of an abandoned call what it gave until then counts: the caller gets it with TIMEOUT. */
+gpuhal_status gpuhal_query_processes(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t index,
+                                     uint32_t flags, uint64_t deadline_ns, gpuhal_process_list *out_list,
+                                     char out_problem[GPUHAL_QUERY_PROBLEM_BYTES])
+{
+    gpuhal_status status = GPUHAL_ERROR_TIMEOUT;
+    *out_list = (gpuhal_process_list){0};
+    out_problem[0] = 0;
+    if (is_being_asked(PROCESSES, plugin, index, 0, NO_KEY)) {
+        gpuhal_error_forget_report();
+        return status;
+    }
+    query *own = make(PROCESSES, plugin, instance, index, 0, 0);
+    if (!own) {
+        out_list->failed = true;
+        return gpuhal_error_host_memory();
+    }
+    own->flags = flags;
+    gpuhal_facts none = {0};
+    if (ask(own, deadline_ns, &status, &none, out_problem) == GPUHAL_JOB_ABANDONED) {
+        gpuhal_error_forget_report();
+        status = GPUHAL_ERROR_TIMEOUT;
+    }
+    gpuhal_mutex_lock(&own->mutex);
+    *out_list = own->processes;
+    own->processes = (gpuhal_process_list){0};
+    gpuhal_mutex_unlock(&own->mutex);
+    out_list->failed = out_list->failed || none.failed;
+    gpuhal_process_list_merge(out_list);
     gpuhal_job_release(&own->job);
     return status;
 }

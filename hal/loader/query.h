@@ -1,4 +1,4 @@
-/* loader/query.h: reads values of a device, or facts of a link, from a started plugin under a deadline.
+/* loader/query.h: reads values or processes of a device, or facts of a link, from a started plugin under a deadline.
  *
  * The plugin runs on a thread that is abandoned at the deadline (core/job.h). That loses the value, not the device:
  * what the plugin gave until then counts, the rest is missing (timed out), and a value that an abandoned call is still
@@ -8,6 +8,7 @@
 #define GPUHAL_LOADER_QUERY_H
 
 #include "core/facts.h"
+#include "loader/processes.h"
 
 #include <gpuhal/plugin.h>
 
@@ -26,5 +27,10 @@ gpuhal_status gpuhal_query_sample(const gpuhal_plugin *plugin, gpuhal_plugin_ins
 gpuhal_status gpuhal_query_link(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t from,
                                 uint32_t to, uint64_t deadline_ns, gpuhal_facts *out_facts,
                                 char out_problem[GPUHAL_QUERY_PROBLEM_BYTES]);
+/* The same for the processes of a device, which the caller must finish in any case; TIMEOUT with those that were given
+ * until the deadline. The plugin must offer processes(). */
+gpuhal_status gpuhal_query_processes(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t index,
+                                     uint32_t flags, uint64_t deadline_ns, gpuhal_process_list *out_list,
+                                     char out_problem[GPUHAL_QUERY_PROBLEM_BYTES]);
 
 #endif

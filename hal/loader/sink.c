@@ -6,11 +6,13 @@
 #include "loader/device_rules.h"
 #include "loader/host.h"
 #include "loader/loader.h"
+#include "loader/processes.h"
 
 #include <gpuhal/direct.h>
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 static const gpuhal_direct_listener *listener_of(const gpuhal_sink *sink)
 {
@@ -101,6 +103,7 @@ void gpuhal_sink_u64(__attribute__((unused)) const gpuhal_host *host, gpuhal_sin
     lock(sink);
     if (takes_facts(sink) && gpuhal_rules_number(key, value, sink->problem, sizeof sink->problem)) {
         gpuhal_facts_set_u64(sink->facts, key, value);
+        gpuhal_facts_set_source(sink->facts, key, sink->source);
     }
     unlock(sink);
 }
@@ -118,6 +121,7 @@ void gpuhal_sink_text(__attribute__((unused)) const gpuhal_host *host, gpuhal_si
     lock(sink);
     if (takes_facts(sink) && gpuhal_rules_text(key, value, sink->problem, sizeof sink->problem)) {
         gpuhal_facts_set_text(sink->facts, key, value);
+        gpuhal_facts_set_source(sink->facts, key, sink->source);
     }
     unlock(sink);
 }
@@ -135,6 +139,58 @@ void gpuhal_sink_missing(__attribute__((unused)) const gpuhal_host *host, gpuhal
     lock(sink);
     if (takes_facts(sink) && gpuhal_rules_missing(key, reason, why, sink->problem, sizeof sink->problem)) {
         gpuhal_facts_set_missing(sink->facts, key, reason, why);
+    }
+    unlock(sink);
+}
+
+/* ---- where values come from, and processes */
+
+static bool is_source(const char *name)
+{
+    const size_t length = strnlen(name, GPUHAL_SOURCE_BYTES);
+    return length > 0 && length < GPUHAL_SOURCE_BYTES &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") == length;
+}
+
+void gpuhal_sink_source(__attribute__((unused)) const gpuhal_host *host, gpuhal_sink *sink, const char *name)
+{
+    const gpuhal_direct_listener *listener = sink ? listener_of(sink) : NULL;
+    if (listener) {
+        if (listener->source) {
+            listener->source(listener->user, name);
+        }
+        return;
+    }
+    lock(sink);
+    if (sink && !sink->closed && name && !is_source(name)) {
+        snprintf(sink->problem, sizeof sink->problem,
+                 "it names a source with other than 1 to 15 lower-case letters, digits, hyphens and underscores");
+    } else if (sink && !sink->closed) {
+        snprintf(sink->source, sizeof sink->source, "%s", name ? name : "");
+    }
+    unlock(sink);
+}
+
+void gpuhal_sink_process(__attribute__((unused)) const gpuhal_host *host, gpuhal_sink *sink,
+                         const gpuhal_plugin_process *process)
+{
+    const gpuhal_direct_listener *listener = sink ? listener_of(sink) : NULL;
+    if (listener) {
+        if (listener->process) {
+            listener->process(listener->user, process);
+        }
+        return;
+    }
+    char problem[sizeof sink->problem] = "it calls process() outside processes()";
+    lock(sink);
+    if (sink && !sink->closed) {
+        if (sink->processes) {
+            problem[0] = 0;
+            gpuhal_process_list_add(sink->processes, process, sink->source, problem, sizeof problem);
+        }
+        if (!sink->problem[0]) {
+            memcpy(sink->problem, problem, sizeof problem);
+        }
     }
     unlock(sink);
 }

@@ -43,7 +43,17 @@ AT(gpuhal_host, option, 56);
 AT(gpuhal_host, library, 64);
 AT(gpuhal_host, changed, 72);
 AT(gpuhal_host, query_extension, 80);
-SIZE(gpuhal_host, 88);
+AT(gpuhal_host, source, 88);
+AT(gpuhal_host, process, 96);
+SIZE(gpuhal_host, 104);
+
+AT(gpuhal_plugin_process, size, 0);
+AT(gpuhal_plugin_process, flags, 4);
+AT(gpuhal_plugin_process, pid, 8);
+AT(gpuhal_plugin_process, busy_permille, 12);
+AT(gpuhal_plugin_process, memory_bytes, 16);
+AT(gpuhal_plugin_process, name, 24);
+SIZE(gpuhal_plugin_process, 32);
 
 AT(gpuhal_memory, size, 0);
 AT(gpuhal_memory, flags, 4);
@@ -153,7 +163,8 @@ AT(gpuhal_plugin, sample, 72);
 AT(gpuhal_plugin, link, 80);
 AT(gpuhal_plugin, query_extension, 88);
 AT(gpuhal_plugin, stop, 96);
-SIZE(gpuhal_plugin, 104);
+AT(gpuhal_plugin, processes, 104);
+SIZE(gpuhal_plugin, 112);
 
 /* A plugin may be shorter than gpuhal_plugin, but not shorter than this; the same for the slots. */
 _Static_assert(GPUHAL_PLUGIN_MINIMUM == 72, "the mandatory part of gpuhal_plugin has changed");

@@ -41,6 +41,8 @@ typedef struct gpuhal_direct_listener {
     void (*u64)(void *user, gpuhal_key key, uint64_t value);
     void (*text)(void *user, gpuhal_key key, const char *value);
     void (*missing)(void *user, gpuhal_key key, gpuhal_missing reason, const char *why);
+    void (*source)(void *user, const char *name);
+    void (*process)(void *user, const gpuhal_plugin_process *process);
 } gpuhal_direct_listener;
 
 /** Calls enumerate() with gpuhal_direct_host() and the result of start(), and passes everything to @p listener.
@@ -55,6 +57,13 @@ GPUHAL_API gpuhal_status gpuhal_direct_enumerate(const gpuhal_plugin *plugin, gp
 GPUHAL_API gpuhal_status gpuhal_direct_sample(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                                               uint32_t index, const gpuhal_key *keys, uint32_t count, uint32_t flags,
                                               const gpuhal_direct_listener *listener);
+
+/** Calls processes() and passes everything to @p listener.
+ *  @return what the plugin returned; NOT_SUPPORTED when it has no processes()
+ *  Owner: texts are valid during the call. Threads: any. Blocks: yes. */
+GPUHAL_API gpuhal_status gpuhal_direct_processes(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
+                                                 uint32_t index, uint32_t flags,
+                                                 const gpuhal_direct_listener *listener);
 
 /** Calls link() and passes everything to @p listener.
  *  @return what the plugin returned; NOT_SUPPORTED when it has no link()

@@ -14,8 +14,8 @@
  *    too.
  *  - The core never has two calls in progress on one queue. Transfers may use one memory object at once from several
  *    threads; release, map and unmap run alone on it. `start` and `enumerate` run alone; everything else may overlap.
- *  - `start`, `enumerate`, `describe`, `open`, `close`, `sample` and `link` are called on changing threads of the
- *    core, which are abandoned when a call exceeds its deadline; only `open` with something to adopt is called on the
+ *  - `start`, `enumerate`, `describe`, `open`, `close`, `sample`, `processes` and `link` are called on changing threads
+ *    of the core, which are abandoned when a call exceeds its deadline; only `open` with something to adopt is called on the
  *    application's thread. So a plugin must not rely on state of the current thread, and an `open` that succeeds too
  *    late is closed at once.
  *  - The host copies text before its function returns. Text that a plugin returns must be valid as long as the
@@ -61,6 +61,20 @@ typedef struct gpuhal_symbol {
     void *slot; /**< Address of a function pointer. Set to the function, or to NULL when an optional one is missing. */
     int32_t required; /**< Not 0: the library is unusable without it. */
 } gpuhal_symbol;
+
+/** A process that uses a device, for gpuhal_host.process(). */
+typedef struct gpuhal_plugin_process {
+    uint32_t size;  /**< sizeof(gpuhal_plugin_process) as the plugin knows it. */
+    uint32_t flags; /**< GPUHAL_PROCESS_ bits. */
+    /** As the driver gives it, with GPUHAL_PROCESS_FOREIGN_NAMESPACE where this process cannot see such a one; 0 with
+     *  that flag: the driver hides it. */
+    uint32_t pid;
+    uint32_t busy_permille; /**< Share of the time in which the device worked for it; with GPUHAL_PROCESS_BUSY_KNOWN. */
+    uint64_t memory_bytes;  /**< Of the device's memory; with GPUHAL_PROCESS_MEMORY_KNOWN. */
+    /** The name that the driver has for it, valid UTF-8 without control characters; NULL: the core reads it from the
+     *  system. */
+    const char *name;
+} gpuhal_plugin_process;
 
 /** Levels of gpuhal_host.log(). */
 enum { GPUHAL_LOG_ERROR = 1, GPUHAL_LOG_WARNING = 2, GPUHAL_LOG_INFO = 3, GPUHAL_LOG_DEBUG = 4 };
@@ -111,6 +125,13 @@ struct gpuhal_host {
     /** Returns the core's extension "<owner>.<name>", for plugins that also work without it: a table of functions,
      *  constant and valid as long as the process. NULL for an unknown name; this version has none. */
     const void *(*query_extension)(const gpuhal_host *host, const char *name);
+
+    /** Names what gave the values that follow in this call of sample(): a library or an interface of the system
+     *  ("nvml", "hwmon"); 1 to 15 lower-case letters, digits, `-` and `_`. Until the first call, and after NULL, it is
+     *  the API of this plugin. The same for the processes of processes(). */
+    void (*source)(const gpuhal_host *host, gpuhal_sink *sink, const char *name);
+    /** Gives one process; only inside processes(). One that is given twice counts once, with the flags of both. */
+    void (*process)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_plugin_process *process);
 };
 
 /* ---- memory */
@@ -381,8 +402,8 @@ enum {
     GPUHAL_PLUGIN_HONORS_TIMEOUTS = 2u
 };
 
-/** Flags of gpuhal_plugin.sample(). */
-enum { GPUHAL_SAMPLE_MAY_WAKE = 1u /**< A sleeping device may be woken to get the value. */ };
+/** Flags of gpuhal_plugin.sample() and processes(). */
+enum { GPUHAL_SAMPLE_MAY_WAKE = 1u /**< A sleeping device may be woken for it. */ };
 
 /** The result of gpuhal_plugin_query(): one constant, valid as long as the process. Members up to close are
  *  mandatory. */
@@ -432,6 +453,11 @@ typedef struct gpuhal_plugin {
     const void *(*query_extension)(const gpuhal_host *host, gpuhal_plugin_instance *instance, const char *name);
     /** Frees what start() allocated, the instance too. For leak checks only: the core never calls it. */
     void (*stop)(const gpuhal_host *host, gpuhal_plugin_instance *instance);
+    /** BLOCKS. Lists the processes that use a device, which need not be open, this one among them; flags as for
+     *  sample(). OK, also without any; otherwise what was listed before counts as well, and the status shows why there
+     *  may be more: NOT_SUPPORTED, NO_PERMISSION, NOT_READY for a device that sleeps, … */
+    gpuhal_status (*processes)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                               uint32_t flags, gpuhal_sink *sink);
 } gpuhal_plugin;
 
 /** The one exported function. @p host_abi is the core's GPUHAL_ABI; a plugin that cannot serve it calls

@@ -245,6 +245,16 @@ enum {
     GPUHAL_THROTTLE_OTHER = 1u << 8        /**< A reason that this version of the library does not know. */
 };
 
+/** What is known of a process that uses a device. Bits. */
+enum {
+    GPUHAL_PROCESS_MEMORY_KNOWN = 1u << 0,
+    GPUHAL_PROCESS_BUSY_KNOWN = 1u << 1,
+    GPUHAL_PROCESS_COMPUTE = 1u << 2,  /**< It computes. */
+    GPUHAL_PROCESS_GRAPHICS = 1u << 3, /**< It draws. */
+    /** The pid is of a namespace that this process does not see: it may belong to another process here. */
+    GPUHAL_PROCESS_FOREIGN_NAMESPACE = 1u << 4
+};
+
 /** What a device is. */
 typedef uint32_t gpuhal_device_type;
 enum {

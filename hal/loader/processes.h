@@ -1,0 +1,33 @@
+/* loader/processes.h: the processes that a plugin lists for one device, checked as they arrive. */
+#ifndef GPUHAL_LOADER_PROCESSES_H
+#define GPUHAL_LOADER_PROCESSES_H
+
+#include "loader/loader.h"
+
+#define GPUHAL_PROCESS_LIST_MAX 65536u /* of one device */
+enum { GPUHAL_PROCESS_NAME_BYTES = 64 };
+
+typedef struct gpuhal_listed_process {
+    uint32_t pid;   /* 0: hidden by the driver */
+    uint32_t flags; /* GPUHAL_PROCESS_ bits; what is not known is 0 */
+    uint32_t busy_permille;
+    uint64_t memory_bytes;
+    char name[GPUHAL_PROCESS_NAME_BYTES];  /* the driver's, cut where it is longer; "" for none */
+    char source[GPUHAL_SOURCE_BYTES];
+} gpuhal_listed_process;
+
+/* Zero-initialised is empty. */
+struct gpuhal_process_list {
+    gpuhal_listed_process *list;
+    size_t count, capacity;
+    bool failed; /* an allocation failed: the list is incomplete */
+};
+
+/* Appends one. Describes the broken rule in `problem`; only what breaks it is left out. */
+void gpuhal_process_list_add(gpuhal_process_list *list, const gpuhal_plugin_process *process, const char *source,
+                             char *problem, size_t bytes);
+/* Sorts by pid and makes one entry of those that the driver listed several times: as computing and as drawing. */
+void gpuhal_process_list_merge(gpuhal_process_list *list);
+void gpuhal_process_list_finish(gpuhal_process_list *list);
+
+#endif
