@@ -1,5 +1,4 @@
-/* loader/query.h: what a plugin gives of values and processes arrives with its source, is checked, and is there in time.
- */
+/* loader/query.h: what a plugin gives of values and processes arrives in time, with its source, and checked. */
 #include "loader/query.h"
 
 #include "test.h"

@@ -15,9 +15,9 @@
  *  - The core never has two calls in progress on one queue. Transfers may use one memory object at once from several
  *    threads; release, map and unmap run alone on it. `start` and `enumerate` run alone; everything else may overlap.
  *  - `start`, `enumerate`, `describe`, `open`, `close`, `sample`, `processes` and `link` are called on changing threads
- *    of the core, which are abandoned when a call exceeds its deadline; only `open` with something to adopt is called on the
- *    application's thread. So a plugin must not rely on state of the current thread, and an `open` that succeeds too
- *    late is closed at once.
+ *    of the core, which are abandoned when a call exceeds its deadline; only `open` with something to adopt is called
+ *    on the application's thread. So a plugin must not rely on state of the current thread, and an `open` that succeeds
+ *    too late is closed at once.
  *  - The host copies text before its function returns. Text that a plugin returns must be valid as long as the
  *    process.
  *  - No call may abort, exit, print, throw, longjmp, install a signal handler, or change the process's directory,
