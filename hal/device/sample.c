@@ -20,6 +20,7 @@ static void answer(gpuhal_device *device, gpuhal_value *value)
     *value = (gpuhal_value){.key = value->key};
     if (value->key == GPUHAL_VALUE_MEMORY_HELD_BYTES) {
         value->u64 = atomic_load(&device->allocated_bytes);
+        snprintf(value->source, sizeof value->source, "library");
     } else {
         value->missing = GPUHAL_MISSING_NOT_SUPPORTED;
         snprintf(value->why, sizeof value->why, "it is a fact, not a value: use gpuhal_device_u64()");
@@ -27,12 +28,10 @@ static void answer(gpuhal_device *device, gpuhal_value *value)
 }
 
 /* A value is there or has a reason; a plugin that gives a text for a number has failed. */
-static void take(const gpuhal_facts *facts, gpuhal_value *value)
+static void take(const gpuhal_device *device, const gpuhal_facts *facts, gpuhal_value *value)
 {
     const gpuhal_fact *fact = gpuhal_facts_find(facts, value->key);
-    value->u64 = 0;
-    value->why[0] = 0;
-    value->missing = fact ? fact->missing : GPUHAL_MISSING_NOT_SUPPORTED;
+    *value = (gpuhal_value){.key = value->key, .missing = fact ? fact->missing : GPUHAL_MISSING_NOT_SUPPORTED};
     if (fact && fact->missing) {
         snprintf(value->why, sizeof value->why, "%s", fact->text ? fact->text : "");
     } else if (fact && fact->text) {
@@ -40,6 +39,7 @@ static void take(const gpuhal_facts *facts, gpuhal_value *value)
         snprintf(value->why, sizeof value->why, "the plugin gave a text for a number");
     } else if (fact) {
         value->u64 = fact->u64;
+        snprintf(value->source, sizeof value->source, "%s", device->candidate->name);
     } else {
         snprintf(value->why, sizeof value->why, "the backend does not know this value");
     }
@@ -76,7 +76,7 @@ static gpuhal_status sample_now(gpuhal_device *device, const gpuhal_backend *bac
     }
     for (uint32_t i = 0; i < count && !status; i++) {
         if (!is_ours(values[i].key)) {
-            take(&facts, &values[i]);
+            take(device, &facts, &values[i]);
         }
     }
     gpuhal_facts_finish(&facts);

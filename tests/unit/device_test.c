@@ -101,7 +101,9 @@ TEST(what_this_object_holds_on_a_device_is_known_before_its_plugin_is_asked)
     gpuhal_buffer *first = gpuhal_mock_buffer(gpu, 0, 1000), *second = gpuhal_mock_buffer(gpu, 0, 24);
     assert_int_equal(gpuhal_device_sample(device, 0, values, 2, NULL), GPUHAL_OK);
     assert_int_equal(values[0].u64, 1024);
+    assert_string_equal(values[0].source, "library");
     assert_int_equal(values[1].missing, 0);
+    assert_string_equal(values[1].source, "mock");
     gpuhal_buffer_release(first);
     assert_int_equal(gpuhal_device_sample(device, 0, values, 1, NULL), GPUHAL_OK);
     assert_int_equal(values[0].u64, 24);

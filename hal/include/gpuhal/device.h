@@ -148,6 +148,9 @@ typedef struct gpuhal_value {
     gpuhal_missing missing; /**< 0: there is a value. */
     uint64_t u64;
     char why[112];          /**< Why it is missing, "" when it is there. */
+    /** Where it comes from: "nvml", "amd-smi", "rocm-smi", "sysfs", "hwmon", "fdinfo", "proc", "rapl", "cgroup",
+     *  "library" for what this library counts, or the backend whose API has it; "" when it is missing. */
+    char source[16];
 } gpuhal_value;
 
 /** Reads @p count values now. The device need not be open, and is not opened; its plugin is loaded if needed, unless

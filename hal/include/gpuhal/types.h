@@ -180,6 +180,26 @@ enum {
     /* The library itself counts this one, so it is never missing. */
     /** number: allocated now by buffers of this gpuhal object on the device. */
     GPUHAL_VALUE_MEMORY_HELD_BYTES = 0x1011,
+    /** number: kept by the driver itself; not part of MEMORY_USED_BYTES. */
+    GPUHAL_VALUE_MEMORY_RESERVED_BYTES = 0x1012,
+    /** number: used now by this process, through all APIs. */
+    GPUHAL_VALUE_MEMORY_PROCESS_BYTES = 0x1013,
+    GPUHAL_VALUE_TEMPERATURE_HOT_SPOT_MILLICELSIUS = 0x1014, /**< number: of the chip's hottest place. */
+    GPUHAL_VALUE_UTILIZATION_ENCODER_PERMILLE = 0x1015,      /**< number: of the video encoders. */
+    /** number: of the video decoders; where one engine does both, of that. */
+    GPUHAL_VALUE_UTILIZATION_DECODER_PERMILLE = 0x1016,
+    GPUHAL_VALUE_PCIE_GENERATION = 0x1017,     /**< number: of the link as it runs now, which may be lower when idle. */
+    GPUHAL_VALUE_PCIE_WIDTH = 0x1018,          /**< number: lanes now. */
+    GPUHAL_VALUE_PCIE_GENERATION_MAX = 0x1019, /**< number: the fastest that the device supports. */
+    GPUHAL_VALUE_PCIE_WIDTH_MAX = 0x101a,      /**< number: the most lanes that the device supports. */
+    GPUHAL_VALUE_PCIE_REPLAYS_TOTAL = 0x101b,  /**< number: packets that the link had to send again. */
+    GPUHAL_VALUE_PERFORMANCE_STATE = 0x101c,   /**< number: the vendor's; 0 is the fastest. */
+    GPUHAL_VALUE_FAN_REVOLUTIONS_PER_MINUTE = 0x101d, /**< number. */
+    /* The library counts these two. */
+    /** number: time in which a queue of this gpuhal object on the device had work, summed over its queues. */
+    GPUHAL_VALUE_QUEUES_BUSY_NS = 0x101e,
+    /** number: bytes that this gpuhal object moved to, from and on the device. */
+    GPUHAL_VALUE_TRANSFERRED_BYTES = 0x101f,
 
     /* Facts of a link between two devices. */
     GPUHAL_LINK_KIND = 0x2000,                       /**< number: gpuhal_link_kind. */
