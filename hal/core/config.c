@@ -31,6 +31,8 @@ static const struct {
     {"GPUHAL_REGISTRY", "absolute directory of the persistent record; none: keep no record"},
     {"GPUHAL_ROCM_SMI_LIBRARY", "absolute path of the ROCm SMI library to use instead of librocm_smi64.so"},
     {"GPUHAL_STAGING_TOTAL", "limit of the process's staging memory in bytes, with K, M or G: \"64M\""},
+    {"GPUHAL_SYSTEM_ROOT",
+     "absolute directory that stands for / where /sys, /proc and /dev are read: a recorded or synthetic machine"},
     {"GPUHAL_VULKAN_LIBRARY", "absolute path of the Vulkan loader to use instead of libvulkan.so.1"},
     {GPUHAL_WITHIN_HELPER, "set by the library itself in its helper processes, which search for no plugins"},
 };
@@ -188,6 +190,24 @@ static gpuhal_status read_pool_check(gpuhal_settings *settings)
                : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "GPUHAL_POOL_CHECK is \"%s\"; expected 1 or 0", value);
 }
 
+/* Plugins get it as an option, so it must be a value of one. A "/" at the end would stand twice in every path. */
+static gpuhal_status read_system_root(gpuhal_settings *settings)
+{
+    const char *value = read_variable(settings, "GPUHAL_SYSTEM_ROOT");
+    size_t length = value ? strlen(value) : 0;
+    if (value && (!gpuhal_os_path_is_absolute(value) || strchr(value, ';') || length >= GPUHAL_SYSTEM_ROOT_BYTES)) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "GPUHAL_SYSTEM_ROOT is \"%s\"; expected an absolute path without ';', of less than %u "
+                                "bytes",
+                                value, GPUHAL_SYSTEM_ROOT_BYTES);
+    }
+    while (length > 0 && value[length - 1] == '/') {
+        length--;
+    }
+    memcpy(settings->system_root, value ? value : "", length);
+    return GPUHAL_OK;
+}
+
 /* The operator's options come last, and so override. */
 static gpuhal_status read_options(const gpuhal_config *config, gpuhal_settings *settings)
 {
@@ -259,6 +279,7 @@ gpuhal_status gpuhal_settings_make(const gpuhal_config *given, gpuhal_settings *
     status = status ? status : read_registry(&config, settings);
     status = status ? status : read_pool_trace(settings);
     status = status ? status : read_pool_check(settings);
+    status = status ? status : read_system_root(settings);
     status = status ? status : read_options(&config, settings);
     if (!status && !keep_texts(&config, settings)) {
         status = gpuhal_error_host_memory();

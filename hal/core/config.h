@@ -7,6 +7,9 @@
 
 #include <stdbool.h>
 
+/* The longest that GPUHAL_SYSTEM_ROOT may be, with its 0. */
+#define GPUHAL_SYSTEM_ROOT_BYTES 256u
+
 /* Texts are malloc'ed copies; NULL where nothing was set. */
 typedef struct gpuhal_settings {
     char *backends, *environment_backends; /* the member, and GPUHAL_BACKENDS, which narrows it */
@@ -18,6 +21,8 @@ typedef struct gpuhal_settings {
     char *registry;         /* absolute directory of the persistent record; NULL: none */
     char *pool_trace;       /* absolute file; NULL: none */
     char *options;          /* for plugins, see core/options.h */
+    /* stands for `/` where /sys, /proc and /dev are read; "": the machine's own */
+    char system_root[GPUHAL_SYSTEM_ROOT_BYTES];
     uint32_t isolation; /* GPUHAL_ISOLATION_ALWAYS, _ONCE or _NEVER */
     char *retry;        /* comma list of plugins that are probed without cached results, or "all" */
     bool ignore_environment; /* requested, or the process is privileged */

@@ -36,6 +36,12 @@ bool gpuhal_options_next(const char **at, gpuhal_option *out_option)
     return good;
 }
 
+bool gpuhal_option_is_system_root(const char *key, size_t length)
+{
+    const size_t own = sizeof GPUHAL_OPTION_SYSTEM_ROOT - 1;
+    return length > own && memcmp(key + length - own, GPUHAL_OPTION_SYSTEM_ROOT, own) == 0;
+}
+
 gpuhal_status gpuhal_options_check(const char *source, const char *text)
 {
     gpuhal_option option;
@@ -43,6 +49,10 @@ gpuhal_status gpuhal_options_check(const char *source, const char *text)
         if (!read_entry(text, length, &option)) {
             return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: \"%.*s\" is not <plugin>.<option>=<value>",
                                     source, (int)(length < 100 ? length : 100), text);
+        }
+        if (gpuhal_option_is_system_root(option.key, option.key_length)) {
+            return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: %.*s: the variable GPUHAL_SYSTEM_ROOT sets it",
+                                    source, (int)(option.key_length < 100 ? option.key_length : 100), option.key);
         }
     }
     return GPUHAL_OK;

@@ -21,7 +21,11 @@ typedef struct gpuhal_option {
 /* Reads the entry at *at, and moves *at behind it; returns false at the end. `at` may point to NULL. The text must
  * have passed gpuhal_options_check(). */
 bool gpuhal_options_next(const char **at, gpuhal_option *out_option);
-/* Returns INVALID_ARGUMENT, naming `source`, for a text that is not a list of options. NULL is an empty one. */
+/* "<plugin>.system_root" belongs to the core, which gives every plugin the value of GPUHAL_SYSTEM_ROOT by it. */
+#define GPUHAL_OPTION_SYSTEM_ROOT ".system_root"
+bool gpuhal_option_is_system_root(const char *key, size_t length);
+/* Returns INVALID_ARGUMENT, naming `source`, for a text that is not a list of options, or has one that belongs to
+ * the core. NULL is an empty one. */
 gpuhal_status gpuhal_options_check(const char *source, const char *text);
 /* Returns the entries for one plugin in *out_options, malloc'ed; NULL: there are none. False without memory. */
 bool gpuhal_options_of(const char *text, const char *plugin, char **out_options);

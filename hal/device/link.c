@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SYSTEM_TREE "/sys"
-
 /* Facts that a plugin may give; the library measures the others. */
 static const gpuhal_key reported_keys[] = {GPUHAL_LINK_KIND,
                                            GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND,
@@ -44,7 +42,7 @@ bool gpuhal_device_node(const gpuhal_device *device, uint32_t *out_node)
     uint64_t node = gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_NUMA_NODE, UINT64_MAX);
     const char *address = node == UINT64_MAX ? address_of(device) : NULL;
     *out_node = (uint32_t)node;
-    return address ? gpuhal_pci_node(SYSTEM_TREE, address, out_node) : node <= INT32_MAX;
+    return address ? gpuhal_pci_node(device->gpu->settings.system_root, address, out_node) : node <= INT32_MAX;
 }
 
 /* The plugin's kind counts, 0 where it has none; but two interfaces of one physical device are always that. */
@@ -61,7 +59,7 @@ static gpuhal_link_kind kind_between(const gpuhal_device *from, const gpuhal_dev
         return GPUHAL_LINK_SAME_BOARD;
     }
     const char *one = from_host || to_host ? NULL : address_of(from), *other = one ? address_of(to) : NULL;
-    gpuhal_link_kind found = other ? gpuhal_pci_link_kind(SYSTEM_TREE, one, other) : 0;
+    gpuhal_link_kind found = other ? gpuhal_pci_link_kind(from->gpu->settings.system_root, one, other) : 0;
     return found ? found : GPUHAL_LINK_HOST;
 }
 

@@ -7,12 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the real path of a device below `root`, malloc'ed; NULL when it is absent. */
+/* Returns the real path of a device below the tree, malloc'ed; NULL when it is absent. */
 static char *place_of(const char *root, const char *address)
 {
     int ignored = 0;
-    char *link = gpuhal_text_format("%s/bus/pci/devices/%s", root, address);
-    char *base = gpuhal_os_real_path(root, &ignored);
+    char *link = gpuhal_text_format("%s/sys/bus/pci/devices/%s", root, address);
+    char *tree = gpuhal_text_format("%s/sys", root);
+    char *base = tree ? gpuhal_os_real_path(tree, &ignored) : NULL;
     char *place = link ? gpuhal_os_real_path(link, &ignored) : NULL;
     size_t length = base ? strlen(base) : 0;
     if (place && base && strncmp(place, base, length) == 0) {
@@ -22,6 +23,7 @@ static char *place_of(const char *root, const char *address)
         place = NULL;
     }
     free(base);
+    free(tree);
     free(link);
     return place;
 }
@@ -55,7 +57,7 @@ static bool are_functions_of_one(const char *one, const char *other)
 static char *read_text(const char *root, const char *folder, const char *name, const char *leaf)
 {
     size_t bytes = 0;
-    char *text = NULL, *path = gpuhal_text_format("%s/%s/%s/%s", root, folder, name, leaf);
+    char *text = NULL, *path = gpuhal_text_format("%s/sys/%s/%s/%s", root, folder, name, leaf);
     if (path && gpuhal_os_file_read(path, 256, &text, &bytes) == 0) {
         text[strcspn(text, "\n")] = 0;
     }

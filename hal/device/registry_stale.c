@@ -55,6 +55,7 @@ static void describe(const char *line, char *to, size_t bytes)
     static const struct {
         const char *word, *sentence;
     } of_machine[] = {
+        {"root ", "it was probed with another GPUHAL_SYSTEM_ROOT"},
         {"boot ", "the machine was rebooted"},
         {"kernel ", "another kernel is running"},
         {"nvidia ", "the NVIDIA kernel driver is another one"},
@@ -115,7 +116,7 @@ gpuhal_status gpuhal_registry_plugin_stale(const gpuhal_registry_view *view, uin
     }
     gpuhal_texts machine;
     char *line = NULL;
-    gpuhal_key_machine("", &machine);
+    gpuhal_key_machine(view->system_root, &machine);
     bool holds = gpuhal_key_is_current(&plugins[index].key, &machine, &line);
     status = machine.failed || (!holds && !line) ? gpuhal_error_host_memory() : GPUHAL_OK;
     if (!status && !holds) {

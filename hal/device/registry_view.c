@@ -43,7 +43,8 @@ static bool join_outputs(gpuhal_registry_view *view)
 }
 
 /* Takes over the snapshot; NULL: the view gets a database of its own. */
-static gpuhal_registry_view *view_create(gpuhal_snapshot *snapshot, const char *directory)
+static gpuhal_registry_view *view_create(const gpuhal_settings *settings, gpuhal_snapshot *snapshot,
+                                         const char *directory)
 {
     gpuhal_registry_view *view = calloc(1, sizeof *view);
     if (!view) {
@@ -55,6 +56,7 @@ static gpuhal_registry_view *view_create(gpuhal_snapshot *snapshot, const char *
     view->snapshot = snapshot;
     view->database = snapshot ? &snapshot->database : &view->own;
     view->damage = "";
+    memcpy(view->system_root, settings->system_root, sizeof view->system_root);
     view->place = gpuhal_text_copy(gpuhal_view_text(directory));
     if (!view->place) {
         gpuhal_registry_view_release(view);
@@ -90,7 +92,8 @@ gpuhal_status gpuhal_registry_view_of(gpuhal *gpu, gpuhal_registry_view **out_vi
         return status;
     }
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(gpu->registry);
-    return finish(view_create(snapshot, gpuhal_registry_directory(gpu->registry)), GPUHAL_OK, out_view);
+    return finish(view_create(&gpu->settings, snapshot, gpuhal_registry_directory(gpu->registry)), GPUHAL_OK,
+                  out_view);
 }
 
 static gpuhal_status read_into(gpuhal_registry_view *view)
@@ -124,7 +127,7 @@ gpuhal_status gpuhal_registry_view_read(const gpuhal_config *config, gpuhal_regi
     if (status) {
         return status;
     }
-    gpuhal_registry_view *view = view_create(NULL, settings.registry);
+    gpuhal_registry_view *view = view_create(&settings, NULL, settings.registry);
     if (view && settings.registry) {
         status = read_into(view);
     }

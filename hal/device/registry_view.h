@@ -13,6 +13,7 @@ struct gpuhal_registry_view {
     gpuhal_database own;
     const gpuhal_database *database; /* of either */
     char *place;
+    char system_root[GPUHAL_SYSTEM_ROOT_BYTES]; /* as in the settings */
     const char *damage;
     char **outputs; /* of the plugins, in their order */
     size_t output_count;

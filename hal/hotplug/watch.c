@@ -14,7 +14,7 @@ static size_t watch_files(gpuhal *gpu)
     gpuhal_file_watch *files = gpu->layers.notifier->heard.sources.files;
     gpuhal_texts paths = {0};
     for (size_t i = 0; i < candidates->count; i++) {
-        gpuhal_cache_key_watched(&candidates->list[i], &paths);
+        gpuhal_cache_key_watched(gpu->settings.system_root, &candidates->list[i], &paths);
     }
     for (size_t i = 0; files && i < paths.count; i++) {
         (void)gpuhal_os_file_watch_add(files, paths.list[i]);

@@ -71,9 +71,26 @@ static void add_watched(const char *word, gpuhal_texts *to)
     }
 }
 
-void gpuhal_cache_key_watched(const gpuhal_candidate *candidate, gpuhal_texts *to)
+/* What belongs to the machine, not to what is installed on it. */
+static bool is_of_machine(const char *path)
 {
-    each_word(candidate->watch, add_watched, to);
+    return strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0 || strncmp(path, "/sys/", 5) == 0;
+}
+
+void gpuhal_cache_key_watched(const char *root, const gpuhal_candidate *candidate, gpuhal_texts *to)
+{
+    gpuhal_texts named = {0};
+    each_word(candidate->watch, add_watched, &named);
+    to->failed = to->failed || named.failed;
+    for (size_t i = 0; i < named.count; i++) {
+        char *path = gpuhal_text_format("%s%s", is_of_machine(named.list[i]) ? root : "", named.list[i]);
+        to->failed = to->failed || !path;
+        if (path) {
+            add_once(to, path);
+        }
+        free(path);
+    }
+    gpuhal_texts_finish(&named);
 }
 
 /* A driver may be installed later where the dynamic loader would find it; other places are in the loader's cache file.
@@ -126,8 +143,8 @@ static int compare_texts(const void *one, const void *other)
 /* Files that were there and used, files whose coming would change the result, and variables that lead to either. A
  * mapping of a removed file has no path to look at; gpuhal_cache_key_replaced() says when that makes the result
  * worthless. */
-bool gpuhal_cache_key_make(const gpuhal_candidate *candidate, const gpuhal_texts *mapped, const gpuhal_texts *machine,
-                               gpuhal_texts *out_key)
+bool gpuhal_cache_key_make(const char *root, const gpuhal_candidate *candidate, const gpuhal_texts *mapped,
+                           const gpuhal_texts *machine, gpuhal_texts *out_key)
 {
     gpuhal_texts files = {0}, variables = {0};
     *out_key = (gpuhal_texts){0};
@@ -143,7 +160,7 @@ bool gpuhal_cache_key_make(const gpuhal_candidate *candidate, const gpuhal_texts
             add_once(&files, mapped->list[i]);
         }
     }
-    gpuhal_cache_key_watched(candidate, &files);
+    gpuhal_cache_key_watched(root, candidate, &files);
     each_word(candidate->libraries, add_library_places, &files);
     each_word(candidate->environment, add_named_library, &files);
     each_word(candidate->environment, add_variable, &variables);

@@ -4,14 +4,14 @@
 
 #include "loader/loader.h"
 
-/* Makes the key of registry/key.h for which the result is valid. `mapped`: executable mappings of the helper, as the
- * system shows them; may be NULL. Returns false without memory. */
-bool gpuhal_cache_key_make(const gpuhal_candidate *candidate, const gpuhal_texts *mapped, const gpuhal_texts *machine,
-                               gpuhal_texts *out_key);
+/* Makes the key of registry/key.h for which the result is valid. `root`: the machine's, GPUHAL_SYSTEM_ROOT. `mapped`:
+ * executable mappings of the helper, as the system shows them; may be NULL. Returns false without memory. */
+bool gpuhal_cache_key_make(const char *root, const gpuhal_candidate *candidate, const gpuhal_texts *mapped,
+                           const gpuhal_texts *machine, gpuhal_texts *out_key);
 /* Returns whether one of these files was replaced while the plugin was probed: its result then belongs to the old
  * file. */
 bool gpuhal_cache_key_replaced(const gpuhal_texts *mapped);
 /* Lists the files and folders that the candidate's manifest watches, with the current environment. */
-void gpuhal_cache_key_watched(const gpuhal_candidate *candidate, gpuhal_texts *to);
+void gpuhal_cache_key_watched(const char *root, const gpuhal_candidate *candidate, gpuhal_texts *to);
 
 #endif

@@ -3,11 +3,13 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/options.h"
 #include "loader/load_context.h"
 #include "loader/loader.h"
 #include "os/os.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* A plugin's line belongs to no gpuhal object, because objects share backends: all listeners get it. A level out of
  * range is moved to the nearest one, so that the line is not lost. */
@@ -28,6 +30,15 @@ static gpuhal_status host_report(__attribute__((unused)) const gpuhal_host *host
     return gpuhal_error_report(status, vendor_call, vendor_code, text);
 }
 
+/* For a plugin that is driven directly. */
+static gpuhal_status root_of_environment(char *out_value, uint32_t bytes)
+{
+    const char *root = gpuhal_os_environment("GPUHAL_SYSTEM_ROOT");
+    const bool is_set = root && *root;
+    const int length = snprintf(out_value, bytes, "%s", is_set ? root : "");
+    return !is_set ? GPUHAL_ERROR_NOT_FOUND : (uint32_t)length < bytes ? GPUHAL_OK : GPUHAL_ERROR_OUT_OF_RANGE;
+}
+
 /* Without a load context the plugin is driven directly (gpuhal/direct.h), with the operator's options. */
 static gpuhal_status host_option(__attribute__((unused)) const gpuhal_host *host, const char *key, char *out_value,
                                  uint32_t bytes)
@@ -37,8 +48,11 @@ static gpuhal_status host_option(__attribute__((unused)) const gpuhal_host *host
     if (!key || !out_value || bytes == 0) {
         return GPUHAL_ERROR_INVALID_ARGUMENT;
     }
+    if (!load && gpuhal_option_is_system_root(key, strlen(key))) {
+        return root_of_environment(out_value, bytes);
+    }
     return load ? gpuhal_load_option(load->options, &load->options_asked, key, out_value, bytes)
-                   : gpuhal_load_option(gpuhal_os_environment("GPUHAL_OPTIONS"), &nowhere, key, out_value, bytes);
+                : gpuhal_load_option(gpuhal_os_environment("GPUHAL_OPTIONS"), &nowhere, key, out_value, bytes);
 }
 
 /* There is none yet. A plugin must work without an extension that it asks for. */

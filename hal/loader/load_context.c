@@ -182,7 +182,7 @@ void gpuhal_load_name_unknown_options(const gpuhal_load_context *load, const cha
     gpuhal_option option;
     const char *at = load->options;
     for (uint32_t i = 0; i < 64 && gpuhal_options_next(&at, &option); i++) {
-        if (!(load->options_asked >> i & 1)) {
+        if (!(load->options_asked >> i & 1) && !gpuhal_option_is_system_root(option.key, option.key_length)) {
             snprintf(line, sizeof line, "%s: there is no option %.*s", plugin,
                      (int)(option.key_length < 100 ? option.key_length : 100), option.key);
             gpuhal_log_to_all(GPUHAL_LEVEL_WARNING, line);

@@ -272,6 +272,18 @@ static bool is_candidate(const gpuhal_candidates *candidates, const gpuhal_optio
     return false;
 }
 
+static bool add_system_root(const gpuhal_settings *settings, gpuhal_candidate *candidate)
+{
+    if (!settings->system_root[0]) {
+        return true;
+    }
+    char *all = gpuhal_text_format("%s%s" GPUHAL_OPTION_SYSTEM_ROOT "=%s;", candidate->options ? candidate->options : "",
+                                   candidate->name, settings->system_root);
+    free(candidate->options);
+    candidate->options = all;
+    return all != NULL;
+}
+
 /* Gives each plugin its options, and warns of options for no plugin. */
 static gpuhal_status give_options(const gpuhal_settings *settings, gpuhal_log *log, gpuhal_candidates *candidates)
 {
@@ -284,7 +296,8 @@ static gpuhal_status give_options(const gpuhal_settings *settings, gpuhal_log *l
     }
     for (size_t i = 0; i < candidates->count; i++) {
         gpuhal_candidate *candidate = &candidates->list[i];
-        if (candidate->name && !gpuhal_options_of(settings->options, candidate->name, &candidate->options)) {
+        if (candidate->name && (!gpuhal_options_of(settings->options, candidate->name, &candidate->options) ||
+                                !add_system_root(settings, candidate))) {
             return gpuhal_error_host_memory();
         }
     }

@@ -19,7 +19,7 @@
 static const gpuhal_texts *machine_of(gpuhal_probe_cache *cache)
 {
     if (!cache->machine_made) {
-        gpuhal_key_machine("", &cache->machine);
+        gpuhal_key_machine(cache->settings->system_root, &cache->machine);
         if (cache->settings->ignore_environment) {
             gpuhal_texts_add(&cache->machine, "settings ignored");
         }
@@ -339,7 +339,8 @@ static bool is_kept(const gpuhal_probe_cache *cache, gpuhal_candidate *candidate
 static bool learn(gpuhal_probe_cache *cache, gpuhal_candidate *candidate, const gpuhal_probe_result *result)
 {
     gpuhal_database_plugin record = {0};
-    bool good = gpuhal_cache_key_make(candidate, result->mapped, machine_of(cache), &candidate->key) &&
+    bool good = gpuhal_cache_key_make(cache->settings->system_root, candidate, result->mapped, machine_of(cache),
+                                      &candidate->key) &&
                 gpuhal_probe_cache_record(candidate, result->devices, &record) &&
                 copy_texts(result->output, &record.output);
     record.status = result->status;

@@ -2,14 +2,15 @@
  * is valid while all lines are current.
  *
  *     file 65024-131-97320-1700000000000000000-1700000000000000000 /usr/lib/libcuda.so.1   device, inode, size, times;
- * `absent` folder 65024-99-4096-…-0f1e2d3c /etc/OpenCL/vendors                                  and a checksum of its
- * entries variable POCL_DEVICES=basic                                                          without `=` when it is
- * not set boot …, kernel …, mounts …, processors 8                                             of the machine, below
+ *                                                                                          `absent` without a file
+ *     folder 65024-99-4096-…-0f1e2d3c /etc/OpenCL/vendors          and a checksum of its entries
+ *     variable POCL_DEVICES=basic                                  without `=` when it is not set
+ *     root /recorded/machine                                       GPUHAL_SYSTEM_ROOT, where it is set
+ *     boot …, kernel …, mounts …, processors 8                     of the machine, below that root
  *     memory 8589934592, library 0.2.0                             the limit of the control groups; this library
  *     instances gpu0 gi1 access ci0                                partitions of a GPU
- *     driver nvidia 535.54.03 0000:01:00.0 …                                               a kernel driver and its
- * devices node 65024-7-…-rw /dev/nvidia0                                                       identified without
- * opening
+ *     driver nvidia 535.54.03 0000:01:00.0 …                       a kernel driver and its devices
+ *     node 65024-7-…-rw /dev/nvidia0                               identified without opening
  *
  * The lines are kept as text, not as a digest: two keys are equal only when every line is, and a message can name the
  * line that changed. Nothing here may open a device node, or /dev/dri and other folders of devices: opening can wake a

@@ -270,6 +270,9 @@ static void add_grants(const char *root, gpuhal_texts *to)
 void gpuhal_key_machine(const char *root, gpuhal_texts *out_lines)
 {
     *out_lines = (gpuhal_texts){0};
+    if (*root) {
+        gpuhal_texts_give(out_lines, gpuhal_text_format("root %s", root));
+    }
     add_file_word(root, "boot", "/proc/sys/kernel/random/boot_id", out_lines);
     add_file_word(root, "kernel", "/proc/sys/kernel/osrelease", out_lines);
     add_file_word(root, "nvidia", "/proc/driver/nvidia/version", out_lines);

@@ -26,6 +26,7 @@ typedef struct gpuhal_cpu_entry {
 /* One start. */
 struct gpuhal_plugin_instance {
     uint32_t count;
+    char root[256]; /* Stands for `/` where system.c reads: the option cpu.system_root, which the core sets. */
     gpuhal_cpu_entry entries[GPUHAL_CPU_DEVICES_MAX];
 };
 

@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/utsname.h>
 
 gpuhal_cpu_entry *gpuhal_cpu_find(gpuhal_plugin_instance *instance, uint32_t index)
@@ -67,13 +68,14 @@ gpuhal_status gpuhal_cpu_start(const gpuhal_host *host, gpuhal_plugin_instance *
     uint64_t sizes[GPUHAL_CPU_DEVICES_MAX] = {0};
     uint32_t count = 1;
     gpuhal_cpu_memory memory;
-    char given[512];
+    char given[512], root[sizeof (*out_instance)->root] = "";
     gpuhal_status status = host->option(host, "cpu.devices", given, sizeof given);
     const bool is_given = status != GPUHAL_ERROR_NOT_FOUND;
     if (is_given && (status != GPUHAL_OK || (count = parse_sizes(given, sizes)) == 0)) {
         return refuse_option(host, given);
     }
-    if (!is_given && !gpuhal_cpu_system_memory("", &memory)) {
+    (void)host->option(host, "cpu.system_root", root, sizeof root);
+    if (!is_given && !gpuhal_cpu_system_memory(root, &memory)) {
         return host->report(host, GPUHAL_ERROR_DRIVER, NULL, 0,
                             "the size of the memory is reported neither by /proc/meminfo nor by sysinfo");
     }
@@ -83,6 +85,7 @@ gpuhal_status gpuhal_cpu_start(const gpuhal_host *host, gpuhal_plugin_instance *
         return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
     }
     instance->count = count;
+    memcpy(instance->root, root, sizeof root);
     for (uint32_t i = 0; i < count; i++) {
         instance->entries[i].limited = is_given;
         instance->entries[i].total = is_given ? sizes[i] : memory.total;
@@ -117,10 +120,10 @@ static const struct {
     {GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, "Linux does not report it"},
 };
 
-static void name_processor(const gpuhal_host *host, gpuhal_sink *sink)
+static void name_processor(const gpuhal_host *host, const char *root, gpuhal_sink *sink)
 {
     gpuhal_cpu_processor processor;
-    gpuhal_cpu_system_processor("", &processor);
+    gpuhal_cpu_system_processor(root, &processor);
     host->text(host, sink, GPUHAL_FACT_NAME, processor.name[0] != '\0' ? processor.name : "processor");
     if (processor.vendor[0] != '\0') {
         host->text(host, sink, GPUHAL_FACT_VENDOR, processor.vendor);
@@ -130,18 +133,18 @@ static void name_processor(const gpuhal_host *host, gpuhal_sink *sink)
 }
 
 /* What the kernel says; each value is missing alone. */
-static void list_system(const gpuhal_host *host, gpuhal_sink *sink)
+static void list_system(const gpuhal_host *host, const char *root, gpuhal_sink *sink)
 {
     uint64_t node, hertz;
     uint32_t cpus = gpuhal_cpu_system_affinity();
     host->u64(host, sink, GPUHAL_FACT_COMPUTE_UNITS, cpus);
-    if (gpuhal_cpu_system_node("", &node)) {
+    if (gpuhal_cpu_system_node(root, &node)) {
         host->u64(host, sink, GPUHAL_FACT_NUMA_NODE, node);
     } else {
         host->missing(host, sink, GPUHAL_FACT_NUMA_NODE, GPUHAL_MISSING_NOT_SUPPORTED,
                       "the machine has several memory nodes, or its kernel knows none");
     }
-    if (gpuhal_cpu_system_clock("", cpus, &hertz)) {
+    if (gpuhal_cpu_system_clock(root, cpus, &hertz)) {
         host->u64(host, sink, GPUHAL_FACT_CLOCK_CORE_MAX_HERTZ, hertz);
     } else {
         host->missing(host, sink, GPUHAL_FACT_CLOCK_CORE_MAX_HERTZ, GPUHAL_MISSING_NOT_SUPPORTED,
@@ -164,8 +167,8 @@ gpuhal_status gpuhal_cpu_enumerate(const gpuhal_host *host, gpuhal_plugin_instan
     for (uint32_t index = 0; index < instance->count; index++) {
         uint64_t total = instance->entries[index].total;
         host->device(host, sink, index);
-        name_processor(host, sink);
-        list_system(host, sink);
+        name_processor(host, instance->root, sink);
+        list_system(host, instance->root, sink);
         host->u64(host, sink, GPUHAL_FACT_TYPE, GPUHAL_DEVICE_CPU);
         host->u64(host, sink, GPUHAL_FACT_SOFTWARE, 0);
         host->u64(host, sink, GPUHAL_FACT_NATIVE_INDEX, index);
@@ -177,7 +180,7 @@ gpuhal_status gpuhal_cpu_enumerate(const gpuhal_host *host, gpuhal_plugin_instan
         host->u64(host, sink, GPUHAL_FACT_FILL_ALIGNMENT_BYTES, 1);
         host->u64(host, sink, GPUHAL_FACT_PAGEABLE_ACCESS, 2);
         host->u64(host, sink, GPUHAL_FACT_UNIFIED_MEMORY, 1);
-        host->u64(host, sink, GPUHAL_FACT_DATA_TYPES, gpuhal_cpu_system_data_types(""));
+        host->u64(host, sink, GPUHAL_FACT_DATA_TYPES, gpuhal_cpu_system_data_types(instance->root));
         host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS, every_kind);
         host->u64(host, sink, GPUHAL_FACT_HOST_VISIBLE_KINDS, every_kind);
         host->u64(host, sink, GPUHAL_FACT_HOST_COHERENT_KINDS, every_kind);
@@ -217,7 +220,7 @@ gpuhal_status gpuhal_cpu_sample(const gpuhal_host *host, gpuhal_plugin_instance 
         return GPUHAL_ERROR_NOT_FOUND;
     }
     gpuhal_cpu_memory memory = {.total = entry->total};
-    bool known = entry->limited || gpuhal_cpu_system_memory("", &memory);
+    bool known = entry->limited || gpuhal_cpu_system_memory(instance->root, &memory);
     if (entry->limited) {
         memory.free = entry->total - atomic_load(&entry->allocated);
     }

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PCI_DEVICES "/sys/bus/pci/devices"
+#define PATH_BYTES  320u
 #define VENDOR_AMD  0x1002u
 
 #ifndef CL_DEVICE_PCI_BUS_ID_NV
@@ -34,11 +34,11 @@ typedef struct pci_address {
 
 /* Finds the domain of the one device of the system with this bus, device and function. On machines with several
  * domains (one for each MI300A, ROCm/clr#106) a guess would take several GPUs for one. */
-static bool find_domain(pci_address *address)
+static bool find_domain(const char *devices, pci_address *address)
 {
     char end[16];
     uint32_t found = 0;
-    DIR *directory = opendir(PCI_DEVICES);
+    DIR *directory = opendir(devices);
     if (!directory) {
         return false;
     }
@@ -60,7 +60,7 @@ static bool ask_khronos(cl_device_id id, pci_address *out_address)
 }
 
 /* The slot holds device and function; old drivers do not know the domain (Oblomov/clinfo#73). */
-static bool ask_nvidia(cl_device_id id, pci_address *out_address)
+static bool ask_nvidia(const char *devices, cl_device_id id, pci_address *out_address)
 {
     cl_uint slot = 0;
     if (!gpuhal_opencl_ask(id, CL_DEVICE_PCI_BUS_ID_NV, &out_address->bus, sizeof out_address->bus) ||
@@ -70,11 +70,11 @@ static bool ask_nvidia(cl_device_id id, pci_address *out_address)
     out_address->device = slot >> 3;
     out_address->function = slot & 7;
     return gpuhal_opencl_ask(id, CL_DEVICE_PCI_DOMAIN_ID_NV, &out_address->domain, sizeof out_address->domain) ||
-           find_domain(out_address);
+           find_domain(devices, out_address);
 }
 
 /* The members are signed characters, and there is no domain. */
-static bool ask_amd(cl_device_id id, pci_address *out_address)
+static bool ask_amd(const char *devices, cl_device_id id, pci_address *out_address)
 {
     cl_device_topology_amd topology;
     if (!gpuhal_opencl_ask(id, CL_DEVICE_TOPOLOGY_AMD, &topology, sizeof topology) ||
@@ -86,16 +86,16 @@ static bool ask_amd(cl_device_id id, pci_address *out_address)
         .device = (unsigned char)topology.pcie.device,
         .function = (unsigned char)topology.pcie.function,
     };
-    return find_domain(out_address);
+    return find_domain(devices, out_address);
 }
 
 /* AMD's runtimes report the number of a partition as the function; what is on the bus is function 0
  * (ROCm/rocm_smi_lib#208). */
-static bool is_partition(cl_device_id id, const pci_address *address)
+static bool is_partition(const char *devices, cl_device_id id, const pci_address *address)
 {
     cl_uint vendor = 0;
-    char path[64];
-    snprintf(path, sizeof path, PCI_DEVICES "/%04x:%02x:%02x.%x", address->domain, address->bus, address->device,
+    char path[PATH_BYTES + 16];
+    snprintf(path, sizeof path, "%s/%04x:%02x:%02x.%x", devices, address->domain, address->bus, address->device,
              address->function);
     return address->function != 0 && gpuhal_opencl_ask(id, CL_DEVICE_VENDOR_ID, &vendor, sizeof vendor) &&
            vendor == VENDOR_AMD && access(path, F_OK) != 0;
@@ -112,7 +112,10 @@ static bool is_possible(const pci_address *address)
 static void list_pci_address(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
 {
     pci_address address = {0};
-    bool known = ask_khronos(id, &address) || ask_nvidia(id, &address) || ask_amd(id, &address);
+    char root[256] = "", devices[PATH_BYTES];
+    (void)host->option(host, "opencl.system_root", root, sizeof root);
+    snprintf(devices, sizeof devices, "%s/sys/bus/pci/devices", root);
+    bool known = ask_khronos(id, &address) || ask_nvidia(devices, id, &address) || ask_amd(devices, id, &address);
     if (!known || !is_possible(&address)) {
         host->missing(
             host, sink, GPUHAL_FACT_PCI_ADDRESS, known ? GPUHAL_MISSING_FAILED : GPUHAL_MISSING_NOT_SUPPORTED,
@@ -122,7 +125,7 @@ static void list_pci_address(const gpuhal_host *host, gpuhal_sink *sink, cl_devi
         return;
     }
     char text[24];
-    if (is_partition(id, &address)) {
+    if (is_partition(devices, id, &address)) {
         snprintf(text, sizeof text, "%u", address.function);
         host->text(host, sink, GPUHAL_FACT_PARTITION, text);
         address.function = 0;

@@ -1,7 +1,8 @@
 /* stream/system.c: the files of the kernel's half of a driver, and of devices on the PCI bus. Reading them touches no
  * GPU but for those that telemetry.c names, which it reads only while the GPU is awake.
  *
- * All paths are those of a machine; with the option PLUGIN.system_root they are looked for below that directory.
+ * All paths are those of a machine; they are looked for below the directory of the option PLUGIN.system_root, which the
+ * core sets from GPUHAL_SYSTEM_ROOT.
  */
 #include "device.h"
 
@@ -20,17 +21,12 @@ gpuhal_status GPUHAL_OWN(use_system)(const gpuhal_host *host, bool first)
     char value[sizeof root] = ""; /* where the option is not set, what is written there is not promised */
     gpuhal_status status = host->option(host, GPUHAL_VENDOR_PLUGIN ".system_root", value, sizeof value);
     if (status != GPUHAL_ERROR_NOT_FOUND && (status || value[0] != '/')) {
-        char text[400];
-        snprintf(text, sizeof text,
-                 "the option " GPUHAL_VENDOR_PLUGIN
-                 ".system_root is \"%.250s\"; it takes the absolute path of a directory",
-                 value);
-        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, text);
+        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
+                            "GPUHAL_SYSTEM_ROOT is not the absolute path of a directory, of less than 256 bytes");
     }
     if (!first && strcmp(root, value) != 0) {
         return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
-                            "the option " GPUHAL_VENDOR_PLUGIN
-                            ".system_root was another one when this process first used the plugin");
+                            "GPUHAL_SYSTEM_ROOT was another one when this process first used the plugin");
     }
     if (first) {
         /* No later call writes it, not even the same again: threads of the first one read it without a lock by then. */

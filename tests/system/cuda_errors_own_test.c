@@ -233,16 +233,6 @@ TEST(a_child_of_a_program_that_used_cuda_gets_an_error_that_says_so)
     remove_reports();
 }
 
-TEST(a_root_that_is_no_absolute_path_is_refused_by_its_name)
-{
-    use_machine("devices 1");
-    setenv("GPUHAL_OPTIONS", "cuda.system_root=somewhere", 1);
-    gpuhal *gpu = open_backend(0);
-    expect_word(report_of_backend(gpu).reason, "cuda.system_root");
-    gpuhal_close(gpu);
-    remove_reports();
-}
-
 /* ---- NVML */
 
 /* In a child. */

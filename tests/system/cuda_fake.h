@@ -27,7 +27,7 @@ static inline void use_machine(const char *script)
     set_machine(GPUHAL_FAKE_CUDA_DIRECTORY, script);
     unsetenv("CUDA_VISIBLE_DEVICES");
     unsetenv("CUDA_DEVICE_ORDER");
-    set_system_root("/nowhere");
+    setenv("GPUHAL_SYSTEM_ROOT", "/nowhere", 1);
     use_libraries("");
 }
 

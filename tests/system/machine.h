@@ -24,14 +24,6 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-/* The directory that the plugin takes for `/`. */
-static inline void set_system_root(const char *path)
-{
-    char options[512];
-    snprintf(options, sizeof options, BACKEND ".system_root=%s", path);
-    setenv("GPUHAL_OPTIONS", options, 1);
-}
-
 static inline void remove_reports(void)
 {
     glob_t found;

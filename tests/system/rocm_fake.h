@@ -31,7 +31,7 @@ static inline void use_amd_smi(bool there)
 static inline void use_machine(const char *script)
 {
     set_machine(GPUHAL_FAKE_ROCM_DIRECTORY, script);
-    set_system_root(GPUHAL_FAKE_ROCM_DIRECTORY "/system");
+    setenv("GPUHAL_SYSTEM_ROOT", GPUHAL_FAKE_ROCM_DIRECTORY "/system", 1);
     unsetenv("HIP_VISIBLE_DEVICES");
     unsetenv("ROCR_VISIBLE_DEVICES");
     unsetenv("CUDA_VISIBLE_DEVICES");

@@ -572,16 +572,4 @@ TEST(without_a_device_neither_library_is_opened)
     close_clean(gpu);
 }
 
-/* ---- the setting */
-
-TEST(a_root_that_is_no_absolute_path_is_refused_by_its_name)
-{
-    use_machine("devices 1");
-    setenv("GPUHAL_OPTIONS", "rocm.system_root=somewhere", 1);
-    gpuhal *gpu = open_backend(0);
-    expect_word(report_of_backend(gpu).reason, "rocm.system_root");
-    gpuhal_close(gpu);
-    remove_reports();
-}
-
 #include "test_main.h"

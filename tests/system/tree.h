@@ -78,7 +78,7 @@ static inline void begin_tree(void)
 {
     snprintf(tree_root, sizeof tree_root, "/tmp/gpuhal-machine-XXXXXX");
     assert_non_null(mkdtemp(tree_root));
-    set_system_root(tree_root);
+    setenv("GPUHAL_SYSTEM_ROOT", tree_root, 1);
 }
 
 /* A file of the kernel's that is not writable, whatever the rights of the process, stands for a node that may not be

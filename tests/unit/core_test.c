@@ -281,7 +281,10 @@ static gpuhal_status settings_with(const char *variable, const char *value)
 TEST(values_that_no_variable_knows_are_errors_that_name_it)
 {
     static const char *const bad[][2] = {
-        {"GPUHAL_LOG", "loud"}, {"GPUHAL_LOG", "INFO"}, {"GPUHAL_ISOLATION", "1"}, {"GPUHAL_ISOLATION", "twice"}};
+        {"GPUHAL_LOG", "loud"}, {"GPUHAL_LOG", "INFO"}, {"GPUHAL_ISOLATION", "1"}, {"GPUHAL_ISOLATION", "twice"},
+        {"GPUHAL_SYSTEM_ROOT", "machines/one"}, {"GPUHAL_SYSTEM_ROOT", "/one;/two"}};
+    char longest[300];
+    memset(longest, '/', sizeof longest);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(settings_with(bad[i][0], bad[i][1]), GPUHAL_ERROR_INVALID_ARGUMENT);
         assert_non_null(strstr(gpuhal_last_error()->sentence, bad[i][0]));
@@ -291,6 +294,10 @@ TEST(values_that_no_variable_knows_are_errors_that_name_it)
     assert_int_equal(settings_with("GPUHAL_LOG", ""), GPUHAL_OK);
     assert_int_equal(settings_with("GPUHAL_ISOLATION", "never"), GPUHAL_OK);
     assert_int_equal(settings_with("GPUHAL_ISOLATION", "once"), GPUHAL_OK);
+    longest[256] = 0;
+    assert_int_equal(settings_with("GPUHAL_SYSTEM_ROOT", longest), GPUHAL_ERROR_INVALID_ARGUMENT);
+    longest[255] = 0;
+    assert_int_equal(settings_with("GPUHAL_SYSTEM_ROOT", longest), GPUHAL_OK);
 }
 
 TEST(the_environment_comes_before_the_configuration_unless_it_is_to_be_ignored)
@@ -302,12 +309,14 @@ TEST(the_environment_comes_before_the_configuration_unless_it_is_to_be_ignored)
     setenv("GPUHAL_ISOLATION", "never", 1);
     setenv("GPUHAL_PLUGIN_PATH", "/e", 1);
     setenv("GPUHAL_REGISTRY", "/r", 1);
+    setenv("GPUHAL_SYSTEM_ROOT", "/m", 1);
     assert_int_equal(gpuhal_settings_make(&config, &settings), GPUHAL_OK);
     assert_string_equal(settings.backends, "cpu");
     assert_string_equal(settings.environment_backends, "opencl");
     assert_int_equal(settings.isolation, GPUHAL_ISOLATION_NEVER);
     assert_string_equal(settings.environment_plugin_path, "/e");
     assert_string_equal(settings.plugin_path, "/c");
+    assert_string_equal(settings.system_root, "/m");
     assert_null(gpuhal_settings_ignored(&settings));
     gpuhal_settings_finish(&settings);
     config.ignore_environment = 1;
@@ -316,8 +325,10 @@ TEST(the_environment_comes_before_the_configuration_unless_it_is_to_be_ignored)
     assert_null(settings.environment_backends);
     assert_int_equal(settings.isolation, GPUHAL_ISOLATION_ALWAYS);
     assert_null(settings.environment_plugin_path);
+    assert_string_equal(settings.system_root, "");
     char *ignored = gpuhal_settings_ignored(&settings);
-    assert_string_equal(ignored, "GPUHAL_BACKENDS, GPUHAL_ISOLATION, GPUHAL_PLUGIN_PATH, GPUHAL_REGISTRY");
+    assert_string_equal(ignored, "GPUHAL_BACKENDS, GPUHAL_ISOLATION, GPUHAL_PLUGIN_PATH, GPUHAL_REGISTRY, "
+                                 "GPUHAL_SYSTEM_ROOT");
     free(ignored);
     gpuhal_settings_finish(&settings);
 }

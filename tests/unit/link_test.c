@@ -37,10 +37,10 @@ static void write_file(const char *path, const char *text)
 static void add_device(const char *root, const char *place, const char *node)
 {
     char path[1024], link[1024];
-    snprintf(path, sizeof path, "%s%s/numa_node", root, place);
+    snprintf(path, sizeof path, "%s/sys%s/numa_node", root, place);
     write_file(path, node);
     snprintf(path, sizeof path, "../../..%s", place);
-    snprintf(link, sizeof link, "%s/bus/pci/devices/%s", root, strrchr(place, '/') + 1);
+    snprintf(link, sizeof link, "%s/sys/bus/pci/devices/%s", root, strrchr(place, '/') + 1);
     make_folders(link);
     assert_int_equal(symlink(path, link), 0);
 }
@@ -75,7 +75,7 @@ static unsigned obey(const char *root, char *line)
         return 0;
     }
     if (strcmp(word, "online") == 0) {
-        snprintf(path, sizeof path, "%s/devices/system/node/online", root);
+        snprintf(path, sizeof path, "%s/sys/devices/system/node/online", root);
         write_file(path, first);
         return 0;
     }

@@ -140,6 +140,22 @@ TEST(a_variable_that_stands_in_watch_counts_by_value_without_being_named_again)
     assert_false(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
 }
 
+TEST(another_machine_is_probed_for_itself_with_what_is_watched_on_it)
+{
+    new_folder();
+    own_plugin("good", "watch = /dev/gpuhal-test-node\n");
+    gpuhal_settings settings = once();
+    assert_false(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
+    snprintf(settings.system_root, sizeof settings.system_root, "%s", own_folder());
+    assert_false(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
+    assert_true(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
+    assert_int_equal(mkdir(in_folder("dev"), 0755), 0);
+    copy_file(test_plugin("good"), in_folder("dev/gpuhal-test-node"));
+    assert_false(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
+    settings.system_root[0] = 0;
+    assert_true(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
+}
+
 /* The dynamic loader puts these before everything else. */
 TEST(a_preloaded_library_is_part_of_the_cache_key)
 {

@@ -9,6 +9,7 @@
 /* The mock with an instance for each start, which every later call has to bring back. */
 struct gpuhal_plugin_instance {
     char size[16]; /* the option "mock.size", "" without one */
+    char root[64]; /* the option "mock.system_root" */
     int enumerations, descriptions, openings, samples;
 };
 
@@ -22,7 +23,9 @@ static gpuhal_status start(const gpuhal_host *host, gpuhal_plugin_instance **out
     gpuhal_plugin_instance *instance = &instances[instance_count];
     assert_null(*out_instance);
     assert_true(instance_count++ < sizeof instances / sizeof *instances);
-    gpuhal_status status = host->option(host, "mock.size", instance->size, sizeof instance->size);
+    gpuhal_status status = host->option(host, "mock.system_root", instance->root, sizeof instance->root);
+    assert_true(status == GPUHAL_OK || status == GPUHAL_ERROR_NOT_FOUND);
+    status = host->option(host, "mock.size", instance->size, sizeof instance->size);
     *out_instance = instance;
     return status == GPUHAL_ERROR_OUT_OF_RANGE
                ? host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, "mock.size is too long")
@@ -199,6 +202,26 @@ TEST(a_text_that_is_no_list_of_options_is_refused_by_its_name)
         assert_null(gpu);
     }
     unsetenv("GPUHAL_OPTIONS");
+}
+
+TEST(every_plugin_gets_the_system_root_as_an_option_that_only_the_variable_sets)
+{
+    static const char *const bad[] = {"mock.system_root=/elsewhere", "mock.size=1;other.system_root="};
+    gpuhal *gpu = NULL;
+    setenv("GPUHAL_SYSTEM_ROOT", "/recorded/machine//", 1);
+    assert_int_equal(open_with("mock.size=1", 0, &gpu), GPUHAL_OK);
+    assert_string_equal(instances[0].root, "/recorded/machine");
+    assert_null(strstr(logged, "system_root"));
+    gpuhal_close(gpu);
+    unsetenv("GPUHAL_SYSTEM_ROOT");
+    gpu = open_good("mock.size=1");
+    assert_int_equal(instance_count, 2);
+    assert_string_equal(instances[1].root, "");
+    gpuhal_close(gpu);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(open_with(bad[i], 1, &gpu), GPUHAL_ERROR_INVALID_ARGUMENT);
+        assert_non_null(strstr(gpuhal_last_error()->sentence, "GPUHAL_SYSTEM_ROOT"));
+    }
 }
 
 TEST(a_value_that_the_plugin_has_no_room_for_is_its_to_refuse)

@@ -64,9 +64,7 @@ static void set_variables(void)
     }
     setenv("GPUHAL_PLUGIN_PATH", in_folder("trap"), 1);
     setenv("GPUHAL_REGISTRY", in_folder("registry"), 1);
-    char options[512];
-    snprintf(options, sizeof options, "cuda.system_root=%s;rocm.system_root=%s", in_folder("trap"), in_folder("trap"));
-    setenv("GPUHAL_OPTIONS", options, 1);
+    setenv("GPUHAL_SYSTEM_ROOT", in_folder("trap"), 1);
     setenv("XDG_STATE_HOME", in_folder("state"), 1);
     setenv("HOME", in_folder("home"), 1);
 }
