@@ -1,7 +1,8 @@
 /* The CUDA plugin over the fake driver: drivers that are wrong, devices that are hidden or taken, and NVML that is
  * missing, slow or broken. What is left is still there, and a sentence says what is not. What HIP has too is in
  * vendor_bad_input_test.c. */
-#include "tree.h"
+#include "support/tree.h"
+#include "vendor.h"
 
 #include <pthread.h>
 

@@ -2,7 +2,8 @@
  */
 #include "errors_page.h"
 #include "own_registry.h"
-#include "tree.h"
+#include "support/tree.h"
+#include "vendor.h"
 
 /* One code, and what the page says of it. */
 typedef struct attempt {

@@ -2,7 +2,9 @@
 #ifndef GPUHAL_TEST_ROCM_TREE_H
 #define GPUHAL_TEST_ROCM_TREE_H
 
-#include "tree.h"
+#include "vendor.h"
+
+#include "support/tree.h"
 
 /* A file of the device that the fake lists first. */
 static inline void put_of_device(const char *name, const char *text)

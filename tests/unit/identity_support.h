@@ -34,7 +34,11 @@ typedef struct machine {
     recorded_device devices[DEVICES];
     recorded_physical physicals[DEVICES];
     recorded_choice choices[ITEMS];
-    uint32_t device_count, physical_count, choice_count;
+    struct {
+        const char *backend, *reason;
+        gpuhal_status status;
+    } refusals[ITEMS]; /* plugins that do not start */
+    uint32_t device_count, physical_count, choice_count, refusal_count;
 } machine;
 
 static machine now; /* what the plugins list */
@@ -190,10 +194,36 @@ static inline void read_machine(const char *name)
     }
 }
 
-static inline gpuhal_status start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
+/* The device that was recorded last, with the facts that every one has. */
+static inline recorded_device *add_device(const char *backend, const char *name)
 {
-    (void)out_instance;
-    (void)host;
+    assert_in_range(++now.device_count, 1, DEVICES);
+    recorded_device *device = &now.devices[now.device_count - 1];
+    for (uint32_t i = 0; i + 1 < now.device_count; i++) {
+        device->index += strcmp(now.devices[i].backend, backend) == 0;
+    }
+    keep(device->backend, sizeof device->backend, backend);
+    keep_fact(device, "name", name);
+    keep_fact(device, "type", strcmp(backend, "cpu") == 0 ? "cpu" : "gpu");
+    complete_devices();
+    return device;
+}
+
+static inline void refuse(const char *backend, gpuhal_status status, const char *reason)
+{
+    assert_in_range(++now.refusal_count, 1, ITEMS);
+    now.refusals[now.refusal_count - 1].backend = backend;
+    now.refusals[now.refusal_count - 1].status = status;
+    now.refusals[now.refusal_count - 1].reason = reason;
+}
+
+static inline gpuhal_status start_backend(const char *backend, const gpuhal_host *host)
+{
+    for (uint32_t i = 0; i < now.refusal_count; i++) {
+        if (strcmp(now.refusals[i].backend, backend) == 0) {
+            return host->report(host, now.refusals[i].status, NULL, 0, now.refusals[i].reason);
+        }
+    }
     return GPUHAL_OK;
 }
 
@@ -269,13 +299,18 @@ static inline void close_none(gpuhal_plugin_device *device)
         (void)instance;                                                                                                \
         return list_devices(#backend, host, sink);                                                                     \
     }                                                                                                                  \
+    static gpuhal_status backend##_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)               \
+    {                                                                                                                  \
+        (void)out_instance;                                                                                            \
+        return start_backend(#backend, host);                                                                          \
+    }                                                                                                                  \
     static const gpuhal_plugin *backend##_query(uint32_t host_abi, const gpuhal_host *host)                            \
     {                                                                                                                  \
         static const gpuhal_plugin plugin = {.size = sizeof plugin,                                                    \
                                              .abi = GPUHAL_ABI,                                                        \
                                              .name = #backend,                                                         \
                                              .version = "1",                                                           \
-                                             .start = start,                                                           \
+                                             .start = backend##_start,                                                 \
                                              .enumerate = backend##_enumerate,                                         \
                                              .describe = describe,                                                     \
                                              .open = open_none,                                                        \
@@ -292,10 +327,11 @@ REPLAY(fourth)
 REPLAY(fifth)
 REPLAY(cpu)
 
+static gpuhal_builtin_fn *const all[] = {cuda_query,   rocm_query,  vulkan_query, opencl_query, third_query,
+                                         fourth_query, fifth_query, cpu_query,    NULL};
+
 static inline gpuhal *open_machine(const char *devices)
 {
-    static gpuhal_builtin_fn *const all[] = {cuda_query,   rocm_query,  vulkan_query, opencl_query, third_query,
-                                             fourth_query, fifth_query, cpu_query,    NULL};
     gpuhal_config config = {.size = sizeof config,
                             .isolation = GPUHAL_ISOLATION_NEVER,
                             .ignore_environment = 1,

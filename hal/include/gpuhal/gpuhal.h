@@ -30,6 +30,7 @@
 #include <gpuhal/device.h>
 #include <gpuhal/error.h>
 #include <gpuhal/file.h>
+#include <gpuhal/hardware.h>
 #include <gpuhal/instance.h>
 #include <gpuhal/link.h>
 #include <gpuhal/native.h>

@@ -1,14 +1,18 @@
-/* tests/system/tree.h: a machine's /sys, /dev and /proc as a plugin sees them, written file by file below a directory
- * that goes with the test. */
+/* tests/support/tree.h: a machine's /sys, /dev and /proc as the library and its plugins see them, written file by file
+ * below a directory that goes with the test. */
 #ifndef GPUHAL_TEST_TREE_H
 #define GPUHAL_TEST_TREE_H
 
-#include "vendor.h"
+#include "test.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static char tree_root[64];
 

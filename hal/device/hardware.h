@@ -1,0 +1,93 @@
+/* device/hardware.h: the hardware of the machine, as a view for gpuhal/hardware.h is built. The steps, in this order:
+ * hardware_scan.c (what is on the buses), hardware_nodes.c (which device nodes it has), hardware_names.c (what it is
+ * called), hardware_join.c (which devices stand for it, and what the record of the machine knows), hardware_state.c
+ * (what prevents the use of what no device stands for).
+ *
+ * Nothing here may open a device node, or a file that wakes a sleeping GPU: of a device on the bus only files of the
+ * PCI core are read, which answer from memory, and `config`, which does not, only of one that is awake. All texts are
+ * cleaned where they come in. A file that cannot be read leaves its value unknown; `error` keeps what must not go
+ * unnoticed: without a descriptor or memory a GPU would be missing.
+ */
+#ifndef GPUHAL_DEVICE_HARDWARE_H
+#define GPUHAL_DEVICE_HARDWARE_H
+
+#include "core/config.h"
+
+#include <gpuhal/hardware.h>
+
+#include <stdarg.h>
+#include <stdbool.h>
+
+#define GPUHAL_VENDOR_AMD    0x1002u
+#define GPUHAL_VENDOR_NVIDIA 0x10deu
+#define GPUHAL_VENDOR_INTEL  0x8086u
+
+/* More than this the view does not list: the largest machines have 16, with 8 virtual functions each. */
+enum { GPUHAL_HARDWARE_MAX = 256 };
+
+typedef struct gpuhal_hardware {
+    gpuhal_hardware_info info; /* its numbers; the texts are those below */
+    char address[24], place[256];
+    char vendor[96], name[128];
+    char kernel_driver[40], kernel_driver_version[64];
+    char drm_card[32], drm_render_node[32], vendor_node[32];
+    char local_cpus[256];
+    char why[640], fix[320];
+    char render_number[24]; /* "226:128": of the render node */
+    bool is_off_bus;        /* its configuration space reads as ones */
+    bool is_excluded;       /* NVIDIA's driver was told to leave it out */
+    bool is_virtual_function;
+    bool is_seen;           /* hardware_join.c: a listed device, maybe a hidden one, is this */
+    bool is_hidden;         /* hardware_join.c: a device that GPUHAL_DEVICES or the program hides is this */
+} gpuhal_hardware;
+
+struct gpuhal_hardware_view {
+    uint32_t generation; /* fork generation in which it was made */
+    uint32_t count, capacity;
+    gpuhal_hardware *list;
+    char root[GPUHAL_SYSTEM_ROOT_BYTES]; /* stands for `/` */
+    bool bus_is_known;   /* the list of PCI devices could be read */
+    int error;           /* errno of the first failure that may hide hardware; 0: none */
+};
+
+/* ---- hardware_files.c: small files below the view's root. `format` makes the path from its arguments. */
+
+/* Reads the first line, without its line end, cut to the space, and cleaned. False, and "", where there is none. Never
+ * waits on what is no regular file. */
+bool gpuhal_hardware_line(gpuhal_hardware_view *view, char *to, size_t bytes, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* Reads the whole file, cut to the space, and ends it with a 0; returns the bytes. */
+size_t gpuhal_hardware_bytes(gpuhal_hardware_view *view, char *to, size_t bytes, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* Reads "0x1f" or "31" as the whole first line. */
+bool gpuhal_hardware_number(gpuhal_hardware_view *view, uint32_t *out_number, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Copies the target of a symbolic link; false, and "", for what is none. */
+bool gpuhal_hardware_target(gpuhal_hardware_view *view, char *to, size_t bytes, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* Whether something has this name, which is not opened. */
+bool gpuhal_hardware_is_there(const gpuhal_hardware_view *view, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The names in a folder, to be freed by gpuhal_os_names_free(). False where there is none to read. */
+bool gpuhal_hardware_names(gpuhal_hardware_view *view, char ***out_names, size_t *out_count, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* Copies the value behind "key" and blanks or a colon in a text of lines, cleaned; false where there is none. */
+bool gpuhal_hardware_value(const char *text, const char *key, char *to, size_t bytes);
+/* Writes a text, cut to the space, and cleaned. */
+void gpuhal_hardware_text(char *to, size_t bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* The last part of a path. */
+const char *gpuhal_hardware_leaf(const char *path);
+
+/* ---- the steps. */
+
+/* Appends an empty entry, or returns NULL: without memory (`error`), or above the limit. */
+gpuhal_hardware *gpuhal_hardware_add(gpuhal_hardware_view *view);
+/* Returns the entry on PCI with this address; NULL: there is none. */
+gpuhal_hardware *gpuhal_hardware_at_address(const gpuhal_hardware_view *view, const char *address);
+void gpuhal_hardware_scan(gpuhal_hardware_view *view);
+void gpuhal_hardware_find_nodes(gpuhal_hardware_view *view);
+void gpuhal_hardware_name(gpuhal_hardware_view *view);
+void gpuhal_hardware_join(gpuhal_hardware_view *view, gpuhal *gpu);
+void gpuhal_hardware_judge(gpuhal_hardware_view *view, gpuhal *gpu);
+
+#endif

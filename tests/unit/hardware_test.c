@@ -1,0 +1,178 @@
+/* Hardware as the kernel lists it, without any plugin: which devices are listed, what is known of each, and which
+ * devices of plugins stand for it. */
+#include "hardware_support.h"
+
+TEST(graphics_cards_and_accelerators_are_listed_in_the_order_of_addresses_and_nothing_else)
+{
+    begin_machine();
+    put_pci("10000:01:00.0", "030000", "8086:56a0", NULL);
+    put_pci("0000:c1:00.0", "120000", "1002:74a1", "amdgpu");
+    put_pci("0000:01:00.0", "030200", "10de:2330", "nvidia");
+    put_pci("0000:01:00.1", "040300", "10de:22ba", "snd_hda_intel");
+    put_pci("0000:00:1f.6", "020000", "8086:15fb", "e1000e");
+    gpuhal *gpu = open_listed(NULL);
+    gpuhal_hardware_view *view = view_or_fail(gpu);
+    assert_int_equal(gpuhal_hardware_count(view), 3);
+    assert_string_equal(info_of(view, 0).address, "0000:01:00.0");
+    assert_int_equal(info_of(view, 0).pci_class, 0x030200);
+    assert_int_equal(info_of(view, 0).vendor_id, 0x10de);
+    assert_int_equal(info_of(view, 0).device_id, 0x2330);
+    assert_string_equal(info_of(view, 1).address, "0000:c1:00.0");
+    assert_string_equal(info_of(view, 2).address, "10000:01:00.0");
+    gpuhal_hardware_view_release(view);
+    gpuhal_close(gpu);
+    end_machine();
+}
+
+TEST(what_the_kernel_knows_of_a_device_is_in_the_view)
+{
+    begin_machine();
+    put_link("sys/bus/pci/devices/0000:03:00.0", "../../../devices/pci0000:00/0000:00:01.1/0000:03:00.0");
+    const char *const files[][2] = {{"class", "0x030000\n"},
+                                    {"vendor", "0x1002\n"},
+                                    {"device", "0x744c\n"},
+                                    {"subsystem_vendor", "0x1da2\n"},
+                                    {"subsystem_device", "0x471e\n"},
+                                    {"numa_node", "1\n"},
+                                    {"local_cpulist", "16-31,48-63\n"},
+                                    {"power/runtime_status", "suspended\n"},
+                                    {"drm/card1/dev", "226:1\n"},
+                                    {"drm/card1-DP-1/status", "connected\n"},
+                                    {"drm/renderD129/dev", "226:129\n"}};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char path[256];
+        snprintf(path, sizeof path, "sys/devices/pci0000:00/0000:00:01.1/0000:03:00.0/%s", files[i][0]);
+        put(path, files[i][1]);
+    }
+    put_link("sys/devices/pci0000:00/0000:00:01.1/0000:03:00.0/driver", "../../../../bus/pci/drivers/amdgpu");
+    put("sys/module/amdgpu/version", "6.8.5\n");
+    put("sys/class/kfd/kfd/topology/nodes/0/properties", "cpu_cores_count 16\nlocation_id 0\ndomain 0\n");
+    put("sys/class/kfd/kfd/topology/nodes/1/properties", "simd_count 192\nlocation_id 768\ndomain 0\n");
+    gpuhal *gpu = open_listed(NULL);
+    gpuhal_hardware_view *view = view_or_fail(gpu);
+    const gpuhal_hardware_info info = info_at(view, "0000:03:00.0");
+    assert_int_equal(info.subsystem_vendor_id, 0x1da2);
+    assert_int_equal(info.subsystem_id, 0x471e);
+    assert_int_equal(info.numa_node, 1);
+    assert_int_equal(info.is_asleep, 1);
+    assert_int_equal(info.physical, 0);
+    assert_string_equal(info.place, "pci0000:00/0000:00:01.1/0000:03:00.0");
+    assert_string_equal(info.vendor, "AMD");
+    assert_string_equal(info.name, "AMD device 744c");
+    assert_string_equal(info.kernel_driver, "amdgpu");
+    assert_string_equal(info.kernel_driver_version, "6.8.5");
+    assert_string_equal(info.drm_card, "/dev/dri/card1");
+    assert_string_equal(info.drm_render_node, "/dev/dri/renderD129");
+    assert_string_equal(info.vendor_node, "/dev/kfd");
+    assert_string_equal(info.local_cpus, "16-31,48-63");
+    gpuhal_hardware_view_release(view);
+    gpuhal_close(gpu);
+    end_machine();
+}
+
+TEST(names_are_the_drivers_else_those_of_the_list_of_pci_ids)
+{
+    begin_machine();
+    put_pci("0000:01:00.0", "030200", "10de:2330", "nvidia");
+    put_pci("0000:02:00.0", "030000", "10de:2684", "nvidia");
+    put_pci("0000:03:00.0", "030000", "1002:744c", "amdgpu");
+    put_pci("0000:04:00.0", "030000", "1e3e:0001", NULL);
+    put_pci("0000:05:00.0", "030000", "10de:ffff", NULL);
+    put("proc/driver/nvidia/gpus/0000:01:00.0/information",
+        "Model: \t\t NVIDIA H100 80GB HBM3\nIRQ:   \t\t 90\nDevice Minor: \t 3\nGPU Excluded:\t No\n");
+    put("usr/share/misc/pci.ids",
+        "# a list\n1002  Advanced Micro Devices, Inc. [AMD/ATI]\n"
+        "\t744c  Navi 31 [Radeon RX 7900 XT/7900 XTX]\n\t\t1da2 471e  Some board\n"
+        "10de  NVIDIA Corporation\n\t2330  GH100 [H100 SXM5 80GB]\n\t2684  AD102 [GeForce RTX 4090]\n"
+        "1e3e  Iluvatar CoreX\n\t0001  BI-V100\nC 03  Display controller\n\t0001  not a device\n");
+    gpuhal *gpu = open_listed(NULL);
+    gpuhal_hardware_view *view = view_or_fail(gpu);
+    assert_string_equal(info_at(view, "0000:01:00.0").name, "NVIDIA H100 80GB HBM3");
+    assert_string_equal(info_at(view, "0000:01:00.0").vendor_node, "/dev/nvidia3");
+    assert_string_equal(info_at(view, "0000:02:00.0").name, "NVIDIA GeForce RTX 4090");
+    assert_string_equal(info_at(view, "0000:03:00.0").name, "AMD Radeon RX 7900 XT/7900 XTX");
+    assert_string_equal(info_at(view, "0000:04:00.0").vendor, "Iluvatar CoreX");
+    assert_string_equal(info_at(view, "0000:04:00.0").name, "Iluvatar CoreX BI-V100");
+    assert_string_equal(info_at(view, "0000:05:00.0").name, "NVIDIA device ffff");
+    gpuhal_hardware_view_release(view);
+    gpuhal_close(gpu);
+    end_machine();
+}
+
+TEST(a_device_stands_for_the_hardware_at_its_address_or_behind_its_render_node)
+{
+    begin_machine();
+    put_pci("0000:01:00.0", "030200", "10de:2330", "nvidia");
+    put_pci("0000:02:00.0", "030000", "8086:56a0", "xe");
+    put_pci("0000:03:00.0", "030000", "1002:744c", "amdgpu");
+    put_drm("0000:02:00.0", 0, 128);
+    put_drm("0000:03:00.0", 1, 129);
+    recorded_device *cuda = add_device("cuda", "NVIDIA H100");
+    keep_fact(cuda, "pci_address", "0000:01:00.0");
+    recorded_device *vulkan = add_device("vulkan", "NVIDIA H100");
+    keep_fact(vulkan, "pci_address", "0000:01:00.0");
+    recorded_device *intel = add_device("vulkan", "Intel Arc");
+    keep_fact(intel, "drm_render_node", "226:128");
+    gpuhal *gpu = open_listed(NULL);
+    gpuhal_hardware_view *view = view_or_fail(gpu);
+    const gpuhal_hardware_info first = info_at(view, "0000:01:00.0"), second = info_at(view, "0000:02:00.0"),
+                               third = info_at(view, "0000:03:00.0");
+    assert_int_equal(gpuhal_hardware_count(view), 3);
+    expect_state(&first, GPUHAL_HARDWARE_READY, GPUHAL_HARDWARE_FINE);
+    assert_int_equal(first.device_count, 2);
+    assert_int_equal(second.state, GPUHAL_HARDWARE_READY);
+    assert_int_equal(second.device_count, 1);
+    assert_true(third.state != GPUHAL_HARDWARE_READY);
+    gpuhal_hardware_view_release(view);
+    gpuhal_close(gpu);
+    end_machine();
+}
+
+TEST(a_device_whose_hardware_the_kernel_does_not_list_stands_in_the_view_as_it_states_itself)
+{
+    begin_machine();
+    keep_fact(add_device("cuda", "NVIDIA H100"), "pci_address", "0000:07:00.0");
+    recorded_device *software = add_device("vulkan", "llvmpipe");
+    keep_fact(software, "software", "1");
+    gpuhal *gpu = open_listed(NULL);
+    gpuhal_hardware_view *view = view_or_fail(gpu);
+    assert_int_equal(gpuhal_hardware_count(view), 1);
+    const gpuhal_hardware_info info = info_at(view, "0000:07:00.0");
+    expect_state(&info, GPUHAL_HARDWARE_READY, GPUHAL_HARDWARE_FINE);
+    assert_string_equal(info.name, "NVIDIA H100");
+    gpuhal_hardware_view_release(view);
+    gpuhal_close(gpu);
+    end_machine();
+}
+
+TEST(arguments_that_cannot_be_are_refused_and_a_smaller_structure_is_filled_as_far_as_it_goes)
+{
+    begin_machine();
+    put_pci("0000:01:00.0", "030200", "10de:2330", "nvidia");
+    gpuhal *gpu = open_listed(NULL);
+    gpuhal_hardware_view *view = view_or_fail(gpu), *none = view;
+    gpuhal_hardware_info info = {.size = 0};
+    assert_int_equal(gpuhal_hardware_view_create(NULL, &none), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_null(none);
+    assert_int_equal(gpuhal_hardware_view_create(gpu, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_hardware_at(view, 0, &info), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_hardware_at(view, 0, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_hardware_at(NULL, 0, &info), GPUHAL_ERROR_INVALID_ARGUMENT);
+    info.size = sizeof info;
+    assert_int_equal(gpuhal_hardware_at(view, 1, &info), GPUHAL_ERROR_NOT_FOUND);
+    memset(&info, 0xee, sizeof info);
+    info.size = offsetof(gpuhal_hardware_info, pci_class);
+    assert_int_equal(gpuhal_hardware_at(view, 0, &info), GPUHAL_OK);
+    assert_int_equal(info.pci_class, 0xeeeeeeee);
+    assert_int_equal(gpuhal_hardware_count(NULL), 0);
+    gpuhal_hardware_view_release(NULL);
+    gpuhal_close(gpu);
+    assert_string_equal(info_of(view, 0).address, "0000:01:00.0");
+    gpuhal_hardware_view_release(view);
+    assert_string_equal(gpuhal_hardware_state_name(GPUHAL_HARDWARE_NO_KERNEL_DRIVER), "no_kernel_driver");
+    assert_string_equal(gpuhal_hardware_state_name(GPUHAL_HARDWARE_DISPLAY_ONLY), "display_only");
+    assert_string_equal(gpuhal_hardware_state_name(99), "unknown");
+    end_machine();
+}
+
+#include "test_main.h"
