@@ -64,7 +64,7 @@ static inline void end_machine(void)
 static inline gpuhal *open_listed(const char *devices)
 {
     const gpuhal_config config = {
-        .size = sizeof config, .isolation = GPUHAL_ISOLATION_NEVER, .builtins = all, .devices = devices};
+        .size = sizeof config, .isolation = GPUHAL_ISOLATION_NEVER, .builtins = replayed, .devices = devices};
     gpuhal *gpu = NULL;
     if (gpuhal_open(&config, &gpu)) {
         fail_msg("%s", gpuhal_last_error()->sentence);

@@ -327,8 +327,8 @@ REPLAY(fourth)
 REPLAY(fifth)
 REPLAY(cpu)
 
-static gpuhal_builtin_fn *const all[] = {cuda_query,   rocm_query,  vulkan_query, opencl_query, third_query,
-                                         fourth_query, fifth_query, cpu_query,    NULL};
+static gpuhal_builtin_fn *const replayed[] = {cuda_query,   rocm_query,  vulkan_query, opencl_query, third_query,
+                                              fourth_query, fifth_query, cpu_query,    NULL};
 
 static inline gpuhal *open_machine(const char *devices)
 {
@@ -336,7 +336,7 @@ static inline gpuhal *open_machine(const char *devices)
                             .isolation = GPUHAL_ISOLATION_NEVER,
                             .ignore_environment = 1,
                             .registry = "none",
-                            .builtins = all,
+                            .builtins = replayed,
                             .devices = devices};
     gpuhal *gpu = NULL;
     if (gpuhal_open(&config, &gpu)) {

@@ -20,7 +20,7 @@ extern "C" {
 /** One look at the machine. */
 typedef struct gpuhal_hardware_view gpuhal_hardware_view;
 
-/** Whether a piece of hardware can be used, and the first thing that prevents it. */
+/** Whether hardware can be used, and the first thing that prevents it. */
 typedef uint32_t gpuhal_hardware_state;
 enum {
     GPUHAL_HARDWARE_READY = 1,            /**< A device of a backend stands for it. */
