@@ -265,41 +265,10 @@ static inline void gpuhal_unreference(gpuhal *gpu)
     }
 }
 
-/* Finds the visible devices that a selector matches, except `auto` and `gpu`. selector.c parses, select.c matches. */
-typedef enum gpuhal_selector_form {
-    GPUHAL_SELECT_AUTO,
-    GPUHAL_SELECT_GPU,
-    GPUHAL_SELECT_BACKEND,
-    GPUHAL_SELECT_ID,
-    GPUHAL_SELECT_PCI,
-    GPUHAL_SELECT_UUID,
-    GPUHAL_SELECT_NAME
-} gpuhal_selector_form;
-typedef struct gpuhal_selector {
-    gpuhal_selector_form form;
-    uint32_t index; /* ID */
-    char text[256]; /* backend, address or UUID in lower case, or glob */
-} gpuhal_selector;
-/* Lowers the case, as in globs and the texts that they are compared with. */
-void gpuhal_selector_lower(char *text);
-/* Parses a selector. `source` names its origin in messages. Returns INVALID_ARGUMENT for a malformed one. */
-gpuhal_status gpuhal_selector_parse(const char *text, const char *source, gpuhal_selector *out_selector);
-/* Matches the device as listed in the snapshot, which must contain it. */
-bool gpuhal_selector_matches(const gpuhal_selector *selector, const struct gpuhal_device_snapshot *snapshot,
-                             const gpuhal_device *device);
-/* Returns NOT_FOUND, with a sentence that begins with `source`, "" for none. */
-gpuhal_status gpuhal_selector_unmatched(const struct gpuhal_device_snapshot *snapshot, const gpuhal_selector *selector,
-                                        const char *text, const char *source);
-
 /* Returns whether the two are interfaces of the same partition of one physical device, so that one may replace the
  * other; or at least of the same physical device. physical.c. */
 bool gpuhal_devices_same_part(const gpuhal_device *a, const gpuhal_device *b);
 bool gpuhal_devices_same_piece(const gpuhal_device *a, const gpuhal_device *b);
-/* Returns whether any interface of the physical device states this PCI address, or of its partition this UUID. */
-bool gpuhal_device_at_pci(const struct gpuhal_device_snapshot *snapshot, const gpuhal_device *device,
-                          const char *address);
-bool gpuhal_device_has_uuid(const struct gpuhal_device_snapshot *snapshot, const gpuhal_device *device,
-                            const char *uuid);
 /* Returns the PCI address that an interface of the device's physical device states; NULL when none does. */
 const char *gpuhal_device_hardware_address(const gpuhal_device *device);
 

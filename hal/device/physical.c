@@ -32,48 +32,6 @@ bool gpuhal_devices_same_piece(const gpuhal_device *a, const gpuhal_device *b)
     return a == b || (one && other && one->physical == other->physical);
 }
 
-static bool states_text(const gpuhal_device *device, gpuhal_key key, const char *text)
-{
-    const char *stated = gpuhal_facts_text(&device->listed->facts, key);
-    return stated && strcmp(stated, text) == 0;
-}
-
-/* The address that an emulating device states is that of a card that it draws for. */
-bool gpuhal_device_at_pci(const gpuhal_device_snapshot *snapshot, const gpuhal_device *device, const char *address)
-{
-    const gpuhal_identity *identity = &snapshot->identity;
-    const gpuhal_interface *own = gpuhal_device_snapshot_interface(snapshot, device);
-    char canonical[24];
-    if (!own->host && states_text(device, GPUHAL_FACT_PCI_ADDRESS, address)) {
-        return true;
-    }
-    for (uint32_t i = 0; gpuhal_identity_pci(address, canonical) && i < identity->count; i++) {
-        const gpuhal_interface *iface = &identity->interfaces[i];
-        if (iface->physical == own->physical && strcmp(iface->pci, canonical) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* A UUID that several devices state, or an emulating device, identifies only that interface. */
-bool gpuhal_device_has_uuid(const gpuhal_device_snapshot *snapshot, const gpuhal_device *device, const char *uuid)
-{
-    const gpuhal_identity *identity = &snapshot->identity;
-    const gpuhal_interface *own = gpuhal_device_snapshot_interface(snapshot, device);
-    if (states_text(device, GPUHAL_FACT_UUID, uuid)) {
-        return true;
-    }
-    for (uint32_t i = 0; i < identity->count; i++) {
-        const gpuhal_interface *iface = &identity->interfaces[i];
-        const char *value = iface->values[GPUHAL_IDENTITY_UUID];
-        if (iface->partition == own->partition && value && strcmp(value, uuid) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* `cpu` comes last in the order of backends but is the interface to use: a software device never outranks it. */
 static bool outranks(const gpuhal_entry *later, const gpuhal_entry *earlier)
 {
@@ -81,7 +39,7 @@ static bool outranks(const gpuhal_entry *later, const gpuhal_entry *earlier)
 }
 
 /* Among the earlier interfaces of a partition exactly one is preferred; the next one replaces it or does not. */
-static void mark_preferred(gpuhal_device_snapshot *snapshot)
+void gpuhal_device_snapshot_mark_preferred(gpuhal_device_snapshot *snapshot)
 {
     const gpuhal_interface *interfaces = snapshot->identity.interfaces;
     for (uint32_t i = 0; i < snapshot->identity.count; i++) {
@@ -110,7 +68,7 @@ static bool is_listed(const gpuhal_device_snapshot *snapshot, uint32_t physical)
 gpuhal_status gpuhal_device_snapshot_prefer(gpuhal_device_snapshot *snapshot)
 {
     const gpuhal_identity *identity = &snapshot->identity;
-    mark_preferred(snapshot);
+    gpuhal_device_snapshot_mark_preferred(snapshot);
     bool *visible = calloc(identity->count + 1u, sizeof *visible);
     snapshot->physicals = calloc(identity->count + 1u, sizeof *snapshot->physicals);
     gpuhal_status status = visible && snapshot->physicals ? GPUHAL_OK : gpuhal_error_host_memory();

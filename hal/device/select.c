@@ -1,88 +1,36 @@
-/* device/select.c: matches selectors, and chooses a device with a reason; selector.c parses them. A selector never
- * falls back to the CPU unless the caller allows that. `auto`, `gpu`, `pci=` and `uuid=` name physical devices and
- * select the preferred interface; the others, and the UUID of a software device, name interfaces. */
-#include "device/snapshot.h"
+/* device/select.c: chooses one device among those that selectors name, by one rule from cached facts alone, and says what
+ * decided. Nothing falls back to the CPU unless the caller allows that. The rule, in this order: passed its last
+ * self-test (`auto` and `gpu` take no other); no software device; the first backend; a GPU before an integrated one
+ * before an accelerator before a processor; most memory; most compute units; the first in the list. */
+#include "device/selector.h"
 
 #include "core/error.h"
+#include "device/fault_log.h"
+#include "device/link.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { NAMED = 8 }; /* largest number of devices in a sentence */
-
 static _Thread_local char reason[1024]; /* of this thread's last gpuhal_select() */
 
-static bool is_software(const gpuhal_device *device)
+/* One of the devices to choose from. */
+typedef struct candidate {
+    gpuhal_device *device; /* NULL: none */
+    uint32_t entry;
+    bool failed, software;
+    int type; /* the higher, the better */
+    uint64_t memory, units;
+} candidate;
+
+static bool is_cpu_backend(const gpuhal_device *device)
 {
-    return gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_SOFTWARE, 0) == 1;
+    return strcmp(device->candidate->name, "cpu") == 0;
 }
 
-static gpuhal_device_type type_of(const gpuhal_device *device)
+static int rank_of(const gpuhal_device *device)
 {
-    return (gpuhal_device_type)gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_TYPE, 0);
-}
-
-/* For the selector `gpu`: a software device does not count. */
-static bool is_gpu(const gpuhal_device *device)
-{
-    return !is_software(device) &&
-           (type_of(device) == GPUHAL_DEVICE_GPU || type_of(device) == GPUHAL_DEVICE_INTEGRATED_GPU);
-}
-
-/* `*` matches any bytes, `?` one. On a mismatch the last `*` takes one byte more: earlier ones never need to. */
-static bool glob_matches(const char *glob, const char *text)
-{
-    const char *behind_star = NULL, *taken = NULL;
-    while (*text) {
-        if (*glob == '*') {
-            behind_star = ++glob;
-            taken = text;
-        } else if (*glob == '?' || *glob == *text) {
-            glob++;
-            text++;
-        } else if (behind_star) {
-            glob = behind_star;
-            text = ++taken;
-        } else {
-            return false;
-        }
-    }
-    return glob[strspn(glob, "*")] == 0;
-}
-
-bool gpuhal_selector_matches(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot,
-                             const gpuhal_device *device)
-{
-    const gpuhal_facts *facts = &device->listed->facts;
-    const char *text = NULL;
-    char name[512];
-    switch (selector->form) {
-    case GPUHAL_SELECT_AUTO:
-        return true;
-    case GPUHAL_SELECT_GPU:
-        return is_gpu(device);
-    case GPUHAL_SELECT_BACKEND:
-        return strcmp(selector->text, device->candidate->name) == 0;
-    case GPUHAL_SELECT_ID:
-        return strcmp(selector->text, device->candidate->name) == 0 && selector->index == device->index;
-    case GPUHAL_SELECT_PCI:
-        return gpuhal_device_at_pci(snapshot, device, selector->text);
-    case GPUHAL_SELECT_UUID:
-        return gpuhal_device_has_uuid(snapshot, device, selector->text);
-    case GPUHAL_SELECT_NAME:
-        text = gpuhal_facts_text(facts, GPUHAL_FACT_NAME);
-        snprintf(name, sizeof name, "%s", text ? text : "");
-        gpuhal_selector_lower(name);
-        return glob_matches(selector->text, name);
-    }
-    return false;
-}
-
-/* Within one backend: a GPU before an integrated one before an accelerator before a processor. */
-static int rank(const gpuhal_device *device)
-{
-    switch (type_of(device)) {
+    switch ((gpuhal_device_type)gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_TYPE, 0)) {
     case GPUHAL_DEVICE_GPU:
         return 3;
     case GPUHAL_DEVICE_INTEGRATED_GPU:
@@ -94,28 +42,16 @@ static int rank(const gpuhal_device *device)
     }
 }
 
-/* `auto` and `gpu`, which do not name a device. */
-static bool is_general(const gpuhal_selector *selector)
+/* By this process, else by an earlier one with the same driver: gpuhal_device_verify() records it as the device's link
+ * to itself. */
+static bool failed_self_test(const gpuhal_device *device)
 {
-    return selector->form == GPUHAL_SELECT_AUTO || selector->form == GPUHAL_SELECT_GPU;
-}
-
-static bool is_cpu_backend(const gpuhal_device *device)
-{
-    return strcmp(device->candidate->name, "cpu") == 0;
-}
-
-/* A software device runs on the processor and poses as a GPU in its API; `cpu` is faster. */
-static bool is_ignored(const gpuhal_device *device)
-{
-    return !is_cpu_backend(device) && (is_software(device) || type_of(device) == GPUHAL_DEVICE_CPU);
-}
-
-/* Returns whether the selector names the physical device behind the match, so that any of its interfaces will do. The
- * UUID of a software device names only that device. */
-static bool names_hardware(const gpuhal_selector *selector, const gpuhal_device *match)
-{
-    return (selector->form == GPUHAL_SELECT_PCI || selector->form == GPUHAL_SELECT_UUID) && !is_ignored(match);
+    const gpuhal_link *own = gpuhal_link_between(device, device);
+    gpuhal_recalled_link known;
+    if (atomic_load(&own->tried)) {
+        return !atomic_load(&own->verified);
+    }
+    return gpuhal_fault_log_recall(device, device, &known) && !known.verified;
 }
 
 static bool same_partition(const gpuhal_device_snapshot *snapshot, const gpuhal_device *a, const gpuhal_device *b)
@@ -124,38 +60,106 @@ static bool same_partition(const gpuhal_device_snapshot *snapshot, const gpuhal_
            gpuhal_device_snapshot_interface(snapshot, b)->partition;
 }
 
-/* Returns the visible, usable device of an entry; NULL for another. A device that is gone has no entry. */
-static gpuhal_device *usable(const gpuhal_device_snapshot *snapshot, uint32_t entry)
+/* Whether another interface of the same hardware is to be used instead. */
+static bool has_preferred(const gpuhal_device_snapshot *snapshot, uint32_t entry)
 {
-    gpuhal_device *device = snapshot->entries[entry].device;
-    return device && atomic_load(&device->lost) == GPUHAL_NOT_LOST ? device : NULL;
+    for (uint32_t i = 0; i < snapshot->identity.count; i++) {
+        const gpuhal_device *device = gpuhal_entry_usable(snapshot, i);
+        if (i != entry && device && snapshot->entries[i].preferred &&
+            same_partition(snapshot, device, snapshot->entries[entry].device)) {
+            return true;
+        }
+    }
+    return false;
 }
 
-/* Returns the best match: of the first backend in order that has one the highest rank, then the lowest index; for a
- * physical device its preferred interface. */
-static gpuhal_device *best_match(const gpuhal_device_snapshot *snapshot, const gpuhal_selector *selector)
+/* The UUID of a software device names that device alone. */
+static bool names_hardware(const gpuhal_selector *selector, const gpuhal_device *match)
 {
-    bool general = is_general(selector);
-    gpuhal_device *best = NULL;
+    return gpuhal_selector_names_hardware(selector) &&
+           (selector->form == GPUHAL_SELECT_ROW || !gpuhal_device_is_ignored(match));
+}
+
+static bool is_allowed(const gpuhal_device_snapshot *snapshot, const gpuhal_selector *selector, uint32_t entry)
+{
+    const gpuhal_device *device = snapshot->entries[entry].device;
+    if (gpuhal_selector_is_general(selector)) {
+        return snapshot->entries[entry].preferred && !gpuhal_device_is_ignored(device) && !failed_self_test(device);
+    }
+    return snapshot->entries[entry].preferred || !names_hardware(selector, device) || !has_preferred(snapshot, entry);
+}
+
+/* Reads the entry as a candidate; false when none of the selectors names it. */
+static bool read_candidate(const gpuhal_device_snapshot *snapshot, const char *list, uint32_t entry, candidate *out)
+{
+    gpuhal_selector selector = {0};
+    gpuhal_device *device = gpuhal_entry_usable(snapshot, entry);
+    bool named = false;
+    for (const char *rest = list; device && rest && !named;) {
+        named = gpuhal_selector_next(&rest, "", &selector) == GPUHAL_OK &&
+                gpuhal_selector_matches(&selector, snapshot, device) && is_allowed(snapshot, &selector, entry);
+    }
+    if (named) {
+        const gpuhal_facts *facts = &device->listed->facts;
+        *out = (candidate){
+            .device = device,
+            .entry = entry,
+            .failed = failed_self_test(device),
+            .software = gpuhal_device_is_ignored(device),
+            .type = rank_of(device),
+            .memory = gpuhal_facts_u64(facts, GPUHAL_FACT_MEMORY_TOTAL_BYTES, 0),
+            .units = gpuhal_facts_u64(facts, GPUHAL_FACT_COMPUTE_UNITS, 0),
+        };
+    }
+    return named;
+}
+
+/* Entries come in the order of the backends. */
+static bool is_better(const candidate *a, const candidate *b)
+{
+    if (!b->device || a->failed != b->failed || a->software != b->software) {
+        return !b->device || (a->failed != b->failed ? b->failed : b->software);
+    }
+    if (strcmp(a->device->candidate->name, b->device->candidate->name) != 0) {
+        return a->entry < b->entry;
+    }
+    return a->type != b->type       ? a->type > b->type
+           : a->memory != b->memory ? a->memory > b->memory
+           : a->units != b->units   ? a->units > b->units
+                                    : a->entry < b->entry;
+}
+
+/* How many candidates there are, and how many of them are in each respect like the best one. */
+typedef struct field {
+    candidate best;
+    uint32_t all, backend, type, memory, units;
+} field;
+
+static void survey(const gpuhal_device_snapshot *snapshot, const char *list, field *out)
+{
+    candidate one;
+    *out = (field){0};
     for (uint32_t i = 0; i < snapshot->identity.count; i++) {
-        gpuhal_device *device = usable(snapshot, i);
-        if (!device || (general && (!snapshot->entries[i].preferred || is_ignored(device))) ||
-            !gpuhal_selector_matches(selector, snapshot, device)) {
+        if (read_candidate(snapshot, list, i, &one)) {
+            out->all++;
+            out->best = is_better(&one, &out->best) ? one : out->best;
+        }
+    }
+    for (uint32_t i = 0; out->best.device && i < snapshot->identity.count; i++) {
+        const candidate *best = &out->best;
+        if (!read_candidate(snapshot, list, i, &one) || one.failed != best->failed ||
+            strcmp(one.device->candidate->name, best->device->candidate->name) != 0) {
             continue;
         }
-        if (!best || (strcmp(best->candidate->name, device->candidate->name) == 0 && rank(device) > rank(best))) {
-            best = device;
-        }
+        bool type = one.type == best->type, memory = type && one.memory == best->memory;
+        out->backend++;
+        out->type += type;
+        out->memory += memory;
+        out->units += memory && one.units == best->units;
     }
-    bool any_interface = best && names_hardware(selector, best);
-    for (uint32_t i = 0; any_interface && i < snapshot->identity.count; i++) {
-        gpuhal_device *device = usable(snapshot, i);
-        if (device && snapshot->entries[i].preferred && same_partition(snapshot, device, best)) {
-            return device;
-        }
-    }
-    return best;
 }
+
+/* ---- the reason */
 
 /* Adds to the reason; longer text is cut. */
 __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
@@ -167,228 +171,166 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
     va_end(arguments);
 }
 
-/* Other devices that a reader may have expected: software devices where `software` is set, else other interfaces of
- * the selected one. */
-static bool is_alternative(const gpuhal_device_snapshot *snapshot, uint32_t entry, const gpuhal_device *chosen,
-                           bool software)
+/* Devices that the reason may name beside the chosen one: other interfaces of it, software devices, devices that failed
+ * their self-test. */
+typedef bool is_named_fn(const gpuhal_device_snapshot *snapshot, uint32_t entry, const gpuhal_device *chosen);
+
+static bool is_other_interface(const gpuhal_device_snapshot *snapshot, uint32_t entry, const gpuhal_device *chosen)
 {
-    const gpuhal_device *device = usable(snapshot, entry);
-    return device && device != chosen && (software ? is_ignored(device) : same_partition(snapshot, device, chosen));
+    return same_partition(snapshot, snapshot->entries[entry].device, chosen);
 }
 
-/* "opencl:0", "opencl:0 and vulkan:0", "opencl:0, opencl:1, vulkan:0 and 2 more". */
-static void say_ids(const gpuhal_device_snapshot *snapshot, const gpuhal_device *chosen, bool software, uint32_t count)
+static bool is_software(const gpuhal_device_snapshot *snapshot, uint32_t entry, const gpuhal_device *chosen)
 {
-    uint32_t named = count > 4 ? 3 : count, said = 0;
-    for (uint32_t i = 0; said < named && i < snapshot->identity.count; i++) {
-        if (is_alternative(snapshot, i, chosen, software)) {
-            say("%s%s", said == 0 ? "" : said + 1 == count ? " and " : ", ", snapshot->entries[i].device->id);
-            said++;
+    (void)chosen;
+    return gpuhal_device_is_ignored(snapshot->entries[entry].device);
+}
+
+static bool is_failed(const gpuhal_device_snapshot *snapshot, uint32_t entry, const gpuhal_device *chosen)
+{
+    (void)chosen;
+    return snapshot->entries[entry].preferred && failed_self_test(snapshot->entries[entry].device);
+}
+
+/* Writes "opencl:0", "opencl:0 and vulkan:0", "opencl:0, opencl:1, vulkan:0 and 2 more"; returns how many. */
+static uint32_t name_ids(const gpuhal_device_snapshot *snapshot, const gpuhal_device *chosen, is_named_fn *is_named,
+                         gpuhal_text *to)
+{
+    uint32_t count = 0, named = 0, written = 0;
+    for (uint32_t pass = 0; pass < 2; pass++) {
+        for (uint32_t i = 0; i < snapshot->identity.count; i++) {
+            const gpuhal_device *device = gpuhal_entry_usable(snapshot, i);
+            if (!device || device == chosen || !is_named(snapshot, i, chosen)) {
+                continue;
+            }
+            count += pass == 0;
+            if (pass == 1 && written < named) {
+                gpuhal_text_printf(to, "%s%s", written == 0 ? "" : written + 1 == count ? " and " : ", ", device->id);
+                written++;
+            }
         }
+        named = count > 4 ? 3 : count;
     }
     if (named < count) {
-        say(" and %u more", count - named);
-    }
-}
-
-static uint32_t count_alternatives(const gpuhal_device_snapshot *snapshot, const gpuhal_device *chosen, bool software)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < snapshot->identity.count; i++) {
-        count += is_alternative(snapshot, i, chosen, software);
+        gpuhal_text_printf(to, " and %u more", count - named);
     }
     return count;
 }
 
-/* A reader may know the card by another id. */
-static void say_interfaces(const gpuhal_device_snapshot *snapshot, const gpuhal_device *chosen)
+/* Says the format around the ids; nothing where there are none. `one` and `several` go with their number. */
+static void say_ids(const gpuhal_device_snapshot *snapshot, const gpuhal_device *chosen, is_named_fn *is_named,
+                    const char *before, const char *one, const char *several)
 {
-    uint32_t interfaces = count_alternatives(snapshot, chosen, false);
-    if (interfaces) {
-        say("; also reachable through ");
-        say_ids(snapshot, chosen, false, interfaces);
+    gpuhal_text ids = {0};
+    uint32_t count = name_ids(snapshot, chosen, is_named, &ids);
+    if (count) {
+        say("%s%s%s", before, gpuhal_text_get(&ids), count == 1 ? one : several);
+    }
+    gpuhal_text_finish(&ids);
+}
+
+/* What decided within the backend. */
+static void say_decision(const field *own)
+{
+    static const char *const kinds[] = {"device", "accelerator", "integrated GPU", "GPU"};
+    bool by_type = own->type < own->backend;
+    const char *kind = by_type && own->best.type == 3 ? "discrete GPU" : kinds[own->best.type];
+    if (own->type == 1) {
+        say("%s %s", by_type ? "the only" : "its only", kind);
+    } else if (own->memory == 1) {
+        say("most memory of %u%s%s%s", own->type, by_type ? " " : "", by_type ? kind : "", by_type ? "s" : "");
+    } else if (own->units == 1) {
+        say("most compute units of %u with most memory", own->memory);
+    } else if (own->units < own->type) {
+        say("first of %u with most memory and compute units", own->units);
+    } else {
+        say("first of %u equal %ss", own->units, kind);
     }
 }
 
-static const char *software_note(uint32_t count)
-{
-    return count > 1 ? "software drivers on the CPU; select them by name"
-                     : "software driver on the CPU; select it by name";
-}
-
-/* Such a backend may have been what the caller expected. */
-static void say_forked(const gpuhal_device_snapshot *snapshot, gpuhal_text *to)
-{
-    const gpuhal_candidates *candidates = &snapshot->candidates;
-    uint32_t count = 0;
-    for (size_t i = 0; i < candidates->count; i++) {
-        if (candidates->list[i].state == GPUHAL_PLUGIN_FORKED && candidates->list[i].name) {
-            gpuhal_text_printf(to, "%s%s", count++ ? ", " : "; ", candidates->list[i].name);
-        }
-    }
-    if (count > 0) {
-        gpuhal_text_printf(to, ": started before this process was forked");
-    }
-}
-
-static void say_forked_reason(const gpuhal_device_snapshot *snapshot)
+static void say_forked(const gpuhal_device_snapshot *snapshot)
 {
     gpuhal_text forked = {0};
-    say_forked(snapshot, &forked);
+    gpuhal_selector_add_forked(snapshot, &forked);
     say("%s", gpuhal_text_get(&forked));
     gpuhal_text_finish(&forked);
 }
 
-/* Describes what decided, and why other candidates were not selected. */
-static void describe_reason(const gpuhal_device_snapshot *snapshot, const gpuhal_selector *selector, const char *text,
-                            const gpuhal_device *best, bool fell_back)
+static void describe_general(const gpuhal_device_snapshot *snapshot, const field *own)
 {
-    uint32_t passed = count_alternatives(snapshot, best, true);
+    const gpuhal_device *best = own->best.device;
+    if (!is_cpu_backend(best)) {
+        say("first working backend (%s), ", best->candidate->name);
+        say_decision(own);
+        say_ids(snapshot, best, is_failed, " (", " failed its self-test)", " failed their self-tests)");
+        return;
+    }
+    say("no usable GPU; using the CPU");
+    say_ids(snapshot, best, is_failed, " (", " failed its self-test)", " failed their self-tests)");
+    say_ids(snapshot, best, is_software, " (", " is a software driver)", " are software drivers)");
+    say_forked(snapshot);
+}
+
+static void describe(const gpuhal_device_snapshot *snapshot, const char *text, const field *own)
+{
+    const char *rest = text;
+    gpuhal_selector first = {0};
     *reason = 0;
-    if (fell_back) {
-        say("no device matches \"%s\"; using the CPU, as the caller allows", text);
-        say_forked_reason(snapshot);
-        return;
-    }
-    if (names_hardware(selector, best)) {
-        say("\"%s\" names the physical device, whose preferred API is %s", text, best->candidate->name);
-        say_interfaces(snapshot, best);
-        return;
-    }
-    if (!is_general(selector)) {
-        say("\"%s\" names it", text);
-        return;
-    }
-    if (is_cpu_backend(best)) {
-        say("no usable GPU; using the CPU");
-        say_forked_reason(snapshot);
+    (void)gpuhal_selector_next(&rest, "", &first); /* it was parsed before */
+    if (!rest && gpuhal_selector_is_general(&first)) {
+        describe_general(snapshot, own);
+    } else if (!rest && own->all == 1 && names_hardware(&first, own->best.device)) {
+        say("\"%s\" names the physical device, whose preferred API is %s", first.word,
+            own->best.device->candidate->name);
+        say_ids(snapshot, own->best.device, is_other_interface, "; also reachable through ", "", "");
+    } else if (own->all == 1) {
+        say("\"%.256s\" names it", text);
     } else {
-        say("first %s of the preferred API (%s)", is_gpu(best) ? "GPU" : "device", best->candidate->name);
-        say_interfaces(snapshot, best);
-    }
-    if (passed) {
-        say("; ignored: ");
-        say_ids(snapshot, best, true, passed);
-        say(" (%s)", software_note(passed));
+        say("\"%.256s\" names %u; first backend (%s), ", text, own->all, own->best.device->candidate->name);
+        say_decision(own);
+        say_ids(snapshot, own->best.device, is_failed, " (", " failed its self-test)", " failed their self-tests)");
     }
 }
 
-/* Returns a device that would match, but is lost or gone; NULL for none. */
-static const gpuhal_device *lost_match(const gpuhal_device_snapshot *snapshot, const gpuhal_selector *selector)
+/* ---- the choice */
+
+/* Every element of a list names something. */
+static gpuhal_status check_all(const gpuhal_device_snapshot *snapshot, const char *list)
 {
-    for (uint32_t d = 0; d < snapshot->device_count; d++) {
-        const gpuhal_device *device = snapshot->devices[d];
-        bool gone = snapshot->places[d] == GPUHAL_NOWHERE;
-        bool by_id = selector->form == GPUHAL_SELECT_ID && selector->index == device->index &&
-                     strcmp(selector->text, device->candidate->name) == 0;
-        if (gone ? by_id
-                 : atomic_load(&device->lost) && !is_general(selector) &&
-                       gpuhal_selector_matches(selector, snapshot, device)) {
+    gpuhal_selector selector = {0};
+    gpuhal_status status = GPUHAL_OK;
+    for (const char *rest = list; rest && !status;) {
+        status = gpuhal_selector_next(&rest, "", &selector);
+        status = status ? status : gpuhal_selector_check(&selector, snapshot, "");
+    }
+    return status;
+}
+
+static gpuhal_device *find_cpu(const gpuhal_device_snapshot *snapshot)
+{
+    for (uint32_t i = 0; i < snapshot->identity.count; i++) {
+        gpuhal_device *device = gpuhal_entry_usable(snapshot, i);
+        if (device && is_cpu_backend(device)) {
             return device;
         }
     }
     return NULL;
 }
 
-/* Says why a backend that was named has no device. */
-static void say_why_not(const gpuhal_device_snapshot *snapshot, const gpuhal_selector *selector, gpuhal_text *to)
+/* `auto` or `gpu` match devices, of which none is to be used. */
+static gpuhal_status refuse_all(const gpuhal_device_snapshot *snapshot, const char *text)
 {
-    const gpuhal_candidates *candidates = &snapshot->candidates;
-    if (selector->form != GPUHAL_SELECT_BACKEND && selector->form != GPUHAL_SELECT_ID) {
-        return;
-    }
-    bool known = false;
-    for (size_t i = 0; i < candidates->count; i++) {
-        const gpuhal_candidate *candidate = &candidates->list[i];
-        if (!candidate->name || strcmp(candidate->name, selector->text) != 0) {
-            continue;
-        }
-        known = true;
-        if (candidate->state != GPUHAL_PLUGIN_OK && candidate->state != GPUHAL_PLUGIN_DUPLICATE) {
-            const char *why = candidate->reason ? candidate->reason : gpuhal_plugin_state_name(candidate->state);
-            gpuhal_text_printf(to, "; %s: %s", candidate->name, why);
-            return;
-        }
-    }
-    if (!known && candidates->count > 0) {
-        gpuhal_text_printf(to, "; there is no plugin \"%s\"", selector->text);
-    }
-}
-
-/* Lists devices to choose from. Where there is none at all, the search has given the reason. */
-static void say_what_there_is(const gpuhal_device_snapshot *snapshot, gpuhal_text *to)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < snapshot->identity.count; i++) {
-        const gpuhal_device *device = usable(snapshot, i);
-        if (device && count++ < NAMED) {
-            gpuhal_text_printf(to, "%s%s", count == 1 ? "; available: " : ", ", device->id);
-        }
-    }
-    if (count > NAMED) {
-        gpuhal_text_printf(to, " and %u more", count - NAMED);
-    }
-    const gpuhal_candidates *candidates = &snapshot->candidates;
-    if (candidates->count == 0 && candidates->note_count > 0) {
-        gpuhal_text_printf(to, "; %s", candidates->notes[candidates->note_count - 1]);
-    } else if (count == 0) {
-        gpuhal_text_printf(to, "; no plugin lists a device");
-    }
-}
-
-/* @return whether there are software devices, which the caller may have expected */
-static bool say_ignored(const gpuhal_device_snapshot *snapshot, gpuhal_text *to)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < snapshot->identity.count; i++) {
-        const gpuhal_device *device = snapshot->entries[i].device;
-        if (device && is_ignored(device) && count++ < NAMED) {
-            gpuhal_text_printf(to, "%s%s", count == 1 ? "; ignored: " : ", ", device->id);
-        }
-    }
-    if (count > NAMED) {
-        gpuhal_text_printf(to, " and %u more", count - NAMED);
-    }
-    if (count > 0) {
-        gpuhal_text_printf(to, " (%s)", software_note(count));
-    }
-    return count > 0;
-}
-
-static void say_hidden(const gpuhal_device_snapshot *snapshot, gpuhal_text *to)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < snapshot->identity.count; i++) {
-        count += !snapshot->entries[i].device;
-    }
-    if (count > 0) {
-        gpuhal_text_printf(to, "; %u %s hidden by GPUHAL_DEVICES or config.devices", count, count == 1 ? "is" : "are");
-    }
-}
-
-/* Names the device that the caller may have expected: a lost one, or a software device. */
-gpuhal_status gpuhal_selector_unmatched(const gpuhal_device_snapshot *snapshot, const gpuhal_selector *selector,
-                                        const char *text, const char *source)
-{
-    const char *colon = *source ? ": " : "";
-    const gpuhal_device *lost = lost_match(snapshot, selector);
-    if (lost) {
-        return gpuhal_error_set(
-            GPUHAL_ERROR_NOT_FOUND, "%s%sno usable device matches \"%s\"; %s %s", source, colon, text, lost->id,
-            snapshot->places[lost->position] == GPUHAL_NOWHERE ? "is not listed any more" : "was lost");
-    }
-    gpuhal_text more = {0};
-    if (!is_general(selector) || !say_ignored(snapshot, &more)) {
-        say_why_not(snapshot, selector, &more);
-        say_what_there_is(snapshot, &more);
-    }
-    if (selector->form != GPUHAL_SELECT_BACKEND && selector->form != GPUHAL_SELECT_ID) {
-        say_forked(snapshot, &more);
-    }
-    say_hidden(snapshot, &more);
-    gpuhal_status status = gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s%sno device matches \"%s\"%s", source, colon,
-                                            text, gpuhal_text_get(&more));
-    gpuhal_text_finish(&more);
+    gpuhal_text failed = {0};
+    const char *rest = text;
+    gpuhal_selector selector = {0};
+    (void)gpuhal_selector_next(&rest, "", &selector);
+    uint32_t count = name_ids(snapshot, NULL, is_failed, &failed);
+    gpuhal_status status =
+        count == 0 ? gpuhal_selector_unmatched(snapshot, &selector, text, "")
+                   : gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "no device matches \"%s\"; %s failed %s; select %s by name",
+                                      text, gpuhal_text_get(&failed), count == 1 ? "its self-test" : "their self-tests",
+                                      count == 1 ? "it" : "one");
+    gpuhal_text_finish(&failed);
     return status;
 }
 
@@ -405,28 +347,31 @@ gpuhal_status gpuhal_select(gpuhal *gpu, const char *text, uint32_t flags, gpuha
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
                                 "gpuhal_select: gpu or out_device is NULL, or a flag is unknown");
     }
-    gpuhal_selector selector;
+    text = text && *text ? text : "auto";
     gpuhal_status status = gpuhal_check(gpu);
-    status = status ? status : gpuhal_selector_parse(text, "gpuhal_select", &selector);
+    status = status ? status : gpuhal_selectors_check(text, "gpuhal_select");
     if (status) {
         return status;
     }
-    text = text && *text ? text : "auto";
     const gpuhal_device_snapshot *snapshot = gpuhal_device_snapshot_now(gpu);
-    gpuhal_device *best = best_match(snapshot, &selector);
-    bool fell_back = false;
-    for (uint32_t i = 0; !best && (flags & GPUHAL_SELECT_ALLOW_CPU) && i < snapshot->identity.count; i++) {
-        gpuhal_device *device = usable(snapshot, i);
-        if (device && is_cpu_backend(device)) {
-            best = device;
-            fell_back = true;
-        }
+    field own = {0};
+    gpuhal_device *cpu = flags & GPUHAL_SELECT_ALLOW_CPU ? find_cpu(snapshot) : NULL;
+    status = check_all(snapshot, text);
+    if (!status) {
+        survey(snapshot, text, &own);
+        status = own.best.device ? GPUHAL_OK : refuse_all(snapshot, text);
     }
-    if (!best) {
-        return gpuhal_selector_unmatched(snapshot, &selector, text, "");
+    if (status && !(status == GPUHAL_ERROR_NOT_FOUND && cpu)) {
+        return status;
     }
-    describe_reason(snapshot, &selector, text, best, fell_back);
-    *out_device = best;
+    if (status) {
+        *reason = 0;
+        say("no device matches \"%.256s\"; using the CPU, as the caller allows", text);
+        say_forked(snapshot);
+    } else {
+        describe(snapshot, text, &own);
+    }
+    *out_device = status ? cpu : own.best.device;
     if (out_reason) {
         *out_reason = reason;
     }

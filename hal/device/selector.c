@@ -1,17 +1,15 @@
-/* device/selector.c: parses selectors: `auto`, `gpu`, a backend, an id, `pci=`, `uuid=`, `name=`. An error names the
- * malformed part and the whole grammar. select.c matches. */
+/* device/selector.c: parses selectors and lists of them. An error names the malformed part and the whole grammar. */
+#include "device/selector.h"
+
 #include "core/error.h"
 #include "core/records.h"
-#include "device/device.h"
-#include "device/identity.h"
-#include "loader/device_rules.h"
 
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-void gpuhal_selector_lower(char *text)
+static void lower(char *text)
 {
     for (; *text; text++) {
         *text = (char)tolower((unsigned char)*text);
@@ -29,9 +27,9 @@ static __attribute__((format(printf, 3, 4))) gpuhal_status refuse(const char *te
     vsnprintf(problem, sizeof problem, format, arguments);
     va_end(arguments);
     return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                            "%s: invalid selector \"%.*s%s\": %s; a selector is auto, gpu, BACKEND (cpu), "
-                            "BACKEND:INDEX (cuda:0), pci=ADDRESS (pci=0000:c1:00.0), uuid=UUID (8-4-4-4-12 hexadecimal "
-                            "digits) or name=GLOB (name=*A100*)",
+                            "%s: invalid selector \"%.*s%s\": %s; expected auto, gpu, cpu, cuda, cuda:0, cuda:0-3, "
+                            "cuda:*, 0 (the first of the list), GPU-... or MIG-... (a UUID, or its beginning), c1:00.0 "
+                            "(a PCI address) or name=*A100*",
                             source, QUOTED_MAX, text, strlen(text) > QUOTED_MAX ? "..." : "", problem);
 }
 
@@ -42,39 +40,115 @@ static bool is_backend_name(const char *text, size_t length)
     return length > 0 && length < 32 && text[0] >= 'a' && text[0] <= 'z' && strspn(text, letters) >= length;
 }
 
+/* Parses "0" and "0-3". */
+static gpuhal_status parse_numbers(const char *word, const char *text, const char *source, gpuhal_selector *selector)
+{
+    char begin[16];
+    size_t length = strcspn(text, "-");
+    const char *end = text[length] ? text + length + 1 : begin;
+    uint64_t first = 0, last = 0;
+    snprintf(begin, sizeof begin, "%.*s", (int)length, text);
+    if (length >= sizeof begin || !gpuhal_records_u64(begin, &first) || !gpuhal_records_u64(end, &last) ||
+        first > UINT32_MAX || last > UINT32_MAX) {
+        return refuse(word, source, "\"%s\" is not an index (a number from 0 to %u, or two with - between them)", text,
+                      UINT32_MAX);
+    }
+    if (first > last) {
+        return refuse(word, source, "the range \"%s\" ends before it begins", text);
+    }
+    selector->first = (uint32_t)first;
+    selector->last = (uint32_t)last;
+    return GPUHAL_OK;
+}
+
+/* Parses an address with or without its domain. */
+static gpuhal_status parse_pci(const char *word, const char *text, const char *source, gpuhal_selector *selector)
+{
+    char with_domain[GPUHAL_SELECTOR_BYTES + 8], canonical[24];
+    const char *colon = strchr(text, ':');
+    bool has_domain = colon && strchr(colon + 1, ':');
+    snprintf(with_domain, sizeof with_domain, "%s%s", has_domain ? "" : "0:", text);
+    if (!gpuhal_identity_pci(with_domain, canonical)) {
+        return refuse(word, source,
+                      "\"%s\" is not a PCI address (domain:bus:device.function, where the domain may be missing, with "
+                      "devices to 1f and functions to 7)",
+                      text);
+    }
+    selector->form = GPUHAL_SELECT_PCI;
+    snprintf(selector->text, sizeof selector->text, "%s", has_domain ? canonical : canonical + strlen("0000:"));
+    return GPUHAL_OK;
+}
+
+static bool begins_with(const char *text, const char *upper)
+{
+    while (*upper && toupper((unsigned char)*text) == *upper) {
+        text++;
+        upper++;
+    }
+    return *upper == 0;
+}
+
+static bool has_vendor_form(const char *text)
+{
+    return begins_with(text, "GPU-") || begins_with(text, "MIG-");
+}
+
+/* Parses a UUID, or its beginning, as vendors' tools print it, and keeps its hexadecimal digits. */
+static gpuhal_status parse_uuid(const char *word, const char *text, const char *source, gpuhal_selector *selector)
+{
+    const char *at = text + (has_vendor_form(text) ? strlen("GPU-") : 0);
+    size_t digits = 0;
+    bool good = true, dash = true;
+    for (; *at && good; at++) {
+        if (*at == '-') {
+            good = !dash && (digits == 8 || digits == 12 || digits == 16 || digits == 20);
+            dash = true;
+        } else {
+            good = isxdigit((unsigned char)*at) && digits < 32;
+            selector->text[digits++] = (char)tolower((unsigned char)*at);
+            dash = false;
+        }
+    }
+    if (!good || digits == 0) {
+        return refuse(word, source, "\"%s\" is not a UUID, nor the beginning of one", text);
+    }
+    selector->text[digits] = 0;
+    selector->form = GPUHAL_SELECT_UUID;
+    selector->partition = begins_with(text, "MIG-");
+    return GPUHAL_OK;
+}
+
 /* Parses "pci=0000:c1:00.0", whose key ends before the `=` at `equals`. */
 static gpuhal_status parse_key(const char *word, const char *source, const char *equals, gpuhal_selector *selector)
 {
-    static const struct {
-        const char *key;
-        gpuhal_selector_form form;
-    } keys[] = {{"pci", GPUHAL_SELECT_PCI}, {"uuid", GPUHAL_SELECT_UUID}, {"name", GPUHAL_SELECT_NAME}};
     const int length = (int)(equals - word);
     const char *value = equals + 1;
-    selector->form = GPUHAL_SELECT_AUTO;
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        if (strlen(keys[i].key) == (size_t)length && strncmp(word, keys[i].key, (size_t)length) == 0) {
-            selector->form = keys[i].form;
-        }
-    }
-    if (selector->form == GPUHAL_SELECT_AUTO) {
+    bool pci = length == 3 && strncmp(word, "pci", 3) == 0, uuid = length == 4 && strncmp(word, "uuid", 4) == 0,
+         name = length == 4 && strncmp(word, "name", 4) == 0;
+    if (!pci && !uuid && !name) {
         return refuse(word, source, "\"%.*s\" before \"=\" is none of pci, uuid and name", length, word);
     }
     if (!*value) {
         return refuse(word, source, "nothing follows \"%s\"", word);
     }
+    if (!name) {
+        return pci ? parse_pci(word, value, source, selector) : parse_uuid(word, value, source, selector);
+    }
+    selector->form = GPUHAL_SELECT_NAME;
     snprintf(selector->text, sizeof selector->text, "%s", value);
-    gpuhal_selector_lower(selector->text);
-    char unused[24], problem[160];
-    if (selector->form == GPUHAL_SELECT_PCI && !gpuhal_identity_pci(selector->text, unused)) {
-        return refuse(word, source,
-                      "\"%s\" is not a PCI address (domain:bus:device.function, with devices to 1f and functions to 7)",
-                      value);
+    lower(selector->text);
+    return GPUHAL_OK;
+}
+
+/* Parses "cuda:*". */
+static gpuhal_status parse_glob(const char *word, const char *source, gpuhal_selector *selector)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_:*?";
+    if (word[strspn(word, letters)]) {
+        return refuse(word, source, "a glob of ids has lower-case letters, digits, _, :, * and ? alone");
     }
-    if (selector->form == GPUHAL_SELECT_UUID &&
-        !gpuhal_rules_text(GPUHAL_FACT_UUID, selector->text, problem, sizeof problem)) {
-        return refuse(word, source, "\"%s\" is not a UUID", value);
-    }
+    selector->form = GPUHAL_SELECT_GLOB;
+    snprintf(selector->text, sizeof selector->text, "%s", word);
     return GPUHAL_OK;
 }
 
@@ -87,12 +161,11 @@ static bool is_word(const char *text, size_t length, const char *const words[])
     return *words != NULL;
 }
 
-/* Parses "cuda" or "cuda:0"; `name` is the length of the backend's name. */
+/* Parses "cuda", "cuda:0" and "cuda:0-3"; `name` is the length of the backend's name. */
 static gpuhal_status parse_backend(const char *word, const char *source, size_t name, gpuhal_selector *selector)
 {
     static const char *const general[] = {"auto", "gpu", NULL}, *const keys[] = {"pci", "uuid", "name", NULL};
     const char *index_text = word[name] ? word + name + 1 : NULL;
-    uint64_t index = 0;
     if (name == 0) {
         return refuse(word, source, "no backend stands before \":\"");
     }
@@ -109,39 +182,78 @@ static gpuhal_status parse_backend(const char *word, const char *source, size_t 
     if (index_text && !*index_text) {
         return refuse(word, source, "no index follows \"%s\"", word);
     }
-    if (index_text && (!gpuhal_records_u64(index_text, &index) || index > UINT32_MAX)) {
-        return refuse(word, source, "\"%s\" is not an index (a number from 0 to %u)", index_text, UINT32_MAX);
-    }
     selector->form = index_text ? GPUHAL_SELECT_ID : GPUHAL_SELECT_BACKEND;
-    selector->index = (uint32_t)index;
     memcpy(selector->text, word, name);
-    return GPUHAL_OK;
+    return index_text ? parse_numbers(word, index_text, source, selector) : GPUHAL_OK;
 }
 
-/* Blanks around it are ignored, as in a list. */
-gpuhal_status gpuhal_selector_parse(const char *text, const char *source, gpuhal_selector *out_selector)
+/* Parses a number alone: a row of the list, or, behind "cuda:0", another device of that backend. */
+static gpuhal_status parse_row(const char *word, const char *source, const gpuhal_selector *before,
+                               gpuhal_selector *selector)
 {
-    char word[sizeof out_selector->text / 2]; /* each byte of a glob may take two there */
-    *out_selector = (gpuhal_selector){.form = GPUHAL_SELECT_AUTO};
-    if (!text || !*text) {
-        return GPUHAL_OK;
+    selector->form = before->form == GPUHAL_SELECT_ID ? GPUHAL_SELECT_ID : GPUHAL_SELECT_ROW;
+    if (selector->form == GPUHAL_SELECT_ID) {
+        memcpy(selector->text, before->text, sizeof selector->text);
+        snprintf(selector->word, sizeof selector->word, "%s:%s", before->text, word);
     }
-    const char *begin = text + strspn(text, " \t");
-    size_t length = strlen(begin);
-    while (length > 0 && (begin[length - 1] == ' ' || begin[length - 1] == '\t')) {
-        length--;
-    }
-    if (length == 0 || length >= sizeof word) {
-        return length ? refuse(text, source, "it has more than %zu bytes", sizeof word - 1)
-                      : refuse(text, source, "it is blank");
-    }
-    memcpy(word, begin, length);
-    word[length] = 0;
-    if (strcmp(word, "auto") == 0 || strcmp(word, "gpu") == 0) {
-        out_selector->form = *word == 'a' ? GPUHAL_SELECT_AUTO : GPUHAL_SELECT_GPU;
-        return GPUHAL_OK;
-    }
+    return parse_numbers(word, word, source, selector);
+}
+
+static gpuhal_status parse(const char *word, const char *source, const gpuhal_selector *before,
+                           gpuhal_selector *selector)
+{
     size_t name = strcspn(word, ":=");
-    return word[name] == '=' ? parse_key(word, source, word + name, out_selector)
-                             : parse_backend(word, source, name, out_selector);
+    snprintf(selector->word, sizeof selector->word, "%s", word);
+    if (strcmp(word, "auto") == 0 || strcmp(word, "gpu") == 0) {
+        selector->form = *word == 'a' ? GPUHAL_SELECT_AUTO : GPUHAL_SELECT_GPU;
+        return GPUHAL_OK;
+    }
+    if (word[name] == '=') {
+        return parse_key(word, source, word + name, selector);
+    }
+    if (strpbrk(word, "*?")) {
+        return parse_glob(word, source, selector);
+    }
+    if (has_vendor_form(word)) {
+        return parse_uuid(word, word, source, selector);
+    }
+    if (strchr(word, '.') && strchr(word, ':')) {
+        return parse_pci(word, word, source, selector);
+    }
+    return isdigit((unsigned char)*word) ? parse_row(word, source, before, selector)
+                                         : parse_backend(word, source, name, selector);
+}
+
+/* Blanks around an element are ignored. */
+gpuhal_status gpuhal_selector_next(const char **list, const char *source, gpuhal_selector *selector)
+{
+    char word[GPUHAL_SELECTOR_BYTES];
+    const gpuhal_selector before = *selector;
+    const char *text = *list, *comma = strchr(text, ','), *begin = text + strspn(text, " \t");
+    const char *end = comma ? comma : text + strlen(text);
+    *list = comma ? comma + 1 : NULL;
+    *selector = (gpuhal_selector){.form = GPUHAL_SELECT_AUTO};
+    while (end > begin && (end[-1] == ' ' || end[-1] == '\t')) {
+        end--;
+    }
+    if (end <= begin) {
+        return refuse(text, source, "it is blank, and selectors are separated by one comma each");
+    }
+    if ((size_t)(end - begin) >= sizeof word) {
+        return refuse(text, source, "it has more than %zu bytes", sizeof word - 1);
+    }
+    memcpy(word, begin, (size_t)(end - begin));
+    word[end - begin] = 0;
+    return parse(word, source, &before, selector);
+}
+
+gpuhal_status gpuhal_selectors_check(const char *list, const char *source)
+{
+    gpuhal_selector selector = {0};
+    gpuhal_status status = GPUHAL_OK;
+    const char *rest = list;
+    while (rest && !status) {
+        status = gpuhal_selector_next(&rest, source, &selector);
+    }
+    return status;
 }

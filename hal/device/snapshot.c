@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "device/cached.h"
 #include "device/link.h"
+#include "device/selector.h"
 #include "loader/candidates.h"
 
 #include <stdarg.h>
@@ -174,49 +175,27 @@ static gpuhal_status make_devices(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
     return GPUHAL_OK;
 }
 
-/* All selectors are parsed before any is matched: malformed ones are refused on every machine. */
-static gpuhal_status parse_all(char *const *texts, size_t count, const char *list, const char *source,
-                               gpuhal_selector *selectors)
-{
-    gpuhal_status status = GPUHAL_OK;
-    for (size_t i = 0; !status && i < count; i++) {
-        if (!*texts[i]) {
-            return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                    "%s: \"%s\" has an empty element: selectors are separated by one comma each",
-                                    source, list);
-        }
-        status = gpuhal_selector_parse(texts[i], source, &selectors[i]);
-    }
-    return status;
-}
-
 /* Finds the devices that one list of selectors names: sets `bit` in kept[]. The first time each selector must match
- * something. */
+ * something. A rescan must not fail because a device that a selector names has gone. */
 static gpuhal_status choose_by(const gpuhal *gpu, const gpuhal_device_snapshot *snapshot, const char *list,
                                const char *source, uint8_t bit, uint8_t *kept)
 {
-    size_t count = 0;
-    char **texts = gpuhal_text_split(list ? list : "", ',', &count);
-    gpuhal_selector *selectors = texts ? calloc(count + 1, sizeof *selectors) : NULL;
-    gpuhal_status status = selectors ? parse_all(texts, count, list, source, selectors) : gpuhal_error_host_memory();
+    gpuhal_selector selector = {0};
+    gpuhal_status status = list ? gpuhal_selectors_check(list, source) : GPUHAL_OK;
     for (uint32_t d = 0; !list && d < snapshot->device_count; d++) {
         kept[d] |= bit;
     }
-    for (size_t i = 0; !status && i < count; i++) {
-        /* A rescan must not fail because a device that a selector names has gone. */
-        bool matched = gpuhal_device_snapshot_now(gpu) != NULL;
-        for (uint32_t d = 0; d < snapshot->device_count; d++) {
-            if (gpuhal_selector_matches(&selectors[i], snapshot, snapshot->devices[d])) {
+    for (const char *rest = list; rest && !status;) {
+        status = gpuhal_selector_next(&rest, source, &selector);
+        if (!status && !gpuhal_device_snapshot_now(gpu)) {
+            status = gpuhal_selector_check(&selector, snapshot, source);
+        }
+        for (uint32_t d = 0; !status && d < snapshot->device_count; d++) {
+            if (gpuhal_selector_matches(&selector, snapshot, snapshot->devices[d])) {
                 kept[d] |= bit;
-                matched = true;
             }
         }
-        if (!matched) {
-            status = gpuhal_selector_unmatched(snapshot, &selectors[i], texts[i], source);
-        }
     }
-    free(selectors);
-    gpuhal_text_list_free(texts);
     return status;
 }
 
@@ -287,6 +266,7 @@ static gpuhal_status hide_devices(const gpuhal *gpu, gpuhal_device_snapshot *sna
     if (!gpu->settings.devices && !gpu->settings.environment_devices) {
         return GPUHAL_OK;
     }
+    gpuhal_device_snapshot_mark_preferred(snapshot); /* numbers are places in the list that nothing is hidden from */
     uint8_t *kept = calloc(snapshot->device_count + 1u, sizeof *kept);
     gpuhal_status status = kept ? choose_visible(gpu, snapshot, kept) : gpuhal_error_host_memory();
     if (!status) {

@@ -89,6 +89,8 @@ bool gpuhal_listed_differ(const char *id, const gpuhal_listed_device *then, cons
  * has not changed. */
 bool gpuhal_listed_drifted(const gpuhal_listed_device *then, const gpuhal_listed_device *now);
 
+/* Marks the preferred interface among the visible ones of each partition. */
+void gpuhal_device_snapshot_mark_preferred(gpuhal_device_snapshot *snapshot);
 /* Finds preferred interfaces, physical devices and evidence, once the visible entries have their devices (physical.c).
  */
 gpuhal_status gpuhal_device_snapshot_prefer(gpuhal_device_snapshot *snapshot);

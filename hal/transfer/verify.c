@@ -1,6 +1,10 @@
 /* transfer/verify.c: the self-test of a device: patterns to it, within it and back, compared byte by byte. It uses the
  * functions behind the application's own calls, so what it proves is what an application gets. */
 #include "core/error.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "device/fault_log.h"
+#include "device/link.h"
 #include "transfer/copy.h"
 
 #include <inttypes.h>
@@ -93,6 +97,29 @@ static gpuhal_status fill(const verification *v)
     return status ? status : expect(v, v->other, "filling", 0, v->sent, TEST_BYTES);
 }
 
+/* Records the result as the device's link to itself: gpuhal_select() chooses no device that failed. A device that is
+ * busy, refused or full has neither passed nor failed. The caller gets the error of the test, not that of writing. */
+static void record(gpuhal_device *device, gpuhal_status status)
+{
+    gpuhal_link *own = gpuhal_link_between(device, device);
+    gpuhal_error_detail detail;
+    if (status && status != GPUHAL_ERROR_DEVICE_LOST && status != GPUHAL_ERROR_DRIVER) {
+        return;
+    }
+    gpuhal_error_save(&detail);
+    char *why = status ? gpuhal_text_copy(detail.sentence) : NULL, *none = NULL;
+    if (!atomic_compare_exchange_strong(&own->why_broken, &none, why)) {
+        free(why); /* the first failure is the one that is kept; readers may hold it */
+    }
+    atomic_store(&own->verified, status == GPUHAL_OK);
+    atomic_store(&own->tried, 1);
+    gpuhal_fault_log_link(device, device, false);
+    if (gpuhal_fault_log_write(device->gpu)) {
+        gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_DEBUG, "%s: %s", device->id, gpuhal_last_error()->sentence);
+    }
+    gpuhal_error_restore(&detail);
+}
+
 gpuhal_status gpuhal_device_verify(gpuhal_device *device)
 {
     if (!device) {
@@ -110,5 +137,6 @@ gpuhal_status gpuhal_device_verify(gpuhal_device *device)
     gpuhal_buffer_release(v.other);
     free(v.sent);
     free(v.received);
+    record(device, status);
     return status;
 }

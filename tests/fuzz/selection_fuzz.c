@@ -6,6 +6,7 @@
  * in. The others are only read: what they name is not to be touched. */
 #include "core/config.h"
 #include "core/text.h"
+#include "device/selector.h"
 #include "fuzz.h"
 #include "support/mock.h"
 
@@ -35,6 +36,21 @@ static void read_settings(void)
     CHECK(!settings.registry || settings.registry[0] == '/');
     CHECK(settings.staging_total_bytes >= 64u << 10);
     gpuhal_settings_finish(&settings);
+}
+
+/* What is accepted stays within its bounds, and means the same when it is parsed once more by itself. */
+static void parse_list(const char *list)
+{
+    gpuhal_selector selector = {0};
+    for (const char *rest = list; rest && gpuhal_selector_next(&rest, "fuzz", &selector) == GPUHAL_OK;) {
+        gpuhal_selector again = {0};
+        const char *word = selector.word;
+        CHECK(rest == NULL || (rest > list && rest <= list + strlen(list)));
+        CHECK(selector.first <= selector.last && memchr(selector.text, 0, sizeof selector.text));
+        CHECK(*word && gpuhal_selector_next(&word, "fuzz", &again) == GPUHAL_OK && !word);
+        CHECK(again.form == selector.form && again.first == selector.first && again.last == selector.last &&
+              again.partition == selector.partition && strcmp(again.text, selector.text) == 0);
+    }
 }
 
 static void select_device(gpuhal *gpu, const char *selector)
@@ -83,6 +99,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
         }
     }
     read_settings();
+    parse_list(lines[SELECTOR]);
+    parse_list(lines[DEVICES]);
     for (size_t i = STAGING; i < LINES; i++) {
         unsetenv(names[i]);
     }

@@ -77,6 +77,8 @@ static void list_device(const gpuhal_host *host, gpuhal_sink *sink, uint32_t ind
     optional_text(host, sink, GPUHAL_FACT_UUID, mock->uuid);
     optional_text(host, sink, GPUHAL_FACT_PCI_ADDRESS, mock->pci);
     optional_text(host, sink, GPUHAL_FACT_DRIVER_UUID, mock->driver_uuid);
+    optional_text(host, sink, GPUHAL_FACT_PARTITION, mock->partition);
+    optional_number(host, sink, GPUHAL_FACT_COMPUTE_UNITS, mock->compute_units);
     optional_number(host, sink, GPUHAL_FACT_IMPORT_KINDS, mock->import_kinds);
     optional_number(host, sink, GPUHAL_FACT_EXPORT_KINDS, mock->export_kinds);
     optional_number(host, sink, GPUHAL_FACT_ADOPT_KINDS, mock->adopt_kinds);

@@ -57,6 +57,8 @@ typedef struct gpuhal_mock_device {
     uint32_t caches_imports;       /* works on a copy of imported host memory, as OpenCL drivers for discrete GPUs do */
     uint64_t copy_alignment, fill_alignment;
     uint64_t total_bytes;          /* 0: 1 GiB; above it OUT_OF_MEMORY */
+    uint64_t compute_units;        /* 0: missing */
+    const char *partition;         /* NULL: missing */
     uint64_t allocation_max;       /* 0: none stated */
     uint64_t page_bytes;           /* virtual memory in multiples of this and of the system's pages; 0: none */
     uint32_t slow_range_us;        /* how long a commit or a decommit stays */

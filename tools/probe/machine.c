@@ -7,9 +7,11 @@
 #include "links.h"
 #include "screen.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define VERIFY_NS  60000000000u /* for a device, and for a link */
 #define SEPARATORS ", \t"       /* between the names for --retry, as the library has them */
@@ -65,14 +67,17 @@ static gpuhal_probe_exit fail_open(const gpuhal_probe_options *options, gpuhal_s
     return options->device || getenv("GPUHAL_DEVICES") ? judge_absence(options, said) : PROBE_NOT_FOUND;
 }
 
-/* Whether a comma list of selectors names interfaces: by backend, id or name. The others name physical devices. */
+/* Whether a comma list of selectors names interfaces: by backend, id or name. Addresses, UUIDs and numbers name physical
+ * devices; a number behind an id is of its backend, and that names interfaces already. */
 static bool names_interfaces(const char *selectors)
 {
     static const char *const hardware[] = {"auto", "gpu", "pci", "uuid"};
     for (const char *item = selectors; item && *item; item += strcspn(item, ","), item += *item == ',') {
-        item += strspn(item, " ");
-        size_t word = strcspn(item, ":=, ");
-        bool named = true;
+        item += strspn(item, " \t");
+        size_t word = strcspn(item, ":=, "), whole = strcspn(item, ",");
+        const char *dot = memchr(item, '.', whole);
+        bool named = !(isdigit((unsigned char)*item) || (item[word] == ':' && dot)) &&
+                     strncasecmp(item, "GPU-", 4) != 0 && strncasecmp(item, "MIG-", 4) != 0;
         for (size_t i = 0; i < sizeof hardware / sizeof *hardware; i++) {
             named = named && !(strlen(hardware[i]) == word && strncmp(item, hardware[i], word) == 0);
         }
@@ -146,22 +151,61 @@ static gpuhal_probe_exit list_devices(const gpuhal_probe_options *options, gpuha
     return PROBE_GO_ON;
 }
 
-static gpuhal_probe_exit choose(const gpuhal_probe_options *options, gpuhal_probe_machine *machine)
+/* Keeps a copy of the reason for the choice. */
+static gpuhal_probe_exit set_reason(gpuhal_probe_machine *machine, const char *reason)
 {
-    /* A list of selectors makes no choice: it is made among the devices that they leave visible. */
-    const char *selector = options->device && !strchr(options->device, ',') ? options->device : NULL;
-    const char *reason = NULL;
-    char words[GPUHAL_PROBE_TEXT_BYTES];
-    if (gpuhal_select(machine->gpu, selector, 0, &machine->chosen, &reason) != GPUHAL_OK) {
-        machine->chosen = NULL;
-        reason = gpuhal_probe_in_options(gpuhal_last_error()->sentence, words);
-    }
-    machine->chosen_reason = strdup(reason ? reason : "");
+    free(machine->chosen_reason);
+    machine->chosen_reason = strdup(reason);
     if (!machine->chosen_reason) {
         complain("out of memory");
         return PROBE_INTERNAL;
     }
     return PROBE_GO_ON;
+}
+
+static gpuhal_probe_exit choose(const gpuhal_probe_options *options, gpuhal_probe_machine *machine)
+{
+    const char *reason = NULL;
+    char words[GPUHAL_PROBE_TEXT_BYTES];
+    if (gpuhal_select(machine->gpu, options->device, 0, &machine->chosen, &reason) != GPUHAL_OK) {
+        machine->chosen = NULL;
+        reason = gpuhal_probe_in_options(gpuhal_last_error()->sentence, words);
+    }
+    return set_reason(machine, reason ? reason : "");
+}
+
+/* A device that was just found at fault is not the one to use: the best of those that passed is chosen by the library's
+ * rule. */
+static gpuhal_probe_exit choose_again(gpuhal_probe_machine *machine)
+{
+    char *list = NULL, reason[512];
+    size_t bytes = 0;
+    const char *failed = NULL;
+    FILE *to = open_memstream(&list, &bytes);
+    for (uint32_t i = 0; to && i < machine->count; i++) {
+        const gpuhal_probe_device *entry = &machine->devices[i];
+        if (entry->verified && !entry->result.status) {
+            fprintf(to, "%s%s", ftell(to) > 0 ? "," : "", gpuhal_device_id(entry->device));
+        } else if (entry->verified && entry->device == machine->chosen) {
+            failed = gpuhal_device_id(entry->device);
+        }
+    }
+    if (!to || fclose(to)) {
+        free(list);
+        complain("out of memory");
+        return PROBE_INTERNAL;
+    }
+    gpuhal_probe_exit code = PROBE_GO_ON;
+    if (failed) {
+        bool found = *list && gpuhal_select(machine->gpu, list, 0, &machine->chosen, NULL) == GPUHAL_OK;
+        machine->chosen = found ? machine->chosen : NULL;
+        snprintf(reason, sizeof reason,
+                 found ? "the best of those that passed --verify, which %.128s failed" : "%.128s failed --verify",
+                 failed);
+        code = set_reason(machine, reason);
+    }
+    free(list);
+    return code;
 }
 
 /* What the listing for people shows: the other interfaces would use the same physical device once more. */
@@ -213,6 +257,7 @@ gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options,
     }
     if (code == PROBE_GO_ON && options->verify) {
         verify_devices(options, out_machine);
+        code = choose_again(out_machine);
     }
     uint64_t timeout_ns = options->timeout_ns ? options->timeout_ns : VERIFY_NS;
     if (code == PROBE_GO_ON && options->links && !gpuhal_probe_links_find(options, timeout_ns, out_machine)) {

@@ -59,8 +59,8 @@ static const struct argp_option known[] = {
     {"all", OPTION_ALL, NULL, 0,
      "every interface of each physical device, the preferred one marked with +, and the evidence that they are one", 0},
     {"device", OPTION_DEVICE, "SELECTOR", 0,
-     "only these devices: auto, gpu, cpu, opencl, opencl:1, pci=0000:c1:00.0, uuid=..., name=GLOB; several with "
-     "commas",
+     "only these devices, several with commas: auto, gpu, cuda, cuda:1, cuda:0,2, cuda:0-3, cuda:*, 0 (the first row), "
+     "GPU-UUID or MIG-UUID or the beginning of one, c1:00.0 (a PCI address), name=GLOB",
      0},
     {"backends", OPTION_BACKENDS, "LIST", 0,
      "only these backends, in this order (rocm,vulkan), or all but some (-opencl)", 0},

@@ -49,11 +49,22 @@ GPUHAL_API gpuhal_device *gpuhal_device_at(const gpuhal *gpu, uint32_t index);
 /** Flags of gpuhal_select(). */
 enum { GPUHAL_SELECT_ALLOW_CPU = 1u /**< When nothing matches, use the CPU instead of failing. */ };
 
-/** Selects one device. Selectors: `auto`, `gpu`, `cpu`, a backend (`opencl`), an id (`opencl:1`), `pci=0000:c1:00.0`,
- *  `uuid=…`, `name=glob` (`*`, `?`, case-insensitive), of at most 127 bytes; blanks around it are ignored. @p selector
- *  NULL or "": auto. `auto` and `gpu` ignore software devices; `auto` falls back to the CPU, `gpu` fails.
- *  @p out_reason may be NULL.
- *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT for a malformed selector, NOT_FOUND when nothing matches
+/** Selects one device. Selectors: `auto`; `gpu`; a backend (`cuda`, `cpu`); ids (`cuda:1`, `cuda:0-3`, `cuda:*`);
+ *  numbers from 0 (`0`, `0-3`), the places among the preferred interfaces in the order of gpuhal_device_at(), which are
+ *  the rows of gpuhal-probe; a UUID as vendors' tools print it (`GPU-…`, `MIG-…`, `uuid=…`), or as much of its beginning
+ *  as no other device has; a PCI address, with its domain or without (`0000:c1:00.0`, `c1:00.0`, `pci=…`); `name=glob`
+ *  (`*`, `?`, case-insensitive); or several, separated by commas, where a number continues the backend before it
+ *  (`cuda:0,1`) and a `?` stands for a comma in a name. Each has at most 127 bytes; blanks around it are ignored.
+ *  @p selector NULL or "": auto.
+ *
+ *  Of several devices that are named the best is selected, from listed facts alone, so that equal machines select
+ *  equally and no driver is loaded: one that did not fail gpuhal_device_verify() with this driver; no software device;
+ *  of the first backend; a GPU, then an integrated one, then an accelerator; with most total memory; with most compute
+ *  units; the first. `auto` and `gpu` name no software device and none that failed that test; `auto` falls back to the
+ *  CPU, `gpu` fails. @p out_reason, which may be NULL, says what decided.
+ *  @return GPUHAL_OK; FORKED; INVALID_ARGUMENT for a malformed selector, and for the beginning of a UUID or an address
+ *  without domain that fits several devices, which the detail names; NOT_FOUND when one of the selectors matches
+ *  nothing
  *  Owner: device of @p gpu; the reason is valid until this thread's next gpuhal_select(). Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_select(gpuhal *gpu, const char *selector, uint32_t flags, gpuhal_device **out_device,
                                        const char **out_reason);

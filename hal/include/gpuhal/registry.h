@@ -104,7 +104,7 @@ typedef struct gpuhal_interface_record {
 /** The link from one interface to another, with the drivers of that time. */
 typedef struct gpuhal_link_record {
     uint32_t size;
-    uint32_t from, to;      /**< Numbers of interfaces. */
+    uint32_t from, to;      /**< Numbers of interfaces; equal ones: the result of gpuhal_device_verify(). */
     uint32_t verified;      /**< 1: the bytes arrived unchanged; 0: they did not. */
     gpuhal_path path;       /**< Of the copies that were measured; 0: not measured. */
     uint32_t reserved;

@@ -98,10 +98,11 @@ GPUHAL_API gpuhal_status gpuhal_copy_path(const gpuhal_buffer *to, const gpuhal_
 GPUHAL_API const char *gpuhal_path_name(gpuhal_path path);
 
 /** Moves patterns to the device, within it and back, at even and odd offsets, and compares. Opens the device if
- *  needed. Uses about 2 MiB of device memory.
+ *  needed. Uses about 2 MiB of device memory. The result is recorded, for this driver, until the next test: `auto`
+ *  selects no device that failed. A device that is busy, full or refused has neither passed nor failed.
  *  @return GPUHAL_OK when every byte was right; DEVICE_LOST with the place of the first wrong byte; FORKED, or what
  *  failed
- *  Owner: nothing stays. Threads: any. Blocks: yes. */
+ *  Owner: nothing stays. Threads: any. Blocks: yes, also for the disk. */
 GPUHAL_API gpuhal_status gpuhal_device_verify(gpuhal_device *device);
 
 #ifdef __cplusplus

@@ -1,0 +1,72 @@
+/* device/selector.h: selectors, the texts that name devices: parsing (selector.c), matching (selector_match.c) and what
+ * is said where nothing matches (selector_error.c). select.c chooses one device among several. */
+#ifndef GPUHAL_DEVICE_SELECTOR_H
+#define GPUHAL_DEVICE_SELECTOR_H
+
+#include "device/snapshot.h"
+
+enum { GPUHAL_SELECTOR_BYTES = 128 };
+
+typedef enum gpuhal_selector_form {
+    GPUHAL_SELECT_AUTO,
+    GPUHAL_SELECT_GPU,
+    GPUHAL_SELECT_BACKEND,
+    GPUHAL_SELECT_ID,   /* one or several of a backend */
+    GPUHAL_SELECT_GLOB, /* of ids */
+    GPUHAL_SELECT_ROW,  /* one or several of the list of preferred interfaces */
+    GPUHAL_SELECT_PCI,
+    GPUHAL_SELECT_UUID,
+    GPUHAL_SELECT_NAME
+} gpuhal_selector_form;
+typedef struct gpuhal_selector {
+    gpuhal_selector_form form;
+    uint32_t first, last; /* ID, ROW */
+    bool partition;       /* UUID: of a partition only */
+    /* in lower case: backend, glob, address (canonical, or without its domain), hexadecimal digits of a UUID */
+    char text[GPUHAL_SELECTOR_BYTES];
+    char word[2 * GPUHAL_SELECTOR_BYTES]; /* as written; with the backend where that stands in an earlier element */
+} gpuhal_selector;
+
+/* Parses the first element of the comma list *list, and moves *list behind it, to NULL after the last one. *selector
+ * holds the element before, zeros at the beginning: a number alone continues BACKEND:INDEX. `source` names the origin
+ * in messages. Returns INVALID_ARGUMENT for a malformed element. */
+gpuhal_status gpuhal_selector_next(const char **list, const char *source, gpuhal_selector *selector);
+/* Parses the whole list: a malformed element is refused before any is matched. */
+gpuhal_status gpuhal_selectors_check(const char *list, const char *source);
+
+/* `auto` and `gpu`, which do not name a device. */
+static inline bool gpuhal_selector_is_general(const gpuhal_selector *selector)
+{
+    return selector->form == GPUHAL_SELECT_AUTO || selector->form == GPUHAL_SELECT_GPU;
+}
+/* PCI addresses, UUIDs and numbers name a physical device, or a partition of one: any interface of it will do. */
+static inline bool gpuhal_selector_names_hardware(const gpuhal_selector *selector)
+{
+    return selector->form == GPUHAL_SELECT_PCI || selector->form == GPUHAL_SELECT_UUID ||
+           selector->form == GPUHAL_SELECT_ROW;
+}
+
+/* For the selector `gpu`: a software device does not count. */
+bool gpuhal_device_is_gpu(const gpuhal_device *device);
+/* A software device runs on the processor and poses as a GPU in its API; `cpu` is faster, and preferred. */
+bool gpuhal_device_is_ignored(const gpuhal_device *device);
+/* Returns the visible, usable device of an entry; NULL for another. */
+gpuhal_device *gpuhal_entry_usable(const gpuhal_device_snapshot *snapshot, uint32_t entry);
+
+/* Matches the device as listed in the snapshot; false for one that is no longer listed. Rows need
+ * gpuhal_device_snapshot_mark_preferred(). */
+bool gpuhal_selector_matches(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot,
+                             const gpuhal_device *device);
+/* Returns OK; INVALID_ARGUMENT where the beginning of a UUID, or an address without its domain, names several devices;
+ * NOT_FOUND where nothing matches, or no device has one of the numbers of a range. */
+gpuhal_status gpuhal_selector_check(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot,
+                                    const char *source);
+
+/* Returns NOT_FOUND, with a sentence that begins with `source`, "" for none: names the device that the caller may have
+ * expected, and those that there are. `word` is what was not found. */
+gpuhal_status gpuhal_selector_unmatched(const gpuhal_device_snapshot *snapshot, const gpuhal_selector *selector,
+                                        const char *word, const char *source);
+/* Appends backends that are not usable because this process was forked; the caller may have expected them. */
+void gpuhal_selector_add_forked(const gpuhal_device_snapshot *snapshot, gpuhal_text *to);
+
+#endif
