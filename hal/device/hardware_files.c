@@ -23,6 +23,7 @@ static bool make_path(const gpuhal_hardware_view *view, char path[PATH_BYTES], c
  * view. */
 static void note(gpuhal_hardware_view *view, int error)
 {
+    view->last = error;
     if (!view->error && (error == ENOMEM || error == EMFILE || error == ENFILE)) {
         view->error = error;
     }
@@ -129,8 +130,8 @@ bool gpuhal_hardware_value(const char *text, const char *key, char *to, size_t b
     const size_t length = strlen(key);
     to[0] = 0;
     for (const char *line = text; line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
-        if (strncmp(line, key, length) == 0 && line[length] && strchr(" \t:", line[length])) {
-            const char *value = line + length + strspn(line + length, " \t:");
+        if (strncmp(line, key, length) == 0 && line[length] && strchr(" \t:=", line[length])) {
+            const char *value = line + length + strspn(line + length, " \t:=\"");
             snprintf(to, bytes, "%.*s", (int)strcspn(value, "\n"), value);
             break;
         }

@@ -92,6 +92,8 @@ static void mark(gpuhal_hardware_view *view, uint32_t number, const gpuhal_entry
     if (one) {
         one->is_seen = true;
         one->is_hidden = one->is_hidden || !entry->device;
+        one->is_seen_by_vendor = one->is_seen_by_vendor || strcmp(entry->candidate->name, "cuda") == 0 ||
+                                 strcmp(entry->candidate->name, "rocm") == 0;
         one->info.device_count += entry->device != NULL;
         one->info.physical = entry->device && !one->info.physical ? entry->physical_number : one->info.physical;
     }

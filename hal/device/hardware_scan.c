@@ -58,18 +58,42 @@ static bool is_address(const char *name)
     return gpuhal_identity_pci(name, canonical) && strcmp(name, canonical) == 0;
 }
 
-static bool is_listed_class(uint32_t class)
+/* Unless the device has vanished, or this process may not see it, a failure must not hide it. */
+static void note_failure(gpuhal_hardware_view *view)
 {
-    return class >> 16 == CLASS_DISPLAY || class >> 16 == CLASS_ACCELERATOR;
+    static const int harmless[] = {0, ENOENT, ENODEV, ENOTDIR, ELOOP, EINVAL, EACCES, EPERM, ENXIO};
+    bool is_harmless = view->error != 0;
+    for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++) {
+        is_harmless = is_harmless || view->last == harmless[i];
+    }
+    view->error = is_harmless ? view->error : view->last;
+}
+
+static bool is_listed_class(gpuhal_hardware_view *view, const char *address, uint32_t *out_class)
+{
+    if (!gpuhal_hardware_number(view, out_class, PCI_DEVICES "/%s/class", address)) {
+        note_failure(view);
+        return false;
+    }
+    return *out_class >> 16 == CLASS_DISPLAY || *out_class >> 16 == CLASS_ACCELERATOR;
+}
+
+/* What virtual machines have not taken, and is not meant for this system. */
+static bool is_idle_function(gpuhal_hardware_view *view, const char *address)
+{
+    char target[64];
+    return gpuhal_hardware_target(view, target, sizeof target, PCI_DEVICES "/%s/physfn", address) &&
+           !gpuhal_hardware_target(view, target, sizeof target, PCI_DEVICES "/%s/driver", address);
 }
 
 /* Function 1 of old cards is the second output of function 0: nothing drives it, and nothing is missing. */
 static bool is_second_output(gpuhal_hardware_view *view, const char *address, uint32_t vendor)
 {
-    char first[24];
+    char first[24], target[64];
     uint32_t class = 0, first_vendor = 0;
     snprintf(first, sizeof first, "%.*s.0", (int)strcspn(address, "."), address);
-    return strcmp(first, address) != 0 && !gpuhal_hardware_is_there(view, PCI_DEVICES "/%s/driver", address) &&
+    return strcmp(first, address) != 0 && 
+           !gpuhal_hardware_target(view, target, sizeof target, PCI_DEVICES "/%s/driver", address) &&
            gpuhal_hardware_number(view, &class, PCI_DEVICES "/%s/class", first) && class >> 16 == CLASS_DISPLAY &&
            gpuhal_hardware_number(view, &first_vendor, PCI_DEVICES "/%s/vendor", first) && first_vendor == vendor;
 }
@@ -125,7 +149,7 @@ static void read_pci(gpuhal_hardware_view *view, gpuhal_hardware *one)
     (void)gpuhal_hardware_line(view, text, sizeof text, "%s/power/runtime_status", device);
     info->is_asleep = strncmp(text, "suspend", strlen("suspend")) == 0; /* suspended, suspending */
     one->is_off_bus = is_off_bus(view, one);
-    one->is_virtual_function = gpuhal_hardware_is_there(view, "%s/physfn", device);
+    one->is_virtual_function = gpuhal_hardware_target(view, text, sizeof text, "%s/physfn", device);
     read_driver(view, one, device);
     read_processors(view, one);
     if (!gpuhal_pci_node(view->root, one->address, &info->numa_node)) {
@@ -138,10 +162,10 @@ static void scan_pci(gpuhal_hardware_view *view)
     char **names;
     size_t count;
     view->bus_is_known = gpuhal_hardware_names(view, &names, &count, PCI_DEVICES);
+    note_failure(view);
     for (size_t i = 0; i < count; i++) {
         uint32_t class = 0, vendor = 0;
-        if (!is_address(names[i]) || !gpuhal_hardware_number(view, &class, PCI_DEVICES "/%s/class", names[i]) ||
-            !is_listed_class(class)) {
+        if (!is_address(names[i]) || !is_listed_class(view, names[i], &class) || is_idle_function(view, names[i])) {
             continue;
         }
         (void)gpuhal_hardware_number(view, &vendor, PCI_DEVICES "/%s/vendor", names[i]);

@@ -1,36 +1,51 @@
-/* device/hardware_state.c: what prevents the use of hardware that no device stands for: the first of the things that
- * must be in order, from the bus up to the vendor's library. */
+/* device/hardware_state.c: what prevents the use of hardware: the first of the things that must be in order, from the
+ * bus over the kernel's driver and its nodes up to the vendor's library. */
 #include "device/hardware.h"
 
-#include <stdio.h>
-#include <string.h>
+#include "device/device.h"
 
-static void set(gpuhal_hardware *one, gpuhal_hardware_state state, gpuhal_hardware_grade grade, const char *why)
+/* What has been away for so long is no news: taken out, most likely. */
+#define LONG_AGO_SECONDS (UINT64_C(30) * 24 * 60 * 60)
+
+static void find_gone(const gpuhal_hardware *one, gpuhal_hardware_finding *out)
 {
-    one->info.state = state;
-    one->info.grade = grade;
-    gpuhal_hardware_text(one->why, sizeof one->why, "%s", why);
+    const uint64_t now = gpuhal_os_wall_clock();
+    const bool is_old = now > one->info.last_seen && now - one->info.last_seen > LONG_AGO_SECONDS;
+    char day[24];
+    gpuhal_hardware_day(one->info.last_seen, day, sizeof day);
+    gpuhal_hardware_found(out, GPUHAL_HARDWARE_GONE, is_old ? GPUHAL_HARDWARE_NOTE : GPUHAL_HARDWARE_PROBLEM,
+                          "it was there on %s, and is not on the bus any more", day);
+    gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo dmesg | grep -E '%s|pcieport'",
+                         one->info.vendor_id == GPUHAL_VENDOR_NVIDIA ? "NVRM|Xid" : one->address);
 }
 
-static void judge(gpuhal_hardware *one)
+static void find(gpuhal_hardware_view *view, gpuhal *gpu, const gpuhal_hardware *one, gpuhal_hardware_finding *out)
 {
+    *out = (gpuhal_hardware_finding){.state = GPUHAL_HARDWARE_READY};
     if (one->info.state == GPUHAL_HARDWARE_GONE) {
-        set(one, GPUHAL_HARDWARE_GONE, GPUHAL_HARDWARE_PROBLEM, "it was there and is not on the bus any more");
-    } else if (one->info.device_count > 0) {
-        set(one, GPUHAL_HARDWARE_READY, GPUHAL_HARDWARE_FINE, "");
+        find_gone(one, out);
     } else if (one->is_off_bus) {
-        set(one, GPUHAL_HARDWARE_OFF_BUS, GPUHAL_HARDWARE_PROBLEM, "it does not answer on the bus");
-    } else if (!one->kernel_driver[0]) {
-        set(one, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_NOTE, "no kernel driver is bound to it");
-    } else {
-        set(one, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM, "no driver lists it");
+        gpuhal_hardware_found(out, GPUHAL_HARDWARE_OFF_BUS, GPUHAL_HARDWARE_PROBLEM,
+                              "it has fallen off the bus: its configuration space reads as ones");
+        gpuhal_hardware_read_log(one, out->fix, sizeof out->fix);
+    } else if (one->info.device_count > 0) {
+        gpuhal_hardware_find_rest(view, gpu, one, out);
+    } else if (one->is_hidden) {
+        gpuhal_hardware_find_hidden(&gpu->settings, out);
+    } else if (!gpuhal_hardware_find_kernel(view, one, gpuhal_hardware_has_library(gpu, one), out)) {
+        gpuhal_hardware_find_api(view, gpu, one, out);
     }
 }
 
 void gpuhal_hardware_judge(gpuhal_hardware_view *view, gpuhal *gpu)
 {
-    (void)gpu;
     for (uint32_t i = 0; i < view->count; i++) {
-        judge(&view->list[i]);
+        gpuhal_hardware *one = &view->list[i];
+        gpuhal_hardware_finding found;
+        find(view, gpu, one, &found);
+        one->info.state = found.state;
+        one->info.grade = found.grade;
+        gpuhal_hardware_text(one->why, sizeof one->why, "%s", found.why);
+        gpuhal_hardware_text(one->fix, sizeof one->fix, "%s", found.fix);
     }
 }

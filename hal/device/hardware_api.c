@@ -1,0 +1,338 @@
+/* device/hardware_api.c: what the reports of the plugins say about hardware that the kernel's side makes usable: the
+ * vendor's own API first, then those that drive any vendor's. */
+#include "device/hardware.h"
+
+#include "device/snapshot.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { APIS = 3 };
+
+/* Variables of the drivers that hide devices. One with a list of devices hides only what it does not name. */
+static const struct {
+    const char *backend, *name;
+    bool is_list;
+} variables[] = {
+    {"cuda", "CUDA_VISIBLE_DEVICES", true},   {"rocm", "ROCR_VISIBLE_DEVICES", true},
+    {"rocm", "HIP_VISIBLE_DEVICES", true},    {"rocm", "CUDA_VISIBLE_DEVICES", true},
+    {"rocm", "GPU_DEVICE_ORDINAL", true},     {"vulkan", "VK_DRIVER_FILES", false},
+    {"vulkan", "VK_ICD_FILENAMES", false},    {"vulkan", "VK_LOADER_DRIVERS_SELECT", false},
+    {"vulkan", "VK_LOADER_DRIVERS_DISABLE", false}, {"opencl", "OCL_ICD_VENDORS", false},
+    {"opencl", "OCL_ICD_FILENAMES", false},   {"opencl", "OPENCL_VENDOR_PATH", false},
+    {"opencl", "ZE_AFFINITY_MASK", false},
+};
+
+static const char *name_of(const char *backend)
+{
+    return strcmp(backend, "cuda") == 0     ? "CUDA"
+           : strcmp(backend, "rocm") == 0   ? "ROCm"
+           : strcmp(backend, "vulkan") == 0 ? "Vulkan"
+                                            : "OpenCL";
+}
+
+/* Returns the vendor's API where there is one, then the others; ends with NULL. */
+static void list_apis(const gpuhal_hardware *one, const char *out_apis[APIS + 1])
+{
+    const char *const driver = one->kernel_driver;
+    const bool is_cuda =
+        strcmp(driver, "nvidia") == 0 || strcmp(driver, "nvgpu") == 0 || strcmp(driver, "dxgkrnl") == 0;
+    const bool is_rocm = strcmp(driver, "amdgpu") == 0 && strcmp(one->vendor_node, "/dev/kfd") == 0;
+    size_t count = 0;
+    if (is_cuda || is_rocm) {
+        out_apis[count++] = is_cuda ? "cuda" : "rocm";
+    }
+    out_apis[count++] = "vulkan";
+    out_apis[count++] = "opencl";
+    out_apis[count] = NULL;
+}
+
+static const gpuhal_candidate *candidate_of(const gpuhal_candidates *candidates, const char *backend)
+{
+    for (size_t i = 0; i < candidates->count; i++) {
+        const gpuhal_candidate *candidate = &candidates->list[i];
+        if (candidate->name && strcmp(candidate->name, backend) == 0 && candidate->state != GPUHAL_PLUGIN_DUPLICATE) {
+            return candidate;
+        }
+    }
+    return NULL;
+}
+
+/* What the vendor's library says; the step and the status before it are those of the state. */
+static const char *reason_of(const gpuhal_candidate *candidate)
+{
+    static const char *const steps[] = {"starting: ", "listing its devices: "};
+    const char *reason = candidate->reason ? candidate->reason : "out of host memory";
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        const char *end = strncmp(reason, steps[i], strlen(steps[i])) == 0 ? strstr(reason + strlen(steps[i]), ": ")
+                                                                           : NULL;
+        reason = end ? end + 2 : reason;
+    }
+    return reason;
+}
+
+/* ---- hidden */
+
+static uint32_t count_listed(const gpuhal_candidate *candidate)
+{
+    return candidate->state == GPUHAL_PLUGIN_OK ? (uint32_t)candidate->devices.count : 0;
+}
+
+/* "0,2,GPU-3fa0…": entries behind an impossible one do not count, as for the drivers. */
+static uint32_t count_named(const char *value)
+{
+    uint32_t count = 0;
+    while (*value && *value != '-' && strncmp(value, "NoDevFiles", strlen("NoDevFiles")) != 0) {
+        const size_t length = strcspn(value, ",");
+        count += length > 0;
+        value += length + (value[length] == ',');
+    }
+    return count;
+}
+
+/* Where a list names more devices than the driver lists, one of those is missing, and the variable is not to blame. */
+static bool find_variable(const gpuhal_candidate *candidate, gpuhal_hardware_finding *out)
+{
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        const char *value = strcmp(variables[i].backend, candidate->name) == 0
+                                ? gpuhal_os_environment(variables[i].name)
+                                : NULL;
+        if (!value || (!variables[i].is_list && !*value)) {
+            continue;
+        }
+        const uint32_t named = variables[i].is_list ? count_named(value) : 0, listed = count_listed(candidate);
+        const bool is_short = named > listed;
+        gpuhal_hardware_found(out, is_short ? GPUHAL_HARDWARE_DRIVER_ERROR : GPUHAL_HARDWARE_HIDDEN,
+                              is_short ? GPUHAL_HARDWARE_PROBLEM : GPUHAL_HARDWARE_NOTE,
+                              is_short ? "%s=%.60s%s names more devices than %s lists"
+                                       : "%s=%.60s%s hides it from %s",
+                              variables[i].name, *value ? value : "\"\"", strlen(value) > 60 ? "…" : "",
+                              name_of(candidate->name));
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "unset %s", variables[i].name);
+        return true;
+    }
+    return false;
+}
+
+static void find_excluded(const gpuhal_settings *settings, const gpuhal_candidate *candidate,
+                          gpuhal_hardware_finding *out)
+{
+    const char *variable = settings->environment_backends;
+    gpuhal_hardware_found(out, GPUHAL_HARDWARE_HIDDEN, GPUHAL_HARDWARE_NOTE, "%s%.60s leaves %s out",
+                          variable ? "GPUHAL_BACKENDS=" : "this program", variable ? variable : "",
+                          name_of(candidate->name));
+    gpuhal_hardware_text(out->fix, sizeof out->fix, "%s", variable ? "unset GPUHAL_BACKENDS" : "");
+}
+
+void gpuhal_hardware_find_hidden(const gpuhal_settings *settings, gpuhal_hardware_finding *out)
+{
+    const char *variable = settings->environment_devices;
+    gpuhal_hardware_found(out, GPUHAL_HARDWARE_HIDDEN, GPUHAL_HARDWARE_NOTE, "%s%.60s leaves it out",
+                          variable ? "GPUHAL_DEVICES=" : "this program", variable ? variable : "");
+    gpuhal_hardware_text(out->fix, sizeof out->fix, "%s", variable ? "unset GPUHAL_DEVICES" : "");
+}
+
+/* ---- failed */
+
+/* The version in the name of the library's file: "libcuda.so.580.65.06". */
+static bool library_version(const gpuhal_candidate *candidate, char *to, size_t bytes)
+{
+    int ignored = 0;
+    char *path = candidate->driver ? gpuhal_os_real_path(candidate->driver, &ignored) : NULL;
+    const char *version = path ? strstr(gpuhal_hardware_leaf(path), ".so.") : NULL;
+    gpuhal_hardware_text(to, bytes, "%s", version ? version + strlen(".so.") : "");
+    free(path);
+    return strchr(to, '.') != NULL;
+}
+
+static bool is_mismatch(const gpuhal_hardware *one, const gpuhal_candidate *candidate, const char *library)
+{
+    const char *reason = candidate->reason ? candidate->reason : "";
+    return (candidate->state == GPUHAL_PLUGIN_INCOMPATIBLE && candidate->driver) ||
+           strstr(reason, "SYSTEM_DRIVER_MISMATCH") || strstr(reason, "RM_VERSION_MISMATCH") ||
+           (*library && one->kernel_driver_version[0] && strcmp(one->kernel_driver, "nvidia") == 0 &&
+            strcmp(library, one->kernel_driver_version) != 0);
+}
+
+static void find_mismatch(gpuhal_hardware_view *view, const gpuhal_hardware *one, const gpuhal_candidate *candidate,
+                          const char *library, gpuhal_hardware_finding *out)
+{
+    const bool differ = *library && one->kernel_driver_version[0] && strcmp(library, one->kernel_driver_version) != 0;
+    const bool is_container = gpuhal_hardware_machine_of(view)->is_container;
+    gpuhal_hardware_found(out, GPUHAL_HARDWARE_VERSION_MISMATCH, GPUHAL_HARDWARE_PROBLEM,
+                          differ ? "the kernel module %s is version %s, and %s's library is %s" : "%.0s%.0s%s: %s",
+                          one->kernel_driver, one->kernel_driver_version, name_of(candidate->name),
+                          differ ? library : reason_of(candidate));
+    gpuhal_hardware_text(out->fix, sizeof out->fix, "%s",
+                         is_container ? "nvidia-smi   # on the host, whose libraries the container needs"
+                                      : "sudo reboot   # after an update of the driver");
+}
+
+static void find_failure(gpuhal_hardware_view *view, const gpuhal_hardware *one, const gpuhal_candidate *candidate,
+                         gpuhal_hardware_finding *out)
+{
+    const char *reason = reason_of(candidate);
+    char library[48];
+    (void)library_version(candidate, library, sizeof library);
+    if (is_mismatch(one, candidate, library)) {
+        find_mismatch(view, one, candidate, library, out);
+        return;
+    }
+    const bool is_lost = strstr(reason, "GPU is lost") || strstr(reason, "fallen off the bus");
+    gpuhal_hardware_found(out, is_lost ? GPUHAL_HARDWARE_OFF_BUS : GPUHAL_HARDWARE_DRIVER_ERROR,
+                          GPUHAL_HARDWARE_PROBLEM, "%s: %s", name_of(candidate->name), reason);
+    if (strstr(reason, "fabric manager")) {
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo systemctl restart nvidia-fabricmanager");
+    } else if (strstr(reason, "nvidia-uvm")) {
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo modprobe nvidia_uvm && sudo nvidia-modprobe -c 0 -u");
+    } else {
+        gpuhal_hardware_read_log(one, out->fix, sizeof out->fix);
+    }
+}
+
+/* Of a driver that works, and does not list it. */
+static bool find_unlisted(const gpuhal_hardware *one, const gpuhal_candidate *candidate, gpuhal_hardware_finding *out)
+{
+    if (find_variable(candidate, out)) {
+        return true;
+    }
+    if (one->info.last_seen) {
+        char day[24];
+        gpuhal_hardware_day(one->info.last_seen, day, sizeof day);
+        gpuhal_hardware_found(out, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM,
+                              "it is on the bus, and %s does not list it any more, as it did on %s",
+                              name_of(candidate->name), day);
+        gpuhal_hardware_read_log(one, out->fix, sizeof out->fix);
+        return true;
+    }
+    if (candidate->state == GPUHAL_PLUGIN_NO_DEVICE && candidate->reason &&
+        (strcmp(candidate->name, "cuda") == 0 || strcmp(candidate->name, "rocm") == 0)) {
+        gpuhal_hardware_found(out, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM, "%s: %s",
+                              name_of(candidate->name), reason_of(candidate));
+        gpuhal_hardware_read_log(one, out->fix, sizeof out->fix);
+        return true;
+    }
+    if (strcmp(candidate->name, "cuda") == 0) {
+        gpuhal_hardware_found(out, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM,
+                              "CUDA lists other GPUs and not this one");
+        gpuhal_hardware_read_log(one, out->fix, sizeof out->fix);
+        return true;
+    }
+    return false;
+}
+
+/* Returns whether the plugin's report explains it; one whose library is missing, or that has no driver for this vendor,
+ * does not. */
+static bool find_of(gpuhal_hardware_view *view, const gpuhal_settings *settings, const gpuhal_hardware *one,
+                    const gpuhal_candidate *candidate, gpuhal_hardware_finding *out)
+{
+    switch (candidate->state) {
+    case GPUHAL_PLUGIN_NO_DRIVER:
+        return false;
+    case GPUHAL_PLUGIN_OK:
+    case GPUHAL_PLUGIN_NO_DEVICE:
+        return find_unlisted(one, candidate, out);
+    case GPUHAL_PLUGIN_EXCLUDED:
+        find_excluded(settings, candidate, out);
+        return true;
+    case GPUHAL_PLUGIN_NO_PERMISSION:
+        gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_PERMISSION, GPUHAL_HARDWARE_PROBLEM, "%s: %s",
+                              name_of(candidate->name), reason_of(candidate));
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "ls -l %s",
+                             one->vendor_node[0] ? one->vendor_node : one->drm_render_node);
+        return true;
+    case GPUHAL_PLUGIN_QUARANTINED:
+    case GPUHAL_PLUGIN_TIMED_OUT:
+        gpuhal_hardware_found(out, GPUHAL_HARDWARE_QUARANTINED, GPUHAL_HARDWARE_PROBLEM, "%s: %s",
+                              name_of(candidate->name), reason_of(candidate));
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "gpuhal-probe --retry %s", candidate->name);
+        return true;
+    case GPUHAL_PLUGIN_FAILED:
+        if (candidate->signal) {
+            gpuhal_hardware_found(out, GPUHAL_HARDWARE_QUARANTINED, GPUHAL_HARDWARE_PROBLEM, "%s: %s",
+                                  name_of(candidate->name), reason_of(candidate));
+            gpuhal_hardware_text(out->fix, sizeof out->fix, "gpuhal-probe --retry %s", candidate->name);
+            return true;
+        }
+        find_failure(view, one, candidate, out);
+        return true;
+    case GPUHAL_PLUGIN_INCOMPATIBLE:
+        find_failure(view, one, candidate, out);
+        return true;
+    default:
+        gpuhal_hardware_found(out, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM, "%s: %s",
+                              name_of(candidate->name), reason_of(candidate));
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "gpuhal-probe --explain %s", candidate->name);
+        return true;
+    }
+}
+
+bool gpuhal_hardware_has_library(const gpuhal *gpu, const gpuhal_hardware *one)
+{
+    const char *const vendors = one->info.vendor_id == GPUHAL_VENDOR_NVIDIA ? "cuda"
+                                : one->info.vendor_id == GPUHAL_VENDOR_AMD  ? "rocm"
+                                                                            : NULL;
+    const gpuhal_candidates *candidates = &gpuhal_device_snapshot_now(gpu)->candidates;
+    const gpuhal_candidate *candidate = vendors ? candidate_of(candidates, vendors) : NULL;
+    return candidate && candidate->driver && candidate->state != GPUHAL_PLUGIN_NO_DRIVER;
+}
+
+/* Names the vendor's API where it has one, else the two that drive any GPU. */
+static void find_no_library(gpuhal_hardware_view *view, const gpuhal_hardware *one,
+                            const gpuhal_candidates *candidates, const char *const *apis,
+                            gpuhal_hardware_finding *out)
+{
+    const bool is_own = strcmp(apis[0], "vulkan") != 0;
+    const bool is_module = strcmp(one->kernel_driver, "nvidia") == 0 || strcmp(one->kernel_driver, "nvgpu") == 0;
+    /* The vendor's module without its library is half a driver; a display may need no more where another GPU works. */
+    const bool is_problem = is_module && !gpuhal_hardware_machine_of(view)->is_usable;
+    const gpuhal_hardware_grade grade = is_problem ? GPUHAL_HARDWARE_PROBLEM : GPUHAL_HARDWARE_NOTE;
+    if (is_own && !candidate_of(candidates, apis[0])) {
+        gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_LIBRARY, grade,
+                              "this library's plugin for %s is not installed", name_of(apis[0]));
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "gpuhal-probe --explain");
+        return;
+    }
+    gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_LIBRARY, grade,
+                          is_own ? "its kernel driver %s is loaded, and neither the library of %s nor a driver of "
+                                   "Vulkan or OpenCL for it is installed"
+                                 : "its kernel driver %s is loaded, and %.0sno driver of Vulkan or OpenCL for it is "
+                                   "installed",
+                          one->kernel_driver, name_of(apis[0]));
+    gpuhal_hardware_install_library(view, one, out->fix, sizeof out->fix);
+}
+
+void gpuhal_hardware_find_api(gpuhal_hardware_view *view, gpuhal *gpu, const gpuhal_hardware *one,
+                              gpuhal_hardware_finding *out)
+{
+    const gpuhal_candidates *candidates = &gpuhal_device_snapshot_now(gpu)->candidates;
+    const char *apis[APIS + 1];
+    list_apis(one, apis);
+    for (size_t i = 0; apis[i]; i++) {
+        const gpuhal_candidate *candidate = candidate_of(candidates, apis[i]);
+        if (candidate && find_of(view, &gpu->settings, one, candidate, out)) {
+            return;
+        }
+    }
+    find_no_library(view, one, candidates, apis, out);
+}
+
+void gpuhal_hardware_find_rest(gpuhal_hardware_view *view, gpuhal *gpu, const gpuhal_hardware *one,
+                               gpuhal_hardware_finding *out)
+{
+    const char *apis[APIS + 1];
+    list_apis(one, apis);
+    const gpuhal_candidate *candidate = candidate_of(&gpuhal_device_snapshot_now(gpu)->candidates, apis[0]);
+    gpuhal_hardware_finding own = {0};
+    const bool is_own = strcmp(apis[0], "vulkan") != 0 && !one->is_seen_by_vendor && candidate;
+    const bool is_wanted = is_own && candidate->state != GPUHAL_PLUGIN_EXCLUDED &&
+                           candidate->state != GPUHAL_PLUGIN_NO_DRIVER;
+    if (is_wanted && find_of(view, &gpu->settings, one, candidate, &own)) {
+        /* HIP does without GPUs that it does not support, such as those in processors. */
+        const bool is_no_gpu_of_it = candidate->state == GPUHAL_PLUGIN_NO_DEVICE && strcmp(apis[0], "rocm") == 0;
+        gpuhal_hardware_found(out, GPUHAL_HARDWARE_READY, is_no_gpu_of_it ? GPUHAL_HARDWARE_NOTE : own.grade,
+                              "other APIs can use it, and %s cannot: %s", name_of(apis[0]), own.why);
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "%s", own.fix);
+    }
+}

@@ -1,0 +1,434 @@
+/* What prevents the use of hardware: state, grade, the words that name the cause, and the command, over made-up
+ * machines as their operators have them. */
+#include "hardware_support.h"
+
+#define GPU "0000:01:00.0"
+
+static void expect(const char *address, gpuhal_hardware_state state, gpuhal_hardware_grade grade, const char *why,
+                   const char *fix)
+{
+    gpuhal *gpu = open_listed(NULL);
+    assert_int_equal(gpuhal_rescan(gpu, NULL), GPUHAL_OK); /* a plugin that runs in this process lists again */
+    gpuhal_hardware_view *view = view_or_fail(gpu);
+    const gpuhal_hardware_info info = info_at(view, address);
+    expect_state(&info, state, grade);
+    if (!strstr(info.why, why) || !strstr(info.fix, fix) || (*info.why && !*why)) {
+        fail_msg("\"%s\" and \"%s\" have nothing of \"%s\" and \"%s\"", info.why, info.fix, why, fix);
+    }
+    gpuhal_hardware_view_release(view);
+    gpuhal_close(gpu);
+}
+
+/* No vendor's library is installed. */
+static void refuse_all(void)
+{
+    static const char *const names[] = {"cuda", "rocm", "vulkan", "opencl"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        refuse(names[i], GPUHAL_ERROR_NO_DRIVER, "tried library.so: not found");
+    }
+}
+
+/* A GPU whose kernel driver and nodes are in order. */
+static void put_nvidia(const char *address, unsigned minor)
+{
+    char text[96], path[96];
+    put_pci(address, "030200", "10de:2330", "nvidia");
+    snprintf(path, sizeof path, "proc/driver/nvidia/gpus/%s/information", address);
+    snprintf(text, sizeof text, "Model: \t\t NVIDIA H100\nDevice Minor: \t %u\n", minor);
+    put(path, text);
+    snprintf(path, sizeof path, "dev/nvidia%u", minor);
+    put(path, "");
+    put("dev/nvidiactl", "");
+    put("sys/module/nvidia/version", "580.65.06\n");
+}
+
+static void put_amd(const char *address, unsigned minor)
+{
+    char path[96];
+    put_pci(address, "030000", "1002:744c", "amdgpu");
+    put_drm(address, minor, minor + 128);
+    snprintf(path, sizeof path, "dev/dri/renderD%u", minor + 128);
+    put(path, "");
+}
+
+static void put_linux(const char *release)
+{
+    char text[64];
+    snprintf(text, sizeof text, "%s\n", release);
+    put("proc/sys/kernel/osrelease", text);
+    put("etc/os-release", "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nID=debian\n");
+}
+
+/* ---- no kernel driver */
+
+TEST(without_any_driver_the_module_that_is_missing_and_its_package_are_named)
+{
+    begin_machine();
+    refuse_all();
+    put_linux("6.12.9-amd64");
+    put("lib/modules/6.12.9-amd64/modules.dep", "kernel/drivers/gpu/drm/nouveau/nouveau.ko.xz:\n");
+    put_pci(GPU, "030000", "10de:25a2", NULL);
+    expect(GPU, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_NOTE,
+           "the module nvidia is not installed for Linux 6.12.9-amd64", "sudo apt install nvidia-driver");
+    put("var/lib/dkms/nvidia/source", "");
+    expect(GPU, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_NOTE, "not installed for Linux",
+           "sudo dkms autoinstall -k 6.12.9-amd64 && sudo modprobe nvidia");
+    end_machine();
+}
+
+TEST(a_module_that_is_installed_and_not_loaded_is_a_problem_unless_a_setting_keeps_it_out)
+{
+    begin_machine();
+    refuse_all();
+    put_linux("6.1.0");
+    put("lib/modules/6.1.0/modules.dep", "kernel/a.ko:\nupdates/dkms/nvidia-current.ko: kernel/a.ko\n");
+    put_pci(GPU, "030000", "10de:25a2", NULL);
+    expect(GPU, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_PROBLEM, "nvidia is installed and not loaded",
+           "sudo modprobe nvidia");
+    put("etc/modprobe.d/no-gpu.conf", "# off\n  blacklist   nvidia\n");
+    expect(GPU, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_NOTE, "/etc/modprobe.d/no-gpu.conf keeps the module",
+           "sudo modprobe nvidia");
+    put("etc/modprobe.d/no-gpu.conf", "blacklist nvidiafb\nblacklist nouveau\n");
+    put("proc/cmdline", "quiet modprobe.blacklist=nouveau,nvidia ro\n");
+    expect(GPU, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_NOTE, "the kernel's command line", "");
+    put("proc/cmdline", "quiet modprobe.blacklist=nvidiafb\n");
+    put("sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c", "\6");
+    put_bytes("sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c", "\6\0\0\0\1", 5);
+    expect(GPU, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_PROBLEM, "Secure Boot", "sudo modprobe nvidia");
+    end_machine();
+}
+
+TEST(a_module_that_is_built_in_or_loaded_and_did_not_take_the_device_is_a_problem)
+{
+    begin_machine();
+    refuse_all();
+    put_linux("6.1.0");
+    put("lib/modules/6.1.0/modules.dep", "");
+    put("lib/modules/6.1.0/modules.builtin", "kernel/drivers/gpu/drm/amd/amdgpu/amdgpu.ko\n");
+    put_pci(GPU, "030000", "1002:744c", NULL);
+    expect(GPU, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_PROBLEM, "amdgpu is installed and not loaded", "");
+    put("sys/module/amdgpu/initstate", "live\n");
+    expect(GPU, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_PROBLEM, "amdgpu is loaded and did not take it",
+           "sudo dmesg | grep -iE '0000:01:00.0|amdgpu'");
+    end_machine();
+}
+
+TEST(a_device_for_virtual_machines_is_no_problem_and_an_idle_virtual_function_is_left_out)
+{
+    begin_machine();
+    refuse_all();
+    put_pci(GPU, "030000", "10de:25a2", "vfio-pci");
+    put_pci("0000:02:00.1", "038000", "8086:56c0", NULL);
+    put_link("sys/bus/pci/devices/0000:02:00.1/physfn", "../0000:02:00.0");
+    expect(GPU, GPUHAL_HARDWARE_PASSED_THROUGH, GPUHAL_HARDWARE_NOTE, "vfio-pci, for virtual machines", "unbind");
+    gpuhal *gpu = open_listed(NULL);
+    gpuhal_hardware_view *view = view_or_fail(gpu);
+    assert_int_equal(gpuhal_hardware_count(view), 1);
+    gpuhal_hardware_view_release(view);
+    gpuhal_close(gpu);
+    end_machine();
+}
+
+TEST(displays_that_no_api_drives_are_fine)
+{
+    static const char *const ids[] = {"1a03:2000", "102b:0538", "1b36:0100", "1234:1111", "1013:00b8",
+                                      "15ad:0405", "1414:5353", "1af4:1050", "1d0f:1111"};
+    begin_machine();
+    refuse_all();
+    for (unsigned i = 0; i < sizeof ids / sizeof *ids; i++) {
+        char address[16];
+        snprintf(address, sizeof address, "0000:01:%02x.0", i);
+        put_pci(address, "030000", ids[i], i % 2 ? "some" : NULL);
+        expect(address, GPUHAL_HARDWARE_DISPLAY_ONLY, GPUHAL_HARDWARE_FINE, "which no API drives", "");
+    }
+    end_machine();
+}
+
+/* ---- nodes */
+
+TEST(a_missing_node_is_a_problem_and_in_a_container_what_it_was_not_given)
+{
+    begin_machine();
+    refuse_all();
+    put_nvidia(GPU, 0);
+    put_nvidia("0000:02:00.0", 1);
+    remove_part("dev");
+    expect(GPU, GPUHAL_HARDWARE_NODE_MISSING, GPUHAL_HARDWARE_PROBLEM, "there is no /dev/nvidia0", "nvidia-modprobe");
+    put(".dockerenv", "");
+    expect(GPU, GPUHAL_HARDWARE_NODE_MISSING, GPUHAL_HARDWARE_NOTE, "this container was not given /dev/nvidia0",
+           "docker run --gpus all");
+    put("dev/nvidiactl", "");
+    put("dev/nvidia1", "");
+    expect(GPU, GPUHAL_HARDWARE_HIDDEN, GPUHAL_HARDWARE_NOTE, "this container was not given /dev/nvidia0",
+           "--gpus all");
+    put("run/.containerenv", "");
+    expect(GPU, GPUHAL_HARDWARE_HIDDEN, GPUHAL_HARDWARE_NOTE, "was not given",
+           "podman run --device nvidia.com/gpu=all");
+    end_machine();
+}
+
+TEST(a_node_that_may_not_be_opened_is_named_with_its_group)
+{
+    if (geteuid() != 0) {
+        SKIP_TEST("files of another user need root");
+    }
+    begin_machine();
+    refuse_all();
+    put_amd(GPU, 0);
+    put("etc/group", "root:x:0:\nvideo:x:44:\nrender:x:992:\nrendered:x:1992:\n");
+    char node[128];
+    snprintf(node, sizeof node, "%s/dev/dri/renderD128", tree_root);
+    assert_int_equal(chmod(tree_root, 0755), 0);
+    assert_int_equal(chown(node, 0, 992), 0);
+    assert_int_equal(chmod(node, 0660), 0);
+    assert_int_equal(seteuid(12345), 0);
+    expect(GPU, GPUHAL_HARDWARE_NO_PERMISSION, GPUHAL_HARDWARE_PROBLEM,
+           "may not open /dev/dri/renderD128, which is for the group render", "sudo usermod -aG render $USER");
+    assert_int_equal(seteuid(0), 0);
+    assert_int_equal(chmod(node, 0600), 0);
+    assert_int_equal(seteuid(12345), 0);
+    expect(GPU, GPUHAL_HARDWARE_NO_PERMISSION, GPUHAL_HARDWARE_PROBLEM, "is not open to it",
+           "ls -l /dev/dri/renderD128");
+    assert_int_equal(seteuid(0), 0);
+    end_machine();
+}
+
+TEST(a_gpu_that_the_drivers_settings_leave_out_is_hidden)
+{
+    begin_machine();
+    put_nvidia(GPU, 0);
+    put("proc/driver/nvidia/gpus/" GPU "/information", "Model: \t NVIDIA H100\nGPU Excluded:\t Yes\n");
+    expect(GPU, GPUHAL_HARDWARE_HIDDEN, GPUHAL_HARDWARE_NOTE, "NVreg_ExcludedGpus", "grep -r NVreg_ExcludedGpus");
+    end_machine();
+}
+
+/* ---- libraries and drivers */
+
+TEST(without_a_user_library_the_package_is_named_and_half_a_driver_is_a_problem_where_nothing_else_works)
+{
+    begin_machine();
+    refuse_all();
+    put("etc/os-release", "ID=ubuntu\nID_LIKE=debian\n");
+    put_nvidia(GPU, 0);
+    put_amd("0000:03:00.0", 0);
+    expect(GPU, GPUHAL_HARDWARE_NO_LIBRARY, GPUHAL_HARDWARE_PROBLEM,
+           "nvidia is loaded, and neither the library of CUDA", "sudo apt install libnvidia-compute-580");
+    expect("0000:03:00.0", GPUHAL_HARDWARE_NO_LIBRARY, GPUHAL_HARDWARE_NOTE, "no driver of Vulkan or OpenCL",
+           "sudo apt install mesa-vulkan-drivers");
+    now.refusal_count = 2; /* Vulkan is there now */
+    keep_fact(add_device("vulkan", "AMD Radeon"), "pci_address", "0000:03:00.0");
+    expect(GPU, GPUHAL_HARDWARE_NO_LIBRARY, GPUHAL_HARDWARE_NOTE, "nvidia is loaded", "libnvidia-compute-580");
+    expect("0000:03:00.0", GPUHAL_HARDWARE_READY, GPUHAL_HARDWARE_FINE, "", "");
+    end_machine();
+}
+
+TEST(a_library_of_another_version_than_the_kernel_module_is_named)
+{
+    begin_machine();
+    refuse("cuda", GPUHAL_ERROR_INCOMPATIBLE,
+           "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH: libcuda supports CUDA 13.0, and the kernel's driver is 535.54.03");
+    put_nvidia(GPU, 0);
+    expect(GPU, GPUHAL_HARDWARE_VERSION_MISMATCH, GPUHAL_HARDWARE_PROBLEM, "libcuda supports CUDA 13.0", "sudo reboot");
+    put(".dockerenv", "");
+    expect(GPU, GPUHAL_HARDWARE_VERSION_MISMATCH, GPUHAL_HARDWARE_PROBLEM, "CUDA: ", "on the host");
+    end_machine();
+}
+
+TEST(an_error_of_the_vendors_driver_is_quoted_with_what_mends_it)
+{
+    begin_machine();
+    put_nvidia(GPU, 0);
+    refuse("cuda", GPUHAL_ERROR_BUSY, "the machine's GPUs are not set up yet: is the fabric manager running?");
+    expect(GPU, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM, "CUDA: the machine's GPUs are not set up yet",
+           "sudo systemctl restart nvidia-fabricmanager");
+    now.refusals[0].reason = "CUDA_ERROR_UNKNOWN: unknown error";
+    expect(GPU, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM, "CUDA: CUDA_ERROR_UNKNOWN: unknown error",
+           "sudo dmesg | grep -E 'NVRM|Xid'");
+    now.refusals[0].reason = "GPU is lost";
+    expect(GPU, GPUHAL_HARDWARE_OFF_BUS, GPUHAL_HARDWARE_PROBLEM, "GPU is lost", "dmesg");
+    now.refusals[0].status = GPUHAL_ERROR_NO_PERMISSION;
+    now.refusals[0].reason = "the system refused the driver";
+    expect(GPU, GPUHAL_HARDWARE_NO_PERMISSION, GPUHAL_HARDWARE_PROBLEM, "CUDA: the system refused the driver",
+           "ls -l /dev/nvidia0");
+    end_machine();
+}
+
+TEST(a_gpu_that_another_api_can_use_while_its_vendors_cannot_is_ready_and_still_a_problem)
+{
+    begin_machine();
+    put_nvidia(GPU, 0);
+    put_amd("0000:03:00.0", 0);
+    put("sys/class/kfd/kfd/topology/nodes/1/properties", "location_id 768\ndomain 0\n");
+    put("dev/kfd", "");
+    refuse("cuda", GPUHAL_ERROR_DRIVER, "CUDA_ERROR_UNKNOWN: unknown error");
+    refuse("rocm", GPUHAL_ERROR_NO_DRIVER, "tried libamdhip64.so.7: not found");
+    keep_fact(add_device("vulkan", "NVIDIA H100"), "pci_address", GPU);
+    keep_fact(add_device("vulkan", "AMD Radeon"), "pci_address", "0000:03:00.0");
+    expect(GPU, GPUHAL_HARDWARE_READY, GPUHAL_HARDWARE_PROBLEM,
+           "other APIs can use it, and CUDA cannot: CUDA: CUDA_ERROR_UNKNOWN", "dmesg");
+    expect("0000:03:00.0", GPUHAL_HARDWARE_READY, GPUHAL_HARDWARE_FINE, "", "");
+    now.refusals[1].status = GPUHAL_ERROR_NO_DEVICE;
+    expect("0000:03:00.0", GPUHAL_HARDWARE_READY, GPUHAL_HARDWARE_NOTE, "and ROCm cannot", "");
+    now.refusals[1].status = GPUHAL_ERROR_NO_PERMISSION;
+    expect("0000:03:00.0", GPUHAL_HARDWARE_READY, GPUHAL_HARDWARE_PROBLEM, "and ROCm cannot", "ls -l /dev/kfd");
+    end_machine();
+}
+
+/* ---- hidden */
+
+TEST(a_variable_that_names_other_devices_hides_this_one)
+{
+    static const char *const values[] = {"1", "-1", "", "GPU-0123456789", "NoDevFiles"};
+    begin_machine();
+    put_nvidia(GPU, 0);
+    put_nvidia("0000:02:00.0", 1);
+    keep_fact(add_device("cuda", "NVIDIA H100"), "pci_address", "0000:02:00.0");
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        char why[64];
+        setenv("CUDA_VISIBLE_DEVICES", values[i], 1);
+        snprintf(why, sizeof why, "CUDA_VISIBLE_DEVICES=%s hides it from CUDA", *values[i] ? values[i] : "\"\"");
+        expect(GPU, GPUHAL_HARDWARE_HIDDEN, GPUHAL_HARDWARE_NOTE, why, "unset CUDA_VISIBLE_DEVICES");
+    }
+    setenv("CUDA_VISIBLE_DEVICES", "0,1", 1);
+    expect(GPU, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM, "names more devices than CUDA lists",
+           "unset CUDA_VISIBLE_DEVICES");
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    expect(GPU, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM, "CUDA lists other GPUs and not this one",
+           "dmesg");
+    end_machine();
+}
+
+TEST(a_value_of_a_variable_is_shortened_and_has_no_control_character)
+{
+    char value[200];
+    begin_machine();
+    put_nvidia(GPU, 0);
+    memset(value, '\033', sizeof value);
+    value[sizeof value - 1] = 0;
+    setenv("CUDA_VISIBLE_DEVICES", value, 1);
+    refuse("cuda", GPUHAL_ERROR_NO_DEVICE, "none");
+    gpuhal *gpu = open_listed(NULL);
+    gpuhal_hardware_view *view = view_or_fail(gpu);
+    const gpuhal_hardware_info info = info_at(view, GPU);
+    assert_null(strchr(info.why, '\033'));
+    assert_non_null(strstr(info.why, "…"));
+    assert_true(strlen(info.why) < 160);
+    gpuhal_hardware_view_release(view);
+    gpuhal_close(gpu);
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    end_machine();
+}
+
+TEST(settings_of_this_library_hide_devices_and_their_hardware_is_not_broken)
+{
+    begin_machine();
+    put_nvidia(GPU, 0);
+    put_nvidia("0000:02:00.0", 1);
+    keep_fact(add_device("cuda", "NVIDIA H100"), "pci_address", GPU);
+    keep_fact(add_device("cuda", "NVIDIA H100"), "pci_address", "0000:02:00.0");
+    setenv("GPUHAL_DEVICES", "cuda:1", 1);
+    expect(GPU, GPUHAL_HARDWARE_HIDDEN, GPUHAL_HARDWARE_NOTE, "GPUHAL_DEVICES=cuda:1 leaves it out",
+           "unset GPUHAL_DEVICES");
+    expect("0000:02:00.0", GPUHAL_HARDWARE_READY, GPUHAL_HARDWARE_FINE, "", "");
+    unsetenv("GPUHAL_DEVICES");
+    setenv("GPUHAL_BACKENDS", "-cuda", 1);
+    expect(GPU, GPUHAL_HARDWARE_HIDDEN, GPUHAL_HARDWARE_NOTE, "GPUHAL_BACKENDS=-cuda leaves CUDA out",
+           "unset GPUHAL_BACKENDS");
+    unsetenv("GPUHAL_BACKENDS");
+    end_machine();
+}
+
+/* ---- lost */
+
+TEST(a_device_whose_configuration_space_reads_as_ones_is_off_the_bus_and_one_that_sleeps_is_not_asked)
+{
+    begin_machine();
+    put_nvidia(GPU, 0);
+    keep_fact(add_device("cuda", "NVIDIA H100"), "pci_address", GPU);
+    put_at(GPU, "config", "\xff\xff\xff\xff");
+    expect(GPU, GPUHAL_HARDWARE_OFF_BUS, GPUHAL_HARDWARE_PROBLEM, "has fallen off the bus", "NVRM|Xid");
+    put_at(GPU, "power/runtime_status", "suspended\n");
+    expect(GPU, GPUHAL_HARDWARE_READY, GPUHAL_HARDWARE_FINE, "", "");
+    put_at(GPU, "power/runtime_status", "active\n");
+    put_at(GPU, "config", "\xde\x10\x30\x23");
+    expect(GPU, GPUHAL_HARDWARE_READY, GPUHAL_HARDWARE_FINE, "", "");
+    end_machine();
+}
+
+TEST(what_was_there_and_is_not_listed_any_more_is_missing_from_the_bus_or_from_the_driver)
+{
+    begin_machine();
+    char registry[128];
+    snprintf(registry, sizeof registry, "%s/registry", tree_root);
+    setenv("GPUHAL_REGISTRY", registry, 1);
+    put_nvidia(GPU, 0);
+    put_nvidia("0000:02:00.0", 1);
+    keep_fact(add_device("cuda", "NVIDIA H100"), "vendor_id", "0x10de");
+    keep_fact(&now.devices[1], "pci_address", GPU);
+    keep_fact(add_device("cuda", "NVIDIA H100 80GB"), "vendor_id", "0x10de");
+    keep_fact(&now.devices[2], "pci_address", "0000:02:00.0");
+    expect("0000:02:00.0", GPUHAL_HARDWARE_READY, GPUHAL_HARDWARE_FINE, "", "");
+    gpuhal_facts_finish(&now.devices[2].facts);
+    now.device_count = 2;
+    expect("0000:02:00.0", GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM, "CUDA does not list it any more",
+           "sudo dmesg | grep -E 'NVRM|Xid'");
+    remove_part("sys/bus/pci/devices/0000:02:00.0");
+    remove_part("proc/driver/nvidia/gpus/0000:02:00.0");
+    gpuhal *gpu = open_listed(NULL);
+    gpuhal_hardware_view *view = view_or_fail(gpu);
+    const gpuhal_hardware_info info = info_at(view, "0000:02:00.0");
+    expect_state(&info, GPUHAL_HARDWARE_GONE, GPUHAL_HARDWARE_PROBLEM);
+    assert_string_equal(info.name, "NVIDIA H100 80GB");
+    assert_true(info.last_seen > 0);
+    assert_non_null(strstr(info.why, "is not on the bus any more"));
+    gpuhal_hardware_view_release(view);
+    gpuhal_close(gpu);
+    end_machine();
+}
+
+/* ---- elsewhere than on PCI */
+
+TEST(a_gpu_on_a_chip_is_listed_by_its_render_node_and_a_device_without_an_address_stands_for_it)
+{
+    begin_machine();
+    put_link("sys/class/drm/renderD128", "../../devices/platform/soc/fde60000.gpu/drm/renderD128");
+    put_link("sys/class/drm/card0", "../../devices/platform/soc/display/drm/card0");
+    put("sys/devices/platform/soc/fde60000.gpu/drm/renderD128/dev", "226:128\n");
+    put_link("sys/devices/platform/soc/fde60000.gpu/drm/renderD128/device", "../..");
+    put_link("sys/devices/platform/soc/fde60000.gpu/subsystem", "../../../../bus/platform");
+    put_link("sys/devices/platform/soc/fde60000.gpu/driver", "../../../../bus/platform/drivers/panfrost");
+    put("dev/dri/renderD128", "");
+    refuse_all();
+    expect("", GPUHAL_HARDWARE_NO_LIBRARY, GPUHAL_HARDWARE_NOTE, "panfrost is loaded", "vulkan");
+    now.refusal_count = 0;
+    (void)add_device("opencl", "Mali-G52");
+    gpuhal *gpu = open_listed(NULL);
+    gpuhal_hardware_view *view = view_or_fail(gpu);
+    const gpuhal_hardware_info info = info_at(view, "");
+    assert_int_equal(gpuhal_hardware_count(view), 1);
+    expect_state(&info, GPUHAL_HARDWARE_READY, GPUHAL_HARDWARE_FINE);
+    assert_string_equal(info.place, "platform/soc/fde60000.gpu");
+    assert_string_equal(info.name, "Arm Mali");
+    assert_string_equal(info.drm_render_node, "/dev/dri/renderD128");
+    gpuhal_hardware_view_release(view);
+    gpuhal_close(gpu);
+    end_machine();
+}
+
+TEST(under_wsl_a_gpu_of_windows_is_ready_whatever_address_it_has_there)
+{
+    begin_machine();
+    put("dev/dxg", "");
+    keep_fact(add_device("cuda", "NVIDIA GeForce RTX 4090"), "pci_address", "0000:01:00.0");
+    gpuhal *gpu = open_listed(NULL);
+    gpuhal_hardware_view *view = view_or_fail(gpu);
+    assert_int_equal(gpuhal_hardware_count(view), 1);
+    const gpuhal_hardware_info info = info_of(view, 0);
+    expect_state(&info, GPUHAL_HARDWARE_READY, GPUHAL_HARDWARE_FINE);
+    assert_string_equal(info.vendor_node, "/dev/dxg");
+    gpuhal_hardware_view_release(view);
+    gpuhal_close(gpu);
+    end_machine();
+}
+
+#include "test_main.h"
