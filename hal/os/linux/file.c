@@ -75,9 +75,10 @@ static int open_regular(const char *path, int *out_file, uint64_t *out_bytes)
         return errno;
     }
     struct stat status;
-    if (fstat(file, &status) || !S_ISREG(status.st_mode)) {
+    error = fstat(file, &status) ? errno : S_ISREG(status.st_mode) ? 0 : EINVAL;
+    if (error) {
         close(file);
-        return EINVAL;
+        return error;
     }
     *out_file = file;
     *out_bytes = (uint64_t)status.st_size;
