@@ -36,7 +36,7 @@ typedef struct gpuhal_hardware {
     char why[640], fix[320];
     char render_number[24]; /* "226:128": of the render node */
     bool is_off_bus;        /* its configuration space reads as ones */
-    bool is_excluded;       /* NVIDIA's driver was told to leave it out */
+    bool is_excluded;       /* an option of NVIDIA's driver leaves it out */
     bool is_virtual_function;
     bool is_seen;           /* hardware_join.c: a listed device, maybe a hidden one, is this */
     bool is_hidden;         /* hardware_join.c: a device that GPUHAL_DEVICES or the program hides is this */

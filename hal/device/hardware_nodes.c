@@ -1,5 +1,5 @@
-/* device/hardware_nodes.c: the device nodes of each piece of hardware, by name: DRM's, and the vendor's own. Whether
- * they exist and may be opened is for hardware_state.c. */
+/* device/hardware_nodes.c: the device nodes of the hardware, by name: DRM's, and the vendor's own. Whether they
+ * exist and may be opened is for hardware_state.c. */
 #include "device/hardware.h"
 
 #include "os/os.h"

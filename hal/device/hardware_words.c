@@ -58,7 +58,7 @@ void gpuhal_hardware_install_driver(gpuhal_hardware_view *view, const gpuhal_har
 static void install_nvidia(gpuhal_hardware_view *view, const gpuhal_hardware *one, char *to, size_t bytes)
 {
     const gpuhal_hardware_system system = gpuhal_hardware_machine_of(view)->system;
-    const int major = atoi(one->kernel_driver_version);
+    const int major = (int)strtol(one->kernel_driver_version, NULL, 10);
     static const char *const packages[] = {
         [GPUHAL_SYSTEM_DEBIAN] = "sudo apt install libcuda1",
         [GPUHAL_SYSTEM_FEDORA] = "sudo dnf install xorg-x11-drv-nvidia-cuda",

@@ -51,7 +51,8 @@ gpuhal_status gpuhal_link_check(const char *call, const gpuhal_device *from, con
 /* Finds the device's NUMA node, by its own fact or its place in the machine; false when it is unknown. */
 bool gpuhal_device_node(const gpuhal_device *device, uint32_t *out_node);
 
-/* ---- link_pci.c: the system's tree of devices. `root` is GPUHAL_SYSTEM_ROOT; addresses are canonical ("0000:c1:00.0"). */
+/* ---- link_pci.c: the system's tree of devices. `root` is GPUHAL_SYSTEM_ROOT; addresses are canonical:
+ * "0000:c1:00.0". */
 
 /* Returns the kind of link by where the paths of the devices join; 0 when the tree does not say. */
 gpuhal_link_kind gpuhal_pci_link_kind(const char *root, const char *one, const char *other);

@@ -1,5 +1,5 @@
-/* device/select.c: chooses one device among those that selectors name, by one rule from cached facts alone, and says what
- * decided. Nothing falls back to the CPU unless the caller allows that. The rule, in this order: passed its last
+/* device/select.c: chooses one device among those that selectors name, by one rule from cached facts alone, and says
+ * what decided. Nothing falls back to the CPU unless the caller allows that. The rule, in this order: passed its last
  * self-test (`auto` and `gpu` take no other); no software device; the first backend; a GPU before an integrated one
  * before an accelerator before a processor; most memory; most compute units; the first in the list. */
 #include "device/selector.h"
@@ -327,8 +327,9 @@ static gpuhal_status refuse_all(const gpuhal_device_snapshot *snapshot, const ch
     uint32_t count = name_ids(snapshot, NULL, is_failed, &failed);
     gpuhal_status status =
         count == 0 ? gpuhal_selector_unmatched(snapshot, &selector, text, "")
-                   : gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "no device matches \"%s\"; %s failed %s; select %s by name",
-                                      text, gpuhal_text_get(&failed), count == 1 ? "its self-test" : "their self-tests",
+                   : gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND,
+                                      "no device matches \"%s\"; %s failed %s; select %s by name", text,
+                                      gpuhal_text_get(&failed), count == 1 ? "its self-test" : "their self-tests",
                                       count == 1 ? "it" : "one");
     gpuhal_text_finish(&failed);
     return status;

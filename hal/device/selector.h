@@ -1,5 +1,6 @@
-/* device/selector.h: selectors, the texts that name devices: parsing (selector.c), matching (selector_match.c) and what
- * is said where nothing matches (selector_error.c). select.c chooses one device among several. */
+/* device/selector.h: selectors, the texts that name devices: parsing (selector.c), matching (selector_match.c), what is
+ * said where nothing matches (selector_error.c), and whether one is in order (selector_check.c). select.c chooses one
+ * device among several. */
 #ifndef GPUHAL_DEVICE_SELECTOR_H
 #define GPUHAL_DEVICE_SELECTOR_H
 

@@ -1,5 +1,5 @@
-/* device/selector_error.c: what is said where a selector matches no device: the device that the caller may have expected,
- * why a backend that was named has none, and which devices there are. */
+/* device/selector_error.c: what is said where a selector matches no device: the device that the caller may have
+ * expected, why a backend that was named has none, and which devices there are. */
 #include "device/selector.h"
 
 #include "core/error.h"

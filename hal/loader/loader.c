@@ -277,8 +277,9 @@ static bool add_system_root(const gpuhal_settings *settings, gpuhal_candidate *c
     if (!settings->system_root[0]) {
         return true;
     }
-    char *all = gpuhal_text_format("%s%s" GPUHAL_OPTION_SYSTEM_ROOT "=%s;", candidate->options ? candidate->options : "",
-                                   candidate->name, settings->system_root);
+    char *all = gpuhal_text_format("%s%s" GPUHAL_OPTION_SYSTEM_ROOT "=%s;",
+                                   candidate->options ? candidate->options : "", candidate->name,
+                                   settings->system_root);
     free(candidate->options);
     candidate->options = all;
     return all != NULL;

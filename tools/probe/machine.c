@@ -67,8 +67,8 @@ static gpuhal_probe_exit fail_open(const gpuhal_probe_options *options, gpuhal_s
     return options->device || getenv("GPUHAL_DEVICES") ? judge_absence(options, said) : PROBE_NOT_FOUND;
 }
 
-/* Whether a comma list of selectors names interfaces: by backend, id or name. Addresses, UUIDs and numbers name physical
- * devices; a number behind an id is of its backend, and that names interfaces already. */
+/* Whether a comma list of selectors names interfaces: by backend, id or name. Addresses, UUIDs and numbers name
+ * physical devices; a number behind an id is of its backend, and that names interfaces already. */
 static bool names_interfaces(const char *selectors)
 {
     static const char *const hardware[] = {"auto", "gpu", "pci", "uuid"};

@@ -51,10 +51,11 @@ enum { GPUHAL_SELECT_ALLOW_CPU = 1u /**< When nothing matches, use the CPU inste
 
 /** Selects one device. Selectors: `auto`; `gpu`; a backend (`cuda`, `cpu`); ids (`cuda:1`, `cuda:0-3`, `cuda:*`);
  *  numbers from 0 (`0`, `0-3`), the places among the preferred interfaces in the order of gpuhal_device_at(), which are
- *  the rows of gpuhal-probe; a UUID as vendors' tools print it (`GPU-…`, `MIG-…`, `uuid=…`), or as much of its beginning
- *  as no other device has; a PCI address, with its domain or without (`0000:c1:00.0`, `c1:00.0`, `pci=…`); `name=glob`
- *  (`*`, `?`, case-insensitive); or several, separated by commas, where a number continues the backend before it
- *  (`cuda:0,1`) and a `?` stands for a comma in a name. Each has at most 127 bytes; blanks around it are ignored.
+ *  the rows of gpuhal-probe; a UUID as vendors' tools print it (`GPU-…`, `MIG-…`, `uuid=…`), or as much of its
+ *  beginning as no other device has; a PCI address, with its domain or without (`0000:c1:00.0`, `c1:00.0`, `pci=…`);
+ *  `name=glob` (`*`, `?`, case-insensitive); or several, separated by commas, where a number continues the backend
+ *  before it (`cuda:0,1`) and a `?` stands for a comma in a name. Each has at most 127 bytes; blanks around it are
+ *  ignored.
  *  @p selector NULL or "": auto.
  *
  *  Of several devices that are named the best is selected, from listed facts alone, so that equal machines select
