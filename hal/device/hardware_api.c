@@ -135,15 +135,15 @@ void gpuhal_hardware_find_hidden(const gpuhal_settings *settings, gpuhal_hardwar
 
 /* ---- failed */
 
-/* The version in the name of the library's file: "libcuda.so.580.65.06". */
-static bool library_version(const gpuhal_candidate *candidate, char *to, size_t bytes)
+/* The version in the name of the library's file, "libcuda.so.580.65.06"; "" where it has none. */
+static void library_version(const gpuhal_candidate *candidate, char *to, size_t bytes)
 {
     int ignored = 0;
     char *path = candidate->driver ? gpuhal_os_real_path(candidate->driver, &ignored) : NULL;
     const char *version = path ? strstr(gpuhal_hardware_leaf(path), ".so.") : NULL;
-    gpuhal_hardware_text(to, bytes, "%s", version ? version + strlen(".so.") : "");
+    version = version ? version + strlen(".so.") : "";
+    gpuhal_hardware_text(to, bytes, "%s", strchr(version, '.') ? version : "");
     free(path);
-    return strchr(to, '.') != NULL;
 }
 
 static bool is_mismatch(const gpuhal_hardware *one, const gpuhal_candidate *candidate, const char *library)
@@ -174,7 +174,7 @@ static void find_failure(gpuhal_hardware_view *view, const gpuhal_hardware *one,
 {
     const char *reason = reason_of(candidate);
     char library[48];
-    (void)library_version(candidate, library, sizeof library);
+    library_version(candidate, library, sizeof library);
     if (is_mismatch(one, candidate, library)) {
         find_mismatch(view, one, candidate, library, out);
         return;

@@ -104,13 +104,22 @@ static void find_unbound(gpuhal_hardware_view *view, const gpuhal_hardware *one,
     const char *const name = module < MODULES ? modules[module].module : "";
     const char *const release = gpuhal_hardware_machine_of(view)->release;
     const gpuhal_hardware_grade grade = has_library ? GPUHAL_HARDWARE_PROBLEM : GPUHAL_HARDWARE_NOTE;
-    if (module == MODULES || state == MODULE_UNKNOWN) {
+    if (module == MODULES) {
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, grade, "no kernel driver is bound to it");
-        gpuhal_hardware_text(out->fix, sizeof out->fix, "lspci -k -s %s", one->address);
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "lspci -nnk -s %s", one->address);
     } else if (gpuhal_hardware_is_blocked(view, name, file, sizeof file)) {
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_NOTE,
                               "no kernel driver is bound to it: %s keeps the module %s from being loaded", file, name);
         gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo modprobe %s", name);
+    } else if (state == MODULE_UNKNOWN) {
+        gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, grade,
+                              "no kernel driver is bound to it: the module %s is not loaded%s", name,
+                              has_library ? ", although the driver's library is installed" : "");
+        if (has_library) {
+            gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo modprobe %s", name);
+        } else {
+            gpuhal_hardware_install_driver(view, one, out->fix, sizeof out->fix);
+        }
     } else if (state == MODULE_MISSING) {
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, grade,
                               "no kernel driver is bound to it: the module %s is not installed for Linux %s%s", name,
@@ -165,15 +174,20 @@ static void find_refused(gpuhal_hardware_view *view, const char *node, gpuhal_ha
     const bool by_group = known && (state.mode & 0060) == 0060 && state.group != 0;
     gpuhal_hardware_group(view, known ? state.group : 0, group, sizeof group);
     gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_PERMISSION, GPUHAL_HARDWARE_PROBLEM,
-                          by_group ? "this user may not open %s, which is for the group %s"
-                                   : "this user may not open %s, which belongs to the group %s and is not open to it",
+                          by_group                     ? "this user may not open %s, which is for the group %s"
+                          : known && state.group != 0 ? "this user may not open %s, and neither may its group %s"
+                                                       : "this user may not open %s, which is for root%.0s",
                           node, group);
     if (gpuhal_hardware_machine_of(view)->is_container) {
         gpuhal_hardware_text(out->fix, sizeof out->fix, "podman run --group-add keep-groups …");
     } else if (by_group) {
         gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo usermod -aG %s $USER   # and log in again", group);
+    } else if (strncmp(node, "/dev/nvidia", strlen("/dev/nvidia")) == 0) {
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "grep -r NVreg_DeviceFile /etc/modprobe.d");
     } else {
-        gpuhal_hardware_text(out->fix, sizeof out->fix, "ls -l %s", node);
+        /* As the rules of udev have it. */
+        gpuhal_hardware_text(out->fix, sizeof out->fix,
+                             "sudo chgrp render %s && sudo chmod g+rw %s && sudo usermod -aG render $USER", node, node);
     }
 }
 

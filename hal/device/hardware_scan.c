@@ -216,7 +216,8 @@ static gpuhal_hardware *add_at_place(gpuhal_hardware_view *view, const char *pla
     return one;
 }
 
-/* A GPU has a render node, which a controller of displays has not. `vgem` is a driver for tests, of no hardware. */
+/* A GPU has a render node, which a controller of displays has not. `vgem` is a driver for tests, of no hardware, and
+ * `amdgpu_xcp` are nodes for the partitions of GPUs that are on PCI. */
 static void scan_render_nodes(gpuhal_hardware_view *view)
 {
     char **names, target[256], bus[256], device[64];
@@ -231,7 +232,7 @@ static void scan_render_nodes(gpuhal_hardware_view *view)
             continue;
         }
         const char *begin = strstr(target, "devices/"), *end = begin ? strstr(begin, "/drm/") : NULL;
-        if (end && !strstr(begin, "/vgem/")) {
+        if (end && !strstr(begin, "/vgem/") && !strstr(begin, "/amdgpu_xcp")) {
             target[end - target] = 0;
             gpuhal_hardware *one = add_at_place(view, begin + strlen("devices/"));
             if (one) {

@@ -68,11 +68,18 @@ TEST(without_any_driver_the_module_that_is_missing_and_its_package_are_named)
     put_linux("6.12.9-amd64");
     put("lib/modules/6.12.9-amd64/modules.dep", "kernel/drivers/gpu/drm/nouveau/nouveau.ko.xz:\n");
     put_pci(GPU, "030000", "10de:25a2", NULL);
+    put_pci("0000:02:00.0", "030000", "1ed5:0106", NULL);
+    expect("0000:02:00.0", GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_NOTE, "no kernel driver is bound to it",
+           "lspci -nnk -s 0000:02:00.0");
     expect(GPU, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_NOTE,
            "the module nvidia is not installed for Linux 6.12.9-amd64", "sudo apt install nvidia-driver");
     put("var/lib/dkms/nvidia/source", "");
     expect(GPU, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_NOTE, "not installed for Linux",
            "sudo dkms autoinstall -k 6.12.9-amd64 && sudo modprobe nvidia");
+    remove_part("lib");
+    remove_part("var");
+    expect(GPU, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_NOTE, "the module nvidia is not loaded",
+           "sudo apt install nvidia-driver");
     end_machine();
 }
 
@@ -187,8 +194,8 @@ TEST(a_node_that_may_not_be_opened_is_named_with_its_group)
     assert_int_equal(seteuid(0), 0);
     assert_int_equal(chmod(node, 0600), 0);
     assert_int_equal(seteuid(12345), 0);
-    expect(GPU, GPUHAL_HARDWARE_NO_PERMISSION, GPUHAL_HARDWARE_PROBLEM, "is not open to it",
-           "ls -l /dev/dri/renderD128");
+    expect(GPU, GPUHAL_HARDWARE_NO_PERMISSION, GPUHAL_HARDWARE_PROBLEM, "and neither may its group render",
+           "sudo chgrp render /dev/dri/renderD128");
     assert_int_equal(seteuid(0), 0);
     end_machine();
 }
@@ -393,6 +400,9 @@ TEST(a_gpu_on_a_chip_is_listed_by_its_render_node_and_a_device_without_an_addres
     begin_machine();
     put_link("sys/class/drm/renderD128", "../../devices/platform/soc/fde60000.gpu/drm/renderD128");
     put_link("sys/class/drm/card0", "../../devices/platform/soc/display/drm/card0");
+    put_link("sys/class/drm/renderD130", "../../devices/platform/amdgpu_xcp.1/drm/renderD130");
+    put_link("sys/devices/platform/amdgpu_xcp.1/drm/renderD130/device", "../..");
+    put_link("sys/devices/platform/amdgpu_xcp.1/subsystem", "../../../bus/platform");
     put("sys/devices/platform/soc/fde60000.gpu/drm/renderD128/dev", "226:128\n");
     put_link("sys/devices/platform/soc/fde60000.gpu/drm/renderD128/device", "../..");
     put_link("sys/devices/platform/soc/fde60000.gpu/subsystem", "../../../../bus/platform");

@@ -50,6 +50,11 @@ static inline void begin_machine(void)
     assert_non_null(mkdtemp(tree_root));
     setenv("GPUHAL_SYSTEM_ROOT", tree_root, 1);
     setenv("GPUHAL_REGISTRY", "none", 1);
+    static const char *const variables[] = {"CUDA_VISIBLE_DEVICES", "VK_DRIVER_FILES",    "VK_ICD_FILENAMES",
+                                            "OCL_ICD_VENDORS",      "OCL_ICD_FILENAMES", "OPENCL_VENDOR_PATH"};
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        unsetenv(variables[i]); /* of the machine that runs the test */
+    }
     forget_machine();
     put_directory("sys/bus/pci/devices");
     (void)add_device("cpu", "processor");
