@@ -60,6 +60,25 @@ static const char *result_name(nvmlReturn_t code)
     }
 }
 
+/* What follows from a code, where its name does not say it. */
+static const char *meaning(nvmlReturn_t code)
+{
+    switch (code) {
+    case NVML_ERROR_GPU_IS_LOST:
+        return ": the GPU has fallen off the bus";
+    case NVML_ERROR_RESET_REQUIRED:
+        return ": the GPU works again after a reset";
+    case NVML_ERROR_LIB_RM_VERSION_MISMATCH:
+        return ": NVML and the kernel's driver differ";
+    case NVML_ERROR_OPERATING_SYSTEM:
+        return ": a control group withholds the device";
+    case NVML_ERROR_NO_PERMISSION:
+        return ": this user, or container, may not";
+    default:
+        return "";
+    }
+}
+
 gpuhal_stream_why gpuhal_cuda_nvml_why(nvmlReturn_t code)
 {
     gpuhal_stream_why why = {.reason = GPUHAL_MISSING_FAILED};
@@ -67,6 +86,12 @@ gpuhal_stream_why gpuhal_cuda_nvml_why(nvmlReturn_t code)
     case NVML_SUCCESS:
         why.reason = 0;
         return why;
+    case GPUHAL_CUDA_NVML_OTHER_LAYOUT:
+        return gpuhal_cuda_because(GPUHAL_MISSING_NOT_SUPPORTED,
+                                   "this driver lists processes in a form of its own (535.43 to 535.86 do)");
+    case GPUHAL_CUDA_NVML_OTHER_NAMESPACE:
+        return gpuhal_cuda_because(GPUHAL_MISSING_NOT_SUPPORTED,
+                                   "inside a container NVML may name processes by other numbers");
     case NVML_ERROR_NOT_SUPPORTED:
     case NVML_ERROR_FUNCTION_NOT_FOUND:
     case NVML_ERROR_ARGUMENT_VERSION_MISMATCH:
@@ -83,18 +108,29 @@ gpuhal_stream_why gpuhal_cuda_nvml_why(nvmlReturn_t code)
     default:
         break;
     }
-    snprintf(why.text, sizeof why.text, "NVML returned %s (%u)", result_name(code), code);
+    snprintf(why.text, sizeof why.text, "NVML returned %s (%u)%s", result_name(code), code, meaning(code));
     return why;
 }
 
 /* ---- calls */
+
+/* Attaches no GPU, so that none which sleeps is woken; drivers without the flag attach one when it is looked for. */
+static nvmlReturn_t initialise(void)
+{
+    nvmlReturn_t code = gpuhal_cuda_nvml.nvmlInitWithFlags
+                            ? gpuhal_cuda_nvml.nvmlInitWithFlags(NVML_INIT_FLAG_NO_ATTACH)
+                            : NVML_ERROR_FUNCTION_NOT_FOUND;
+    const bool unknown = code == NVML_ERROR_FUNCTION_NOT_FOUND || code == NVML_ERROR_INVALID_ARGUMENT ||
+                         code == NVML_ERROR_NOT_SUPPORTED;
+    return unknown ? gpuhal_cuda_nvml.nvmlInit_v2() : code;
+}
 
 /* Initialising again costs nothing, and NVML counts it: once is enough, and this plugin never shuts it down. Where
  * another user of the process shut NVML down more often than it initialised it, work() returns UNINITIALIZED, and the
  * caller runs this a second time, which initialises it anew. */
 static nvmlReturn_t run(nvmlReturn_t (*work)(void *request), void *request)
 {
-    nvmlReturn_t code = initialised ? NVML_SUCCESS : gpuhal_cuda_nvml.nvmlInit_v2();
+    nvmlReturn_t code = initialised ? NVML_SUCCESS : initialise();
     initialised = code == NVML_SUCCESS;
     if (initialised) {
         initialised = work(request) != NVML_ERROR_UNINITIALIZED;

@@ -1,9 +1,8 @@
 /* cuda/nvml.h: NVML, which reports values of devices without opening them, and without which everything else works.
  *
  * NVML calls have been seen to hang for good when a GPU has fallen off the bus. The core abandons a thread that hangs
- * in sample() or link(), so NVML is asked in those alone, and while listing only where no file of the kernel has the
- * driver's version
- * (../stream/management.c).
+ * in sample(), processes() or link(), so NVML is asked in those alone, and while listing only where no file of the
+ * kernel has the driver's version (../stream/management.c).
  */
 #ifndef GPUHAL_CUDA_NVML_H
 #define GPUHAL_CUDA_NVML_H
@@ -31,7 +30,28 @@ gpuhal_stream_why gpuhal_cuda_nvml_run(nvmlReturn_t (*work)(void *request), void
  * out_board is the whole GPU, which alone has a temperature; else both are the same. */
 nvmlReturn_t gpuhal_cuda_nvml_find(const gpuhal_cuda_entry *entry, nvmlDevice_t *out_device, nvmlDevice_t *out_board);
 
+/* Codes that NVML does not give: it writes entries of processes that are longer than ours; its pids may be of another
+ * namespace than this process sees. */
+#define GPUHAL_CUDA_NVML_OTHER_LAYOUT    0xfffffff0u
+#define GPUHAL_CUDA_NVML_OTHER_NAMESPACE 0xfffffff1u
+
 /* What a code means for a value. */
 gpuhal_stream_why gpuhal_cuda_nvml_why(nvmlReturn_t code);
+
+/* nvml_values.c: the values that NVML has. */
+typedef struct gpuhal_cuda_nvml_value {
+    gpuhal_key key;
+    /* Converts to the unit that the key names. */
+    nvmlReturn_t (*read)(nvmlDevice_t device, uint64_t *out_value);
+    bool of_board; /* a part of a divided GPU has none of its own: read from the whole GPU */
+    bool is_slow;  /* 20 ms: read only where it is named */
+    uint64_t least, most; /* what lies outside is rubbish, which NVML has been seen to give with success */
+} gpuhal_cuda_nvml_value;
+#define GPUHAL_CUDA_NVML_VALUES 27u
+extern const gpuhal_cuda_nvml_value gpuhal_cuda_nvml_values[GPUHAL_CUDA_NVML_VALUES];
+
+/* nvml_processes.c: inside of gpuhal_cuda_nvml_run(). The memory that this process has taken of the device, through all
+ * APIs. */
+nvmlReturn_t gpuhal_cuda_nvml_own_memory(nvmlDevice_t device, uint64_t *out_value);
 
 #endif

@@ -24,6 +24,7 @@
     REQUIRED(nvmlDeviceGetPowerUsage, (nvmlDevice_t device, unsigned int *milliwatts)) \
     REQUIRED(nvmlDeviceGetClockInfo, (nvmlDevice_t device, nvmlClockType_t type, unsigned int *megahertz)) \
     REQUIRED(nvmlDeviceGetUtilizationRates, (nvmlDevice_t device, nvmlUtilization_t *utilization)) \
+    OPTIONAL(nvmlInitWithFlags, (unsigned int flags)) \
     OPTIONAL(nvmlDeviceGetHandleByUUID, (const char *uuid, nvmlDevice_t *device)) \
     OPTIONAL(nvmlDeviceGetMemoryInfo_v2, (nvmlDevice_t device, nvmlMemory_v2_t *memory)) \
     OPTIONAL(nvmlDeviceGetTemperature, (nvmlDevice_t device, nvmlTemperatureSensors_t sensor, unsigned int *celsius)) \
@@ -40,6 +41,26 @@
                                            unsigned long long *count)) \
     OPTIONAL(nvmlDeviceGetFieldValues, (nvmlDevice_t device, int count, nvmlFieldValue_t *values)) \
     OPTIONAL(nvmlDeviceGetDeviceHandleFromMigDeviceHandle, (nvmlDevice_t mig, nvmlDevice_t *device)) \
+    OPTIONAL(nvmlDeviceGetEncoderUtilization, (nvmlDevice_t device, unsigned int *percent, unsigned int *period_us)) \
+    OPTIONAL(nvmlDeviceGetDecoderUtilization, (nvmlDevice_t device, unsigned int *percent, unsigned int *period_us)) \
+    OPTIONAL(nvmlDeviceGetCurrPcieLinkGeneration, (nvmlDevice_t device, unsigned int *generation)) \
+    OPTIONAL(nvmlDeviceGetCurrPcieLinkWidth, (nvmlDevice_t device, unsigned int *lanes)) \
+    OPTIONAL(nvmlDeviceGetPcieReplayCounter, (nvmlDevice_t device, unsigned int *replays)) \
+    OPTIONAL(nvmlDeviceGetPerformanceState, (nvmlDevice_t device, nvmlPstates_t *state)) \
+    OPTIONAL(nvmlDeviceGetComputeRunningProcesses_v3, (nvmlDevice_t device, unsigned int *count, \
+                                                       nvmlProcessInfo_t *processes)) \
+    OPTIONAL(nvmlDeviceGetComputeRunningProcesses_v2, (nvmlDevice_t device, unsigned int *count, \
+                                                       nvmlProcessInfo_t *processes)) \
+    OPTIONAL(nvmlDeviceGetGraphicsRunningProcesses_v3, (nvmlDevice_t device, unsigned int *count, \
+                                                        nvmlProcessInfo_t *processes)) \
+    OPTIONAL(nvmlDeviceGetGraphicsRunningProcesses_v2, (nvmlDevice_t device, unsigned int *count, \
+                                                        nvmlProcessInfo_t *processes)) \
+    OPTIONAL(nvmlDeviceGetMPSComputeRunningProcesses_v3, (nvmlDevice_t device, unsigned int *count, \
+                                                          nvmlProcessInfo_t *processes)) \
+    OPTIONAL(nvmlDeviceGetMPSComputeRunningProcesses_v2, (nvmlDevice_t device, unsigned int *count, \
+                                                          nvmlProcessInfo_t *processes)) \
+    OPTIONAL(nvmlDeviceGetProcessUtilization, (nvmlDevice_t device, nvmlProcessUtilizationSample_t *samples, \
+                                               unsigned int *count, unsigned long long since_us)) \
     OPTIONAL(nvmlDeviceGetMaxPcieLinkGeneration, (nvmlDevice_t device, unsigned int *generation)) \
     OPTIONAL(nvmlDeviceGetMaxPcieLinkWidth, (nvmlDevice_t device, unsigned int *lanes)) \
     OPTIONAL(nvmlDeviceGetTopologyCommonAncestor, (nvmlDevice_t one, nvmlDevice_t other, \
@@ -81,6 +102,8 @@
     VALUE(NVML_ERROR_UNKNOWN, 999)
 
 #define GPUHAL_NVML_VALUES(VALUE) \
+    VALUE(NVML_INIT_FLAG_NO_ATTACH, 2) \
+    VALUE(NVML_PSTATE_UNKNOWN, 32) \
     VALUE(NVML_DEVICE_UUID_V2_BUFFER_SIZE, 96) \
     VALUE(NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE, 80) \
     VALUE(NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE, 32) \
@@ -135,6 +158,9 @@
     TYPE(nvmlMemory_v2_t) \
     TYPE(nvmlTemperature_t) \
     TYPE(nvmlUtilization_t) \
+    TYPE(nvmlPstates_t) \
+    TYPE(nvmlProcessInfo_t) \
+    TYPE(nvmlProcessUtilizationSample_t) \
     TYPE(nvmlValue_t) \
     TYPE(nvmlFieldValue_t)
 
@@ -159,6 +185,16 @@
     FIELD(nvmlTemperature_t, temperature) \
     FIELD(nvmlUtilization_t, gpu) \
     FIELD(nvmlUtilization_t, memory) \
+    FIELD(nvmlProcessInfo_t, pid) \
+    FIELD(nvmlProcessInfo_t, usedGpuMemory) \
+    FIELD(nvmlProcessInfo_t, gpuInstanceId) \
+    FIELD(nvmlProcessInfo_t, computeInstanceId) \
+    FIELD(nvmlProcessUtilizationSample_t, pid) \
+    FIELD(nvmlProcessUtilizationSample_t, timeStamp) \
+    FIELD(nvmlProcessUtilizationSample_t, smUtil) \
+    FIELD(nvmlProcessUtilizationSample_t, memUtil) \
+    FIELD(nvmlProcessUtilizationSample_t, encUtil) \
+    FIELD(nvmlProcessUtilizationSample_t, decUtil) \
     FIELD(nvmlFieldValue_t, fieldId) \
     FIELD(nvmlFieldValue_t, scopeId) \
     FIELD(nvmlFieldValue_t, timestamp) \
@@ -185,6 +221,7 @@ typedef unsigned int nvmlGpuTopologyLevel_t;
 typedef unsigned int nvmlEnableState_t;
 typedef unsigned int nvmlIntNvLinkDeviceType_t;
 typedef unsigned int nvmlValueType_t;
+typedef unsigned int nvmlPstates_t;
 
 typedef struct nvmlDevice_st *nvmlDevice_t;
 
@@ -214,6 +251,20 @@ typedef struct nvmlTemperature_t {
 typedef struct nvmlUtilization_t {
     unsigned int gpu, memory; /* percent of time */
 } nvmlUtilization_t;
+
+/* Of the functions _v2 and _v3. What came before had the first two fields alone; drivers 535.43 to 535.86 had one more
+ * at the end. */
+typedef struct nvmlProcessInfo_t {
+    unsigned int pid;
+    unsigned long long usedGpuMemory; /* all ones: not available */
+    unsigned int gpuInstanceId, computeInstanceId;
+} nvmlProcessInfo_t;
+
+typedef struct nvmlProcessUtilizationSample_t {
+    unsigned int pid;
+    unsigned long long timeStamp; /* microseconds since 1970 */
+    unsigned int smUtil, memUtil, encUtil, decUtil; /* percent */
+} nvmlProcessUtilizationSample_t;
 
 typedef union nvmlValue_t {
     double dVal;

@@ -107,6 +107,8 @@ bool gpuhal_rocm_find_name(const char *directory, const char *prefix, char *out_
 uint32_t gpuhal_rocm_count_system(void);
 /* The device's instruction set, as the kernel's compute driver numbers it; 0 when it lists none. */
 uint32_t gpuhal_rocm_read_target(const gpuhal_rocm_entry *entry);
+/* The number by which the kernel's compute driver calls the device; 0 when it lists none. */
+uint32_t gpuhal_rocm_read_gpu_id(const gpuhal_rocm_entry *entry);
 
 /* context.c: the code with which the device was lost, 0 while it works. */
 hipError_t gpuhal_rocm_lost_code(const gpuhal_plugin_device *device);

@@ -71,6 +71,7 @@ static bool read_property(const char *properties, const char *name, uint32_t *ou
 typedef struct target_search {
     const gpuhal_rocm_entry *entry;
     uint32_t target;
+    uint32_t gpu_id; /* of the same part, where the device is divided */
 } target_search;
 
 /* The kernel has the function, and for a part of a device its number, in the three lowest bits. */
@@ -85,6 +86,30 @@ static bool match_node(const char *node, void *user)
            read_property(properties, "location_id", &location) && read_property(properties, "domain", &domain) &&
            location >> 3 == (entry->bus << 5 | entry->slot) && domain == entry->domain &&
            read_property(properties, "gfx_target_version", &own->target) && own->target > 0;
+}
+
+static bool match_part(const char *node, void *user)
+{
+    target_search *own = user;
+    const uint32_t part = own->entry->partition > 0 ? (uint32_t)own->entry->partition : 0;
+    char path[GPUHAL_STREAM_PATH], properties[4096], text[24];
+    uint32_t location = 0;
+    gpuhal_rocm_path(path, GPUHAL_ROCM_NODES "/%.10s/properties", node);
+    if (!match_node(node, user) || gpuhal_rocm_read_file(path, properties, sizeof properties) == 0 ||
+        !read_property(properties, "location_id", &location) || (location & 7) != part) {
+        return false;
+    }
+    gpuhal_rocm_path(path, GPUHAL_ROCM_NODES "/%.10s/gpu_id", node);
+    return gpuhal_rocm_read_line(path, text, sizeof text) && sscanf(text, "%10u", &own->gpu_id) == 1;
+}
+
+uint32_t gpuhal_rocm_read_gpu_id(const gpuhal_rocm_entry *entry)
+{
+    target_search own = {.entry = entry};
+    if (entry->has_address) {
+        each_node(match_part, &own);
+    }
+    return own.gpu_id;
 }
 
 uint32_t gpuhal_rocm_read_target(const gpuhal_rocm_entry *entry)

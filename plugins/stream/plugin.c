@@ -43,6 +43,7 @@ static const gpuhal_plugin plugin = {
     .close = GPUHAL_OWN(close),
     .sample = GPUHAL_OWN(sample),
     .link = GPUHAL_OWN(link),
+    .processes = GPUHAL_OWN(processes),
 };
 
 const gpuhal_plugin *GPUHAL_PLUGIN_QUERY(uint32_t host_abi, const gpuhal_host *host)

@@ -109,9 +109,11 @@ void GPUHAL_OWN(list_compute)(const gpuhal_host *host, gpuhal_sink *sink, const 
 /* link.c: kind, generation, count and speed of what connects the two. */
 void GPUHAL_OWN(list_connection)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *from,
                                  const gpuhal_stream_entry *to);
-/* telemetry.c */
+/* telemetry.c, and nvml_processes.c or kfd_processes.c */
 gpuhal_status GPUHAL_OWN(sample)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                  const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink);
+gpuhal_status GPUHAL_OWN(processes)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                    uint32_t flags, gpuhal_sink *sink);
 
 /* context.c: retains the device's context, or checks and adopts the caller's; releases it. */
 gpuhal_status GPUHAL_OWN(acquire)(gpuhal_plugin_device *device, const gpuhal_native *adopt);
@@ -232,6 +234,15 @@ gpuhal_status GPUHAL_OWN(link)(const gpuhal_host *host, gpuhal_plugin_instance *
                                gpuhal_sink *sink);
 /* Bytes per second over so many lanes of PCI Express, in one direction; 0 for a generation that is not known. */
 uint64_t GPUHAL_OWN(pcie_speed)(uint64_t generation, uint64_t lanes);
+
+/* processes.c */
+/* Whether pids are those of the machine. */
+bool GPUHAL_OWN(is_first_namespace)(void);
+/* Gives a process, marked where this process cannot see it. */
+void GPUHAL_OWN(give_process)(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_plugin_process process);
+/* Reports why there may be more processes than were given; OK for reason 0. */
+gpuhal_status GPUHAL_OWN(processes_failed)(const gpuhal_host *host, const gpuhal_stream_why *why, const char *call,
+                                           int64_t code);
 
 /* management.c */
 gpuhal_stream_why GPUHAL_OWN(because)(gpuhal_missing reason, const char *text);

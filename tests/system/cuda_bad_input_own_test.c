@@ -174,7 +174,7 @@ TEST(without_nvml_devices_work_and_values_are_missing)
 
 TEST(nvml_without_permission_costs_its_values_alone)
 {
-    use_machine("devices 1; fail nvmlInit_v2 1+ 4");
+    use_machine("devices 1; fail nvmlInitWithFlags 1+ 4");
     expect_without_nvml(GPUHAL_MISSING_NO_PERMISSION);
 }
 
@@ -186,7 +186,7 @@ TEST(a_device_that_nvml_may_not_open_costs_its_values_alone)
 
 TEST(nvml_that_hangs_is_given_up_and_the_devices_are_there)
 {
-    use_machine("devices 1; hang nvmlInit_v2 1");
+    use_machine("devices 1; hang nvmlInitWithFlags 1");
     begin_tree(); /* the kernel reports the version, which NVML does not */
     put("sys/module/nvidia/version", "570.12.34\n");
     const double begun = seconds_now();

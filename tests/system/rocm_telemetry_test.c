@@ -1,6 +1,9 @@
 /* Values of the ROCm plugin over the fakes of AMD SMI and ROCm SMI, each for itself: units, identity, and what is
  * missing. The kernel's files are those of rocm_files_test.c; here there are none. */
 #include "rocm_fake.h"
+#include "rocm_tree.h"
+
+#include <gpuhal/direct.h>
 
 static void expect_sample(gpuhal_device *device, gpuhal_key key, uint64_t wanted)
 {
@@ -222,6 +225,52 @@ TEST(a_library_that_hangs_once_it_is_asked_for_values_is_given_up)
 {
     use_machine("devices 1; hang rsmi_dev_memory_total_get 1; hang amdsmi_get_gpu_memory_total 1");
     expect_without(GPUHAL_MISSING_TIMED_OUT);
+}
+
+/* ---- processes, which the kernel's compute driver counts */
+
+static gpuhal_plugin_process found[4];
+static uint32_t found_count;
+
+static void hear_process(void *user, const gpuhal_plugin_process *process)
+{
+    assert_string_equal(user, "sysfs");
+    assert_true(found_count < 4);
+    found[found_count++] = *process;
+}
+
+static void hear_source(void *user, const char *name)
+{
+    snprintf(user, 16, "%s", name);
+}
+
+TEST(processes_that_compute_have_the_memory_that_the_kernel_counts)
+{
+    use_machine("devices 1");
+    make_tree();
+    put("sys/class/kfd/kfd/topology/nodes/1/gpu_id", "4001\n");
+    put("sys/class/kfd/kfd/topology/nodes/1/properties",
+        "simd_count 304\ngfx_target_version 90402\nlocation_id 4352\ndomain 0\n");
+    put("sys/class/kfd/kfd/proc/41/vram_4001", "1048576\n");
+    put("sys/class/kfd/kfd/proc/42/vram_4002", "1048576\n"); /* on another GPU */
+    put("sys/class/kfd/kfd/proc/43/vram_4001", "-1\n");
+    put("proc/41/comm", "worker\n");
+    const gpuhal_plugin *plugin = NULL;
+    gpuhal_plugin_instance *instance = NULL;
+    char source[16] = "";
+    const gpuhal_direct_listener listener = {.user = source, .source = hear_source, .process = hear_process};
+    assert_ok(gpuhal_direct_load(GPUHAL_ROCM_PLUGIN, &plugin, NULL));
+    assert_ok(plugin->start(gpuhal_direct_host(), &instance));
+    assert_ok(gpuhal_direct_enumerate(plugin, instance, &(const gpuhal_direct_listener){0}));
+    assert_ok(gpuhal_direct_processes(plugin, instance, 0, 0, &listener));
+    assert_int_equal(found_count, 2);
+    const gpuhal_plugin_process *known = &found[found[0].pid == 41 ? 0 : 1], *other = &found[known == found ? 1 : 0];
+    assert_int_equal(known->memory_bytes, MIB);
+    assert_int_equal(known->flags, GPUHAL_PROCESS_COMPUTE | GPUHAL_PROCESS_MEMORY_KNOWN);
+    assert_int_equal(other->pid, 43);
+    assert_int_equal(other->flags, GPUHAL_PROCESS_COMPUTE | GPUHAL_PROCESS_FOREIGN_NAMESPACE);
+    remove_tree();
+    remove_reports();
 }
 
 #include "test_main.h"

@@ -1,10 +1,9 @@
 /* tests/fakes/cuda/nvml.c: the fake libnvidia-ml.so.1. It knows all devices of the script, in PCI order and whatever
  * CUDA_VISIBLE_DEVICES says, and the MIG devices as handles of their own. What a MIG device has not is
  * NOT_SUPPORTED. */
-#include "nvml_api.h"
+#include "nvml.h"
 
 #include "report.h"
-#include "script.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -13,18 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PROTOTYPE(name, parameters) __attribute__((visibility("default"))) nvmlReturn_t name parameters;
-GPUHAL_NVML_FUNCTIONS(PROTOTYPE, PROTOTYPE)
-PROTOTYPE(nvmlShutdown, (void))
-#undef PROTOTYPE
-
 enum { RESERVED = 1 << 20 }; /* what the driver keeps for itself: NVML counts it, CUDA does not */
-
-struct nvmlDevice_st {
-    unsigned physical;
-    const fake_plan *plan;
-    const fake_mig *mig;
-};
 
 static pthread_mutex_t lock =
     PTHREAD_MUTEX_INITIALIZER; /* protects the counters of faults, the report and what follows */
@@ -39,14 +27,13 @@ static void pause_for(uint64_t ns)
     }
 }
 
-/* Begins a call: counts it and plays its fault. Nothing is locked afterwards: the machine does not change. */
-static nvmlReturn_t enter(const char *function)
+nvmlReturn_t fake_nvml_enter(const char *function)
 {
     fake_report_stop(function);
     pthread_mutex_lock(&lock);
     fake_report_call(function);
     const fake_fault *fault = fake_script_fault(fake_script_get(), function);
-    bool first = strcmp(function, "nvmlInit_v2") == 0, ready = references > 0;
+    bool first = strncmp(function, "nvmlInit", 8) == 0, ready = references > 0;
     if (!first && !ready && !was_ready) { /* what comes after another one's shutdown cannot know */
         fake_report_violation("%s: before nvmlInit_v2", function);
     }
@@ -61,18 +48,14 @@ static nvmlReturn_t enter(const char *function)
     return first || ready ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED;
 }
 
-static nvmlReturn_t enter_whole(const char *function, nvmlDevice_t device)
+nvmlReturn_t fake_nvml_enter_whole(const char *function, nvmlDevice_t device)
 {
-    nvmlReturn_t code = enter(function);
+    nvmlReturn_t code = fake_nvml_enter(function);
     return !code && device->mig ? NVML_ERROR_NOT_SUPPORTED : code;
 }
 
-nvmlReturn_t nvmlInit_v2(void)
+static void initialise(void)
 {
-    nvmlReturn_t code = enter(__func__);
-    if (code) {
-        return code;
-    }
     const fake_script *script = fake_script_get();
     pthread_mutex_lock(&lock);
     references++;
@@ -86,13 +69,31 @@ nvmlReturn_t nvmlInit_v2(void)
         }
     }
     pthread_mutex_unlock(&lock);
-    return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlInit_v2(void)
+{
+    nvmlReturn_t code = fake_nvml_enter(__func__);
+    if (!code) {
+        initialise();
+    }
+    return code;
+}
+
+nvmlReturn_t nvmlInitWithFlags(unsigned int flags)
+{
+    nvmlReturn_t code = fake_nvml_enter(__func__);
+    code = !code && flags & ~3u ? NVML_ERROR_INVALID_ARGUMENT : code;
+    if (!code) {
+        initialise();
+    }
+    return code;
 }
 
 /* The engine's alone. It decrements the count, whichever caller initialised. */
 nvmlReturn_t nvmlShutdown(void)
 {
-    nvmlReturn_t code = enter(__func__);
+    nvmlReturn_t code = fake_nvml_enter(__func__);
     if (code) {
         return code;
     }
@@ -105,7 +106,7 @@ nvmlReturn_t nvmlShutdown(void)
 
 nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int length)
 {
-    nvmlReturn_t code = enter(__func__);
+    nvmlReturn_t code = fake_nvml_enter(__func__);
     if (code) {
         return code;
     }
@@ -116,14 +117,14 @@ nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int length)
 
 nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *count)
 {
-    nvmlReturn_t code = enter(__func__);
+    nvmlReturn_t code = fake_nvml_enter(__func__);
     *count = fake_script_get()->device_count;
     return code;
 }
 
 nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *address, nvmlDevice_t *device)
 {
-    nvmlReturn_t code = enter(__func__);
+    nvmlReturn_t code = fake_nvml_enter(__func__);
     unsigned domain, bus, number;
     if (code || sscanf(address, "%x:%x:%x.0", &domain, &bus, &number) != 3) {
         return code ? code : NVML_ERROR_INVALID_ARGUMENT;
@@ -147,7 +148,7 @@ static void uuid_text(const struct nvmlDevice_st *device, char out[48])
 
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int length)
 {
-    nvmlReturn_t code = enter(__func__);
+    nvmlReturn_t code = fake_nvml_enter(__func__);
     char text[48];
     if (code) {
         return code;
@@ -158,7 +159,7 @@ nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int len
 
 nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
 {
-    nvmlReturn_t code = enter(__func__);
+    nvmlReturn_t code = fake_nvml_enter(__func__);
     char text[48];
     for (unsigned i = 0; !code && i < fake_script_get()->device_count; i++) {
         uuid_text(&wholes[i], text);
@@ -204,7 +205,7 @@ static uint64_t total(const struct nvmlDevice_st *device)
 
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
 {
-    nvmlReturn_t code = enter(__func__);
+    nvmlReturn_t code = fake_nvml_enter(__func__);
     if (code) {
         return code;
     }
@@ -216,8 +217,8 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
 
 nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory)
 {
-    nvmlReturn_t code = enter(__func__);
-    if (code || memory->version != 0x02000028u) {
+    nvmlReturn_t code = fake_nvml_enter(__func__);
+    if (code || memory->version != fake_script_value(device->plan, "memory_version", 0x02000028u)) {
         return code ? code : NVML_ERROR_FUNCTION_NOT_FOUND;
     }
     memory->total = total(device);
@@ -232,13 +233,13 @@ static nvmlReturn_t stated(const char *function, nvmlDevice_t device, const char
                            uint64_t *out_value)
 {
     const uint64_t value = fake_script_value(device->plan, name, otherwise);
-    nvmlReturn_t code = enter_whole(function, device);
+    nvmlReturn_t code = fake_nvml_enter_whole(function, device);
     code = code ? code : value == UINT64_MAX ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
     *out_value = code ? 0 : value;
     return code;
 }
 
-static nvmlReturn_t constant(const char *function, nvmlDevice_t device, const char *name, uint64_t otherwise,
+nvmlReturn_t fake_nvml_constant(const char *function, nvmlDevice_t device, const char *name, uint64_t otherwise,
                              unsigned *out_value)
 {
     uint64_t value = 0;
@@ -249,39 +250,29 @@ static nvmlReturn_t constant(const char *function, nvmlDevice_t device, const ch
 
 nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned int *milliwatts)
 {
-    return constant(__func__, device, "power", 123456, milliwatts);
+    return fake_nvml_constant(__func__, device, "power", 123456, milliwatts);
 }
 
 nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t device, unsigned int *milliwatts)
 {
-    return constant(__func__, device, "power_limit", 700000, milliwatts);
+    return fake_nvml_constant(__func__, device, "power_limit", 700000, milliwatts);
 }
 
 nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockType_t type, unsigned int *megahertz)
 {
-    return type == NVML_CLOCK_MEM ? constant(__func__, device, "clock_memory", 2619, megahertz)
-                                  : constant(__func__, device, "clock", 1755, megahertz);
+    return type == NVML_CLOCK_MEM ? fake_nvml_constant(__func__, device, "clock_memory", 2619, megahertz)
+                                  : fake_nvml_constant(__func__, device, "clock", 1755, megahertz);
 }
 
 nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, nvmlTemperatureSensors_t sensor, unsigned int *celsius)
 {
-    nvmlReturn_t code = constant(__func__, device, "temperature", 41, celsius);
+    nvmlReturn_t code = fake_nvml_constant(__func__, device, "temperature", 41, celsius);
     return code ? code : sensor == NVML_TEMPERATURE_GPU ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
-}
-
-nvmlReturn_t nvmlDeviceGetMaxPcieLinkGeneration(nvmlDevice_t device, unsigned int *generation)
-{
-    return constant(__func__, device, "pcie_generation_max", 5, generation);
-}
-
-nvmlReturn_t nvmlDeviceGetMaxPcieLinkWidth(nvmlDevice_t device, unsigned int *lanes)
-{
-    return constant(__func__, device, "pcie_width_max", 16, lanes);
 }
 
 nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t device, nvmlTemperature_t *temperature)
 {
-    nvmlReturn_t code = enter_whole(__func__, device);
+    nvmlReturn_t code = fake_nvml_enter_whole(__func__, device);
     if (code || temperature->version != 0x0100000cu) {
         return code ? code : NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     }
@@ -291,7 +282,7 @@ nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t device, nvmlTemperature_t *t
 
 nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *utilization)
 {
-    nvmlReturn_t code = constant(__func__, device, "utilization", 37, &utilization->gpu);
+    nvmlReturn_t code = fake_nvml_constant(__func__, device, "utilization", 37, &utilization->gpu);
     utilization->memory = (unsigned)fake_script_value(device->plan, "utilization_memory", 12);
     return code;
 }
@@ -299,7 +290,7 @@ nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_
 /* Cooled by the machine it sits in, as the model is. */
 nvmlReturn_t nvmlDeviceGetFanSpeed(nvmlDevice_t device, unsigned int *percent)
 {
-    return constant(__func__, device, "fan", UINT64_MAX, percent);
+    return fake_nvml_constant(__func__, device, "fan", UINT64_MAX, percent);
 }
 
 nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned long long *millijoules)
@@ -317,8 +308,9 @@ nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, nvmlPcieUtilCounte
                                          unsigned int *kilobytes_per_second)
 {
     pause_for(20000000);
-    return counter == NVML_PCIE_UTIL_TX_BYTES ? constant(__func__, device, "pcie_send", 3000, kilobytes_per_second)
-                                              : constant(__func__, device, "pcie_receive", 5000, kilobytes_per_second);
+    const bool sends = counter == NVML_PCIE_UTIL_TX_BYTES;
+    return fake_nvml_constant(__func__, device, sends ? "pcie_send" : "pcie_receive", sends ? 3000 : 5000,
+                              kilobytes_per_second);
 }
 
 static nvmlReturn_t reasons_of(const char *function, nvmlDevice_t device, unsigned long long *reasons)
@@ -351,7 +343,7 @@ nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, nvmlMemoryErrorTyp
 
 nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldValue_t *values)
 {
-    nvmlReturn_t code = enter_whole(__func__, device);
+    nvmlReturn_t code = fake_nvml_enter_whole(__func__, device);
     for (int i = 0; !code && i < count; i++) {
         const uint64_t celsius = fake_script_value(device->plan, "temperature_memory", 55);
         bool known = values[i].fieldId == NVML_FI_DEV_MEMORY_TEMP && celsius != UINT64_MAX;
@@ -365,14 +357,14 @@ nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldV
 
 nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t mig, nvmlDevice_t *device)
 {
-    nvmlReturn_t code = enter(__func__);
+    nvmlReturn_t code = fake_nvml_enter(__func__);
     *device = &wholes[mig->physical];
     return code ? code : mig->mig ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
 }
 
 nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t one, nvmlDevice_t other, nvmlGpuTopologyLevel_t *level)
 {
-    nvmlReturn_t code = enter(__func__);
+    nvmlReturn_t code = fake_nvml_enter(__func__);
     const fake_link *link = &fake_script_get()->links[one->physical][other->physical];
     *level = one->physical == other->physical ? NVML_TOPOLOGY_INTERNAL
              : link->kind == FAKE_LINK_SYSTEM ? NVML_TOPOLOGY_SYSTEM
@@ -402,7 +394,7 @@ static const fake_link *nvlink(const struct nvmlDevice_st *device, unsigned link
 static nvmlReturn_t enter_link(const char *function, nvmlDevice_t device, unsigned link, const fake_link **out_link,
                                unsigned *out_other)
 {
-    nvmlReturn_t code = enter_whole(function, device);
+    nvmlReturn_t code = fake_nvml_enter_whole(function, device);
     if (!code && link >= GPUHAL_NVML_LINKS_MAX) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }

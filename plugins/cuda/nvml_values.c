@@ -1,0 +1,299 @@
+/* cuda/nvml_values.c: the values that NVML has, how each is read, and what it can be. */
+#include "nvml.h"
+
+#define PART  false /* also of a part of a divided GPU */
+#define BOARD true  /* of the whole GPU only */
+#define QUICK false
+#define SLOW  true
+
+#define UNLIMITED (UINT64_MAX - 1) /* all ones is what NVML returns where it has no number */
+#define HOTTEST   UINT64_C(200000)
+#define STRONGEST UINT64_C(100000000000) /* 100 kW */
+#define FASTEST   UINT64_C(50000000000)  /* hertz; 0xffff MHz is what firmware gives for no number */
+#define RATE_MOST UINT64_C(4000000000000)
+
+/* Memory as the second version of the call counts it: total is free, used and reserved. The first version counts what
+ * the driver keeps for itself as used, and cannot say how much that is. */
+static nvmlReturn_t read_memory(nvmlDevice_t device, nvmlMemory_v2_t *out_memory, bool *out_has_reserved)
+{
+    *out_memory = (nvmlMemory_v2_t){.version = nvmlMemory_v2};
+    nvmlReturn_t code = gpuhal_cuda_nvml.nvmlDeviceGetMemoryInfo_v2
+                            ? gpuhal_cuda_nvml.nvmlDeviceGetMemoryInfo_v2(device, out_memory)
+                            : NVML_ERROR_FUNCTION_NOT_FOUND;
+    *out_has_reserved = code == NVML_SUCCESS;
+    if (code != NVML_SUCCESS) {
+        nvmlMemory_t first = {0};
+        code = gpuhal_cuda_nvml.nvmlDeviceGetMemoryInfo(device, &first);
+        *out_memory = (nvmlMemory_v2_t){.total = first.total, .free = first.free, .used = first.used};
+    }
+    if (code == NVML_SUCCESS && out_memory->total == 0) {
+        return NVML_ERROR_NOT_SUPPORTED; /* memory that the GPU shares with the processor */
+    }
+    return code;
+}
+
+/* A part of the memory is not more than all of it. */
+static nvmlReturn_t part_of(nvmlReturn_t code, const nvmlMemory_v2_t *memory, uint64_t value, uint64_t *out_value)
+{
+    *out_value = code == NVML_SUCCESS && value > memory->total ? UINT64_MAX : value;
+    return code;
+}
+
+static nvmlReturn_t memory_free(nvmlDevice_t device, uint64_t *out_value)
+{
+    nvmlMemory_v2_t memory;
+    bool has_reserved;
+    const nvmlReturn_t code = read_memory(device, &memory, &has_reserved);
+    return part_of(code, &memory, memory.free, out_value);
+}
+
+static nvmlReturn_t memory_used(nvmlDevice_t device, uint64_t *out_value)
+{
+    nvmlMemory_v2_t memory;
+    bool has_reserved;
+    const nvmlReturn_t code = read_memory(device, &memory, &has_reserved);
+    return part_of(code, &memory, memory.used, out_value);
+}
+
+static nvmlReturn_t memory_reserved(nvmlDevice_t device, uint64_t *out_value)
+{
+    nvmlMemory_v2_t memory;
+    bool has_reserved;
+    const nvmlReturn_t code = read_memory(device, &memory, &has_reserved);
+    return part_of(code == NVML_SUCCESS && !has_reserved ? NVML_ERROR_FUNCTION_NOT_FOUND : code, &memory,
+                   memory.reserved, out_value);
+}
+
+/* Below the freezing point there is nothing that a key without a sign could say. */
+static nvmlReturn_t from_celsius(nvmlReturn_t code, int64_t celsius, uint64_t *out_value)
+{
+    *out_value = celsius < 0 ? UINT64_MAX : (uint64_t)celsius * 1000;
+    return code;
+}
+
+/* The new call is in drivers of 2025 and later; the old one is deprecated there. */
+static nvmlReturn_t temperature(nvmlDevice_t device, uint64_t *out_value)
+{
+    nvmlTemperature_t reading = {.version = nvmlTemperature_v1, .sensorType = NVML_TEMPERATURE_GPU};
+    if (gpuhal_cuda_nvml.nvmlDeviceGetTemperatureV &&
+        gpuhal_cuda_nvml.nvmlDeviceGetTemperatureV(device, &reading) == NVML_SUCCESS) {
+        return from_celsius(NVML_SUCCESS, reading.temperature, out_value);
+    }
+    if (!gpuhal_cuda_nvml.nvmlDeviceGetTemperature) {
+        return NVML_ERROR_FUNCTION_NOT_FOUND;
+    }
+    unsigned int celsius = 0;
+    const nvmlReturn_t code = gpuhal_cuda_nvml.nvmlDeviceGetTemperature(device, NVML_TEMPERATURE_GPU, &celsius);
+    return from_celsius(code, (int)celsius, out_value);
+}
+
+static nvmlReturn_t temperature_memory(nvmlDevice_t device, uint64_t *out_value)
+{
+    if (!gpuhal_cuda_nvml.nvmlDeviceGetFieldValues) {
+        return NVML_ERROR_FUNCTION_NOT_FOUND;
+    }
+    nvmlFieldValue_t field = {.fieldId = NVML_FI_DEV_MEMORY_TEMP};
+    nvmlReturn_t code = gpuhal_cuda_nvml.nvmlDeviceGetFieldValues(device, 1, &field);
+    code = code == NVML_SUCCESS ? field.nvmlReturn : code;
+    /* Boards without such a sensor return 0. */
+    return code == NVML_SUCCESS && field.value.uiVal == 0 ? NVML_ERROR_NOT_SUPPORTED
+                                                          : from_celsius(code, field.value.siVal, out_value);
+}
+
+/* Asks a function that gives an unsigned int, and multiplies what it gives. */
+static nvmlReturn_t scaled(nvmlReturn_t (*ask)(nvmlDevice_t device, unsigned int *value), nvmlDevice_t device,
+                           uint64_t factor, uint64_t *out_value)
+{
+    unsigned int value = 0;
+    const nvmlReturn_t code = ask ? ask(device, &value) : NVML_ERROR_FUNCTION_NOT_FOUND;
+    *out_value = value == UINT32_MAX ? UINT64_MAX : value * factor;
+    return code;
+}
+
+#define SCALED(name, function, factor)                                                                                 \
+    static nvmlReturn_t name(nvmlDevice_t device, uint64_t *out_value)                                                 \
+    {                                                                                                                  \
+        return scaled(gpuhal_cuda_nvml.function, device, factor, out_value);                                           \
+    }
+SCALED(power, nvmlDeviceGetPowerUsage, 1000) /* milliwatts */
+SCALED(power_limit, nvmlDeviceGetEnforcedPowerLimit, 1000)
+SCALED(fan, nvmlDeviceGetFanSpeed, 10) /* percent */
+SCALED(pcie_generation, nvmlDeviceGetCurrPcieLinkGeneration, 1)
+SCALED(pcie_width, nvmlDeviceGetCurrPcieLinkWidth, 1)
+SCALED(pcie_generation_max, nvmlDeviceGetMaxPcieLinkGeneration, 1)
+SCALED(pcie_width_max, nvmlDeviceGetMaxPcieLinkWidth, 1)
+SCALED(pcie_replays, nvmlDeviceGetPcieReplayCounter, 1)
+
+static nvmlReturn_t performance_state(nvmlDevice_t device, uint64_t *out_value)
+{
+    const nvmlReturn_t code = scaled(gpuhal_cuda_nvml.nvmlDeviceGetPerformanceState, device, 1, out_value);
+    return code == NVML_SUCCESS && *out_value == NVML_PSTATE_UNKNOWN ? NVML_ERROR_NO_DATA : code;
+}
+
+static nvmlReturn_t energy(nvmlDevice_t device, uint64_t *out_value)
+{
+    unsigned long long millijoules = 0;
+    const nvmlReturn_t code = gpuhal_cuda_nvml.nvmlDeviceGetTotalEnergyConsumption
+                                  ? gpuhal_cuda_nvml.nvmlDeviceGetTotalEnergyConsumption(device, &millijoules)
+                                  : NVML_ERROR_FUNCTION_NOT_FOUND;
+    *out_value = millijoules > UINT64_MAX / 1000 ? UINT64_MAX : millijoules * 1000;
+    return code;
+}
+
+static nvmlReturn_t clock_rate(nvmlDevice_t device, nvmlClockType_t type, uint64_t *out_value)
+{
+    unsigned int megahertz = 0;
+    const nvmlReturn_t code = gpuhal_cuda_nvml.nvmlDeviceGetClockInfo(device, type, &megahertz);
+    *out_value = megahertz * UINT64_C(1000000);
+    return code;
+}
+
+static nvmlReturn_t clock_core(nvmlDevice_t device, uint64_t *out_value)
+{
+    return clock_rate(device, NVML_CLOCK_SM, out_value);
+}
+
+static nvmlReturn_t clock_memory(nvmlDevice_t device, uint64_t *out_value)
+{
+    return clock_rate(device, NVML_CLOCK_MEM, out_value);
+}
+
+static nvmlReturn_t utilization_core(nvmlDevice_t device, uint64_t *out_value)
+{
+    nvmlUtilization_t percent = {0};
+    const nvmlReturn_t code = gpuhal_cuda_nvml.nvmlDeviceGetUtilizationRates(device, &percent);
+    *out_value = percent.gpu * UINT64_C(10);
+    return code;
+}
+
+static nvmlReturn_t utilization_memory(nvmlDevice_t device, uint64_t *out_value)
+{
+    nvmlUtilization_t percent = {0};
+    const nvmlReturn_t code = gpuhal_cuda_nvml.nvmlDeviceGetUtilizationRates(device, &percent);
+    *out_value = percent.memory * UINT64_C(10);
+    return code;
+}
+
+static nvmlReturn_t engine(nvmlReturn_t (*ask)(nvmlDevice_t device, unsigned int *percent, unsigned int *period_us),
+                           nvmlDevice_t device, uint64_t *out_value)
+{
+    unsigned int percent = 0, period_us = 0;
+    const nvmlReturn_t code = ask ? ask(device, &percent, &period_us) : NVML_ERROR_FUNCTION_NOT_FOUND;
+    *out_value = percent * UINT64_C(10);
+    return code;
+}
+
+static nvmlReturn_t utilization_encoder(nvmlDevice_t device, uint64_t *out_value)
+{
+    return engine(gpuhal_cuda_nvml.nvmlDeviceGetEncoderUtilization, device, out_value);
+}
+
+static nvmlReturn_t utilization_decoder(nvmlDevice_t device, uint64_t *out_value)
+{
+    return engine(gpuhal_cuda_nvml.nvmlDeviceGetDecoderUtilization, device, out_value);
+}
+
+static nvmlReturn_t pcie(nvmlDevice_t device, nvmlPcieUtilCounter_t counter, uint64_t *out_value)
+{
+    unsigned int kilobytes = 0;
+    const nvmlReturn_t code = gpuhal_cuda_nvml.nvmlDeviceGetPcieThroughput
+                                  ? gpuhal_cuda_nvml.nvmlDeviceGetPcieThroughput(device, counter, &kilobytes)
+                                  : NVML_ERROR_FUNCTION_NOT_FOUND;
+    *out_value = kilobytes * UINT64_C(1000);
+    return code;
+}
+
+static nvmlReturn_t pcie_receive(nvmlDevice_t device, uint64_t *out_value)
+{
+    return pcie(device, NVML_PCIE_UTIL_RX_BYTES, out_value);
+}
+
+static nvmlReturn_t pcie_send(nvmlDevice_t device, uint64_t *out_value)
+{
+    return pcie(device, NVML_PCIE_UTIL_TX_BYTES, out_value);
+}
+
+/* NVML's bits, and ours. */
+static const struct {
+    unsigned long long nvml;
+    uint32_t ours;
+} reasons[] = {
+    {0x1, GPUHAL_THROTTLE_IDLE},     {0x2, GPUHAL_THROTTLE_SETTING},      {0x4, GPUHAL_THROTTLE_POWER_CAP},
+    {0x8, GPUHAL_THROTTLE_HARDWARE}, {0x10, GPUHAL_THROTTLE_SYNC},        {0x20, GPUHAL_THROTTLE_THERMAL},
+    {0x40, GPUHAL_THROTTLE_THERMAL}, {0x80, GPUHAL_THROTTLE_POWER_BRAKE}, {0x100, GPUHAL_THROTTLE_DISPLAY},
+};
+
+/* Drivers before 535 know the function by its former name alone. */
+static nvmlReturn_t throttle_reasons(nvmlDevice_t device, uint64_t *out_value)
+{
+    unsigned long long bits = 0;
+    nvmlReturn_t code = NVML_ERROR_FUNCTION_NOT_FOUND;
+    if (gpuhal_cuda_nvml.nvmlDeviceGetCurrentClocksEventReasons) {
+        code = gpuhal_cuda_nvml.nvmlDeviceGetCurrentClocksEventReasons(device, &bits);
+    }
+    if (code == NVML_ERROR_FUNCTION_NOT_FOUND && gpuhal_cuda_nvml.nvmlDeviceGetCurrentClocksThrottleReasons) {
+        code = gpuhal_cuda_nvml.nvmlDeviceGetCurrentClocksThrottleReasons(device, &bits);
+    }
+    if (bits == UINT64_MAX) {
+        *out_value = UINT64_MAX;
+        return code;
+    }
+    *out_value = 0;
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++) {
+        *out_value |= bits & reasons[i].nvml ? reasons[i].ours : 0;
+        bits &= ~reasons[i].nvml;
+    }
+    *out_value |= bits != 0 ? GPUHAL_THROTTLE_OTHER : 0;
+    return code;
+}
+
+static nvmlReturn_t ecc(nvmlDevice_t device, nvmlMemoryErrorType_t type, uint64_t *out_value)
+{
+    unsigned long long count = 0;
+    const nvmlReturn_t code =
+        gpuhal_cuda_nvml.nvmlDeviceGetTotalEccErrors
+            ? gpuhal_cuda_nvml.nvmlDeviceGetTotalEccErrors(device, type, NVML_AGGREGATE_ECC, &count)
+            : NVML_ERROR_FUNCTION_NOT_FOUND;
+    *out_value = count;
+    return code;
+}
+
+static nvmlReturn_t ecc_corrected(nvmlDevice_t device, uint64_t *out_value)
+{
+    return ecc(device, NVML_MEMORY_ERROR_TYPE_CORRECTED, out_value);
+}
+
+static nvmlReturn_t ecc_uncorrected(nvmlDevice_t device, uint64_t *out_value)
+{
+    return ecc(device, NVML_MEMORY_ERROR_TYPE_UNCORRECTED, out_value);
+}
+
+const gpuhal_cuda_nvml_value gpuhal_cuda_nvml_values[GPUHAL_CUDA_NVML_VALUES] = {
+    {GPUHAL_VALUE_MEMORY_FREE_BYTES, memory_free, PART, QUICK, 0, UNLIMITED},
+    {GPUHAL_VALUE_MEMORY_USED_BYTES, memory_used, PART, QUICK, 0, UNLIMITED},
+    {GPUHAL_VALUE_MEMORY_RESERVED_BYTES, memory_reserved, PART, QUICK, 0, UNLIMITED},
+    {GPUHAL_VALUE_MEMORY_PROCESS_BYTES, gpuhal_cuda_nvml_own_memory, PART, QUICK, 0, UNLIMITED},
+    {GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, temperature, BOARD, QUICK, 0, HOTTEST},
+    {GPUHAL_VALUE_TEMPERATURE_MEMORY_MILLICELSIUS, temperature_memory, BOARD, QUICK, 0, HOTTEST},
+    {GPUHAL_VALUE_POWER_MICROWATTS, power, BOARD, QUICK, 0, STRONGEST},
+    {GPUHAL_VALUE_POWER_LIMIT_MICROWATTS, power_limit, BOARD, QUICK, 0, STRONGEST},
+    {GPUHAL_VALUE_ENERGY_MICROJOULES, energy, BOARD, QUICK, 0, UNLIMITED},
+    {GPUHAL_VALUE_CLOCK_CORE_HERTZ, clock_core, BOARD, QUICK, 0, FASTEST},
+    {GPUHAL_VALUE_CLOCK_MEMORY_HERTZ, clock_memory, BOARD, QUICK, 0, FASTEST},
+    {GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE, utilization_core, PART, QUICK, 0, 1000},
+    {GPUHAL_VALUE_UTILIZATION_MEMORY_PERMILLE, utilization_memory, PART, QUICK, 0, 1000},
+    {GPUHAL_VALUE_UTILIZATION_ENCODER_PERMILLE, utilization_encoder, PART, QUICK, 0, 1000},
+    {GPUHAL_VALUE_UTILIZATION_DECODER_PERMILLE, utilization_decoder, PART, QUICK, 0, 1000},
+    {GPUHAL_VALUE_FAN_PERMILLE, fan, BOARD, QUICK, 0, 5000},
+    {GPUHAL_VALUE_PCIE_GENERATION, pcie_generation, BOARD, QUICK, 1, 10},
+    {GPUHAL_VALUE_PCIE_WIDTH, pcie_width, BOARD, QUICK, 1, 32},
+    {GPUHAL_VALUE_PCIE_GENERATION_MAX, pcie_generation_max, BOARD, QUICK, 1, 10},
+    {GPUHAL_VALUE_PCIE_WIDTH_MAX, pcie_width_max, BOARD, QUICK, 1, 32},
+    {GPUHAL_VALUE_PCIE_REPLAYS_TOTAL, pcie_replays, BOARD, QUICK, 0, UNLIMITED},
+    {GPUHAL_VALUE_PCIE_RECEIVE_BYTES_PER_SECOND, pcie_receive, BOARD, SLOW, 0, RATE_MOST},
+    {GPUHAL_VALUE_PCIE_SEND_BYTES_PER_SECOND, pcie_send, BOARD, SLOW, 0, RATE_MOST},
+    {GPUHAL_VALUE_PERFORMANCE_STATE, performance_state, BOARD, QUICK, 0, 15},
+    {GPUHAL_VALUE_THROTTLE_REASONS, throttle_reasons, BOARD, QUICK, 0, UNLIMITED},
+    {GPUHAL_VALUE_ECC_CORRECTED_TOTAL, ecc_corrected, PART, QUICK, 0, UNLIMITED},
+    {GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL, ecc_uncorrected, PART, QUICK, 0, UNLIMITED},
+};

@@ -1,0 +1,28 @@
+/* tests/fakes/cuda/nvml.h: what the files of the fake NVML share. */
+#ifndef FAKE_NVML_H
+#define FAKE_NVML_H
+
+#include "nvml_api.h"
+
+#include "script.h"
+
+#define PROTOTYPE(name, parameters) __attribute__((visibility("default"))) nvmlReturn_t name parameters;
+GPUHAL_NVML_FUNCTIONS(PROTOTYPE, PROTOTYPE)
+PROTOTYPE(nvmlShutdown, (void))
+#undef PROTOTYPE
+
+struct nvmlDevice_st {
+    unsigned physical;
+    const fake_plan *plan;
+    const fake_mig *mig; /* NULL: the whole GPU */
+};
+
+/* Begins a call: counts it and plays its fault. Nothing is locked afterwards: the machine does not change. */
+nvmlReturn_t fake_nvml_enter(const char *function);
+/* The same for what a MIG device has not. */
+nvmlReturn_t fake_nvml_enter_whole(const char *function, nvmlDevice_t device);
+/* A value of the whole device: what the machine states by this name, or else @p otherwise. -1: the device has none. */
+nvmlReturn_t fake_nvml_constant(const char *function, nvmlDevice_t device, const char *name, uint64_t otherwise,
+                                unsigned *out_value);
+
+#endif

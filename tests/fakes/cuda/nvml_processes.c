@@ -1,0 +1,118 @@
+/* tests/fakes/cuda/nvml_processes.c: the processes of the fake NVML. The first one of a device is this process, which
+ * computes and draws, with the memory that it took from the fake CUDA; the others are numbered from 1 on, have 1 MiB
+ * more each, and every tenth is one whose memory NVML does not know. Values of the machine: processes, and
+ * process_entry_bytes, for drivers that write longer entries. */
+#include "nvml.h"
+
+#include "report.h"
+
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PROCESSES(function)                                                                                            \
+    nvmlReturn_t function(nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_t *processes)
+
+static unsigned processes_of(const struct nvmlDevice_st *device)
+{
+    return (unsigned)fake_script_value(device->plan, "processes", 0);
+}
+
+static void write_entry(unsigned char *to, size_t bytes, unsigned number)
+{
+    nvmlProcessInfo_t entry = {.pid = number == 0 ? (unsigned)getpid() : number,
+                               .usedGpuMemory = (unsigned long long)number << 20,
+                               .gpuInstanceId = UINT32_MAX,
+                               .computeInstanceId = UINT32_MAX};
+    if (number == 0) {
+        entry.usedGpuMemory = fake_report_get()->device_bytes[0];
+    } else if (number % 10 == 0) {
+        entry.usedGpuMemory = ~0ull;
+    }
+    memset(to, 0, bytes);
+    memcpy(to, &entry, sizeof entry);
+}
+
+static nvmlReturn_t list(const char *function, nvmlDevice_t device, unsigned all, unsigned *count,
+                         nvmlProcessInfo_t *processes)
+{
+    const size_t bytes =
+        (size_t)fake_script_value(device->plan, "process_entry_bytes", sizeof(nvmlProcessInfo_t));
+    nvmlReturn_t code = fake_nvml_enter(function);
+    const unsigned room = *count;
+    if (code) {
+        return code;
+    }
+    *count = all;
+    if (room < all) {
+        return NVML_ERROR_INSUFFICIENT_SIZE;
+    }
+    for (unsigned i = 0; i < all; i++) {
+        write_entry((unsigned char *)processes + i * bytes, bytes, i);
+    }
+    return NVML_SUCCESS;
+}
+
+PROCESSES(nvmlDeviceGetComputeRunningProcesses_v3)
+{
+    return list(__func__, device, processes_of(device), count, processes);
+}
+
+PROCESSES(nvmlDeviceGetComputeRunningProcesses_v2)
+{
+    return list(__func__, device, processes_of(device), count, processes);
+}
+
+static nvmlReturn_t draw(const char *function, nvmlDevice_t device, unsigned *count, nvmlProcessInfo_t *processes)
+{
+    return device->mig ? NVML_ERROR_NOT_SUPPORTED
+                       : list(function, device, processes_of(device) > 0 ? 1 : 0, count, processes);
+}
+
+PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v3)
+{
+    return draw(__func__, device, count, processes);
+}
+
+PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v2)
+{
+    return draw(__func__, device, count, processes);
+}
+
+static nvmlReturn_t share(const char *function, nvmlDevice_t device)
+{
+    nvmlReturn_t code = fake_nvml_enter_whole(function, device);
+    return code ? code : NVML_ERROR_NOT_SUPPORTED;
+}
+
+PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v3)
+{
+    (void)count, (void)processes;
+    return share(__func__, device);
+}
+
+PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v2)
+{
+    (void)count, (void)processes;
+    return share(__func__, device);
+}
+
+/* Two samples of this process, the older one of 90 %, and one of process 1, of more than there is. */
+nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *samples,
+                                             unsigned int *count, unsigned long long since_us)
+{
+    nvmlReturn_t code = fake_nvml_enter_whole(__func__, device);
+    const unsigned all = processes_of(device) > 0 ? 3 : 0, room = samples ? *count : 0;
+    if (code || all == 0) {
+        return code ? code : NVML_ERROR_NOT_FOUND;
+    }
+    *count = all;
+    if (room < all) {
+        return NVML_ERROR_INSUFFICIENT_SIZE;
+    }
+    const unsigned self = (unsigned)getpid();
+    samples[0] = (nvmlProcessUtilizationSample_t){.pid = self, .timeStamp = since_us + 900000, .smUtil = 42};
+    samples[1] = (nvmlProcessUtilizationSample_t){.pid = self, .timeStamp = since_us + 100000, .smUtil = 90};
+    samples[2] = (nvmlProcessUtilizationSample_t){.pid = 1, .timeStamp = since_us + 500000, .smUtil = 4000000};
+    return NVML_SUCCESS;
+}

@@ -1,0 +1,262 @@
+/* What NVML gives of a GPU through the plugin: every value in its unit, with its source, or the reason that it is
+ * missing; and the processes. Over an NVML that is old, lies or loses the GPU. */
+#include "cuda_fake.h"
+
+#include "support/tree.h"
+
+#include <gpuhal/direct.h>
+
+#include <inttypes.h>
+
+static struct {
+    gpuhal_plugin_process one[12000];
+    uint32_t count;
+    gpuhal_key key;
+    uint64_t number;
+    gpuhal_missing reason;
+    char why[128], source[16];
+} heard;
+
+static void hear_number(void *user, gpuhal_key key, uint64_t value)
+{
+    (void)user;
+    heard.reason = key == heard.key ? 0 : heard.reason;
+    heard.number = key == heard.key ? value : heard.number;
+}
+
+static void hear_missing(void *user, gpuhal_key key, gpuhal_missing reason, const char *why)
+{
+    (void)user;
+    if (key == heard.key) {
+        heard.reason = reason;
+        snprintf(heard.why, sizeof heard.why, "%s", why);
+    }
+}
+
+static void hear_source(void *user, const char *name)
+{
+    (void)user;
+    snprintf(heard.source, sizeof heard.source, "%s", name);
+}
+
+static void hear_process(void *user, const gpuhal_plugin_process *process)
+{
+    (void)user;
+    assert_true(heard.count < sizeof heard.one / sizeof *heard.one);
+    heard.one[heard.count++] = *process;
+}
+
+static const gpuhal_direct_listener listener = {
+    .u64 = hear_number, .missing = hear_missing, .source = hear_source, .process = hear_process};
+
+static const gpuhal_plugin *plugin;
+static gpuhal_plugin_instance *instance;
+
+static void start(const char *machine)
+{
+    const gpuhal_direct_listener silent = {0};
+    use_machine(machine);
+    assert_ok(gpuhal_direct_load(GPUHAL_CUDA_PLUGIN, &plugin, NULL));
+    assert_ok(plugin->start(gpuhal_direct_host(), &instance));
+    assert_ok(gpuhal_direct_enumerate(plugin, instance, &silent));
+}
+
+/* The value in `heard`; `named` or among all. */
+static gpuhal_missing sample(gpuhal_key key, bool named)
+{
+    heard.key = key;
+    heard.reason = GPUHAL_MISSING_NOT_READ;
+    heard.number = 0;
+    assert_ok(gpuhal_direct_sample(plugin, instance, 0, &key, named, 0, &listener));
+    return heard.reason;
+}
+
+static uint64_t value_of(gpuhal_key key)
+{
+    if (sample(key, true) != 0) {
+        fail_msg("key 0x%" PRIx32 " is missing: %s", key, heard.why);
+    }
+    return heard.number;
+}
+
+static gpuhal_status list_processes(void)
+{
+    heard.count = 0;
+    return gpuhal_direct_processes(plugin, instance, 0, 0, &listener);
+}
+
+TEST(every_value_has_its_unit_and_its_source)
+{
+    start("devices 1; memory 0 1G; used 0 24M; value 0 fan 33");
+    assert_int_equal(value_of(GPUHAL_VALUE_MEMORY_USED_BYTES), 24 * MIB);
+    assert_string_equal(heard.source, "nvml");
+    assert_int_equal(value_of(GPUHAL_VALUE_MEMORY_FREE_BYTES), 1000 * MIB);
+    assert_int_equal(value_of(GPUHAL_VALUE_MEMORY_RESERVED_BYTES), MIB);
+    assert_int_equal(value_of(GPUHAL_VALUE_UTILIZATION_ENCODER_PERMILLE), 210);
+    assert_int_equal(value_of(GPUHAL_VALUE_UTILIZATION_DECODER_PERMILLE), 90);
+    assert_int_equal(value_of(GPUHAL_VALUE_PCIE_GENERATION), 1);
+    assert_int_equal(value_of(GPUHAL_VALUE_PCIE_WIDTH), 8);
+    assert_int_equal(value_of(GPUHAL_VALUE_PCIE_GENERATION_MAX), 5);
+    assert_int_equal(value_of(GPUHAL_VALUE_PCIE_WIDTH_MAX), 16);
+    assert_int_equal(value_of(GPUHAL_VALUE_PCIE_REPLAYS_TOTAL), 7);
+    assert_int_equal(value_of(GPUHAL_VALUE_PERFORMANCE_STATE), 2);
+    assert_int_equal(value_of(GPUHAL_VALUE_FAN_PERMILLE), 330);
+    remove_reports();
+}
+
+TEST(traffic_is_measured_only_where_it_is_named)
+{
+    start("devices 1");
+    assert_int_equal(sample(GPUHAL_VALUE_PCIE_SEND_BYTES_PER_SECOND, false), GPUHAL_MISSING_NOT_READ);
+    expect_word(heard.why, "asked for by name");
+    assert_int_equal(calls_of("nvmlDeviceGetPcieThroughput"), 0);
+    assert_int_equal(value_of(GPUHAL_VALUE_PCIE_SEND_BYTES_PER_SECOND), 3000000);
+    remove_reports();
+}
+
+TEST(no_gpu_is_attached_where_nvml_can_do_without)
+{
+    start("devices 1");
+    assert_int_equal(value_of(GPUHAL_VALUE_POWER_MICROWATTS), 123456000);
+    assert_int_equal(calls_of("nvmlInitWithFlags"), 1);
+    assert_int_equal(calls_of("nvmlInit_v2"), 0);
+    remove_reports();
+}
+
+TEST(where_the_flag_is_unknown_nvml_is_initialised_the_other_way)
+{
+    start("devices 1; fail nvmlInitWithFlags 1+ 2");
+    assert_int_equal(value_of(GPUHAL_VALUE_POWER_MICROWATTS), 123456000);
+    assert_int_equal(calls_of("nvmlInit_v2"), 1);
+    remove_reports();
+}
+
+TEST(an_nvml_with_other_structures_costs_the_reserved_memory_alone)
+{
+    start("devices 1; memory 0 1G; used 0 24M; value 0 memory_version 99");
+    assert_int_equal(value_of(GPUHAL_VALUE_MEMORY_USED_BYTES), 25 * MIB);
+    assert_int_equal(value_of(GPUHAL_VALUE_MEMORY_FREE_BYTES), 1000 * MIB);
+    assert_int_equal(sample(GPUHAL_VALUE_MEMORY_RESERVED_BYTES, true), GPUHAL_MISSING_NOT_SUPPORTED);
+    remove_reports();
+}
+
+TEST(what_nvml_gives_with_success_and_no_gpu_has_is_missing)
+{
+    static const gpuhal_key keys[] = {
+        GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS,     GPUHAL_VALUE_TEMPERATURE_MEMORY_MILLICELSIUS,
+        GPUHAL_VALUE_POWER_MICROWATTS,             GPUHAL_VALUE_POWER_LIMIT_MICROWATTS,
+        GPUHAL_VALUE_CLOCK_CORE_HERTZ,             GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE,
+        GPUHAL_VALUE_UTILIZATION_MEMORY_PERMILLE,  GPUHAL_VALUE_UTILIZATION_ENCODER_PERMILLE,
+        GPUHAL_VALUE_FAN_PERMILLE,                 GPUHAL_VALUE_PCIE_GENERATION,
+        GPUHAL_VALUE_PCIE_WIDTH,                   GPUHAL_VALUE_PERFORMANCE_STATE,
+        GPUHAL_VALUE_PCIE_REPLAYS_TOTAL,           GPUHAL_VALUE_MEMORY_USED_BYTES,
+        GPUHAL_VALUE_ENERGY_MICROJOULES,
+    };
+    start("devices 1; memory 0 1G; used 0 2T; value 0 temperature 255; value 0 temperature_memory 4294967286;"
+          "value 0 power 4294967295; value 0 power_limit 3000000000; value 0 clock 65535; value 0 utilization 101;"
+          "value 0 utilization_memory 4294967295; value 0 utilization_encoder 250; value 0 fan 65535;"
+          "value 0 pcie_generation 0; value 0 pcie_width 255; value 0 performance_state 32;"
+          "value 0 pcie_replays 4294967295; value 0 energy 18446744073709551614");
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const gpuhal_missing reason = sample(keys[i], true);
+        if (reason != GPUHAL_MISSING_FAILED) {
+            fail_msg("key 0x%" PRIx32 ": %" PRIu64 ", reason %u", keys[i], heard.number, reason);
+        }
+        expect_word(heard.why, "NVML returned");
+    }
+    assert_int_equal(value_of(GPUHAL_VALUE_CLOCK_MEMORY_HERTZ), 2619000000);
+    remove_reports();
+}
+
+TEST(a_lost_gpu_gives_the_cause_for_every_value)
+{
+    start("devices 1; fail nvmlDeviceGetHandleByUUID 1+ 15");
+    assert_int_equal(sample(GPUHAL_VALUE_MEMORY_USED_BYTES, true), GPUHAL_MISSING_FAILED);
+    assert_string_equal(heard.why, "NVML returned NVML_ERROR_GPU_IS_LOST (15): the GPU has fallen off the bus");
+    assert_int_equal(sample(GPUHAL_VALUE_POWER_MICROWATTS, false), GPUHAL_MISSING_FAILED);
+    assert_int_equal(list_processes(), GPUHAL_ERROR_DRIVER);
+    assert_int_equal(heard.count, 0);
+    remove_reports();
+}
+
+TEST(of_a_part_of_a_divided_gpu_the_whole_ones_values_are_marked)
+{
+    start("devices 1; memory 0 1G; mig 0 7 0 1g.10gb 128M; value 0 processes 2");
+    assert_int_equal(value_of(GPUHAL_VALUE_POWER_MICROWATTS), 123456000);
+    assert_string_equal(heard.source, "nvml-board");
+    assert_int_equal(value_of(GPUHAL_VALUE_MEMORY_FREE_BYTES), 128 * MIB);
+    assert_string_equal(heard.source, "nvml");
+    assert_int_equal(sample(GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE, true), GPUHAL_MISSING_NOT_SUPPORTED);
+    expect_word(heard.why, "MIG");
+    assert_int_equal(list_processes(), GPUHAL_OK);
+    assert_int_equal(heard.count, 2);
+    remove_reports();
+}
+
+static void make_process(unsigned pid)
+{
+    char path[64];
+    snprintf(path, sizeof path, "proc/%u/comm", pid);
+    put(path, "worker\n");
+}
+
+TEST(processes_have_what_is_known_of_them_and_a_mark_where_they_do_not_exist_here)
+{
+    start("devices 1; memory 0 1G; value 0 processes 11");
+    begin_tree();
+    make_process((unsigned)getpid());
+    make_process(3);
+    assert_int_equal(list_processes(), GPUHAL_OK);
+    assert_int_equal(heard.count, 12); /* the first one computes and draws */
+    const gpuhal_plugin_process *own = &heard.one[0], *drawing = &heard.one[11];
+    assert_int_equal(own->pid, getpid());
+    assert_int_equal(own->busy_permille, 420);
+    assert_int_equal(own->flags & (GPUHAL_PROCESS_COMPUTE | GPUHAL_PROCESS_BUSY_KNOWN | GPUHAL_PROCESS_MEMORY_KNOWN),
+                     GPUHAL_PROCESS_COMPUTE | GPUHAL_PROCESS_BUSY_KNOWN | GPUHAL_PROCESS_MEMORY_KNOWN);
+    assert_int_equal(drawing->pid, getpid());
+    assert_true(drawing->flags & GPUHAL_PROCESS_GRAPHICS);
+    assert_int_equal(heard.one[3].memory_bytes, 3 * MIB);
+    assert_false(heard.one[1].flags & GPUHAL_PROCESS_BUSY_KNOWN); /* 4000000 % */
+    assert_false(heard.one[10].flags & GPUHAL_PROCESS_MEMORY_KNOWN);
+    assert_string_equal(heard.source, "nvml");
+    remove_tree();
+    remove_reports();
+}
+
+TEST(ten_thousand_processes_are_listed)
+{
+    start("devices 1; memory 0 1G; value 0 processes 10000");
+    assert_int_equal(list_processes(), GPUHAL_OK);
+    assert_int_equal(heard.count, 10001);
+    assert_int_equal(heard.one[9999].pid, 9999);
+    /* There is no /proc below the root of this machine. */
+    assert_true(heard.one[9999].flags & GPUHAL_PROCESS_FOREIGN_NAMESPACE);
+    assert_int_equal(calls_of("nvmlDeviceGetComputeRunningProcesses_v3"), 2);
+    remove_reports();
+}
+
+TEST(entries_of_another_form_are_not_taken_for_processes)
+{
+    start("devices 1; value 0 processes 5; value 0 process_entry_bytes 32");
+    assert_int_equal(list_processes(), GPUHAL_ERROR_NOT_SUPPORTED);
+    assert_int_equal(heard.count, 0);
+    remove_reports();
+}
+
+TEST(a_refused_list_gives_its_cause)
+{
+    start("devices 1; value 0 processes 5; fail nvmlDeviceGetComputeRunningProcesses_v3 1+ 4");
+    assert_int_equal(list_processes(), GPUHAL_ERROR_NO_PERMISSION);
+    expect_word(gpuhal_last_error()->sentence, "NVML_ERROR_NO_PERMISSION (4)");
+    remove_reports();
+}
+
+TEST(the_memory_of_this_process_is_missing_inside_a_container)
+{
+    start("devices 1; memory 0 1G; value 0 processes 2");
+    assert_int_equal(sample(GPUHAL_VALUE_MEMORY_PROCESS_BYTES, true), GPUHAL_MISSING_NOT_SUPPORTED);
+    expect_word(heard.why, "container");
+    remove_reports();
+}
+
+#include "test_main.h"
