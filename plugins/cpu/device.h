@@ -23,8 +23,19 @@ typedef struct gpuhal_cpu_entry {
     _Atomic uint64_t allocated; /* By all devices opened since this start. */
 } gpuhal_cpu_entry;
 
+#define GPUHAL_CPU_PACKAGES_MAX 8u
+
+/* Counters that values are differences of. No lock, which a fork could leave taken. */
+typedef struct gpuhal_cpu_counters {
+    _Atomic uint64_t ticks;    /* of an earlier reading: busy in the upper half, all in the lower; 0: none yet */
+    _Atomic uint32_t permille; /* what the last two readings came to, plus 1; 0: nothing yet */
+    _Atomic uint64_t energy_last[GPUHAL_CPU_PACKAGES_MAX]; /* plus 1; 0: none yet */
+    _Atomic uint64_t energy;   /* microjoules, of all packages, which does not wrap */
+} gpuhal_cpu_counters;
+
 /* One start. */
 struct gpuhal_plugin_instance {
+    gpuhal_cpu_counters counters;
     uint32_t count;
     char root[256]; /* Stands for `/` where system.c reads: the option cpu.system_root, which the core sets. */
     gpuhal_cpu_entry entries[GPUHAL_CPU_DEVICES_MAX];
@@ -39,9 +50,10 @@ struct gpuhal_plugin_device {
 /* discovery.c */
 gpuhal_status gpuhal_cpu_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance);
 gpuhal_status gpuhal_cpu_enumerate(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink);
+/* telemetry.c */
 gpuhal_status gpuhal_cpu_sample(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                 const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink);
-/* The device with this index, or NULL. */
+/* discovery.c: the device with this index, or NULL. */
 gpuhal_cpu_entry *gpuhal_cpu_find(gpuhal_plugin_instance *instance, uint32_t index);
 
 /* memory.c. Sums cannot overflow: sizes are at most the entry's total, alignments at most 2^63. */

@@ -195,36 +195,3 @@ gpuhal_status gpuhal_cpu_enumerate(const gpuhal_host *host, gpuhal_plugin_instan
     }
     return GPUHAL_OK;
 }
-
-/* Gives one value when it was asked for. */
-static void list_value(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_key *keys, uint32_t count,
-                       gpuhal_key key, bool known, uint64_t value)
-{
-    bool wanted = count == 0;
-    for (uint32_t i = 0; i < count; i++) {
-        wanted = wanted || keys[i] == key;
-    }
-    if (wanted && known) {
-        host->u64(host, sink, key, value);
-    } else if (wanted) {
-        host->missing(host, sink, key, GPUHAL_MISSING_FAILED, "/proc/meminfo cannot be read");
-    }
-}
-
-gpuhal_status gpuhal_cpu_sample(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
-                                const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink)
-{
-    (void)flags; /* A processor that reads this is awake. */
-    gpuhal_cpu_entry *entry = gpuhal_cpu_find(instance, index);
-    if (!entry) {
-        return GPUHAL_ERROR_NOT_FOUND;
-    }
-    gpuhal_cpu_memory memory = {.total = entry->total};
-    bool known = entry->limited || gpuhal_cpu_system_memory(instance->root, &memory);
-    if (entry->limited) {
-        memory.free = entry->total - atomic_load(&entry->allocated);
-    }
-    list_value(host, sink, keys, count, GPUHAL_VALUE_MEMORY_FREE_BYTES, known, memory.free);
-    list_value(host, sink, keys, count, GPUHAL_VALUE_MEMORY_USED_BYTES, known, memory.total - memory.free);
-    return GPUHAL_OK;
-}

@@ -8,6 +8,7 @@
 
 #include <gpuhal/types.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
@@ -98,6 +99,17 @@ static bool read_number(const char *root, const char *path, uint64_t *out_number
     return known;
 }
 
+char *gpuhal_cpu_system_text(const char *root, const char *path)
+{
+    return read_text(root, path);
+}
+
+bool gpuhal_cpu_system_number(const char *root, const char *path, uint64_t *out_number)
+{
+    errno = 0;
+    return read_number(root, path, out_number);
+}
+
 /* The two versions of control groups name the same things differently. */
 typedef struct group_version {
     const char *mount, *limit, *used, *caches[2];
@@ -149,6 +161,7 @@ static void bound_by_group(const char *root, const group_version *version, const
     }
     if (limit < memory->total) {
         memory->total = limit;
+        memory->of_group = true;
     }
     if (limit >= NO_LIMIT || !group_number(root, version, group, version->used, &used)) {
         return;
@@ -158,6 +171,7 @@ static void bound_by_group(const char *root, const group_version *version, const
     uint64_t room = limit > used ? limit - used : 0;
     if (room < memory->free) {
         memory->free = room;
+        memory->of_group = true;
     }
 }
 

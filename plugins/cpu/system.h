@@ -12,6 +12,7 @@
 typedef struct gpuhal_cpu_memory {
     uint64_t total; /* That this process may have: of the machine, or of its tightest control group. */
     uint64_t free;  /* That it could get now without swapping. */
+    bool of_group;  /* A control group says so. */
 } gpuhal_cpu_memory;
 
 typedef struct gpuhal_cpu_processor {
@@ -19,6 +20,10 @@ typedef struct gpuhal_cpu_processor {
     char vendor[64];
 } gpuhal_cpu_processor;
 
+/* The number at the beginning of a file; false with errno: 0 when it holds none. */
+bool gpuhal_cpu_system_number(const char *root, const char *path, uint64_t *out_number);
+/* What is in a file, at most 8 KiB of it, which the caller frees; NULL when there is nothing. */
+char *gpuhal_cpu_system_text(const char *root, const char *path);
 bool gpuhal_cpu_system_memory(const char *root, gpuhal_cpu_memory *out_memory);
 void gpuhal_cpu_system_processor(const char *root, gpuhal_cpu_processor *out_processor);
 /* The highest clock of the first and the last of @p cpus processors: small and large cores stand at opposite ends. */

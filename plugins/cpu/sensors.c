@@ -1,0 +1,225 @@
+/* cpu/sensors.c: see sensors.h. Numbers of hwmon, thermal zones and powercap are given out in the order of discovery:
+ * each is known by the name in its folder. */
+#include "sensors.h"
+#include "system.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FOLDERS_MAX    64u
+#define PROCESSORS_MAX 4096u
+#define HOTTEST        UINT64_C(200000)
+
+static gpuhal_cpu_reading missing(gpuhal_missing reason, const char *why)
+{
+    return (gpuhal_cpu_reading){.reason = reason, .why = why};
+}
+
+static gpuhal_cpu_reading given(uint64_t value, const char *source)
+{
+    return (gpuhal_cpu_reading){.value = value, .source = source};
+}
+
+/* Whether a file of one line says `wanted`, or begins with it where `wanted` ends with a star. */
+static bool says(const char *root, const char *path, const char *wanted)
+{
+    char *text = gpuhal_cpu_system_text(root, path);
+    const size_t length = strcspn(wanted, "*");
+    const bool same = text != NULL && strncmp(text, wanted, length) == 0 &&
+                      (wanted[length] == '*' || text[length] == '\n' || text[length] == '\0');
+    free(text);
+    return same;
+}
+
+/* ---- clock */
+
+/* Kilohertz of each processor, where the kernel steers the clock; it is what the processor was last seen at. */
+static bool read_cpufreq(const char *root, uint64_t *out_hertz)
+{
+    uint64_t sum = 0, count = 0, kilohertz;
+    char path[96];
+    for (unsigned cpu = 0; cpu < PROCESSORS_MAX; cpu++) {
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/cpufreq/scaling_cur_freq", cpu);
+        if (gpuhal_cpu_system_number(root, path, &kilohertz)) {
+            sum += kilohertz;
+            count++;
+        } else if (errno == ENOENT) {
+            break;
+        }
+    }
+    *out_hertz = count > 0 ? sum * 1000 / count : 0;
+    return count > 0;
+}
+
+/* Lines "cpu MHz : 2100.000" of x86; the beginning of the file has those of the first processors. */
+static bool read_cpuinfo(const char *root, uint64_t *out_hertz)
+{
+    char *text = gpuhal_cpu_system_text(root, "/proc/cpuinfo");
+    double sum = 0;
+    unsigned count = 0;
+    for (const char *at = text; at && (at = strstr(at, "cpu MHz")) != NULL; at++) {
+        const char *colon = strchr(at, ':');
+        const double megahertz = colon ? strtod(colon + 1, NULL) : 0;
+        if (megahertz > 0 && megahertz < 100000) {
+            sum += megahertz;
+            count++;
+        }
+    }
+    free(text);
+    *out_hertz = count > 0 ? (uint64_t)(sum / count * 1e6) : 0;
+    return count > 0;
+}
+
+gpuhal_cpu_reading gpuhal_cpu_read_clock(const char *root)
+{
+    uint64_t hertz = 0;
+    if (read_cpufreq(root, &hertz)) {
+        return given(hertz, "sysfs");
+    }
+    if (read_cpuinfo(root, &hertz)) {
+        return given(hertz, "proc");
+    }
+    return missing(GPUHAL_MISSING_NOT_SUPPORTED, "neither cpufreq nor /proc/cpuinfo has a clock");
+}
+
+/* ---- temperature */
+
+static const struct {
+    const char *driver, *label; /* "": any sensor */
+} chips[] = {
+    {"coretemp", "Package id*"}, {"k10temp", "Tdie"}, {"k10temp", "Tctl"}, {"zenpower", "Tdie"},
+    {"zenpower", "Tctl"},        {"cpu_thermal", ""},
+};
+
+/* The hottest sensor of the chips that `driver` names, with this label. */
+static bool read_hwmon(const char *root, const char *driver, const char *label, uint64_t *out_value)
+{
+    char path[96];
+    bool found = false;
+    for (unsigned chip = 0; chip < FOLDERS_MAX; chip++) {
+        snprintf(path, sizeof path, "/sys/class/hwmon/hwmon%u/name", chip);
+        for (unsigned sensor = 1; says(root, path, driver) && sensor < 9; sensor++) {
+            char input[96], named[96];
+            uint64_t value = 0;
+            snprintf(named, sizeof named, "/sys/class/hwmon/hwmon%u/temp%u_label", chip, sensor);
+            snprintf(input, sizeof input, "/sys/class/hwmon/hwmon%u/temp%u_input", chip, sensor);
+            if ((label[0] == '\0' || says(root, named, label)) && gpuhal_cpu_system_number(root, input, &value) &&
+                value <= HOTTEST && (!found || value > *out_value)) {
+                *out_value = value;
+                found = true;
+            }
+        }
+    }
+    return found;
+}
+
+static bool read_zone(const char *root, const char *type, uint64_t *out_value)
+{
+    char path[96];
+    for (unsigned zone = 0; zone < FOLDERS_MAX; zone++) {
+        snprintf(path, sizeof path, "/sys/class/thermal/thermal_zone%u/type", zone);
+        if (says(root, path, type)) {
+            snprintf(path, sizeof path, "/sys/class/thermal/thermal_zone%u/temp", zone);
+            return gpuhal_cpu_system_number(root, path, out_value) && *out_value <= HOTTEST;
+        }
+    }
+    return false;
+}
+
+gpuhal_cpu_reading gpuhal_cpu_read_temperature(const char *root)
+{
+    static const char *const zones[] = {"x86_pkg_temp", "cpu-thermal", "cpu_thermal", "cpu0-thermal"};
+    uint64_t value = 0;
+    for (size_t i = 0; i < sizeof chips / sizeof chips[0]; i++) {
+        if (read_hwmon(root, chips[i].driver, chips[i].label, &value)) {
+            return given(value, "hwmon");
+        }
+    }
+    for (size_t i = 0; i < sizeof zones / sizeof zones[0]; i++) {
+        if (read_zone(root, zones[i], &value)) {
+            return given(value, "sysfs");
+        }
+    }
+    return missing(GPUHAL_MISSING_NOT_SUPPORTED, "the kernel has no sensor of the processor here");
+}
+
+/* ---- energy and power */
+
+#define PACKAGE "/sys/class/powercap/intel-rapl:%u/"
+
+/* AMD's processors appear under the same names. Zones that are not packages (psys) count others again. */
+static bool is_package(const char *root, unsigned zone)
+{
+    char path[96];
+    snprintf(path, sizeof path, PACKAGE "name", zone);
+    return says(root, path, "package-*");
+}
+
+/* Adds what the package used since the reading before. Of several threads each adds its own part. */
+static void add_energy(gpuhal_cpu_counters *counters, unsigned package, uint64_t now, uint64_t range)
+{
+    uint64_t before = atomic_load(&counters->energy_last[package]);
+    while (!atomic_compare_exchange_weak(&counters->energy_last[package], &before, now + 1)) {
+    }
+    const uint64_t last = before > 0 ? before - 1 : 0;
+    atomic_fetch_add(&counters->energy, now >= last ? now - last : range > last ? range - last + now : 0);
+}
+
+gpuhal_cpu_reading gpuhal_cpu_read_energy(const char *root, gpuhal_cpu_counters *counters)
+{
+    gpuhal_cpu_reading none = missing(GPUHAL_MISSING_NOT_SUPPORTED, "the kernel has no energy counter (RAPL) here");
+    bool any = false;
+    for (unsigned zone = 0; zone < GPUHAL_CPU_PACKAGES_MAX; zone++) {
+        char path[96];
+        uint64_t now = 0, range = 0;
+        snprintf(path, sizeof path, PACKAGE "energy_uj", zone);
+        if (!is_package(root, zone)) {
+            continue;
+        }
+        if (!gpuhal_cpu_system_number(root, path, &now)) {
+            none = errno == EACCES || errno == EPERM
+                       ? missing(GPUHAL_MISSING_NO_PERMISSION, "energy_uj of RAPL may be read by root only: chmod a+r")
+                       : none;
+            continue;
+        }
+        snprintf(path, sizeof path, PACKAGE "max_energy_range_uj", zone);
+        (void)gpuhal_cpu_system_number(root, path, &range);
+        add_energy(counters, zone, now, range);
+        any = true;
+    }
+    return any ? given(atomic_load(&counters->energy), "rapl") : none;
+}
+
+gpuhal_cpu_reading gpuhal_cpu_read_power_limit(const char *root)
+{
+    uint64_t sum = 0, limit = 0;
+    for (unsigned zone = 0; zone < GPUHAL_CPU_PACKAGES_MAX; zone++) {
+        char path[96];
+        snprintf(path, sizeof path, PACKAGE "constraint_0_power_limit_uw", zone);
+        if (is_package(root, zone) && gpuhal_cpu_system_number(root, path, &limit)) {
+            sum += limit;
+        }
+    }
+    return sum > 0 ? given(sum, "rapl")
+                   : missing(GPUHAL_MISSING_NOT_SUPPORTED, "the kernel has no power limit (RAPL) here");
+}
+
+/* ---- memory errors */
+
+gpuhal_cpu_reading gpuhal_cpu_read_ecc(const char *root, const char *which)
+{
+    uint64_t sum = 0, count = 0;
+    bool any = false;
+    for (unsigned controller = 0; controller < FOLDERS_MAX; controller++) {
+        char path[96];
+        snprintf(path, sizeof path, "/sys/devices/system/edac/mc/mc%u/%s", controller, which);
+        if (gpuhal_cpu_system_number(root, path, &count)) {
+            sum += count;
+            any = true;
+        }
+    }
+    return any ? given(sum, "sysfs")
+               : missing(GPUHAL_MISSING_NOT_SUPPORTED, "the kernel counts no memory errors here (EDAC)");
+}

@@ -1,0 +1,159 @@
+/* cpu/telemetry.c: values of the processor and its memory, from the files of the kernel.
+ *
+ * Memory is what this process may use, within its control groups. The share of time is that of the whole machine,
+ * between this sample and the one before it; where the two would be too close, a sample waits for a few ticks.
+ */
+#include "sensors.h"
+#include "system.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TICKS_LEAST 10u /* fewer say nothing */
+#define WAIT_NS     20000000
+#define WAITS       5
+
+typedef struct sample {
+    const gpuhal_host *host;
+    gpuhal_sink *sink;
+    const gpuhal_key *keys;
+    uint32_t count;
+} sample;
+
+static bool wants(const sample *own, gpuhal_key key)
+{
+    bool wanted = own->count == 0;
+    for (uint32_t i = 0; i < own->count; i++) {
+        wanted = wanted || own->keys[i] == key;
+    }
+    return wanted;
+}
+
+static void give(const sample *own, gpuhal_key key, gpuhal_cpu_reading reading)
+{
+    if (reading.reason != 0) {
+        own->host->missing(own->host, own->sink, key, reading.reason, reading.why);
+        return;
+    }
+    own->host->source(own->host, own->sink, reading.source);
+    own->host->u64(own->host, own->sink, key, reading.value);
+}
+
+static gpuhal_cpu_reading read_memory(const gpuhal_plugin_instance *instance, gpuhal_cpu_entry *entry, bool used)
+{
+    gpuhal_cpu_memory memory = {.total = entry->total};
+    if (entry->limited) {
+        memory.free = entry->total - atomic_load(&entry->allocated);
+    } else if (!gpuhal_cpu_system_memory(instance->root, &memory)) {
+        return (gpuhal_cpu_reading){.reason = GPUHAL_MISSING_FAILED, .why = "/proc/meminfo cannot be read"};
+    }
+    return (gpuhal_cpu_reading){.value = used ? memory.total - memory.free : memory.free,
+                                .source = entry->limited    ? NULL
+                                          : memory.of_group ? "cgroup"
+                                                            : "proc"};
+}
+
+/* The second number of statm: pages that are in memory. */
+static gpuhal_cpu_reading read_own_memory(const char *root)
+{
+    char *text = gpuhal_cpu_system_text(root, "/proc/self/statm"), *end = NULL;
+    const unsigned long long pages =
+        text != NULL && strchr(text, ' ') ? strtoull(strchr(text, ' ') + 1, &end, 10) : 0;
+    const bool known = pages > 0;
+    free(text);
+    return known ? (gpuhal_cpu_reading){.value = pages * (uint64_t)sysconf(_SC_PAGESIZE), .source = "proc"}
+                 : (gpuhal_cpu_reading){.reason = GPUHAL_MISSING_FAILED, .why = "/proc/self/statm cannot be read"};
+}
+
+/* The line "cpu" of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal; guests are within user. Busy in
+ * the upper half, all in the lower, each modulo 2 to the 32nd; 0: unknown. */
+static uint64_t read_ticks(const char *root)
+{
+    char *text = gpuhal_cpu_system_text(root, "/proc/stat");
+    unsigned long long t[8] = {0};
+    const int fields = text != NULL ? sscanf(text, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &t[0], &t[1], &t[2],
+                                             &t[3], &t[4], &t[5], &t[6], &t[7])
+                                    : 0;
+    free(text);
+    const uint64_t busy = t[0] + t[1] + t[2] + t[5] + t[6] + t[7], all = busy + t[3] + t[4];
+    return fields < 4 ? 0 : (busy & UINT32_MAX) << 32 | (all & UINT32_MAX);
+}
+
+static gpuhal_cpu_reading read_utilization(gpuhal_plugin_instance *instance)
+{
+    gpuhal_cpu_counters *counters = &instance->counters;
+    uint64_t now = read_ticks(instance->root), before = atomic_load(&counters->ticks);
+    if (now == 0) {
+        return (gpuhal_cpu_reading){.reason = GPUHAL_MISSING_FAILED, .why = "/proc/stat cannot be read"};
+    }
+    if (before == 0) {
+        atomic_store(&counters->ticks, now);
+        before = now;
+    }
+    for (int waits = 0; (uint32_t)now - (uint32_t)before < TICKS_LEAST && waits < WAITS; waits++) {
+        const uint32_t last = atomic_load(&counters->permille);
+        if (last != 0) {
+            return (gpuhal_cpu_reading){.value = last - 1, .source = "proc"};
+        }
+        nanosleep(&(const struct timespec){.tv_nsec = WAIT_NS}, NULL);
+        now = read_ticks(instance->root);
+    }
+    const uint32_t busy = (uint32_t)(now >> 32) - (uint32_t)(before >> 32), all = (uint32_t)now - (uint32_t)before;
+    /* The kernel's counters of idle time have been seen to go back: the difference is then a huge number. */
+    if (all < TICKS_LEAST || busy > all || all > UINT32_MAX / 2) {
+        atomic_store(&counters->ticks, now);
+        return (gpuhal_cpu_reading){.reason = GPUHAL_MISSING_FAILED,
+                                    .why = "the counters of /proc/stat stand still, or went back"};
+    }
+    const uint32_t permille = (uint32_t)((uint64_t)busy * 1000 / all);
+    atomic_store(&counters->ticks, now);
+    atomic_store(&counters->permille, permille + 1);
+    return (gpuhal_cpu_reading){.value = permille, .source = "proc"};
+}
+
+/* What a processor has not, and why. */
+static const struct {
+    gpuhal_key key;
+    const char *why;
+} absent[] = {
+    {GPUHAL_VALUE_MEMORY_RESERVED_BYTES, "no driver keeps memory of a processor for itself"},
+    {GPUHAL_VALUE_FAN_PERMILLE, "fans belong to the machine, not to the processor"},
+    {GPUHAL_VALUE_FAN_REVOLUTIONS_PER_MINUTE, "fans belong to the machine, not to the processor"},
+    {GPUHAL_VALUE_POWER_MICROWATTS, "Linux counts energy: its growth is the power"},
+};
+
+gpuhal_status gpuhal_cpu_sample(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink)
+{
+    (void)flags; /* A processor that reads this is awake. */
+    gpuhal_cpu_entry *entry = gpuhal_cpu_find(instance, index);
+    if (!entry) {
+        return GPUHAL_ERROR_NOT_FOUND;
+    }
+    const sample own = {.host = host, .sink = sink, .keys = keys, .count = count};
+    const char *root = instance->root;
+#define GIVE(key, reading)                                                                                             \
+    if (wants(&own, key)) {                                                                                            \
+        give(&own, key, reading);                                                                                      \
+    }
+    GIVE(GPUHAL_VALUE_MEMORY_FREE_BYTES, read_memory(instance, entry, false))
+    GIVE(GPUHAL_VALUE_MEMORY_USED_BYTES, read_memory(instance, entry, true))
+    GIVE(GPUHAL_VALUE_MEMORY_PROCESS_BYTES, read_own_memory(root))
+    GIVE(GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE, read_utilization(instance))
+    GIVE(GPUHAL_VALUE_CLOCK_CORE_HERTZ, gpuhal_cpu_read_clock(root))
+    GIVE(GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, gpuhal_cpu_read_temperature(root))
+    GIVE(GPUHAL_VALUE_ENERGY_MICROJOULES, gpuhal_cpu_read_energy(root, &instance->counters))
+    GIVE(GPUHAL_VALUE_POWER_LIMIT_MICROWATTS, gpuhal_cpu_read_power_limit(root))
+    GIVE(GPUHAL_VALUE_ECC_CORRECTED_TOTAL, gpuhal_cpu_read_ecc(root, "ce_count"))
+    GIVE(GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL, gpuhal_cpu_read_ecc(root, "ue_count"))
+#undef GIVE
+    for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++) {
+        if (wants(&own, absent[i].key)) {
+            host->missing(host, sink, absent[i].key, GPUHAL_MISSING_NOT_SUPPORTED, absent[i].why);
+        }
+    }
+    return GPUHAL_OK;
+}
