@@ -68,7 +68,7 @@ gpuhal_status gpuhal_cpu_start(const gpuhal_host *host, gpuhal_plugin_instance *
     uint64_t sizes[GPUHAL_CPU_DEVICES_MAX] = {0};
     uint32_t count = 1;
     gpuhal_cpu_memory memory;
-    char given[512], root[sizeof (*out_instance)->root] = "";
+    char given[512], root[sizeof(*out_instance)->root] = "";
     gpuhal_status status = host->option(host, "cpu.devices", given, sizeof given);
     const bool is_given = status != GPUHAL_ERROR_NOT_FOUND;
     if (is_given && (status != GPUHAL_OK || (count = parse_sizes(given, sizes)) == 0)) {
@@ -136,7 +136,7 @@ static void name_processor(const gpuhal_host *host, const char *root, gpuhal_sin
 static void list_system(const gpuhal_host *host, const char *root, gpuhal_sink *sink)
 {
     uint64_t node, hertz;
-    uint32_t cpus = gpuhal_cpu_system_affinity();
+    uint32_t cpus = gpuhal_cpu_system_affinity(root);
     host->u64(host, sink, GPUHAL_FACT_COMPUTE_UNITS, cpus);
     if (gpuhal_cpu_system_node(root, &node)) {
         host->u64(host, sink, GPUHAL_FACT_NUMA_NODE, node);
@@ -152,9 +152,10 @@ static void list_system(const gpuhal_host *host, const char *root, gpuhal_sink *
     }
 
     struct utsname kernel;
-    char text[sizeof kernel.sysname + sizeof kernel.release];
+    char release[sizeof kernel.release], text[sizeof kernel.sysname + sizeof release];
     if (uname(&kernel) == 0) {
-        snprintf(text, sizeof text, "%s %s", kernel.sysname, kernel.release);
+        const bool known = gpuhal_cpu_system_release(root, release, sizeof release);
+        snprintf(text, sizeof text, "%s %s", kernel.sysname, known ? release : kernel.release);
         host->text(host, sink, GPUHAL_FACT_DRIVER_VERSION, text);
         host->text(host, sink, GPUHAL_FACT_TARGET_ARCHITECTURE, kernel.machine);
     }
@@ -162,8 +163,8 @@ static void list_system(const gpuhal_host *host, const char *root, gpuhal_sink *
 
 gpuhal_status gpuhal_cpu_enumerate(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink)
 {
-    const uint64_t every_kind = 1u << GPUHAL_MEMORY_DEVICE | 1u << GPUHAL_MEMORY_UPLOAD |
-                                1u << GPUHAL_MEMORY_READBACK | 1u << GPUHAL_MEMORY_DEVICE_MAPPED;
+    const uint64_t every_kind = 1u << GPUHAL_MEMORY_DEVICE | 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK |
+                                1u << GPUHAL_MEMORY_DEVICE_MAPPED;
     for (uint32_t index = 0; index < instance->count; index++) {
         uint64_t total = instance->entries[index].total;
         host->device(host, sink, index);

@@ -152,8 +152,7 @@ static uint64_t group_cached(const char *root, const group_version *version, con
 }
 
 /* Narrows @p memory by one group. */
-static void bound_by_group(const char *root, const group_version *version, const char *group,
-                           gpuhal_cpu_memory *memory)
+static void bound_by_group(const char *root, const group_version *version, const char *group, gpuhal_cpu_memory *memory)
 {
     uint64_t limit, used;
     if (!group_number(root, version, group, version->limit, &limit)) {
@@ -177,8 +176,7 @@ static void bound_by_group(const char *root, const group_version *version, const
 
 /* From the process's own group up to the root of the hierarchy. In a container the upper part of the path is often not
  * visible: missing levels are passed over, and the mount point itself is the container's group. */
-static void bound_by_groups(const char *root, const group_version *version, const char *line,
-                            gpuhal_cpu_memory *memory)
+static void bound_by_groups(const char *root, const group_version *version, const char *line, gpuhal_cpu_memory *memory)
 {
     char group[PATH_BYTES];
     int length = snprintf(group, sizeof group, "%.*s", (int)strcspn(line, "\n"), line);
@@ -337,8 +335,36 @@ bool gpuhal_cpu_system_node(const char *root, uint64_t *out_node)
     return one;
 }
 
-uint32_t gpuhal_cpu_system_affinity(void)
+bool gpuhal_cpu_system_release(const char *root, char *out_text, size_t size)
 {
+    char *text = read_text(root, "/proc/sys/kernel/osrelease");
+    snprintf(out_text, size, "%.*s", text != NULL ? (int)strcspn(text, "\n") : 0, text != NULL ? text : "");
+    free(text);
+    return out_text[0] != '\0';
+}
+
+/* How many numbers are in a list such as "0-3,8". */
+static uint32_t count_list(const char *at)
+{
+    uint32_t count = 0;
+    while (*at >= '0' && *at <= '9') {
+        char *end;
+        const unsigned long first = strtoul(at, &end, 10);
+        const unsigned long last = *end == '-' ? strtoul(end + 1, &end, 10) : first;
+        count += last >= first && last - first < UINT16_MAX ? (uint32_t)(last - first) + 1 : 0;
+        at = end + (*end == ',');
+    }
+    return count;
+}
+
+uint32_t gpuhal_cpu_system_affinity(const char *root)
+{
+    char *online = root[0] != '\0' ? read_text(root, "/sys/devices/system/cpu/online") : NULL;
+    const uint32_t listed = online != NULL ? count_list(online) : 0;
+    free(online);
+    if (listed > 0) {
+        return listed;
+    }
     /* The mask must be as large as the kernel's own, which no call returns: grow until it fits. */
     for (size_t cpus = 1024; cpus <= 1024 * 64; cpus *= 4) {
         cpu_set_t *set = CPU_ALLOC(cpus);
@@ -352,8 +378,8 @@ uint32_t gpuhal_cpu_system_affinity(void)
             return (uint32_t)count;
         }
     }
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
-    return online > 0 ? (uint32_t)online : 1;
+    long count = sysconf(_SC_NPROCESSORS_ONLN);
+    return count > 0 ? (uint32_t)count : 1;
 }
 
 /* The flag as a word of its own in the line. */

@@ -7,6 +7,7 @@
 #define GPUHAL_CPU_SYSTEM_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct gpuhal_cpu_memory {
@@ -32,7 +33,9 @@ bool gpuhal_cpu_system_clock(const char *root, uint32_t cpus, uint64_t *out_hert
 bool gpuhal_cpu_system_node(const char *root, uint64_t *out_node);
 /* GPUHAL_DATA_ bits: what every processor has, and what its instructions add. */
 uint32_t gpuhal_cpu_system_data_types(const char *root);
-/* Processors that this process may run on. */
-uint32_t gpuhal_cpu_system_affinity(void);
+/* Processors that this process may run on; of a recorded machine, those that are online. */
+uint32_t gpuhal_cpu_system_affinity(const char *root);
+/* The release of the kernel: "6.1.0-18-amd64". */
+bool gpuhal_cpu_system_release(const char *root, char *out_text, size_t size);
 
 #endif

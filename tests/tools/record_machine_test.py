@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""tools/record-machine.sh over recorded machines, and over this one.
+
+    record_machine_test.py TEST RECORDER RECORDED_MACHINES PROGRAM     one test a run"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from machine_tree import Tree
+
+# What is replaced, or what only the one who wrote a tree added.
+REPLACED = re.compile(r"/proc/(sys/kernel/(hostname|random/boot_id)|cpuinfo|device-tree/.*)|.*/unique_id|/dev/kvm|"
+                      r"/sys/class/drm/card\d+|.*/(card\d+|axi:gpu)(/.*)?|.*/(of_node|subsystem).*|.*_(label|max)|/usr/.*|/sys/bus/.*/drivers.*")
+UUID = re.compile(rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|unique_id \d+")
+
+
+def check(condition, *shown):
+    if not condition:
+        raise AssertionError("\n".join(str(one) for one in shown))
+
+
+def record(recorder, place, root=None):
+    done = subprocess.run(["sh", recorder, f"{place}/machine", *([root] if root else [])], capture_output=True, text=True, check=False)
+    check(done.returncode == 0 and done.stderr.startswith("recorded: ") and done.stderr.count("\n") == 1, done)
+    return Tree(place).read("machine")
+
+
+def without_numbers(what):
+    return UUID.sub(b"ID", what) if isinstance(what, bytes) else what
+
+
+def a_recording_of_a_recorded_machine_is_that_machine_again(recorder, folder):
+    for name in ("amd-discrete", "h100-8", "intel-arc-and-integrated", "laptop-hybrid-asleep", "mi300x-partitions", "nvidia-mig"):
+        with tempfile.TemporaryDirectory() as place:
+            tree = Tree(folder).read(name)
+            tree.write(place + "/root")
+            again = record(recorder, place, place + "/root")
+            wrong = [f"{path}: {tree.things.get(path)} became {again.things.get(path)}" for path in sorted(tree.things)
+                     if tree.things[path] is not None and not REPLACED.fullmatch(path)
+                     and without_numbers(tree.things[path]) != without_numbers(again.things.get(path))]
+            check(not wrong, name, *wrong)
+
+
+def a_recording_has_no_names_and_numbers_that_identify_the_machine(recorder, folder):
+    with tempfile.TemporaryDirectory() as place:
+        tree = Tree(folder).read("amd-discrete")
+        private = ("hideaway", "4f6d2a10-aaaa-4bbb-8ccc-123456789abc", "GPU-5e6d2a10-aaaa-4bbb-8ccc-123456789abc", "f6e1d0c0b0a09080", "10000000abcdef")
+        device = tree.things["/sys/bus/pci/devices/0000:03:00.0"][1]
+        tree.things |= {"/proc/sys/kernel/hostname": b"hideaway\n", f"{device}/serial_number": b"10000000abcdef\n",
+                        "/proc/sys/kernel/random/boot_id": private[1].encode(), "/proc/driver/nvidia/version": private[2].encode() * 2,
+                        "/proc/cpuinfo": b"processor : 0\nSerial : 10000000abcdef\n", "/proc/self/cgroup": b"0::/user.slice/hideaway\n"}
+        tree.write(place + "/root")
+        record(recorder, place, place + "/root")
+        text = Path(place, "machine/tree").read_text(encoding="utf-8")
+        check(not [word for word in private if word in text], text)
+        check("version = GPU-00000000-0000-4000-8000-000000000001GPU-00000000-0000-4000-8000-000000000001" in text, text)
+
+
+def of_a_sleeping_gpu_nothing_is_read_that_wakes_it(recorder, folder):
+    with tempfile.TemporaryDirectory() as place:
+        tree = Tree(folder).read("amd-discrete")
+        device = tree.things["/sys/bus/pci/devices/0000:03:00.0"][1]
+        tree.things[f"{device}/power/runtime_status"] = b"suspended\n"
+        tree.write(place + "/root")
+        again = record(recorder, place, place + "/root")
+        kept = {path[len(device) + 1:] for path in again.things if path.startswith(device + "/")}
+        check("power/runtime_status" in kept and "hwmon/hwmon2/name" in kept, kept)
+        check(not [name for name in kept if re.search("_input|mem_info|config|percent|link_|unique", name)], kept)
+
+
+def a_recording_of_this_machine_plays(recorder, folder):
+    """gpuhal-probe lists the same hardware with it as without it."""
+    program, listed = sys.argv[4], []
+    with tempfile.TemporaryDirectory() as place:
+        record(recorder, place).write(place + "/root")
+        for root in ({}, {"GPUHAL_SYSTEM_ROOT": place + "/root"}):
+            settings = {"GPUHAL_REGISTRY": "none", "GPUHAL_BACKENDS": "cpu"} | root
+            done = subprocess.run([program, "--json"], env=os.environ | settings, capture_output=True, text=True, check=False)
+            check(done.returncode in (0, 4), done)
+            listed.append(re.findall(r'"(?:pci_address|total_bytes|memory_total_bytes)": [^,\n]*', done.stdout))
+        check(listed[0] and listed[0] == listed[1], *listed)
+
+
+def a_folder_that_has_a_tree_is_left_alone(recorder, folder):
+    path = Path(folder, "wsl/tree")
+    before = path.read_bytes()
+    done = subprocess.run(["sh", recorder, str(path.parent)], capture_output=True, check=False)
+    check(done.returncode == 2 and path.read_bytes() == before, done)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](*sys.argv[2:4])

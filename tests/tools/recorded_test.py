@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""A recorded machine: what gpuhal-probe prints on it is compared with the files in its folder, tests/recorded/NAME.
+
+    recorded_test.py FOLDER PROGRAM FAKES [--write | --shell]     77: skipped, for want of what the machine needs
+
+The folder has `tree`, the machine's files below /sys, /proc, /dev and /etc; `machine`, its drivers and settings; and what is
+expected: screens.txt, probe.json, probe.csv, gres.conf, metrics.prom. tests/recorded/README.md has the grammar. The runs share
+one record of the machine, in the order of RUNS: the first is the first look at this machine, unless `earlier` names another one.
+--write writes the expected files anew; --shell opens a shell in the environment of the machine."""
+
+import ctypes
+import difflib
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from machine_tree import Tree
+
+DEADLINE = 60
+WIDTHS = (80, 120, 200)
+RUNS = (("probe.json", "--format=json"), ("probe.csv", "--format=csv"), ("gres.conf", "--format=gres"), ("metrics.prom", "--format=openmetrics"))
+NOWHERE = "/nowhere"  # where a library would be that this machine lacks
+LIBRARIES = {"cuda": (("GPUHAL_CUDA_LIBRARY", "cuda/libcuda.so.1"),),
+             "nvml": (("GPUHAL_NVML_LIBRARY", "cuda/libnvidia-ml.so.1"),),
+             "hip": (("GPUHAL_HIP_LIBRARY", "rocm/libamdhip64.so.6"),),
+             "amd-smi": (("GPUHAL_AMD_SMI_LIBRARY", "rocm/libamd_smi.so"),),
+             "rocm-smi": (("GPUHAL_ROCM_SMI_LIBRARY", "rocm/librocm_smi64.so.1"),),
+             "vulkan": (("GPUHAL_VULKAN_LIBRARY", None),),
+             "opencl": (("GPUHAL_OPENCL_LIBRARY", None),)}
+CAPABILITIES = (1, 2)  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH: root too shall be refused what a mode refuses
+
+
+class Machine:
+    """The file `machine`: sections in brackets, and lines."""
+
+    def __init__(self, folder):
+        self.folder, self.sections, section = Path(folder), {}, None
+        for line in (self.folder / "machine").read_text(encoding="utf-8").splitlines():
+            if re.fullmatch(r"\[[a-z-]+\]", line):
+                section = self.sections.setdefault(line[1:-1], [])
+            elif line.strip() and not line.startswith("#"):
+                section.append(line)
+        unknown = set(self.sections) - {"source", "like", "libraries", "environment", "cuda", "hip", "vulkan", "options", "earlier"}
+        if unknown or not self.sections.get("source"):
+            raise ValueError(f"{folder}/machine: {'no [source]' if not unknown else f'no such section: {unknown}'}")
+        for other in self.lines("like"):
+            for name, lines in Machine(self.folder.parent / other).sections.items():
+                if name not in ("source", "options", "earlier"):
+                    self.sections.setdefault(name, lines)
+
+    def lines(self, section):
+        return self.sections.get(section, [])
+
+    def environment(self, fakes):
+        wanted = self.lines("libraries")
+        found = {}
+        for library, variables in LIBRARIES.items():
+            for name, file in variables:
+                there = os.path.join(fakes, file) if library in wanted and file else NOWHERE + "/" + name.split("_")[1].lower() + ".so"
+                if library not in wanted or file:
+                    found[name] = there
+        if "vulkan" in wanted:
+            manifest = os.path.join(fakes, "gpuhal_fake_vulkan.json")
+            found |= {"VK_DRIVER_FILES": manifest, "VK_ICD_FILENAMES": manifest, "NODEVICE_SELECT": "1", "VK_LOADER_LAYERS_DISABLE": "all",
+                      "GPUHAL_FAKE_VULKAN": ";".join(self.lines("vulkan"))}
+        found |= {"FAKE_CUDA": "\n".join(self.lines("cuda")), "FAKE_HIP": "\n".join(self.lines("hip"))}
+        return found | dict(line.split("=", 1) for line in self.lines("environment"))
+
+
+class Player:
+    def __init__(self, program, fakes, place):
+        self.program, self.fakes, self.place = os.path.abspath(program), os.path.abspath(fakes), place
+        self.root, self.state = place + "/root", place + "/state"
+        self.build = os.path.dirname(os.path.dirname(self.program))
+
+    def environment(self, machine):
+        Tree(machine.folder.parent).read(machine.folder.name).write(self.root)
+        kept = {name: value for name, value in os.environ.items() if name.startswith(("ASAN_", "TSAN_", "UBSAN_", "LSAN_", "LD_LIBRARY_PATH"))}
+        return kept | {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "TZ": "UTC", "HOME": self.place, "GPUHAL_SYSTEM_ROOT": self.root,
+                       "GPUHAL_REGISTRY": self.state} | machine.environment(self.fakes)
+
+    def run(self, machine, environment, *options, columns=80):
+        done = subprocess.run([self.program, "--color=never", *options, *" ".join(machine.lines("options")).split()],
+                              env=environment | {"COLUMNS": str(columns)}, stdin=subprocess.DEVNULL, capture_output=True,
+                              timeout=DEADLINE, preexec_fn=give_up_rights)
+        return done.returncode, self.neutral(done.stdout.decode("utf-8")), self.neutral(done.stderr.decode("utf-8"))
+
+    def neutral(self, text):
+        """What differs from one run and build to the next, in as many columns."""
+        # The processor's type is that of the program.
+        for path, word in ((self.root, ""), (self.place, "/STATE"), (self.build, "/BUILD"), (f'"{platform.machine()}"', '"MACHINE"')):
+            text = text.replace(path, word)
+        for pattern, word in ((r"\b20\d\d-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?\b", lambda found: "".join("0" if c.isdigit() else c for c in found[0])),
+                              (r"(?<![\w:.])([01]\d|2[0-3]):[0-5]\d(?![\w:.])", "00:00"), (r"\b20\d\d-\d\d-\d\d\b", "0000-00-00"),
+                              (r"\b\d+\.\d ms\b", "0.0 ms")):
+            text = re.sub(pattern, word, text, flags=re.M)
+        return text
+
+    def play(self, machine):
+        """The expected files by name."""
+        for name in machine.lines("earlier"):
+            earlier = Machine(machine.folder.parent / name)
+            self.run(earlier, self.environment(earlier))
+        environment, files = self.environment(machine), {}
+        files["screens.txt"] = "".join(self.screen(machine, environment, width) for width in WIDTHS)
+        for name, option in RUNS:
+            code, out, _ = self.run(machine, environment, option)
+            files[name] = compact(json.loads(out)) if name.endswith(".json") else out
+            files["screens.txt"] += f"$ gpuhal-probe {option} -> {code}\n"
+        return files
+
+    def screen(self, machine, environment, width):
+        code, out, said = self.run(machine, environment, columns=width)
+        return f"$ COLUMNS={width} gpuhal-probe -> {code}\n{out}{''.join(f'! {line}' for line in said.splitlines(True))}\n"
+
+
+def give_up_rights():
+    libc = ctypes.CDLL(None, use_errno=True)
+    for capability in CAPABILITIES if os.geteuid() == 0 else ():
+        libc.prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
+
+
+def compact(value, indent=""):
+    """JSON with what fits on one line in one line, so that differences can be read."""
+    line = json.dumps(value, ensure_ascii=False)
+    if len(line) + len(indent) <= 150 or not isinstance(value, (dict, list)) or not value:
+        return line if indent else line + "\n"
+    deeper = indent + " "
+    items = [f"{deeper}{json.dumps(key)}: {compact(one, deeper)}" for key, one in value.items()] if isinstance(value, dict) else \
+            [deeper + compact(one, deeper) for one in value]
+    begin, end = "{}" if isinstance(value, dict) else "[]"
+    return f"{begin}\n" + ",\n".join(items) + f"\n{indent}{end}" + ("" if indent else "\n")
+
+
+def lacks(machine, fakes):
+    if "vulkan" in machine.lines("libraries"):
+        try:
+            ctypes.CDLL("libvulkan.so.1")
+        except OSError:
+            return "the Vulkan loader is not installed"
+    return None
+
+
+def compare(folder, files):
+    wrong = False
+    for name, text in files.items():
+        path = folder / name
+        expected = path.read_text(encoding="utf-8") if path.exists() else ""
+        lines = list(difflib.unified_diff(expected.splitlines(), text.splitlines(), f"expected {name}", f"printed {name}", lineterm=""))
+        print("\n".join(lines[:200]), end="\n" if lines else "")
+        wrong = wrong or expected != text
+    return 1 if wrong else 0
+
+
+def main():
+    folder, program, fakes = Path(sys.argv[1]).resolve(), sys.argv[2], sys.argv[3]
+    machine = Machine(folder)
+    if lacks(machine, fakes):
+        print("skipped:", lacks(machine, fakes))
+        return 77
+    with tempfile.TemporaryDirectory(prefix="gpuhal-recorded-") as place:
+        player = Player(program, fakes, place)
+        if "--shell" in sys.argv:
+            return subprocess.run([os.environ.get("SHELL", "sh")], env=os.environ | player.environment(machine), check=False).returncode
+        files = player.play(machine)
+    if "--write" in sys.argv:
+        for name, text in files.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        return 0
+    return compare(folder, files)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
