@@ -86,6 +86,8 @@ void gpuhal_faulty_drop_stale(const void *object);
 /* faulty_values.c */
 gpuhal_status gpuhal_faulty_sample(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                    const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink);
+gpuhal_status gpuhal_faulty_processes(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                      uint32_t flags, gpuhal_sink *sink);
 gpuhal_status gpuhal_faulty_link(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t from, uint32_t to,
                                  gpuhal_sink *sink);
 

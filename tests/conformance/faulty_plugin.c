@@ -364,6 +364,7 @@ GPUHAL_API const gpuhal_plugin *gpuhal_plugin_query(uint32_t host_abi, const gpu
             .close = faulty_close,
             .sample = gpuhal_faulty_sample,
             .link = is(good_minimal) ? NULL : gpuhal_faulty_link,
+            .processes = is(good_minimal) ? NULL : gpuhal_faulty_processes,
             .query_extension = is(good_minimal) ? NULL : faulty_query_extension,
         };
     }

@@ -115,3 +115,23 @@ gpuhal_status gpuhal_faulty_link(const gpuhal_host *host, gpuhal_plugin_instance
     }
     return GPUHAL_OK;
 }
+
+gpuhal_status gpuhal_faulty_processes(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                      uint32_t flags, gpuhal_sink *sink)
+{
+    (void)instance, (void)flags;
+    if (index >= DEVICES && !is(processes_any_index)) {
+        return GPUHAL_ERROR_NOT_FOUND;
+    }
+    const gpuhal_plugin_process one = {
+        .size = sizeof one,
+        .flags = GPUHAL_PROCESS_COMPUTE | GPUHAL_PROCESS_MEMORY_KNOWN | GPUHAL_PROCESS_BUSY_KNOWN |
+                 (is(processes_flags) ? 1u << 20 : 0),
+        .pid = is(processes_zero) ? 0 : 1,
+        .busy_permille = is(processes_permille) ? 4200 : 420,
+        .memory_bytes = is(processes_of_more_than_all) ? TOTAL_BYTES + 1 : 4096,
+    };
+    host->source(host, sink, "faulty");
+    host->process(host, sink, &one);
+    return GPUHAL_OK;
+}

@@ -1,6 +1,8 @@
 /* checks_sample.c: values of a device that need not be open. */
 #include "work.h"
 
+#include <gpuhal/direct.h>
+
 #include <inttypes.h>
 #include <time.h>
 
@@ -231,4 +233,47 @@ void gpuhal_check_sample_keys(gpuhal_context *context)
         gpuhal_fail("sample returned %s for device %u, which was never listed", gpuhal_status_text(status), UINT32_MAX);
     }
     gpuhal_device_snapshot_finish(&nothing);
+}
+
+static void expect_process(void *user, const gpuhal_plugin_process *process)
+{
+    const gpuhal_context *context = user;
+    const uint64_t total = gpuhal_device_fact(context, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_MAX);
+    if (process == NULL || process->size < offsetof(gpuhal_plugin_process, name) + sizeof process->name) {
+        gpuhal_fail("processes gave a process without its size");
+    }
+    if (process->flags >= 2 * GPUHAL_PROCESS_FOREIGN_NAMESPACE) {
+        gpuhal_fail("processes gave process %" PRIu32 " with flags 0x%" PRIx32 ", which are not of GPUHAL_PROCESS_",
+                    process->pid, process->flags);
+    }
+    if (process->pid == 0 && !(process->flags & GPUHAL_PROCESS_FOREIGN_NAMESPACE)) {
+        gpuhal_fail("processes gave process 0, which is none of this system's");
+    }
+    if ((process->flags & GPUHAL_PROCESS_MEMORY_KNOWN) && process->memory_bytes > total) {
+        gpuhal_fail("processes gave process %" PRIu32 " %" PRIu64 " bytes, and memory_total_bytes is %" PRIu64,
+                    process->pid, process->memory_bytes, total);
+    }
+    if ((process->flags & GPUHAL_PROCESS_BUSY_KNOWN) && process->busy_permille > 1000) {
+        gpuhal_fail("processes gave process %" PRIu32 " %" PRIu32 " permille of the time", process->pid,
+                    process->busy_permille);
+    }
+}
+
+/* Monitors show them; a driver that may not list them says so. */
+void gpuhal_check_processes(gpuhal_context *context)
+{
+    const gpuhal_direct_listener listener = {.user = context, .process = expect_process};
+    if (!PLUGIN_HAS(context->plugin, processes)) {
+        gpuhal_skip("the plugin has no processes");
+        return;
+    }
+    gpuhal_step("processes");
+    const gpuhal_status status =
+        gpuhal_direct_processes(context->plugin, context->instance, context->index, 0, &listener);
+    if (gpuhal_direct_processes(context->plugin, context->instance, UINT32_MAX, 0, &listener) >= 0) {
+        gpuhal_fail("processes returned no error for device %u, which was never listed", UINT32_MAX);
+    }
+    if (status != GPUHAL_OK) {
+        gpuhal_skip("processes returned %s", gpuhal_status_text(status));
+    }
 }
