@@ -62,7 +62,7 @@ def show_the_record(script):
     with_files.write(registry_text(*(plugin(f"p{i}", key=(key,)) for i, key in enumerate(keys)),
                                    plugin("failing", state=4, stage=7, reason="it failed"),
                                    plugin("chatty", state=11, stage=5, output=("\u00e9" * 500, "short"))))
-    script.run("--registry", place=with_files, only="^plugin|valid|printed|short", **WIDE)
+    script.run("--registry", "--all", place=with_files, only="^plugin|valid|printed|short", **WIDE)
     script.title("records that say little or nothing")
     script.run("--registry", place=Place(registry_text(interface(1, 1), physical(1), write_path(1, 1, driver="550.54.14"))), **WIDE)
     script.run("--registry", place=Place(), **WIDE)
@@ -93,7 +93,7 @@ def make_mistakes(script):
     script.title("mistakes on the command line")
     for options in ("--registry --diff", "--forget x --import y", "--registry --verify", "--registry --retry all", "--forget x --json",
                     "--diff --device cpu", "--export x --links", "--forget a --forget b", "--export a --export b", "--retry a --retry b",
-                    "--import", "--export -", "--import -", "--nonsense", "stray", "--json stray", "--device", "--json=yes", "-x",
+                    "--import", "--accept", "--import -", "--nonsense", "stray", "--json stray", "--device", "--json=yes", "-x",
                     "--device cpu --device cpu", "--timeout soon", "--timeout -1", "--timeout nan", "--device size=3",
                     "--backends cpu,-opencl", "--device cuda:", "--device cuda:x", "--device :0", "--device cuda:0:1", "--device uuid=zz",
                     "--device pci=c1:0", "--device nosuch,cpu:", "--device ,", "--device config.devices", "--device nosuch:9",

@@ -240,6 +240,35 @@ def what_was_exported_comes_back_with_an_import(probe):
         check(one[key] == two[key], key, one[key], two[key])
 
 
+def an_export_to_standard_output_is_the_file(probe):
+    place = Place(everything())
+    file = place.beside("export")
+    check(probe.run("--export", file, **place.settings()).code == 0)
+    result = probe.run("--export", "-", **place.settings())
+    with open(file, encoding="utf-8") as export:
+        check(result.code == 0 and result.err == "" and result.out == export.read(), result)
+
+
+def outdated_results_of_a_plugin_are_one_line(probe):
+    stale = [plugin("opencl", key=(f"variable POCL_DEVICES=number {number}",)) for number in range(3)]
+    stale = [text.replace("identity = 1-2-3-opencl", f"identity = 1-2-{number}-opencl") for number, text in enumerate(stale)]
+    stale = [record("plugin", *[tuple(line.split(" = ", 1)) for line in text.splitlines()[1:] if " = " in line and not line.startswith("crc")])
+             for text in stale]
+    place = Place(registry_text(*stale))
+    check(probe.run(**place.settings(GPUHAL_BACKENDS="cpu")).code == 0)
+    result = probe.run("--registry", **place.settings())
+    check(result.out.count("plugin opencl: 3 outdated results, not used: ") == 1 and result.out.count("plugin opencl") == 1, result)
+    check(re.search(r"^plugin cpu: ok, 1 device\n(.*\n)*? +valid +yes", result.out, re.M), result)
+    check(probe.run("--registry", "--all", **place.settings()).out.count("plugin opencl: ok") == 3)
+
+
+def links_of_the_record_are_named_by_addresses(probe):
+    text = registry_text(physical(1, pci="0000:11:00.0"), physical(2, pci="0000:21:00.0"), interface(1, 1), interface(2, 2), link(1, 2), link(1, 1, verified=0, reason="wrong"))
+    result = probe.run("--registry", **Place(text).settings())
+    check("cuda at 0000:11:00.0 to cuda at 0000:21:00.0: peer" in result.out, result)
+    check(re.search(r"^self-tests: .*\n  cuda at 0000:11:00.0: FAILED, .*; wrong$", result.out, re.M), result)
+
+
 def an_export_overwrites_no_file(probe):
     place = Place(everything())
     file = place.beside("mine")
@@ -301,18 +330,58 @@ def a_machine_is_compared_with_its_record(probe):
     two = fake_cuda("devices 2; link 0 1 nvlink 4 18; pci 1 0000:c1:00.0; name 1 Second Card")
     one = fake_cuda("devices 1; driver_text 599.01")
 
-    def diff(machine):
-        return probe.run("--diff", "--backends", "cuda", **place.settings(), **machine)
+    def diff(machine, *options):
+        return probe.run("--diff", *options, "--backends", "cuda", **place.settings(), **machine)
     first = diff(two)
     check(first.code == 0 and "no devices were recorded before" in first.out, first)
     again = diff(two)
-    check(again.code == 0 and "nothing has changed; the devices were last seen 20" in again.out, again)
+    check(again.code == 0 and "nothing has changed since the baseline of 20" in again.out, again)
     less = diff(one)
     check(less.code == 7 and len(less.out.splitlines()) >= 2, less)
-    check(re.search(r"^gone +Second Card, PCI 0000:c1:00.0: cuda interface \d; last seen 20", less.out, re.M), less)
-    check(re.search(r"^driver +cuda:0, Fake H100: version 599.01, before 580.65.06$", less.out, re.M), less)
+    check(re.search(r"^gone +Second Card, PCI 0000:c1:00.0: cuda; last seen 20", less.out, re.M), less)
+    check(re.search(r"^driver +Fake H100, .*: cuda:0 version 599.01, before 580.65.06$", less.out, re.M), less)
+    accepted = diff(one, "--accept")
+    check(accepted.code == 0 and accepted.out.startswith("gone ") and "accepted" in accepted.out, accepted)
+    check(diff(one).code == 0)
     more = diff(two)
     check(more.code == 7 and re.search(r"^back +Second Card, PCI 0000:c1:00.0: cuda:1$", more.out, re.M), more)
+
+
+def a_difference_is_reported_until_it_is_accepted_whoever_lists_the_machine(probe):
+    place = Place()
+    two, one = fake_cuda("devices 2; name 1 Second Card"), fake_cuda("devices 1")
+    settings = place.settings(GPUHAL_BACKENDS="cuda")
+    check(probe.run(**settings, **two).code == 0)  # the record; the first --diff compares with it
+    for _ in range(3):
+        less = probe.run("--diff", **settings, **one)
+        check(less.code == 7 and less.out.startswith("gone "), less)
+        probe.run("--retry", "cuda", **settings, **one)
+    result = probe.run("--diff", "--json", **settings, **one)
+    document = json.loads(result.out)
+    schema = validator(os.path.join(os.path.dirname(probe.schema_path), "gpuhal.diff-1.schema.json"))
+    check(schema.is_valid(document) and list(document) == list(schema.schema["properties"]), list(schema.iter_errors(document)))
+    [gone] = document["changes"]
+    check(result.code == 7 and (gone["change"], gone["device"], gone["backend"], gone["name"]) == ("gone", None, "cuda", "Second Card"), document)
+    check(document["baseline_at"] and document["accepted"] is False and document["not_compared"] == [], document)
+    check(json.loads(probe.run("--diff", "--accept", "--json", **settings, **one).out)["accepted"] is True)
+    none = probe.run("--diff", "--json", **settings, **one)
+    check(none.code == 0 and json.loads(none.out)["changes"] == [], none)
+
+
+def a_damaged_baseline_is_named_and_replaced_by_accepting(probe):
+    place = Place()
+    settings = place.settings(GPUHAL_BACKENDS="cpu")
+    check(probe.run("--diff", **settings).code == 0)
+    with open(os.path.join(place.path, "baseline", "registry"), "w", encoding="utf-8") as file:
+        file.write("rubbish\n")
+    result = probe.run("--diff", **settings)
+    check(result.code == 1 and "baseline cannot be used" in result.err and "--diff --accept" in result.err, result)
+    check(probe.run("--diff", "--accept", **settings).code == 0 and probe.run("--diff", **settings).code == 0)
+
+
+def accepting_alone_is_a_mistake(probe):
+    result = probe.run("--accept")
+    check(result.code == 2 and "--accept" in result.err, result)
 
 
 def devices_of_a_plugin_that_fails_are_not_gone(probe):
@@ -350,8 +419,9 @@ def devices_of_the_processor_are_compared_by_name(probe):
     diff("5G")
     more = diff("5G,6G")
     check(more.code == 7 and re.search(r"^new +the host's processor: cpu:1 \(.+\)$", more.out, re.M), more)
+    check(probe.run("--diff", "--accept", "--backends", "cpu", GPUHAL_OPTIONS="cpu.devices=5G,6G", **place.settings()).code == 0)
     less = diff("5G")
-    check(less.code == 7 and re.search(r"^gone +the host's processor: cpu interface \d+ \(.+\);", less.out, re.M), less)
+    check(less.code == 7 and re.search(r"^gone +the host's processor: cpu \(.+\);", less.out, re.M), less)
 
 
 def what_cannot_be_kept_is_said(probe):

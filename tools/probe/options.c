@@ -33,6 +33,7 @@ enum {
     OPTION_LINKS,
     OPTION_REGISTRY,
     OPTION_DIFF,
+    OPTION_ACCEPT,
     OPTION_DEVICE,
     OPTION_BACKENDS,
     OPTION_TIMEOUT,
@@ -78,10 +79,11 @@ static const struct argp_option known[] = {
      0},
     {"diff", OPTION_DIFF, NULL, 0,
      "run all plugins but those in quarantine, and list which devices are new, back or gone, or have another driver "
-     "than was recorded before",
+     "than at the baseline, which is made by the first run; with --json as gpuhal.diff/1",
      0},
+    {"accept", OPTION_ACCEPT, NULL, 0, "with --diff: what is there now is the baseline from now on", 0},
     {"forget", OPTION_FORGET, "NAME", 0, "delete the results of this plugin; all: the whole record", 0},
-    {"export", OPTION_EXPORT, "FILE", 0, "write it to a new file", 0},
+    {"export", OPTION_EXPORT, "FILE", 0, "write it to a new file; - for standard output", 0},
     {"import", OPTION_IMPORT, "FILE", 0, "replace it by an exported one", 0},
     {0},
 };
@@ -143,8 +145,9 @@ static error_t keep(struct argp_state *state, gpuhal_probe_options *options, int
 {
     bool *const flags[] = {&options->json,    &options->explain,     &options->verify,
                            &options->timings, &options->environment, &options->all,
-                           &options->links,   &options->registry,    &options->diff};
-    if (key >= OPTION_JSON && key <= OPTION_DIFF) {
+                           &options->links,   &options->registry,    &options->diff,
+                           &options->accept};
+    if (key >= OPTION_JSON && key <= OPTION_ACCEPT) {
         *flags[key - OPTION_JSON] = true;
         return 0;
     }
@@ -160,7 +163,7 @@ static error_t keep(struct argp_state *state, gpuhal_probe_options *options, int
     case OPTION_FORGET:
         return keep_one(state, &options->forget, "forget", value, "; give one plugin, or all") ? 0 : EINVAL;
     case OPTION_EXPORT:
-        return keep_file(state, &options->export_to, "export", value) ? 0 : EINVAL;
+        return keep_one(state, &options->export_to, "export", value, "") ? 0 : EINVAL;
     case OPTION_IMPORT:
         return keep_file(state, &options->import_from, "import", value) ? 0 : EINVAL;
     default:
@@ -184,18 +187,22 @@ static bool go_together(struct argp_state *state, const gpuhal_probe_options *op
                  {"forget", options->forget != NULL},
                  {"export", options->export_to != NULL},
                  {"import", options->import_from != NULL}},
-      others[] = {{"json", options->json && !options->registry},
+      others[] = {{"json", options->json && !options->registry && !options->diff},
                   {"explain", options->explain},
                   {"verify", options->verify},
                   {"timings", options->timings},
                   {"env", options->environment},
-                  {"all", options->all},
+                  {"all", options->all && !options->registry},
                   {"links", options->links},
                   {"device", options->device != NULL},
                   {"backends", options->backends && !options->diff},
                   {"timeout", options->timeout_ns && !options->diff},
                   {"retry", options->retry && !options->diff}};
     const char *task = NULL;
+    if (options->accept && !options->diff) {
+        argp_error(state, "--accept has a meaning beside --diff alone");
+        return false;
+    }
     for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++) {
         if (tasks[i].given && task) {
             argp_error(state, "--%s and --%s are two tasks; give one of them", task, tasks[i].name);

@@ -22,7 +22,7 @@ typedef enum gpuhal_probe_exit {
 /* Texts belong to the argument vector; NULL: not given. */
 typedef struct gpuhal_probe_options {
     bool json, explain, verify, timings, environment, all, links;
-    bool registry, diff;
+    bool registry, diff, accept;
     const char *device, *backends, *retry, *forget, *export_to, *import_from;
     const char *run_again; /* --diff's own, in the place of retry: with the plugins whose results are cached */
     uint64_t timeout_ns;   /* 0: not given */

@@ -1,10 +1,14 @@
 /* registry.c: see registry.h. */
 #include "registry.h"
 
+#include "baseline.h"
+
 #include "../common/text.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 bool gpuhal_probe_find_interface(const gpuhal_registry_view *view, uint32_t number, gpuhal_interface_record *out_entry,
                                  uint32_t *out_index)
@@ -17,6 +21,49 @@ bool gpuhal_probe_find_interface(const gpuhal_registry_view *view, uint32_t numb
         }
     }
     return false;
+}
+
+uint64_t gpuhal_probe_last_seen(const gpuhal_registry_view *view)
+{
+    gpuhal_physical_record physical = {.size = sizeof physical};
+    uint64_t last = 0;
+    for (uint32_t i = 0; gpuhal_registry_physical(view, i, &physical) == GPUHAL_OK; i++) {
+        last = physical.last_seen > last ? physical.last_seen : last;
+    }
+    return last;
+}
+
+/* The PCI address of the interface's physical device; "" where none is known, or a partition shares it. */
+static const char *find_address(const gpuhal_registry_view *view, const gpuhal_interface_record *entry)
+{
+    gpuhal_physical_record physical = {.size = sizeof physical};
+    for (uint32_t i = 0; gpuhal_registry_physical(view, i, &physical) == GPUHAL_OK; i++) {
+        if (physical.number == entry->physical && !*entry->partition) {
+            return physical.pci_address;
+        }
+    }
+    return "";
+}
+
+void gpuhal_probe_name_interface(const gpuhal_registry_view *view, uint32_t number, char to[GPUHAL_PROBE_NAME_BYTES])
+{
+    gpuhal_interface_record entry, other = {.size = sizeof other};
+    uint32_t index, same = 0;
+    if (!gpuhal_probe_find_interface(view, number, &entry, &index)) {
+        snprintf(to, GPUHAL_PROBE_NAME_BYTES, "interface %u", number);
+        return;
+    }
+    const char *address = find_address(view, &entry);
+    for (uint32_t i = 0; gpuhal_registry_interface(view, i, &other) == GPUHAL_OK; i++) {
+        same += strcmp(other.backend, entry.backend) == 0 && strcmp(other.name, entry.name) == 0;
+    }
+    if (*address) {
+        snprintf(to, GPUHAL_PROBE_NAME_BYTES, "%.40s at %s", entry.backend, address);
+    } else if (same > 1 || !*entry.name) {
+        snprintf(to, GPUHAL_PROBE_NAME_BYTES, "%.40s interface %u", entry.backend, number);
+    } else {
+        snprintf(to, GPUHAL_PROBE_NAME_BYTES, "%.40s (%.64s)", entry.backend, entry.name);
+    }
 }
 
 const char *gpuhal_probe_last_driver(const gpuhal_registry_view *view, uint32_t index)
@@ -99,7 +146,7 @@ static gpuhal_probe_exit judge(const gpuhal_registry_view *view)
     return PROBE_COMPLETE;
 }
 
-static gpuhal_probe_exit show(bool json, FILE *out)
+static gpuhal_probe_exit show(bool json, bool all, FILE *out)
 {
     gpuhal_registry_view *view = NULL;
     gpuhal_status status = gpuhal_registry_view_read(NULL, &view);
@@ -112,7 +159,7 @@ static gpuhal_probe_exit show(bool json, FILE *out)
     if (json) {
         printed = gpuhal_probe_registry_json(view, out);
     } else {
-        gpuhal_probe_registry_print(view, &screen);
+        gpuhal_probe_registry_print(view, all, &screen);
     }
     gpuhal_probe_screen_flush(out);
     gpuhal_probe_exit code = judge(view);
@@ -183,6 +230,9 @@ static gpuhal_probe_exit forget(const char *name, FILE *out)
     bool all = strcmp(name, "all") == 0;
     char counts[256];
     format_counts(view, counts, sizeof counts);
+    if (all) {
+        gpuhal_probe_baseline_remove(gpuhal_registry_place(view));
+    }
     gpuhal_registry_view_release(view);
     gpuhal_status status = gpuhal_registry_forget(NULL, all ? NULL : name);
     if (status == GPUHAL_ERROR_NOT_FOUND) {
@@ -196,6 +246,43 @@ static gpuhal_probe_exit forget(const char *name, FILE *out)
     return PROBE_COMPLETE;
 }
 
+static bool copy_file(const char *path, FILE *out)
+{
+    char block[4096];
+    size_t count = 0;
+    FILE *from = fopen(path, "r");
+    while (from && (count = fread(block, 1, sizeof block, from)) > 0) {
+        fwrite(block, 1, count, out);
+    }
+    const bool good = from && !ferror(from);
+    if (from) {
+        fclose(from);
+    }
+    return good;
+}
+
+/* To standard output: the library writes new files only, so by one in a folder of our own. */
+static gpuhal_probe_exit export_to_output(const gpuhal_registry_view *view, FILE *out)
+{
+    const char *base = getenv("TMPDIR");
+    char folder[512], path[600];
+    snprintf(folder, sizeof folder, "%s/gpuhal-export-XXXXXX", base && *base ? base : "/tmp");
+    if (!mkdtemp(folder)) {
+        gpuhal_probe_say("%s cannot be made: %s", folder, strerror(errno));
+        return PROBE_INTERNAL;
+    }
+    snprintf(path, sizeof path, "%s/registry", folder);
+    gpuhal_status status = gpuhal_registry_export(view, path);
+    gpuhal_probe_exit code = status ? fail(status) : judge(view);
+    if (!status && !copy_file(path, out)) {
+        gpuhal_probe_say("%s cannot be read: %s", path, strerror(errno));
+        code = PROBE_INTERNAL;
+    }
+    unlink(path);
+    rmdir(folder);
+    return code;
+}
+
 static gpuhal_probe_exit export_to(const char *path, FILE *out)
 {
     gpuhal_registry_view *view = NULL;
@@ -204,6 +291,11 @@ static gpuhal_probe_exit export_to(const char *path, FILE *out)
         return code;
     }
     char text[1024], counts[256];
+    if (strcmp(path, "-") == 0) {
+        code = export_to_output(view, out);
+        gpuhal_registry_view_release(view);
+        return code;
+    }
     format_counts(view, counts, sizeof counts);
     gpuhal_status status = gpuhal_registry_export(view, path);
     code = status ? fail(status) : judge(view);
@@ -227,6 +319,7 @@ static gpuhal_probe_exit import_from(const char *path, FILE *out)
     format_counts(view, counts, sizeof counts);
     snprintf(text, sizeof text, "imported from %.700s, replacing what was recorded", path);
     report(out, text, counts);
+    gpuhal_probe_baseline_remove(gpuhal_registry_place(view)); /* it has other numbers */
     gpuhal_registry_view_release(view);
     return PROBE_COMPLETE;
 }
@@ -234,7 +327,7 @@ static gpuhal_probe_exit import_from(const char *path, FILE *out)
 gpuhal_probe_exit gpuhal_probe_registry_do(const gpuhal_probe_options *options, FILE *out)
 {
     if (options->registry) {
-        return show(options->json, out);
+        return show(options->json, options->all, out);
     }
     if (options->diff) {
         return gpuhal_probe_diff(options, out);

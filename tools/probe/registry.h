@@ -11,8 +11,8 @@
 /* Does what --registry, --diff, --forget, --export or --import asks for; says on standard error why it cannot. */
 gpuhal_probe_exit gpuhal_probe_registry_do(const gpuhal_probe_options *options, FILE *out);
 
-/* The record for people. */
-void gpuhal_probe_registry_print(const gpuhal_registry_view *view, const gpuhal_probe_screen *screen);
+/* The record for people; with `all` also each result of a plugin that is not used any more. */
+void gpuhal_probe_registry_print(const gpuhal_registry_view *view, bool all, const gpuhal_probe_screen *screen);
 /* The document gpuhal.registry/2. false without memory. */
 bool gpuhal_probe_registry_json(const gpuhal_registry_view *view, FILE *out);
 /* Lists the machine, and prints what differs from the record. */
@@ -21,6 +21,11 @@ gpuhal_probe_exit gpuhal_probe_diff(const gpuhal_probe_options *options, FILE *o
 /* The interface of this number; false when no interface has it. */
 bool gpuhal_probe_find_interface(const gpuhal_registry_view *view, uint32_t number, gpuhal_interface_record *out_entry,
                                  uint32_t *out_index);
+/* As other output calls it: "cuda at 0000:11:00.0", "cpu (AMD EPYC)"; with its number where that is not unique. */
+#define GPUHAL_PROBE_NAME_BYTES 128u
+void gpuhal_probe_name_interface(const gpuhal_registry_view *view, uint32_t number, char to[GPUHAL_PROBE_NAME_BYTES]);
+/* When devices were last seen; 0 where none is recorded. */
+uint64_t gpuhal_probe_last_seen(const gpuhal_registry_view *view);
 /* The newest driver version of the interface at this place of the list; "" when none is known. */
 const char *gpuhal_probe_last_driver(const gpuhal_registry_view *view, uint32_t index);
 /* Whether the record does not have what this view has: it cannot be written. `newest` is the view of an opened

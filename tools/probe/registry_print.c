@@ -112,10 +112,9 @@ static void write_state(const gpuhal_plugin_record *plugin, char *to, size_t byt
     }
 }
 
-static void print_plugin(const gpuhal_registry_view *view, uint32_t index, const gpuhal_plugin_record *plugin,
-                         const gpuhal_probe_screen *screen)
+static void print_plugin(const gpuhal_plugin_record *plugin, const char *stale, const gpuhal_probe_screen *screen)
 {
-    char text[WORDS], when[GPUHAL_PROBE_TIME_BYTES], why[512];
+    char text[WORDS], when[GPUHAL_PROBE_TIME_BYTES];
     bool bad = is_bad(plugin->state);
     fputc('\n', screen->out);
     snprintf(text, sizeof text, "plugin %.64s", plugin->name);
@@ -126,11 +125,8 @@ static void print_plugin(const gpuhal_registry_view *view, uint32_t index, const
     gpuhal_probe_screen_lines(screen, "printed", plugin->output);
     gpuhal_probe_format_time(plugin->probed_at, when);
     gpuhal_probe_screen_field(screen, "probed", when);
-    gpuhal_status status = gpuhal_probe_plugin_stale(view, index, plugin, why, sizeof why);
-    if (status) {
-        snprintf(text, sizeof text, "not known: %.512s", gpuhal_last_error()->sentence);
-    } else if (*why) {
-        snprintf(text, sizeof text, "%s: %s", plugin->state == GPUHAL_PLUGIN_FAILED ? "no" : "no more", why);
+    if (*stale) {
+        snprintf(text, sizeof text, "no: %s", stale);
     } else {
         snprintf(text, sizeof text, "yes: %s; gpuhal-probe --retry %.64s runs it",
                  plugin->state == GPUHAL_PLUGIN_OK ? "its devices are listed without running it"
@@ -143,26 +139,66 @@ static void print_plugin(const gpuhal_registry_view *view, uint32_t index, const
     gpuhal_probe_screen_field(screen, "version", plugin->version);
 }
 
-static bool print_plugins(const gpuhal_registry_view *view, const gpuhal_probe_screen *screen)
+/* Why the result is not used now; "" where it is. One that failed is the plugin's newest, although it is run again. */
+static void find_stale(const gpuhal_registry_view *view, uint32_t index, const gpuhal_plugin_record *plugin, char *why,
+                       uint32_t bytes)
+{
+    if (gpuhal_probe_plugin_stale(view, index, plugin, why, bytes)) {
+        snprintf(why, bytes, "whether it is valid is not known: %.300s", gpuhal_last_error()->sentence);
+    }
+}
+
+static bool is_outdated(const gpuhal_registry_view *view, uint32_t index, const gpuhal_plugin_record *plugin)
+{
+    char why[512];
+    find_stale(view, index, plugin, why, sizeof why);
+    return *why && plugin->state != GPUHAL_PLUGIN_FAILED;
+}
+
+/* One line for all results of a plugin that are not used any more, at the first of them. */
+static void print_outdated(const gpuhal_registry_view *view, uint32_t index, const gpuhal_plugin_record *plugin,
+                           const gpuhal_probe_screen *screen)
+{
+    gpuhal_plugin_record other = {.size = sizeof other};
+    uint32_t count = 1;
+    for (uint32_t i = 0; gpuhal_registry_plugin(view, i, &other) == GPUHAL_OK; i++) {
+        if (i != index && strcmp(other.name, plugin->name) == 0 && is_outdated(view, i, &other)) {
+            if (i < index) {
+                return;
+            }
+            count++;
+        }
+    }
+    char text[WORDS], title[96], why[512];
+    find_stale(view, index, plugin, why, sizeof why);
+    snprintf(title, sizeof title, "plugin %.64s", plugin->name);
+    snprintf(text, sizeof text, "%u outdated result%s, not used: %s", count, count == 1 ? "" : "s", why);
+    print_title(screen, title, text, PROBE_DIM);
+}
+
+static bool print_plugins(const gpuhal_registry_view *view, bool all, const gpuhal_probe_screen *screen)
 {
     gpuhal_plugin_record plugin = {.size = sizeof plugin};
-    uint32_t i = 0;
+    uint32_t i = 0, outdated = 0;
     for (; gpuhal_registry_plugin(view, i, &plugin) == GPUHAL_OK; i++) {
-        print_plugin(view, i, &plugin, screen);
+        char why[512];
+        find_stale(view, i, &plugin, why, sizeof why);
+        if (all || !is_outdated(view, i, &plugin)) {
+            print_plugin(&plugin, why, screen);
+        } else {
+            outdated++;
+        }
+    }
+    fputs(outdated ? "\n" : "", screen->out);
+    for (uint32_t k = 0; outdated && gpuhal_registry_plugin(view, k, &plugin) == GPUHAL_OK; k++) {
+        if (is_outdated(view, k, &plugin)) {
+            print_outdated(view, k, &plugin, screen);
+        }
     }
     return i > 0;
 }
 
 /* ---- links, write paths and faults */
-
-/* "cuda interface 2". */
-static void name_interface(const gpuhal_registry_view *view, uint32_t number, char *to, size_t bytes)
-{
-    gpuhal_interface_record entry;
-    uint32_t index;
-    bool known = gpuhal_probe_find_interface(view, number, &entry, &index);
-    snprintf(to, bytes, "%.40s%sinterface %u", known ? entry.backend : "", known ? " " : "", number);
-}
 
 static bool is_newest_driver(const gpuhal_registry_view *view, uint32_t number, const char *driver)
 {
@@ -181,9 +217,9 @@ static bool is_current(const gpuhal_registry_view *view, const gpuhal_link_recor
 static void print_good_link(const gpuhal_registry_view *view, const gpuhal_link_record *link,
                             const gpuhal_probe_screen *screen)
 {
-    char text[WORDS], from[64], to[64], when[GPUHAL_PROBE_TIME_BYTES];
-    name_interface(view, link->from, from, sizeof from);
-    name_interface(view, link->to, to, sizeof to);
+    char text[WORDS], from[GPUHAL_PROBE_NAME_BYTES], to[GPUHAL_PROBE_NAME_BYTES], when[GPUHAL_PROBE_TIME_BYTES];
+    gpuhal_probe_name_interface(view, link->from, from);
+    gpuhal_probe_name_interface(view, link->to, to);
     gpuhal_probe_format_time(link->tried, when);
     snprintf(text, sizeof text, "%s to %s: %s, %.2f GiB/s, %.2f %s, %s%s", from, to, gpuhal_path_name(link->path),
              (double)link->bytes_per_second / GIB, (double)link->latency_ns / 1000, screen->utf8 ? "µs" : "us", when,
@@ -195,10 +231,10 @@ static void print_good_link(const gpuhal_registry_view *view, const gpuhal_link_
 static void print_failed_link(const gpuhal_registry_view *view, const gpuhal_link_record *link,
                               const gpuhal_probe_screen *screen)
 {
-    char text[WORDS], from[64], to[64], when[GPUHAL_PROBE_TIME_BYTES];
+    char text[WORDS], from[GPUHAL_PROBE_NAME_BYTES], to[GPUHAL_PROBE_NAME_BYTES], when[GPUHAL_PROBE_TIME_BYTES];
     bool counts = is_current(view, link), same = strcmp(link->from_driver, link->to_driver) == 0;
-    name_interface(view, link->from, from, sizeof from);
-    name_interface(view, link->to, to, sizeof to);
+    gpuhal_probe_name_interface(view, link->from, from);
+    gpuhal_probe_name_interface(view, link->to, to);
     snprintf(text, sizeof text, "%s to %s: %s", from, to,
              counts ? "failed, and not used" : "failed with an earlier driver, and tried again");
     fputc('\n', screen->out);
@@ -225,14 +261,14 @@ static bool print_write_paths(const gpuhal_registry_view *view, const gpuhal_pro
     gpuhal_write_path_record path = {.size = sizeof path};
     uint32_t i = 0;
     for (; gpuhal_registry_write_path(view, i, &path) == GPUHAL_OK; i++) {
-        char title[80] = "  ", text[WORDS], when[GPUHAL_PROBE_TIME_BYTES];
+        char title[GPUHAL_PROBE_NAME_BYTES + 2] = "  ", text[WORDS], when[GPUHAL_PROBE_TIME_BYTES];
         const bool earlier = !is_newest_driver(view, path.interface_number, path.driver);
         if (i == 0) {
             fputc('\n', screen->out);
             print_title(screen, "large writes", "the path that was measured as faster; staged only where by a tenth",
                         PROBE_GOOD);
         }
-        name_interface(view, path.interface_number, title + 2, sizeof title - 2);
+        gpuhal_probe_name_interface(view, path.interface_number, title + 2);
         gpuhal_probe_format_time(path.measured, when);
         snprintf(text, sizeof text, "%s; %.2f GiB/s staged, %.2f GiB/s by the plugin, %s%s",
                  path.is_staged ? "staged" : "by the plugin", (double)path.staged_bytes_per_second / GIB,
@@ -254,13 +290,13 @@ static void print_fault(const gpuhal_registry_view *view, const gpuhal_fault_rec
                  {"hang", "it did not come back"},
                  {"lost", "the device was lost"},
                  {"out_of_memory", "it ran out of memory"}};
-    char title[160], text[WORDS], span[128], who[80];
+    char title[160], text[WORDS], span[128], who[GPUHAL_PROBE_NAME_BYTES];
     const char *words = fault->kind;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         words = strcmp(fault->kind, kinds[i].kind) == 0 ? kinds[i].words : words;
     }
     if (fault->interface_number) {
-        name_interface(view, fault->interface_number, who, sizeof who);
+        gpuhal_probe_name_interface(view, fault->interface_number, who);
     } else {
         snprintf(who, sizeof who, "plugin %.64s", fault->plugin);
     }
@@ -274,23 +310,52 @@ static void print_fault(const gpuhal_registry_view *view, const gpuhal_fault_rec
     gpuhal_probe_screen_field(screen, "detail", fault->detail);
 }
 
+static void print_self_test(const gpuhal_registry_view *view, const gpuhal_link_record *link,
+                            const gpuhal_probe_screen *screen)
+{
+    char text[WORDS], name[GPUHAL_PROBE_NAME_BYTES], when[GPUHAL_PROBE_TIME_BYTES];
+    gpuhal_probe_name_interface(view, link->from, name);
+    gpuhal_probe_format_time(link->tried, when);
+    snprintf(text, sizeof text, "%s: %s, %s%s%s%s", name, link->verified ? "passed" : "FAILED", when,
+             is_current(view, link) ? "" : ", with an earlier driver", *link->reason ? "; " : "", link->reason);
+    fputs("  ", screen->out);
+    gpuhal_probe_screen_wrap_in(screen, link->verified ? PROBE_PLAIN : PROBE_BAD, text, 2, 4);
+}
+
+/* Links that were verified, or self-tests, which are links of interfaces to themselves. */
+static bool print_verified(const gpuhal_registry_view *view, bool self_tests, const gpuhal_probe_screen *screen)
+{
+    gpuhal_link_record link = {.size = sizeof link};
+    bool any = false;
+    for (uint32_t i = 0; gpuhal_registry_link(view, i, &link) == GPUHAL_OK; i++) {
+        if ((link.from == link.to) != self_tests || !(link.verified || self_tests)) {
+            continue;
+        }
+        fputs(any ? "" : "\n", screen->out);
+        if (!any) {
+            print_title(screen, self_tests ? "self-tests" : "links",
+                        self_tests ? "of --verify; a device that failed is not chosen by auto"
+                                   : "bytes came through right",
+                        PROBE_PLAIN);
+        }
+        if (self_tests) {
+            print_self_test(view, &link, screen);
+        } else {
+            print_good_link(view, &link, screen);
+        }
+        any = true;
+    }
+    return any;
+}
+
 static bool print_links(const gpuhal_registry_view *view, const gpuhal_probe_screen *screen)
 {
     gpuhal_link_record link = {.size = sizeof link};
     uint32_t links = 0;
-    bool any_good = false;
+    (void)print_verified(view, true, screen);
+    (void)print_verified(view, false, screen);
     for (; gpuhal_registry_link(view, links, &link) == GPUHAL_OK; links++) {
-        if (link.verified) {
-            fputs(any_good ? "" : "\n", screen->out);
-            if (!any_good) {
-                print_title(screen, "links", "bytes came through right", PROBE_GOOD);
-            }
-            print_good_link(view, &link, screen);
-            any_good = true;
-        }
-    }
-    for (uint32_t i = 0; gpuhal_registry_link(view, i, &link) == GPUHAL_OK; i++) {
-        if (!link.verified) {
+        if (!link.verified && link.from != link.to) {
             print_failed_link(view, &link, screen);
         }
     }
@@ -320,7 +385,7 @@ static int why_not_written(const char *place)
     return error;
 }
 
-void gpuhal_probe_registry_print(const gpuhal_registry_view *view, const gpuhal_probe_screen *screen)
+void gpuhal_probe_registry_print(const gpuhal_registry_view *view, bool all, const gpuhal_probe_screen *screen)
 {
     char text[WORDS];
     const char *place = gpuhal_registry_place(view);
@@ -332,7 +397,7 @@ void gpuhal_probe_registry_print(const gpuhal_registry_view *view, const gpuhal_
     snprintf(text, sizeof text, "%.900s, generation %" PRIu64, place, gpuhal_registry_generation(view));
     print_title(screen, "registry", text, PROBE_PLAIN);
     bool any = print_hardware(view, screen);
-    any = print_plugins(view, screen) || any;
+    any = print_plugins(view, all, screen) || any;
     any = print_links(view, screen) || any;
     any = print_write_paths(view, screen) || any;
     any = print_faults(view, screen) || any;
