@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-/* Reads the baseline of the registry in `place`. *out_view NULL: none was made yet. *out_time: when it was made. Returns
- * what gpuhal_registry_view_read() does, with its detail. */
+/* Reads the baseline of the registry in `place`. *out_view NULL: none was made yet. *out_time: when it was made.
+ * Returns what gpuhal_registry_view_read() does, with its detail. */
 gpuhal_status gpuhal_probe_baseline_read(const char *place, gpuhal_registry_view **out_view, uint64_t *out_time);
 /* Makes the view the baseline, at once or not at all. false with errno. */
 bool gpuhal_probe_baseline_write(const char *place, const gpuhal_registry_view *view);

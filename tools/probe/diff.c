@@ -1,5 +1,5 @@
 /* diff.c: see diff.h. The machine is compared with a baseline that only --accept moves, so that every run reports a
- * difference until someone has seen it. Plugins are run although their results are cached, since the machine is compared
+ * difference until it was accepted. Plugins are run although their results are cached, since the machine is compared
  * with the record; quarantined ones are not. */
 #include "diff.h"
 

@@ -13,7 +13,8 @@
 
 static void name_interface(const gpuhal_probe_change *change, char *to, size_t bytes)
 {
-    const bool named = change->physical.is_host && *change->entry.name; /* else the physical device's name says enough */
+    /* else the physical device's name says enough */
+    const bool named = change->physical.is_host && *change->entry.name;
     snprintf(to, bytes, "%s%s%.256s%s", *change->id ? change->id : change->entry.backend, named ? " (" : "",
              named ? change->entry.name : "", named ? ")" : "");
 }
@@ -82,7 +83,8 @@ void gpuhal_probe_diff_print(const gpuhal_probe_comparison *own, const gpuhal_pr
     } else if (own->accepted) {
         gpuhal_probe_screen_wrap(screen, "accepted: this is the baseline from now on", 0, 4);
     } else {
-        snprintf(text, sizeof text, "since the baseline of %s; gpuhal-probe --diff --accept makes this the new one", day);
+        snprintf(text, sizeof text, "since the baseline of %s; gpuhal-probe --diff --accept makes this the new one",
+                 day);
         gpuhal_probe_screen_wrap(screen, text, 0, 4);
     }
 }
