@@ -347,7 +347,7 @@ def a_machine_is_compared_with_its_record(probe):
     check(more.code == 7 and re.search(r"^back +Second Card, PCI 0000:c1:00.0: cuda:1$", more.out, re.M), more)
 
 
-def a_difference_is_reported_until_it_is_accepted_whoever_lists_the_machine(probe):
+def a_difference_is_reported_until_it_is_accepted_however_often_the_machine_is_listed(probe):
     place = Place()
     two, one = fake_cuda("devices 2; name 1 Second Card"), fake_cuda("devices 1")
     settings = place.settings(GPUHAL_BACKENDS="cuda")
