@@ -253,7 +253,8 @@ def words_of_our_own_are_not_used(root):
     tree = [path for folder in ("hal", "plugins", "tools", "tests", "examples") for path in sorted((root / folder).rglob("*")) if path.is_file()]
     for path in tree + sorted(root.glob("docs/*.md")) + sorted(root.glob("*.md")):
         where = path.relative_to(root).as_posix()
-        if where == "tests/rules/words.txt" or not re.search(r"\.(?:c|h|hpp|inc|py|sh|md|cmake|txt|gpuhal)$", where):
+        # json_former.c prints the keys of a document that was released before there was this rule.
+        if where in ("tests/rules/words.txt", "tools/probe/json_former.c") or not re.search(r"\.(?:c|h|hpp|inc|py|sh|md|cmake|txt|gpuhal)$", where):
             continue
         text = c_text.read(path)
         for match in unwanted.finditer(plain_text_of(text) if path.suffix == ".md" else text):

@@ -12,7 +12,7 @@ import re
 import sys
 from pathlib import Path
 
-from probe_test import Probe
+from probe_support import Probe
 from registry_test import Place, everything, interface, link, physical, plugin, registry_text, write_path
 
 WIDE = {"COLUMNS": "400"}
@@ -27,7 +27,9 @@ class Script:
     def neutral(self, text, place):
         for path, word in ((place and place.folder.name, "FOLDER"), (os.path.abspath(self.odd), "ODD"), (self.build, "BUILD")):
             text = text.replace(path, word) if path else text
-        for pattern, word in ((r"(cpu:0 +)\S.* GiB .*", r"\1PROCESSOR"), (r"\d+\.\d ms", "TIME"), (r"; expected auto, gpu, .*", "; GRAMMAR"),
+        for pattern, word in ((r"(cpu:0 +)\S.* / .*", r"\1PROCESSOR"),
+                              (r"(?m)^\S+(: (?:no|\d).* GPU.*)  Linux \S+$", r"HOST\1  KERNEL"),
+                              (r"\d+\.\d ms", "TIME"), (r"; expected auto, gpu, .*", "; GRAMMAR"),
                               (r" -> 2\n(.*\n)! Try `gpuhal-probe --help' or .*\n", r" -> 2, HINT\n\1"),
                               (r"(?:cuda|rocm|vulkan|opencl): not used, excluded\n(?: {4}.*\n)+", "")):
             text = re.sub(pattern, word, text)

@@ -9,7 +9,7 @@ import stat
 import sys
 import tempfile
 
-from probe_test import Probe, changed, check, columns_of, complaints, fake_cuda, is_a_path, places, screen_lines, spoilings, validator
+from probe_support import Probe, changed, check, columns_of, complaints, fake_cuda, is_a_path, places, screen_lines, spoilings, validator
 
 MARCH = 1772357400  # 2026-03-01 09:30:00 UTC
 JULY = 1783846980  # 2026-07-12 09:03:00 UTC

@@ -252,7 +252,7 @@ static gpuhal_probe_exit report(const gpuhal_probe_options *options, gpuhal_prob
         gpuhal_probe_say("out of memory");
         return PROBE_INTERNAL;
     }
-    const bool json = options->json;
+    const bool json = options->format == PROBE_FORMAT_JSON;
     if (json && !gpuhal_probe_diff_json(own, out)) {
         gpuhal_probe_say("out of memory");
         return PROBE_INTERNAL;

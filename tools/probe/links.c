@@ -277,23 +277,3 @@ bool gpuhal_probe_links_find(const gpuhal_probe_options *options, uint64_t timeo
     gpuhal_probe_progress(NULL);
     return true;
 }
-
-bool gpuhal_probe_links_judge(const gpuhal_probe_machine *machine)
-{
-    uint32_t left_out = 0, bad = 0;
-    for (uint32_t i = 0; i < machine->link_count; i++) {
-        const gpuhal_probe_link *link = &machine->links[i];
-        bad += link->result.status != GPUHAL_OK;
-        left_out += link->result.status == GPUHAL_ERROR_CANCELLED;
-        if (link->result.status && link->result.status != GPUHAL_ERROR_CANCELLED) {
-            gpuhal_probe_say("the link from %s to %s %s: %s", gpuhal_device_id(device_of(machine, link->from)->device),
-                             gpuhal_device_id(device_of(machine, link->to)->device),
-                             link->tried ? "is not verified" : "cannot be read", link->result.sentence);
-        }
-    }
-    if (left_out) {
-        gpuhal_probe_say("%u more link%s left out after drivers had failed %u times", left_out,
-                         left_out == 1 ? " was" : "s were", (unsigned)FAILURES_MOST);
-    }
-    return bad == 0;
-}

@@ -36,7 +36,5 @@ struct gpuhal_probe_link {
 /* Finds out about every ordered pair of the machine's devices; with --verify those are tried of which both are shown.
  * false without memory. */
 bool gpuhal_probe_links_find(const gpuhal_probe_options *options, uint64_t timeout_ns, gpuhal_probe_machine *machine);
-/* Says on standard error which links are not as they should be; true when all are. */
-bool gpuhal_probe_links_judge(const gpuhal_probe_machine *machine);
 
 #endif

@@ -95,6 +95,29 @@ static bool is_shown(const gpuhal_probe_options *options, const gpuhal_probe_dev
     return options->all || entry->preferred || names_interfaces(options->device);
 }
 
+static bool is_processor(const gpuhal_device *device)
+{
+    uint64_t software = 0, type = 0;
+    gpuhal_device_u64(device, GPUHAL_FACT_SOFTWARE, &software);
+    gpuhal_device_u64(device, GPUHAL_FACT_TYPE, &type);
+    return software || type == GPUHAL_DEVICE_CPU;
+}
+
+static void choose_rows(const gpuhal_probe_options *options, gpuhal_probe_machine *machine)
+{
+    bool has_gpu = false;
+    for (uint32_t i = 0; i < machine->count; i++) {
+        const gpuhal_probe_device *entry = &machine->devices[i];
+        const bool failed = entry->verified && entry->result.status;
+        has_gpu = has_gpu || (entry->shown && !entry->processor && !failed);
+    }
+    const bool every = options->all || !has_gpu || names_interfaces(options->device);
+    for (uint32_t i = 0; i < machine->count; i++) {
+        gpuhal_probe_device *entry = &machine->devices[i];
+        entry->row = entry->shown && (every || !entry->processor);
+    }
+}
+
 /* A plugin that was probed in this process has been started here, so that a forked child could not use it. */
 static bool was_probed_here(const gpuhal *gpu, const char *backend)
 {
@@ -145,9 +168,11 @@ static gpuhal_probe_exit list_devices(const gpuhal_probe_options *options, gpuha
         gpuhal_probe_device *entry = &machine->devices[i];
         entry->device = gpuhal_device_at(machine->gpu, i);
         gpuhal_device_physical(entry->device, &entry->physical, &entry->preferred);
+        entry->processor = is_processor(entry->device);
         entry->shown = is_shown(options, entry);
         entry->in_child = !was_probed_here(machine->gpu, gpuhal_device_backend(entry->device));
     }
+    choose_rows(options, machine);
     return PROBE_GO_ON;
 }
 
@@ -231,6 +256,28 @@ static void verify_devices(const gpuhal_probe_options *options, gpuhal_probe_mac
     gpuhal_probe_progress(NULL);
 }
 
+/* Without the list of the hardware the devices are listed nevertheless. */
+static gpuhal_probe_exit find_hardware(gpuhal_probe_machine *machine)
+{
+    if (gpuhal_hardware_view_create(machine->gpu, &machine->hardware_view)) {
+        machine->hardware_view = NULL;
+        complain(gpuhal_last_error()->sentence);
+        return PROBE_GO_ON;
+    }
+    const uint32_t count = gpuhal_hardware_count(machine->hardware_view);
+    machine->hardware = calloc((size_t)count + 1, sizeof *machine->hardware);
+    if (!machine->hardware) {
+        complain("out of memory");
+        return PROBE_INTERNAL;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        gpuhal_hardware_info *info = &machine->hardware[machine->hardware_count];
+        *info = (gpuhal_hardware_info){.size = sizeof *info};
+        machine->hardware_count += gpuhal_hardware_at(machine->hardware_view, i, info) == GPUHAL_OK;
+    }
+    return PROBE_GO_ON;
+}
+
 gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options, gpuhal_probe_machine *out_machine)
 {
     *out_machine = (gpuhal_probe_machine){0};
@@ -255,8 +302,12 @@ gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options,
     if (code == PROBE_GO_ON) {
         code = choose(options, out_machine);
     }
+    if (code == PROBE_GO_ON) {
+        code = find_hardware(out_machine);
+    }
     if (code == PROBE_GO_ON && options->verify) {
         verify_devices(options, out_machine);
+        choose_rows(options, out_machine);
         code = choose_again(out_machine);
     }
     uint64_t timeout_ns = options->timeout_ns ? options->timeout_ns : VERIFY_NS;
@@ -264,116 +315,21 @@ gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options,
         complain("out of memory");
         code = PROBE_INTERNAL;
     }
+    const bool for_people = options->format == PROBE_FORMAT_TABLE || options->format == PROBE_FORMAT_WIDE;
+    if (code == PROBE_GO_ON && !options->cached && !gpuhal_probe_values_read(out_machine, !for_people)) {
+        complain("out of memory");
+        code = PROBE_INTERNAL;
+    }
     return code;
-}
-
-/* "1 plugin failed, 2 timed out; gpuhal-probe --explain says why". */
-static void report_counts(const uint32_t counts[GPUHAL_PLUGIN_QUARANTINED + 1])
-{
-    static const struct {
-        gpuhal_plugin_state state;
-        const char *one, *several;
-    } phrases[] = {
-        {GPUHAL_PLUGIN_FAILED, "failed", "failed"},
-        {GPUHAL_PLUGIN_TIMED_OUT, "timed out", "timed out"},
-        {GPUHAL_PLUGIN_INCOMPATIBLE, "is incompatible", "are incompatible"},
-        {GPUHAL_PLUGIN_REJECTED, "was rejected", "were rejected"},
-        {GPUHAL_PLUGIN_QUARANTINED, "is quarantined", "are quarantined"},
-        {GPUHAL_PLUGIN_NO_PERMISSION, "lacks permission", "lack permission"},
-    };
-    char text[256] = "";
-    for (size_t i = 0; i < sizeof phrases / sizeof *phrases; i++) {
-        const uint32_t count = counts[phrases[i].state];
-        if (count) {
-            const char *noun = *text ? "" : count == 1 ? "plugin " : "plugins ";
-            gpuhal_tool_append(text, sizeof text, ", ", "%u %s%s", count, noun,
-                               count == 1 ? phrases[i].one : phrases[i].several);
-        }
-    }
-    gpuhal_probe_say("%s; gpuhal-probe --explain says why", text);
-}
-
-/* Says how many plugins went wrong, unless they are explained anyway. Returns whether the listing may lack
- * something. */
-static bool report_plugins(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options)
-{
-    uint32_t counts[GPUHAL_PLUGIN_QUARANTINED + 1] = {0}, refused = 0, problems = 0;
-    gpuhal_plugin_report report;
-    for (uint32_t i = 0; gpuhal_probe_report(machine->gpu, i, &report); i++) {
-        bool problem = gpuhal_probe_report_is_problem(&report), refusal = report.state == GPUHAL_PLUGIN_NO_PERMISSION;
-        problems += problem;
-        refused += refusal;
-        if (problem || refusal) {
-            counts[report.state]++;
-        }
-    }
-    if (problems + refused && !options->explain) {
-        report_counts(counts);
-    }
-    return problems != 0;
-}
-
-/* Whether a comma list names the backend; one that excludes names none. */
-static bool names_backend(const char *backends, const char *name)
-{
-    const size_t length = strlen(name);
-    for (const char *item = backends; *item; item += strspn(item, SEPARATORS)) {
-        const size_t word = strcspn(item, SEPARATORS);
-        if (word == length && strncmp(item, name, length) == 0) {
-            return true;
-        }
-        item += word;
-    }
-    return false;
-}
-
-/* Notes that --backends names only interfaces that the listing shows through others: elsewhere than on a terminal no
- * line says so. */
-static void note_hidden(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options)
-{
-    const gpuhal_probe_device *hidden = NULL;
-    for (uint32_t i = 0; options->backends && !options->json && i < machine->count; i++) {
-        const gpuhal_probe_device *entry = &machine->devices[i];
-        const bool named = names_backend(options->backends, gpuhal_device_backend(entry->device));
-        if (named && entry->shown) {
-            return;
-        }
-        hidden = named && !hidden ? entry : hidden;
-    }
-    if (hidden) {
-        gpuhal_probe_say("%s is another interface of a listed device; --all lists it",
-                         gpuhal_device_id(hidden->device));
-    }
-}
-
-gpuhal_probe_exit gpuhal_probe_machine_judge(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options)
-{
-    bool partial = report_plugins(machine, options);
-    note_hidden(machine, options);
-    bool refused = false;
-    for (uint32_t i = 0; i < machine->count; i++) {
-        const gpuhal_probe_device *entry = &machine->devices[i];
-        if (entry->verified && entry->result.status) {
-            gpuhal_probe_say("%s is not verified: %s", gpuhal_device_id(entry->device), entry->result.sentence);
-            partial = true;
-            refused = refused || entry->result.status == GPUHAL_ERROR_NO_PERMISSION;
-        }
-    }
-    partial = !gpuhal_probe_links_judge(machine) || partial;
-    if (options->device && refused) {
-        return PROBE_NO_PERMISSION;
-    }
-    if (machine->count == 0) {
-        gpuhal_probe_say("there is no device; gpuhal-probe --explain says why");
-        return PROBE_NO_DEVICE;
-    }
-    return partial ? PROBE_PARTIAL : PROBE_COMPLETE;
 }
 
 void gpuhal_probe_machine_finish(gpuhal_probe_machine *machine)
 {
+    gpuhal_hardware_view_release(machine->hardware_view);
     gpuhal_close(machine->gpu);
+    free(machine->hardware);
     free(machine->devices);
+    gpuhal_probe_values_finish(machine);
     free(machine->links);
     free(machine->chosen_reason);
     *machine = (gpuhal_probe_machine){0};

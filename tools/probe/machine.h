@@ -4,38 +4,45 @@
 #define PROBE_MACHINE_H
 
 #include "options.h"
+#include "values.h"
 #include "verify.h"
 
 #include <gpuhal/gpuhal.h>
+#include <gpuhal/hardware.h>
 
 typedef struct gpuhal_probe_link gpuhal_probe_link; /* links.h */
 
-typedef struct gpuhal_probe_device {
+struct gpuhal_probe_device {
     gpuhal_device *device;
     uint32_t physical, preferred;
-    bool shown;    /* in the listing for people */
-    bool in_child;    /* its driver can be tried in a child process */
-    bool verified; /* `result` is set */
+    bool processor; /* an interface of the host's processor */
+    bool shown;     /* for people: it is verified, and has links */
+    bool row;       /* in the table; the processor is there for want of a GPU, or when it is asked for */
+    bool in_child;  /* its driver can be tried in a child process */
+    bool verified;  /* `result` is set */
     gpuhal_probe_result result;
-} gpuhal_probe_device;
+    gpuhal_probe_values *values; /* NULL: not read */
+};
 
-typedef struct gpuhal_probe_machine {
+struct gpuhal_probe_machine {
     gpuhal *gpu;
     gpuhal_probe_device *devices;
     uint32_t count;
-    gpuhal_device *chosen; /* NULL: none */
+    gpuhal_hardware_view *hardware_view; /* NULL where it could not be made, which was said */
+    gpuhal_hardware_info *hardware;      /* every display controller and accelerator, in the order of the addresses */
+    uint32_t hardware_count;
+    gpuhal_device *chosen; /* NULL: none, or it failed verification */
     char *chosen_reason;   /* also why there is none */
     uint64_t open_ns;
     gpuhal_probe_link *links; /* NULL without --links */
     uint32_t link_count;
     bool verifying; /* --verify was given: what is not verified has been left out by intention */
-} gpuhal_probe_machine;
+    gpuhal_probe_values *values; /* one for each device; those of the devices that were read are set */
+};
 
 /* Finds everything, and verifies what the options ask for. PROBE_GO_ON, or an exit code after a sentence on standard
  * error. Finish the machine in both cases. */
 gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options, gpuhal_probe_machine *out_machine);
-/* The exit code that the findings deserve; says on standard error what is not as it should be. */
-gpuhal_probe_exit gpuhal_probe_machine_judge(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options);
 void gpuhal_probe_machine_finish(gpuhal_probe_machine *machine);
 
 /* Report number `index`; false past the last. */

@@ -4,6 +4,7 @@
  * made a copy of standard error first, so that a driver that prints while a device is verified cannot get between the
  * data. */
 #include "environment.h"
+#include "columns.h"
 #include "machine.h"
 #include "options.h"
 #include "print.h"
@@ -70,12 +71,18 @@ static gpuhal_probe_exit out_of_memory(void)
 }
 
 static bool print_sections(const gpuhal_probe_options *options, const gpuhal_probe_machine *machine,
-                           const gpuhal_probe_environment *environment, FILE *out)
+                           const gpuhal_probe_problems *problems, const gpuhal_probe_environment *environment,
+                           FILE *out)
 {
     gpuhal_probe_screen screen;
     gpuhal_probe_screen_init(&screen, out);
-    if (!gpuhal_probe_print_list(machine, options, &screen)) {
+    gpuhal_probe_print_head(machine, options, &screen);
+    if (!gpuhal_probe_print_table(machine, options, &screen)) {
         return false;
+    }
+    gpuhal_probe_print_problems(problems, &screen);
+    if (machine->count && !options->explain) {
+        gpuhal_probe_print_default(machine, &screen);
     }
     if (options->links) {
         fputc('\n', out);
@@ -102,16 +109,25 @@ static gpuhal_probe_exit run(const gpuhal_probe_options *options, const gpuhal_p
                              FILE **out)
 {
     gpuhal_probe_machine machine;
+    gpuhal_probe_problems problems = {0};
     gpuhal_probe_exit code = gpuhal_probe_machine_open(options, &machine);
     if (code == PROBE_GO_ON) {
-        bool printed = options->json
-                           ? gpuhal_probe_print_json(&machine, options->environment ? environment : NULL, *out)
-                           : print_sections(options, &machine, environment, *out);
+        bool printed = gpuhal_probe_problems_find(&machine, options, &problems);
+        if (printed && options->format == PROBE_FORMAT_JSON) {
+            printed =
+                gpuhal_probe_print_json(&machine, &problems, options, options->environment ? environment : NULL, *out);
+        } else if (printed) {
+            printed = print_sections(options, &machine, &problems, environment, *out);
+        }
         /* The data before the messages, for both may go to one terminal. */
         bool written = close_output(out);
-        code = printed ? gpuhal_probe_machine_judge(&machine, options) : out_of_memory();
+        if (printed) {
+            gpuhal_probe_say_findings(&machine, &problems, options);
+        }
+        code = printed ? gpuhal_probe_judge_findings(&machine, &problems, options) : out_of_memory();
         code = written ? code : PROBE_INTERNAL;
     }
+    gpuhal_probe_problems_finish(&problems);
     gpuhal_probe_machine_finish(&machine);
     return code;
 }
@@ -119,8 +135,8 @@ static gpuhal_probe_exit run(const gpuhal_probe_options *options, const gpuhal_p
 /* The variables alone need no plugin and are printed even where one hangs. */
 static bool wants_variables_alone(const gpuhal_probe_options *options)
 {
-    return options->environment && !options->json && !options->explain && !options->verify && !options->timings &&
-           !options->all && !options->links && !options->retry;
+    return options->environment && options->format != PROBE_FORMAT_JSON && !options->explain && !options->verify &&
+           !options->timings && !options->all && !options->links && !options->retry;
 }
 
 int main(int count, char **arguments)
@@ -135,6 +151,11 @@ int main(int count, char **arguments)
     gpuhal_probe_options options;
     gpuhal_probe_environment environment = {0};
     gpuhal_probe_exit code = gpuhal_probe_options_read(count, arguments, out, &options);
+    gpuhal_probe_screen_set_color(options.color);
+    gpuhal_probe_column columns[PROBE_COLUMN_COUNT];
+    if (code == PROBE_GO_ON && options.columns && gpuhal_probe_columns_read(options.columns, columns) == 0) {
+        code = PROBE_USAGE;
+    }
     if (code == PROBE_GO_ON && !gpuhal_probe_environment_read(&options, &environment)) {
         code = out_of_memory();
     }

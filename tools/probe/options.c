@@ -1,8 +1,9 @@
 /* options.c: see options.h. */
 #include "options.h"
 
+#include "option_values.h"
+
 #include "../common/command_line.h"
-#include "../common/text.h"
 
 #include <gpuhal/gpuhal.h>
 
@@ -10,22 +11,20 @@
 #include <string.h>
 
 static const char doc[] =
-    "Lists the devices of this machine, one line each: the chosen one is marked with *, then id, name, memory "
-    "(free/total), type and driver version. Of several interfaces of one physical device it lists the preferred "
-    "one.\n\n"
-    "Results of plugins are cached: a plugin is not run again as long as nothing changes that its result depends on, "
-    "and free memory is not listed then. A plugin that crashed or hung is quarantined. --retry all refreshes "
-    "everything.\v"
+    "Lists the GPUs of this machine, one line each, and what keeps one from being used: id, name, memory, "
+    "utilisation, temperature, power and PCI address; wider screens show more. The device that a program gets by "
+    "default is marked with *, one with a problem with !. A GPU reachable through several APIs is listed once.\n\n"
+    "What plugins list is cached as long as nothing changes that it depends on; values are read anew each time. A "
+    "plugin that crashed or hung is quarantined. --refresh runs all plugins again.\v"
     "Options win over environment variables. JSON always has every interface of every device. --env alone runs no "
     "plugin.\n\n"
-    "Exit status: 0 complete (a missing driver is complete), 1 out of memory, or a file cannot be read or written, "
-    "2 bad usage, 3 no device, 4 partial (a plugin failed or is quarantined, or --verify failed, or the registry is "
-    "damaged), 5 no such device, backend or plugin, 6 the selected device is refused to this user, 7 --diff found a "
+    "Exit status: 0 complete, 1 out of memory, or a file cannot be read or written, 2 bad usage, 3 no device, "
+    "4 partial (a GPU is broken, lost or refused, a plugin failed, or --verify failed, or the registry is damaged), "
+    "5 no such device, backend or plugin, 6 the selected device is refused to this user, 7 --diff found a "
     "difference.";
 
 enum {
-    OPTION_JSON = GPUHAL_TOOL_KEY, /* those without a value come first, in the order of keep() */
-    OPTION_EXPLAIN,
+    OPTION_EXPLAIN = GPUHAL_TOOL_KEY, /* those without a value come first, in the order of keep() */
     OPTION_VERIFY,
     OPTION_TIMINGS,
     OPTION_ENV,
@@ -34,6 +33,13 @@ enum {
     OPTION_REGISTRY,
     OPTION_DIFF,
     OPTION_ACCEPT,
+    OPTION_STRICT,
+    OPTION_CACHED,
+    OPTION_REFRESH,
+    OPTION_JSON,
+    OPTION_FORMAT,
+    OPTION_COLUMNS,
+    OPTION_COLOR,
     OPTION_DEVICE,
     OPTION_BACKENDS,
     OPTION_TIMEOUT,
@@ -44,7 +50,13 @@ enum {
 };
 
 static const struct argp_option known[] = {
-    {"json", OPTION_JSON, NULL, 0, "the whole listing as JSON (gpuhal.probe/2)", 0},
+    {"format", OPTION_FORMAT, "FORMAT", 0, "table (as usual), wide (every column), json", 0},
+    {"json", OPTION_JSON, "VERSION", OPTION_ARG_OPTIONAL,
+     "the same as --format json: everything that is known, as gpuhal.probe/2; --json=1 prints gpuhal.probe/1", 0},
+    {"columns", OPTION_COLUMNS, "NAMES", 0, "these columns of the table, in this order; several with commas", 0},
+    {"color", OPTION_COLOR, "WHEN", 0, "auto (on terminals, unless NO_COLOR is set), always, never", 0},
+    {"cached", OPTION_CACHED, NULL, 0, "read no values: the fastest listing, from what is cached", 0},
+    {"strict", OPTION_STRICT, NULL, 0, "exit with 4 also where hardware is only hidden, or has no driver installed", 0},
     {"explain", OPTION_EXPLAIN, NULL, 0,
      "every plugin: why it is used, or why not; which devices are interfaces of one physical device, and why; the "
      "choice",
@@ -58,7 +70,9 @@ static const struct argp_option known[] = {
     {"timings", OPTION_TIMINGS, NULL, 0, "how long each plugin took, or that its result is cached", 0},
     {"env", OPTION_ENV, NULL, 0, "the environment variables of the library", 0},
     {"all", OPTION_ALL, NULL, 0,
-     "every interface of each physical device, the preferred one marked with +, and the evidence that they are one", 0},
+     "every interface of each physical device, the preferred one marked with +, and the evidence that they are one; "
+     "the processor, software devices and display-only hardware, too",
+     0},
     {"device", OPTION_DEVICE, "SELECTOR", 0,
      "only these devices, several with commas: auto, gpu, cuda, cuda:1, cuda:0,2, cuda:0-3, cuda:*, 0 (the first row), "
      "GPU-UUID or MIG-UUID or the beginning of one, c1:00.0 (a PCI address), name=GLOB",
@@ -67,6 +81,7 @@ static const struct argp_option known[] = {
      "only these backends, in this order (rocm,vulkan), or all but some (-opencl)", 0},
     {"timeout", OPTION_TIMEOUT, "SECONDS", 0,
      "time for a plugin to list its devices (15), and for a device or a link to be verified (60)", 0},
+    {"refresh", OPTION_REFRESH, NULL, 0, "run all plugins again, also those in quarantine", 0},
     {"retry", OPTION_RETRY, "NAMES", 0,
      "run these plugins again, even if their results are cached or they are quarantined; several with commas, "
      "or all",
@@ -95,77 +110,39 @@ static void print_version(FILE *out)
             abi & 0xffff);
 }
 
-/* Keeps the value of an option that may be given once and not be empty: of two values one would silently be lost. */
-static bool keep_one(struct argp_state *state, const char **to, const char *option, const char *value,
-                     const char *remedy)
-{
-    if (*to) {
-        argp_error(state, "--%s is given twice%s", option, remedy);
-        return false;
-    }
-    if (!*value) {
-        argp_error(state, "--%s is given without a value", option);
-        return false;
-    }
-    *to = value;
-    return true;
-}
-
-static bool keep_once(struct argp_state *state, const char **to, const char *option, const char *value)
-{
-    return keep_one(state, to, option, value, "; separate several values by commas");
-}
-
-/* The value names plugins; separators before the first name are skipped, so that a value without a name is empty. */
-static bool keep_names(struct argp_state *state, const char **to, const char *option, const char *value)
-{
-    return keep_once(state, to, option, value + strspn(value, ", \t"));
-}
-
-/* Other programs take "-" for the standard streams; a file of that name would come as a surprise. */
-static bool keep_file(struct argp_state *state, const char **to, const char *option, const char *value)
-{
-    if (strcmp(value, "-") == 0) {
-        argp_error(state, "--%s takes the name of a file, and \"-\" is not one", option);
-        return false;
-    }
-    return keep_one(state, to, option, value, "");
-}
-
-static bool keep_seconds(struct argp_state *state, uint64_t *to, const char *value)
-{
-    if (!gpuhal_tool_read_seconds(value, 0.01, 86400, to)) {
-        gpuhal_tool_mistake(state, "timeout", value, "seconds from 0.01 to 86400");
-        return false;
-    }
-    return true;
-}
-
 static error_t keep(struct argp_state *state, gpuhal_probe_options *options, int key, const char *value)
 {
-    bool *const flags[] = {&options->json,    &options->explain,     &options->verify,
-                           &options->timings, &options->environment, &options->all,
-                           &options->links,   &options->registry,    &options->diff,
-                           &options->accept};
-    if (key >= OPTION_JSON && key <= OPTION_ACCEPT) {
-        *flags[key - OPTION_JSON] = true;
+    bool *const flags[] = {&options->explain, &options->verify, &options->timings,  &options->environment,
+                           &options->all,     &options->links,  &options->registry, &options->diff,
+                           &options->accept,  &options->strict, &options->cached,   &options->refresh};
+    if (key >= OPTION_EXPLAIN && key <= OPTION_REFRESH) {
+        *flags[key - OPTION_EXPLAIN] = true;
         return 0;
     }
     switch (key) {
+    case OPTION_JSON:
+        return gpuhal_probe_keep_json(state, options, value) ? 0 : EINVAL;
+    case OPTION_FORMAT:
+        return gpuhal_probe_keep_format(state, options, value) ? 0 : EINVAL;
+    case OPTION_COLUMNS:
+        return gpuhal_probe_keep_once(state, &options->columns, "columns", value) ? 0 : EINVAL;
+    case OPTION_COLOR:
+        return gpuhal_probe_keep_color(state, options, value) ? 0 : EINVAL;
     case OPTION_DEVICE:
-        return keep_once(state, &options->device, "device", value) ? 0 : EINVAL;
+        return gpuhal_probe_keep_once(state, &options->device, "device", value) ? 0 : EINVAL;
     case OPTION_BACKENDS:
-        return keep_once(state, &options->backends, "backends", value) ? 0 : EINVAL;
+        return gpuhal_probe_keep_once(state, &options->backends, "backends", value) ? 0 : EINVAL;
     case OPTION_TIMEOUT:
-        return keep_seconds(state, &options->timeout_ns, value) ? 0 : EINVAL;
+        return gpuhal_probe_keep_seconds(state, &options->timeout_ns, value) ? 0 : EINVAL;
     case OPTION_RETRY:
-        return keep_names(state, &options->retry, "retry", value) ? 0 : EINVAL;
+        return gpuhal_probe_keep_names(state, &options->retry, "retry", value) ? 0 : EINVAL;
     case OPTION_FORGET:
-        return keep_one(state, &options->forget, "forget", value, "; give one plugin, or all") ? 0 : EINVAL;
+        return gpuhal_probe_keep_one(state, &options->forget, "forget", value, "; give one plugin, or all") ? 0
+                                                                                                            : EINVAL;
     case OPTION_EXPORT:
-        return keep_one(state, &options->export_to, "export", value, "") ? 0 : EINVAL;
+        return gpuhal_probe_keep_one(state, &options->export_to, "export", value, "") ? 0 : EINVAL;
     case OPTION_IMPORT:
-        return keep_file(state, &options->import_from, "import", value) ? 0 : EINVAL;
+        return gpuhal_probe_keep_file(state, &options->import_from, "import", value) ? 0 : EINVAL;
     default:
         return ARGP_ERR_UNKNOWN;
     }
@@ -187,7 +164,12 @@ static bool go_together(struct argp_state *state, const gpuhal_probe_options *op
                  {"forget", options->forget != NULL},
                  {"export", options->export_to != NULL},
                  {"import", options->import_from != NULL}},
-      others[] = {{"json", options->json && !options->registry && !options->diff},
+      others[] = {{"json", options->format == PROBE_FORMAT_JSON && !options->registry && !options->diff},
+                  {"format", options->format_given && options->format != PROBE_FORMAT_JSON},
+                  {"columns", options->columns != NULL},
+                  {"strict", options->strict},
+                  {"cached", options->cached},
+                  {"refresh", options->refresh && !options->diff},
                   {"explain", options->explain},
                   {"verify", options->verify},
                   {"timings", options->timings},
@@ -219,6 +201,16 @@ static bool go_together(struct argp_state *state, const gpuhal_probe_options *op
     return true;
 }
 
+static bool finish(struct argp_state *state, gpuhal_probe_options *options)
+{
+    if (options->refresh && options->retry) {
+        argp_error(state, "--refresh and --retry are given; give one of them");
+        return false;
+    }
+    options->retry = options->refresh ? "all" : options->retry;
+    return go_together(state, options);
+}
+
 static error_t parse(int key, char *value, struct argp_state *state)
 {
     gpuhal_probe_options *options = state->input;
@@ -227,7 +219,7 @@ static error_t parse(int key, char *value, struct argp_state *state)
         argp_error(state, "unexpected argument \"%s\"", value);
         return EINVAL;
     case ARGP_KEY_END:
-        return go_together(state, options) ? 0 : EINVAL;
+        return finish(state, options) ? 0 : EINVAL;
     default:
         return keep(state, options, key, value);
     }
@@ -236,6 +228,6 @@ static error_t parse(int key, char *value, struct argp_state *state)
 gpuhal_probe_exit gpuhal_probe_options_read(int count, char **arguments, FILE *out, gpuhal_probe_options *out_options)
 {
     static const struct argp argp = {known, parse, NULL, doc, NULL, NULL, NULL};
-    *out_options = (gpuhal_probe_options){0};
+    *out_options = (gpuhal_probe_options){.json_version = 2};
     return gpuhal_tool_command_line("gpuhal-probe", &argp, out_options, out, print_version, count, arguments);
 }

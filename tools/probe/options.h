@@ -8,21 +8,42 @@
 
 /* The exit status. Scripts rely on these numbers. */
 typedef enum gpuhal_probe_exit {
-    PROBE_COMPLETE = 0,      /* everything is listed; a missing driver is complete */
+    PROBE_COMPLETE = 0,      /* everything is listed, and what is listed works */
     PROBE_INTERNAL = 1,      /* no memory, or a file or the output cannot be read or written */
     PROBE_USAGE = 2,         /* a bad option, or a bad value in an option or environment variable */
     PROBE_NO_DEVICE = 3,     /* there is no device at all */
-    PROBE_PARTIAL = 4,       /* a plugin failed, a device or a link did not pass --verify, or the registry is damaged */
+    PROBE_PARTIAL = 4,       /* a GPU, a plugin, or with --verify a device or link fails; or a damaged registry */
     PROBE_NOT_FOUND = 5,     /* no such device, backend or plugin */
     PROBE_NO_PERMISSION = 6, /* the device that was asked for may not be used by this user */
     PROBE_DIFFERS = 7,       /* the machine differs from the record */
     PROBE_GO_ON = -1         /* not an exit code: carry on */
 } gpuhal_probe_exit;
 
+/* What the listing is printed as. */
+typedef enum gpuhal_probe_format {
+    PROBE_FORMAT_TABLE,
+    PROBE_FORMAT_WIDE, /* the table with all its columns */
+    PROBE_FORMAT_JSON,
+    PROBE_FORMAT_JSON_LINES,
+    PROBE_FORMAT_CSV,
+    PROBE_FORMAT_OPENMETRICS,
+    PROBE_FORMAT_GRES
+} gpuhal_probe_format;
+
+typedef enum gpuhal_probe_color { PROBE_COLOR_AUTO, PROBE_COLOR_ALWAYS, PROBE_COLOR_NEVER } gpuhal_probe_color;
+
 /* Texts belong to the argument vector; NULL: not given. */
 typedef struct gpuhal_probe_options {
-    bool json, explain, verify, timings, environment, all, links;
+    bool explain, verify, timings, environment, all, links;
     bool registry, diff, accept;
+    bool strict; /* notes count as problems do */
+    bool cached; /* no driver is asked for values */
+    bool refresh;
+    gpuhal_probe_format format;
+    bool format_given;
+    uint32_t json_version; /* of the document: 1, or 2 */
+    gpuhal_probe_color color;
+    const char *columns; /* names, with commas */
     const char *device, *backends, *retry, *forget, *export_to, *import_from;
     const char *run_again; /* --diff's own, in the place of retry: with the plugins whose results are cached */
     uint64_t timeout_ns;   /* 0: not given */

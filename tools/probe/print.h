@@ -4,13 +4,20 @@
 
 #include "environment.h"
 #include "machine.h"
+#include "problems.h"
 #include "screen.h"
 
-/* One line per device; on a terminal also a heading, and the reason for the choice. With --all the devices stand under
- * the physical device that they are interfaces of, with the evidence, and the reason is always printed. false without
- * memory. */
-bool gpuhal_probe_print_list(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
+/* One line: the machine, how many of its GPUs are ready, their drivers, the kernel. */
+void gpuhal_probe_print_head(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                              const gpuhal_probe_screen *screen);
+/* One line per GPU, and for what is not usable. With --all the devices stand under the physical device that they are
+ * interfaces of, with the evidence. false without memory. */
+bool gpuhal_probe_print_table(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
+                              const gpuhal_probe_screen *screen);
+/* For each problem a sentence, and the command that mends or examines it; one for all that share the cause. */
+void gpuhal_probe_print_problems(const gpuhal_probe_problems *problems, const gpuhal_probe_screen *screen);
+/* The device that a program gets which asks for none, and by which rule. */
+void gpuhal_probe_print_default(const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen);
 /* A table from device to device for each thing that is known of links, of the devices that are listed. false without
  * memory. */
 bool gpuhal_probe_print_links(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
@@ -28,9 +35,18 @@ void gpuhal_probe_print_evidence(const gpuhal_probe_machine *machine, uint32_t i
                                  const gpuhal_probe_screen *screen);
 /* One line per plugin that was probed, now or earlier, and how long all took. */
 void gpuhal_probe_print_timings(const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen);
-/* The document gpuhal.probe/2. `environment` is NULL when it was not asked for. false without memory; whether writing
- * worked is for the caller to see on `out`. */
-bool gpuhal_probe_print_json(const gpuhal_probe_machine *machine, const gpuhal_probe_environment *environment,
+/* The document gpuhal.probe/2, or with --json=1 gpuhal.probe/1. `environment` is NULL when it was not asked for. false
+ * without memory; whether writing worked is for the caller to see on `out`. */
+bool gpuhal_probe_print_json(const gpuhal_probe_machine *machine, const gpuhal_probe_problems *problems,
+                             const gpuhal_probe_options *options, const gpuhal_probe_environment *environment,
                              FILE *out);
+
+/* The exit status that the findings deserve. */
+gpuhal_probe_exit gpuhal_probe_judge_findings(const gpuhal_probe_machine *machine,
+                                              const gpuhal_probe_problems *problems,
+                                              const gpuhal_probe_options *options);
+/* On standard error: what the printed format has no place for. */
+void gpuhal_probe_say_findings(const gpuhal_probe_machine *machine, const gpuhal_probe_problems *problems,
+                               const gpuhal_probe_options *options);
 
 #endif

@@ -327,7 +327,7 @@ static gpuhal_probe_exit import_from(const char *path, FILE *out)
 gpuhal_probe_exit gpuhal_probe_registry_do(const gpuhal_probe_options *options, FILE *out)
 {
     if (options->registry) {
-        return show(options->json, options->all, out);
+        return show(options->format == PROBE_FORMAT_JSON, options->all, out);
     }
     if (options->diff) {
         return gpuhal_probe_diff(options, out);

@@ -41,18 +41,33 @@ static size_t find_width(FILE *out)
     }
     const char *columns = getenv("COLUMNS");
     unsigned long width = columns ? strtoul(columns, NULL, 10) : 0;
-    return width > 0 && width < 10000 ? width : ORDINARY;
+    return width > 0 && width < 10000 ? width : isatty(fileno(out)) ? ORDINARY : SIZE_MAX;
+}
+
+static gpuhal_probe_color wanted_color; /* of the command line */
+
+void gpuhal_probe_screen_set_color(gpuhal_probe_color color)
+{
+    wanted_color = color;
+}
+
+static bool wants_color(FILE *out)
+{
+    const char *no_color = getenv("NO_COLOR");
+    if (wanted_color == PROBE_COLOR_AUTO || out == stderr) {
+        return is_capable(fileno(out)) && !(no_color && *no_color);
+    }
+    return wanted_color == PROBE_COLOR_ALWAYS;
 }
 
 void gpuhal_probe_screen_init(gpuhal_probe_screen *screen, FILE *out)
 {
-    const char *no_colour = getenv("NO_COLOR");
     size_t width = find_width(out);
     *screen = (gpuhal_probe_screen){
         .out = out,
         .width = width < NARROWEST ? NARROWEST : width,
-        .terminal = isatty(fileno(out)) != 0,
-        .colour = is_capable(fileno(out)) && !(no_colour && *no_colour),
+        .limited = width != SIZE_MAX,
+        .colour = wants_color(out),
         .utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0,
     };
 }
@@ -243,7 +258,7 @@ void gpuhal_probe_say(const char *format, ...)
     va_end(arguments);
     gpuhal_probe_screen screen;
     gpuhal_probe_screen_init(&screen, stderr);
-    if (!screen.terminal) {
+    if (!isatty(STDERR_FILENO)) {
         screen.width = SIZE_MAX;
     }
     fprintf(stderr, "%s ", name);

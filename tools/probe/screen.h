@@ -7,14 +7,16 @@
 #ifndef PROBE_SCREEN_H
 #define PROBE_SCREEN_H
 
+#include "options.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
 typedef struct gpuhal_probe_screen {
     FILE *out;
-    size_t width;  /* columns, at least 40 */
-    bool terminal; /* a person reads it: headings and notes are wanted */
+    size_t width; /* columns, at least 40; SIZE_MAX where nothing limits lines */
+    bool limited; /* by a terminal, or by COLUMNS */
     bool colour;
     bool utf8;
 } gpuhal_probe_screen;
@@ -28,6 +30,8 @@ typedef enum gpuhal_probe_style {
     PROBE_WARN
 } gpuhal_probe_style;
 
+/* Overrules, for standard output, what terminals and NO_COLOR say. */
+void gpuhal_probe_screen_set_color(gpuhal_probe_color color);
 void gpuhal_probe_screen_init(gpuhal_probe_screen *screen, FILE *out);
 
 /* Columns that the text takes when it is printed. */

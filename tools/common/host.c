@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #define HOST_TEXT_BYTES 256u
 
@@ -24,15 +25,18 @@ static bool read_name(const char *path, char out_name[HOST_TEXT_BYTES])
     return found;
 }
 
-void gpuhal_probe_host_read(gpuhal_probe_host *out_host)
+void gpuhal_tool_host_read(gpuhal_tool_host *out_host)
 {
-    *out_host = (gpuhal_probe_host){0};
+    *out_host = (gpuhal_tool_host){0};
     struct utsname system;
     if (uname(&system) == 0) {
         snprintf(out_host->name, sizeof out_host->name, "%s", system.nodename);
         snprintf(out_host->kernel, sizeof out_host->kernel, "%s %s", system.sysname, system.release);
         snprintf(out_host->os, sizeof out_host->os, "%s", system.sysname);
+        snprintf(out_host->architecture, sizeof out_host->architecture, "%s", system.machine);
     }
+    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    out_host->processors = processors > 0 ? (uint32_t)processors : 0;
     if (!read_name("/etc/os-release", out_host->os)) {
         read_name("/usr/lib/os-release", out_host->os);
     }

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Exit statuses of gpuhal-probe, and what it says when something is wrong. See probe_support.py."""
+
+import os
+import re
+import subprocess
+import tempfile
+import time
+
+from probe_support import by_id, check, complaints, machine_with, main, states, DEADLINE
+
+
+def a_missing_driver_is_a_complete_listing(probe):
+    probe.use_drivers()
+    document, result = probe.json(GPUHAL_OPENCL_LIBRARY="/nowhere/libOpenCL.so.1")
+    check(states(document)["opencl"] == "no_driver", result)
+    check(result.code == 0 and result.err == "", result)
+
+
+def a_machine_without_any_device_answers_3(probe):
+    settings = {"GPUHAL_OPTIONS": "cpu.devices=none"}
+    document, result = probe.json(**settings)
+    check(result.code == 3 and document["devices"] == [] and document["chosen"]["id"] is None, result)
+    check(not complaints(probe, document), complaints(probe, document))
+    result = probe.run(**settings)
+    check(result.code == 3 and "no GPU" in result.out and "there is no device" in result.err, result)
+    check("cpu.devices" in probe.run("--explain", **settings).out)
+
+
+def usage_errors_answer_2_with_a_sentence_and_a_hint(probe):
+    for options in (["--nonsense"], ["stray"], ["--json", "stray"], ["--device"], ["--device", ""], ["--json=yes"], ["-x"],
+                    ["--device", "cpu", "--device", "cpu"], ["--timeout", "soon"], ["--timeout", "-1"], ["--timeout", "nan"],
+                    ["--device", "size=3"], ["--backends", "cpu,-opencl"]):
+        result = probe.run(*options)
+        check(result.code == 2 and result.out == "" and result.err.startswith("gpuhal-probe: "), options, result)
+
+
+def an_unknown_selector_answers_5_and_is_named(probe):
+    for selector in ("nosuch:9", "opencl:99", "name=no such thing*", "pci=0000:ff:1f.7", "cpu,nosuch"):
+        result = probe.run("--json", "--device", selector)
+        check(result.code == 5 and result.out == "", result)
+        check(selector.split(",")[-1] in result.err and "--device" in result.err, result)
+    result = probe.run(GPUHAL_DEVICES="nosuch:9")
+    check(result.code == 5 and "GPUHAL_DEVICES" in result.err and "nosuch:9" in result.err, result)
+
+
+def a_selector_of_gpus_that_finds_only_software_says_so(probe):
+    probe.use_drivers()
+    for options, settings in ((["--device", "gpu"], {}), ([], {"GPUHAL_DEVICES": "gpu"})):
+        result = probe.run(*options, **settings)
+        check(result.code == 5 and re.search(r': no device matches "gpu"; ignored: [a-z]+:0(, [a-z]+:[0-9]+)* \(software drivers? on the CPU; select (it|them) by name\)', result.err), result)
+
+
+def a_crashing_plugin_answers_4_and_the_others_are_listed(probe):
+    result = probe.run(plugins=("crashing",))
+    check(result.code == 4 and "cpu:0" in result.out, result)
+
+
+def a_plugin_of_another_abi_is_partial_and_one_of_another_platform_is_not(probe):
+    for line, code in (("abi = 0.9\nplatforms = linux", 4), ("abi = 0.2\nplatforms = windows", 0)):
+        with tempfile.TemporaryDirectory() as directory:
+            with open(os.path.join(directory, "other.gpuhal"), "w", encoding="utf-8") as manifest:
+                manifest.write(f"[plugin]\nname = other\nlibrary = other.so\n{line}\n")
+            document, result = probe.json(GPUHAL_PLUGIN_PATH=directory)
+        check(states(document)["other"] == "incompatible" and result.code == code, result)
+        check(("plugin other: " in result.err) == (code == 4), result)
+
+
+def a_hanging_plugin_answers_4_after_the_timeout(probe):
+    begin = time.monotonic()
+    document, result = probe.json("--timeout", "2", plugins=("hanging",))
+    check(states(document)["hanging"] == "timed_out" and states(document)["cpu"] == "ok", result)
+    check(result.code == 4 and "driver hung" in result.err, result)
+    check(time.monotonic() - begin < 40, time.monotonic() - begin)
+
+
+def a_device_that_moves_bytes_wrong_answers_4(probe):
+    document, result = probe.json("--verify", plugins=("wrong",))
+    device = by_id(document)["wrong:0"]
+    check(result.code == 4 and device["verified"] is False and device["verify_error"], result)
+    check("wrong:0 failed verification: " in result.err, result)
+    check(by_id(document)["cpu:0"]["verified"] is True, result)
+    human = probe.run("--verify", plugins=("wrong",))
+    check(human.code == 4, human)
+    row = next(line for line in human.out.splitlines() if "wrong:0 " in line)
+    check(row.startswith("! wrong:0 ") and row.endswith("✗") and "VERIFICATION FAILED" in row, human)
+    check("! wrong:0 failed verification: " in human.out and "next:  gpuhal-probe --verify --device wrong:0" in human.out, human)
+    check(document["chosen"]["id"] == "cpu:0" and "wrong:0 failed" in document["chosen"]["reason"], document["chosen"])
+    check(document["problems"][0]["code"] == "verify_failed" and document["status"] == "partial", document["problems"])
+
+
+def a_driver_that_crashes_when_it_is_verified_costs_its_device_only(probe):
+    document, result = probe.json("--verify", plugins=("dying",))
+    check(by_id(document)["dying:0"]["verify_error"].startswith("the driver crashed: signal 11"), result)
+    check(by_id(document)["cpu:0"]["verified"] is True and result.code == 4, result)
+
+
+def a_driver_that_hangs_when_it_is_verified_costs_its_device_only(probe):
+    document, result = probe.json("--verify", "--timeout", "4", plugins=("stuck",))
+    check("did not finish within 4 s" in by_id(document)["stuck:0"]["verify_error"], result)
+    check(by_id(document)["cpu:0"]["verified"] is True and result.code == 4, result)
+
+
+def a_selected_device_without_permission_answers_6(probe):
+    result = probe.run("--device", "refused:0", plugins=("refused",))
+    check(result.code == 6 and result.out == "", result)
+    check("/dev/odd0 may not be opened" in result.err and result.err.count("refused: ") == 1, result)
+    result = probe.run("--device", "locked:0", "--verify", plugins=("locked",))
+    check(result.code == 6 and "/dev/odd0 may not be opened" in result.out, result)
+
+
+def a_refused_plugin_answers_4_unless_other_devices_are_selected(probe):
+    result = probe.run(plugins=("refused",))
+    check(result.code == 4 and "! plugin refused: " in result.out and "/dev/odd0 may not be opened" in result.out, result)
+    document, result = probe.json(plugins=("refused",))
+    check(result.code == 4 and document["problems"][0]["code"] == "plugin_no_permission", result)
+    check(probe.run("--device", "cpu", plugins=("refused",)).code == 0)
+
+
+def hardware_that_nothing_drives_answers_by_its_grade(probe):
+    with machine_with(("0000:01:00.0", "0x10de", "0x2684", "nouveau")) as root:
+        for options in ((), ("--strict",)):
+            document, result = probe.json(*options, GPUHAL_SYSTEM_ROOT=root)
+            grades = {problem["grade"] for problem in document["problems"]}
+            worst = "problem" in grades or (bool(options) and "note" in grades)
+            check(grades and result.code == (4 if worst else 0) and document["status"] == ("partial" if worst else "complete"), result)
+
+
+def output_that_cannot_be_written_answers_1(probe):
+    with open("/dev/full", "wb") as full:
+        for options in ([], ["--json"], ["--help"], ["--registry"], ["--registry", "--json"]):
+            done = subprocess.run([probe.program, *options], env=probe.environment((), {}), stdout=full, stderr=subprocess.PIPE,
+                                  timeout=DEADLINE)
+            check(done.returncode == 1 and b"standard output cannot be written: No space left" in done.stderr, options, done)
+
+
+def a_closed_pipe_answers_1(probe):
+    for options in ([], ["--json"], ["--help"]):
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = subprocess.run([probe.program, *options], env=probe.environment((), {}), stdout=writer, stderr=subprocess.PIPE,
+                              timeout=DEADLINE, restore_signals=True)
+        os.close(writer)
+        check(done.returncode == 1 and b"Broken pipe" in done.stderr, options, done)
+
+
+def a_closed_standard_output_answers_1(probe):
+    done = subprocess.run(["/bin/sh", "-c", 'exec "$0" --json >&-', probe.program], env=probe.environment((), {}),
+                          stderr=subprocess.PIPE, timeout=DEADLINE)
+    check(done.returncode == 1 and b"Bad file descriptor" in done.stderr, done)
+
+
+if __name__ == "__main__":
+    main(globals())

@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""Links between devices: gpuhal-probe --links. See probe_support.py."""
+
+from probe_support import by_id, check, columns_of, complaints, fake_cuda, main, screen_lines
+
+
+def by_ends(document):
+    return {(link["from"], link["to"]): link for link in document["links"]}
+
+
+def cells_of(text, title):
+    """The table with this title, which may go on below: what stands at (from, to)."""
+    cells, above = {}, None
+    for line in text.splitlines():
+        words = line.split()
+        if words and (words[0] == title or above):
+            if words[0] == title:
+                above = words[1:]
+            elif above:
+                cells |= {(words[0], to): cell for to, cell in zip(above, words[1:])}
+        elif not words:
+            above = None
+    return cells
+
+
+def links_go_from_every_device_to_every_other_one(probe):
+    probe.use_drivers()
+    document, result = probe.json("--links")
+    ids = list(by_id(document))
+    check([(a, b) for a in ids for b in ids if a != b] == list(by_ends(document)), list(by_ends(document)))
+    for link in document["links"]:
+        nulls = {key for key, value in link.items() if value is None and key != "verify_error"}
+        check(set(link["missing"]) == nulls, link)
+        check(link["missing"]["verified"] == "not read: --verify was not given", link)
+    check(by_ends(document)["cpu:0", "opencl:0"]["kind"] == "same_memory", result)
+    check(result.code == 0, result)
+    check(probe.json()[0]["links"] is None)
+
+
+def what_only_a_vendor_knows_is_shown_by_its_number_and_a_link_by_its_name(probe):
+    document, _ = probe.json("--links", plugins=("own_numbers",))
+    device = by_id(document)["own_numbers:1"]
+    facts = {key: value for key, value in device["facts"].items() if key.startswith("0x")}
+    check(facts == {"0x80000001": 43, "0x80000002": "systolic", "0x80abcdef": None}, facts)
+    check(device["missing"]["0x80abcdef"] == "no permission: for administrators", device["missing"])
+    link = by_ends(document)["own_numbers:0", "own_numbers:1"]
+    check(link["kind"] == "vendor" and link["name"] == "Odd Fabric", link)
+
+
+def links_are_verified_and_measured_between_the_devices_that_are_listed(probe):
+    document, result = probe.json("--links", "--verify", "--backends", "opencl", plugins=("twin_a", "twin_b"))
+    preferred = {device["id"] for device in document["devices"] if device["preferred"]}
+    for ends, link in by_ends(document).items():
+        measured = [link[key] is not None and link[key] > 0 for key in ("measured_bytes_per_second", "measured_latency_ns")]
+        tried = preferred.issuperset(ends)
+        check(link["verified"] is (True if tried else None) and measured == [tried, tried], link)
+        check(tried or "--all" in link["missing"]["verified"], link)
+    document, result = probe.json("--links", "--verify", "--all", "--backends", "opencl")
+    check(all(link["verified"] is True and link["path"] in ("shared", "staged") for link in document["links"]), result)
+    check(result.code == 0, result)
+
+
+def figures_of_software_devices_are_labelled_and_others_are_not(probe):
+    document, result = probe.json("--links", "--verify", "--all", "--backends", "opencl")
+    check(document["links"] and all(link["software"] is True for link in document["links"]), result)
+    result = probe.run("--links", "--verify", "--all", "--backends", "opencl")
+    for title in ("GiB/s", "µs"):
+        numbers = {ends: cell for ends, cell in cells_of(result.out, title).items() if ends[0] != ends[1]}
+        check(numbers and all(cell[-1] == "~" and float(cell[:-1]) > 0 for cell in numbers.values()), title, result)
+    check("~         measured with a software device" in result.out, result)
+    check("~" not in probe.run("--links", "--all", "--backends", "opencl").out, "nothing was measured")
+    settings = fake_cuda("devices 2")
+    document, result = probe.json("--links", "--verify", "--backends", "cuda", **settings)
+    check(all(link["software"] is False for link in document["links"]), result)
+    check("~" not in probe.run("--links", "--verify", "--backends", "cuda", **settings).out)
+
+
+def a_link_that_lies_answers_4_and_is_named(probe):
+    settings = fake_cuda("devices 3; link 0 1 nvlink 4 18; silent 0 1; link 1 2 system")
+    document, result = probe.json("--links", "--verify", "--backends", "cuda", **settings)
+    links = by_ends(document)
+    check(result.code == 4 and "the link from cuda:0 to cuda:1 failed verification: the driver reports that cuda:1 can access memory of cuda:0"
+          in result.err, result)
+    lying = links["cuda:0", "cuda:1"]
+    check(lying["verified"] is False and lying["peer_advertised"] and lying["path"] == "staged" and lying["kind"] == "nvlink", lying)
+    check("cuda:1 can access memory of cuda:0" in lying["verify_error"], lying)
+    check(links["cuda:0", "cuda:2"]["verified"] and links["cuda:0", "cuda:2"]["path"] == "peer", result)
+    check(links["cuda:1", "cuda:2"]["verified"] and links["cuda:1", "cuda:2"]["path"] == "staged", result)
+    check(not complaints(probe, document), complaints(probe, document))
+    check(probe.run("--links", "--backends", "cuda", **settings).code == 0, "without --verify it is unknown")
+
+
+def the_tables_of_links_say_what_the_document_says(probe):
+    settings = fake_cuda("devices 3; link 0 1 nvlink 4 18; silent 0 2; link 1 2 system")
+    result = probe.run("--links", "--verify", "--backends", "cuda", **settings)
+    kinds, paths = cells_of(result.out, "from/to"), cells_of(result.out, "path")
+    check(kinds["cuda:0", "cuda:1"] == "nvlink+" and kinds["cuda:0", "cuda:2"] == "switch!", result)
+    check(kinds["cuda:1", "cuda:2"] == "system" and kinds["cpu:0", "cuda:0"] == "host" and kinds["cpu:0", "cpu:0"] == ".", result)
+    check(paths["cuda:0", "cuda:1"] == "peer" and paths["cuda:0", "cuda:2"] == "staged" and paths["cuda:0", "cpu:0"] == "shared", result)
+    for title in ("GiB/s", "µs"):
+        numbers = {ends: cell for ends, cell in cells_of(result.out, title).items() if ends[0] != ends[1]}
+        check(len(numbers) == 12 and all(float(cell) > 0 for cell in numbers.values()), title, result)
+    for word in ("nvlink    NVLink, directly", "host      nothing closer than the host's memory is known",
+                 "+         one reaches the other's memory, as its driver says and bytes", "!         tried, and failed"):
+        check(word in result.out, word, result)
+    plain = probe.run("--links", "--backends", "cuda", **settings)
+    check(cells_of(plain.out, "from/to")["cuda:0", "cuda:2"] == "switch+" and "as its driver says; --verify tries" in plain.out, plain)
+    check(not cells_of(plain.out, "path") and "Express host bridge" not in plain.out, plain)
+
+
+def tables_of_many_links_fit_the_screen(probe):
+    settings = fake_cuda("devices 8; link 0 1 nvlink 4 6; link 0 7 system")
+    for columns in (40, 60, 80, 200):
+        result = probe.on_terminal("--links", "--backends", "cuda", columns=columns, **settings)
+        lines = screen_lines(result.out)
+        check(all(columns_of(line) <= columns for line in lines), columns, result)
+        check(len(cells_of("\n".join(lines), "from/to")) == 81, columns, result)
+    check(sum("from/to" in line for line in screen_lines(probe.on_terminal("--links", "--backends", "cuda", columns=90, **settings).out)) == 1)
+    check(probe.run("--links", "--verify", "--backends", "cpu,opencl", LC_ALL="C").out.isascii())
+
+
+def links_of_a_single_device_are_none(probe):
+    result = probe.run("--links", "--backends", "cpu")
+    check(result.code == 0 and "no two devices" in result.out, result)
+    check(probe.json("--links", "--backends", "cpu")[0]["links"] == [])
+    probe.use_drivers()
+    result = probe.run("--links", "--backends", "opencl")
+    check("one physical device is listed; --all shows the links between its interfaces" in result.out, result)
+    check("opencl:0 is another interface of a listed device; --all lists it" in result.err, result)
+    check(not probe.run("--all", "--backends", "opencl").err and not probe.run("--backends", "cpu,opencl").err)
+
+
+def drivers_that_die_or_hang_at_a_link_cost_that_link_and_the_rest_goes_on(probe):
+    probe.use_drivers()
+    document, result = probe.json("--links", "--verify", "--timeout", "2", "--device", "cpu:0,dying:0,opencl:0", plugins=("dying",))
+    links = by_ends(document)
+    check(result.code == 4 and "crashed: signal" in result.err, result)
+    check(links["dying:0", "cpu:0"]["verified"] is False and "crashed" in links["dying:0", "cpu:0"]["verify_error"], result)
+    check(not complaints(probe, document), complaints(probe, document))
+    document, result = probe.json("--links", "--verify", "--timeout", "1", "--device", "cpu:0,stuck:0", plugins=("stuck",))
+    links = by_ends(document)
+    check(result.code == 4 and "the link from stuck:0 to cpu:0 failed verification: the driver did not finish within 1 s" in result.err, result)
+    check(all(link["kind"] == "host" and link["verified"] is False for link in links.values()), "what was known stays", result)
+    check(not complaints(probe, document), complaints(probe, document))
+
+
+if __name__ == "__main__":
+    main(globals())

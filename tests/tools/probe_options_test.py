@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Options of gpuhal-probe. See probe_support.py."""
+
+import re
+import tempfile
+import time
+
+from probe_support import by_id, check, fake_cuda, main, rows_of, states
+
+
+def options_win_over_the_environment(probe):
+    document, _ = probe.json("--backends", "cpu", GPUHAL_BACKENDS="opencl")
+    check(states(document)["opencl"] == "excluded", states(document))
+    document, _ = probe.json("--device", "cpu:0", GPUHAL_DEVICES="opencl:0")
+    check(set(by_id(document)) == {"cpu:0"}, by_id(document))
+
+
+def a_selector_narrows_the_listing_and_makes_the_choice(probe):
+    probe.use_drivers()
+    document, result = probe.json("--device", "opencl:1")
+    check(list(by_id(document)) == ["opencl:1"] and document["chosen"]["id"] == "opencl:1", result)
+    check("opencl:1" in document["chosen"]["reason"], result)
+    result = probe.run("--device", "opencl:0,opencl:1")
+    check([device for _, device in rows_of(result)] == ["opencl:0", "opencl:1"], result)
+
+
+def interfaces_of_one_physical_device_are_hidden_until_asked_for(probe):
+    probe.use_drivers()
+    plugins = ("twin_a", "twin_b")
+    shown, every = rows_of(probe.run(plugins=plugins)), rows_of(probe.run("--all", plugins=plugins))
+    check(shown == [("*", "twin_a:0")], shown)
+    check({("*", "twin_a:0"), (" ", "twin_b:0"), (" ", "opencl:0"), (" ", "opencl:1"), ("+", "cpu:0")} <= set(every), every)
+    check(re.search("--all shows [0-9] software devices", probe.run(plugins=plugins).out))
+    document, _ = probe.json(plugins=plugins)
+    a, b = by_id(document)["twin_a:0"], by_id(document)["twin_b:0"]
+    check(a["physical_device"] == b["physical_device"] and a["preferred"] and not b["preferred"], a, b)
+
+
+def without_a_gpu_the_choice_is_the_processor_and_the_reason_names_what_was_passed_over(probe):
+    probe.use_drivers()
+    result = probe.run("--all", "--verify")
+    last = " ".join(result.out.split("\n\n")[-1].split())
+    check("physical device 1: the host's processor\n" in result.out and ("*", "cpu:0") in rows_of(result), result)
+    check(last.startswith("* default device: cpu:0, no usable GPU"), result)
+    document, result = probe.json()
+    check("opencl:0" in document["chosen"]["reason"] and "software drivers)" in document["chosen"]["reason"], document["chosen"])
+
+
+def a_selector_of_a_physical_device_lists_its_preferred_interface_and_keeps_the_others(probe):
+    plugins = ("twin_a", "twin_b")
+    result = probe.run("--device", "pci=0000:c1:00.0", plugins=plugins)
+    check(rows_of(result) == [("*", "twin_a:0")], result)
+    document, result = probe.json("--device", "pci=0000:c1:00.0", plugins=plugins)
+    check(list(by_id(document)) == ["twin_a:0", "twin_b:0"] and document["chosen"]["id"] == "twin_a:0", result)
+    check("twin_b:0" in document["chosen"]["reason"], document["chosen"])
+
+
+def variables_alone_are_printed_without_running_plugins(probe):
+    begin = time.monotonic()
+    result = probe.run("--env", plugins=("hanging",), GPUHAL_BACKENDS="nonsense")
+    check(result.code == 0 and time.monotonic() - begin < 5, result)
+    check("GPUHAL_BACKENDS = nonsense" in result.out and "GPUHAL_DEVICES is not set" in result.out, result)
+    result = probe.run("--env", "--timings", "--backends", "cpu", GPUHAL_BACKENDS="opencl")
+    check("GPUHAL_BACKENDS = opencl (overruled by --backends)" in result.out and "cpu:0" in result.out, result)
+
+
+def timings_name_every_plugin_that_was_probed(probe):
+    probe.use_drivers()
+    result = probe.run("--timings")
+    check(re.search(r"^cpu +\d+\.\d ms  ok$", result.out, re.M), result)
+    check(re.search(r"^opencl +\d+\.\d ms  ok$", result.out, re.M), result)
+
+
+def the_explanation_names_the_library_that_was_tried_and_the_option_that_excluded_a_plugin(probe):
+    probe.use_drivers()
+    result = probe.run("--explain", GPUHAL_OPENCL_LIBRARY="/nowhere/libOpenCL.so.1")
+    check("opencl: not used, no driver" in result.out and "/nowhere/libOpenCL.so.1" in result.out, result)
+    result = probe.run("--explain", "--backends", "cpu")
+    check(re.search('not used, excluded\n    reason   --backends is "cpu"\n', result.out) and "config." not in result.out, result)
+    result = probe.run("--backends", "cpu", "--device", "opencl:0")
+    check('--device: no device matches "opencl:0"; opencl: --backends is "cpu"' in result.err and "config." not in result.err, result)
+    document, result = probe.json("--backends", "cpu")
+    check(any(plugin["reason"] == '--backends is "cpu"' for plugin in document["plugins"]), result)
+
+
+def help_and_version_answer_0_on_standard_output(probe):
+    result = probe.run("--help")
+    check(result.code == 0 and result.err == "", result)
+    for option in "--json --explain --verify --links --timings --env --all --format --columns --color --cached --strict --refresh --device --backends --timeout --retry --registry --diff --accept --forget --export --import --help --version".split():
+        check(option in result.out, option)
+    check(all(len(line) <= 80 for line in result.out.splitlines()), result)
+    result = probe.run("--version")
+    check(re.fullmatch(r"gpuhal-probe \d+\.\d+\.\d+ \(library \d+\.\d+\.\d+, plugin ABI \d+\.\d+\)\n", result.out), result)
+
+
+def the_table_has_the_columns_that_are_asked_for(probe):
+    result = probe.run("--columns", "pci,id,verified", "--backends", "cuda", **fake_cuda("devices 1"))
+    check(result.out.splitlines()[2].split() == ["PCI", "ID", "OK"], result)
+    check(result.out.splitlines()[3].split() == ["*", "11:00.0", "cuda:0", "-"], result)
+    result = probe.run("--columns", "id,speed")
+    check(result.code == 2 and result.out == "" and '"speed"' in result.err and "temperature" in result.err, result)
+    check(probe.run("--columns", ",").code == 2)
+
+
+def refresh_is_another_name_of_retry_all(probe):
+    with tempfile.TemporaryDirectory() as registry:
+        settings = {"GPUHAL_REGISTRY": registry}
+        probe.run(**settings)
+        for option, cached in ((), True), (("--refresh",), False), (("--retry", "all"), False):
+            document, result = probe.json(*option, **settings)
+            check(next(plugin["cached"] for plugin in document["plugins"] if plugin["name"] == "cpu") is cached, option, result)
+    check(probe.run("--refresh", "--retry", "cpu").code == 2)
+
+
+def two_formats_are_a_mistake_and_the_same_twice_is_not(probe):
+    check(probe.run("--format", "json", "--json").code == 0)
+    for options in (("--json", "--format", "table"), ("--format", "xml"), ("--json=3",)):
+        result = probe.run(*options)
+        check(result.code == 2, options, result)
+
+
+if __name__ == "__main__":
+    main(globals())

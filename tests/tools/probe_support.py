@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""Runs gpuhal-probe for the tests of the files probe_….py, each of which runs one test: FILE TEST PROGRAM ODD_PLUGINS SCHEMA; 77 means skipped."""
+
+import copy
+import fcntl
+import functools
+import json
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+import unicodedata
+
+DEADLINE = 100  # seconds for one run; the tests have a little more
+SETTINGS = ("GPUHAL_", "POCL_DEVICES", "NO_COLOR", "COLUMNS", "TERM", "LC_", "LANG")
+
+
+class Result:
+    def __init__(self, code, out, err):
+        self.code, self.out, self.err = code, out, err
+
+    def __repr__(self):
+        return f"exit code {self.code}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
+
+
+class Probe:
+    """Runs the program. Starting the drivers of this machine takes long, so only tests that look at them have them: `use_drivers()`."""
+
+    def __init__(self, program, odd, schema):
+        self.program, self.odd, self.schema_path, self.drivers = program, odd, schema, False
+
+    def use_drivers(self):
+        self.drivers = True
+
+    def environment(self, plugins, settings):
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(SETTINGS)}
+        kept |= {"LC_ALL": "C.UTF-8", "TERM": "xterm", "POCL_DEVICES": "pthread basic", "GPUHAL_REGISTRY": "none"}
+        if not self.drivers:
+            kept["GPUHAL_BACKENDS"] = "-cuda,-rocm,-vulkan,-opencl"
+        if plugins:
+            kept["GPUHAL_PLUGIN_PATH"] = ":".join(os.path.join(self.odd, name) for name in plugins)
+        return kept | settings
+
+    def run(self, *options, plugins=(), **settings):
+        done = subprocess.run([self.program, *options], env=self.environment(plugins, settings), stdin=subprocess.DEVNULL,
+                              capture_output=True, timeout=DEADLINE)
+        return Result(done.returncode, done.stdout.decode("utf-8"), done.stderr.decode("utf-8"))
+
+    def json(self, *options, **settings):
+        result = self.run("--json", *options, **settings)
+        try:
+            return json.loads(result.out), result
+        except json.JSONDecodeError as error:
+            raise AssertionError(f"no JSON: {error}\n{result}") from None
+
+    def on_terminal(self, *options, columns=80, plugins=(), **settings):
+        """Output and messages go to one terminal, as at a desk."""
+        master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        child = subprocess.Popen([self.program, *options], env=self.environment(plugins, settings), stdin=slave, stdout=slave,
+                                 stderr=slave)
+        os.close(slave)
+        text, end = b"", time.monotonic() + DEADLINE
+        while time.monotonic() < end:
+            if select.select([master], [], [], 0.2)[0]:
+                try:
+                    block = os.read(master, 65536)
+                except OSError:  # Linux: the other side has closed
+                    break
+                if not block:
+                    break
+                text += block
+        os.close(master)
+        return Result(child.wait(timeout=5), text.decode("utf-8"), "")
+
+
+def screen_lines(text):
+    """The lines that a terminal shows in the end: colours gone, wiped progress gone."""
+    lines = []
+    for line in text.replace("\r\n", "\n").split("\n"):
+        shown = ""
+        for piece in line.split("\r"):
+            shown = piece[3:] if piece.startswith("\033[K") else piece or shown
+        lines.append(re.sub(r"\033\[[0-9;]*m", "", shown))
+    return lines
+
+
+def columns_of(text):
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def check(condition, *shown):
+    if not condition:
+        raise AssertionError("\n".join(str(one) for one in shown))
+
+
+def by_id(document):
+    return {device["id"]: device for device in document["devices"]}
+
+
+def states(document):
+    return {plugin["name"]: plugin["state"] for plugin in document["plugins"]}
+
+
+@functools.lru_cache(maxsize=None)
+def validator(schema_path):
+    try:
+        import jsonschema
+    except ImportError:
+        print("skipped: python3-jsonschema is not installed")
+        sys.exit(77)
+    with open(schema_path, encoding="utf-8") as file:
+        schema = json.load(file)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+def complaints(probe, document):
+    return [f"{list(error.absolute_path)}: {error.message}" for error in validator(probe.schema_path).iter_errors(document)]
+
+
+def places(value, path=()):
+    """Where a member is, and its name, of every object in the document."""
+    if isinstance(value, dict):
+        for key in value:
+            yield path, key
+            yield from places(value[key], path + (key,))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from places(item, path + (index,))
+
+
+def spoilings(key):
+    return (("removed", lambda at: at.pop(key)), ("of a wrong type", lambda at: at.update({key: [1.5]})),
+            ("renamed", lambda at: at.update({key + " x": at.pop(key)})))
+
+
+def changed(document, path, change):
+    other = copy.deepcopy(document)
+    at = other
+    for step in path:
+        at = at[step]
+    change(at)
+    return other
+
+
+def fake_cuda(machine):
+    """Settings for devices that are not there; 77 where the fake driver was not built."""
+    libraries = os.path.join(os.environ.get("PROBE_TEST_FAKES", "/nowhere"), "cuda")
+    if not os.path.exists(os.path.join(libraries, "libcuda.so.1")):
+        print("skipped: the fake CUDA driver was not built")
+        sys.exit(77)
+    return {"GPUHAL_CUDA_LIBRARY": os.path.join(libraries, "libcuda.so.1"), "FAKE_CUDA": machine,
+            "GPUHAL_NVML_LIBRARY": os.path.join(libraries, "libnvidia-ml.so.1")}
+
+
+def rows_of(result):
+    """The lines of the table that name a device: mark and id."""
+    return [(line[0], line[2:].split()[0]) for line in result.out.splitlines() if re.match("[*+! ] [a-z][a-z0-9_]*:[0-9]+ ", line)]
+
+
+def is_a_path(line):
+    """Whether nothing but a path stands there, behind its label: paths are not broken, they are there to be copied."""
+    return re.fullmatch(r" +(?:[a-z]+ +)?/\S+", line)
+
+
+def machine_with(*devices):
+    """A folder for GPUHAL_SYSTEM_ROOT: a machine whose PCI bus has these display controllers, each (address, vendor, device, kernel driver)."""
+    root = tempfile.TemporaryDirectory()
+    for address, vendor, device, driver in devices:
+        folder = os.path.join(root.name, "sys/devices/pci0000:00", address)
+        os.makedirs(folder)
+        for name, text in (("class", "0x030000"), ("vendor", vendor), ("device", device), ("numa_node", "0"), ("local_cpulist", "0-3")):
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                file.write(text + "\n")
+        bus = os.path.join(root.name, "sys/bus/pci/devices")
+        os.makedirs(bus, exist_ok=True)
+        os.symlink(os.path.join("../../../devices/pci0000:00", address), os.path.join(bus, address))
+        if driver:
+            os.makedirs(os.path.join(root.name, "sys/bus/pci/drivers", driver), exist_ok=True)
+            os.symlink(os.path.join("../../../bus/pci/drivers", driver), os.path.join(folder, "driver"))
+    return root
+
+
+def main(tests):
+    tests[sys.argv[1]](Probe(*sys.argv[2:5]))

@@ -1,0 +1,18 @@
+/* host.h: the machine that the program runs on. */
+#ifndef GPUHAL_TOOL_HOST_H
+#define GPUHAL_TOOL_HOST_H
+
+#include <stdint.h>
+
+/* Texts are "" where they are not known. */
+typedef struct gpuhal_tool_host {
+    char name[256];
+    char os[256];           /* "Debian GNU/Linux 12 (bookworm)" */
+    char kernel[256];       /* "Linux 6.1.0-18-amd64" */
+    char architecture[256]; /* "x86_64" */
+    uint32_t processors;    /* that are online; 0: unknown */
+} gpuhal_tool_host;
+
+void gpuhal_tool_host_read(gpuhal_tool_host *out_host);
+
+#endif

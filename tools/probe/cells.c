@@ -1,0 +1,227 @@
+/* cells.c: what stands in the columns of a row; see columns.h. What is not known is "-", never 0. */
+#include "columns.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define GIB 1073741824.0
+
+/* From here on a value is shown in yellow, or in red. */
+enum { WARM_MILLICELSIUS = 75000, HOT_MILLICELSIUS = 87000, FULL_PERCENT = 90, VERY_FULL_PERCENT = 97 };
+
+/* Copies a text whole characters at a time, so that cutting leaves no half character behind. */
+static void set_text(gpuhal_probe_cell *cell, const char *text)
+{
+    size_t length = strlen(text);
+    if (length >= sizeof cell->text) {
+        for (length = sizeof cell->text - 1; length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80;) {
+            length--;
+        }
+    }
+    memcpy(cell->text, text, length);
+    cell->text[length] = 0;
+}
+
+static const char *text_fact(const gpuhal_device *device, gpuhal_key key)
+{
+    const char *text;
+    return gpuhal_device_text(device, key, &text) == GPUHAL_OK ? text : "-";
+}
+
+/* "61.0 / 80.0", of an integrated GPU "0.8 / shared", for what it reports as its own is the host's. */
+static void write_memory(const gpuhal_probe_device *entry, gpuhal_probe_cell *cell)
+{
+    uint64_t total = 0, used = 0, free_now = 0, type = 0;
+    gpuhal_device_u64(entry->device, GPUHAL_FACT_TYPE, &type);
+    const bool has_total = gpuhal_device_u64(entry->device, GPUHAL_FACT_MEMORY_TOTAL_BYTES, &total) == GPUHAL_OK;
+    bool has_used = gpuhal_probe_value(entry, GPUHAL_VALUE_MEMORY_USED_BYTES, &used);
+    if (!has_used && has_total && gpuhal_probe_value(entry, GPUHAL_VALUE_MEMORY_FREE_BYTES, &free_now)) {
+        has_used = free_now <= total;
+        used = total - free_now;
+    }
+    char amount[32] = "-", whole[32] = "-";
+    if (has_used) {
+        snprintf(amount, sizeof amount, "%.1f", (double)used / GIB);
+    }
+    if (type == GPUHAL_DEVICE_INTEGRATED_GPU) {
+        snprintf(whole, sizeof whole, "shared");
+    } else if (has_total) {
+        snprintf(whole, sizeof whole, "%.1f", (double)total / GIB);
+    }
+    snprintf(cell->text, sizeof cell->text, "%s / %s", amount, whole);
+    const double percent =
+        has_used && total && type != GPUHAL_DEVICE_INTEGRATED_GPU ? (double)used * 100 / (double)total : 0;
+    cell->style = percent >= VERY_FULL_PERCENT ? PROBE_BAD : percent >= FULL_PERCENT ? PROBE_WARN : PROBE_PLAIN;
+}
+
+static void write_utilization(const gpuhal_probe_device *entry, gpuhal_probe_cell *cell)
+{
+    uint64_t permille;
+    if (gpuhal_probe_value(entry, GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE, &permille)) {
+        snprintf(cell->text, sizeof cell->text, "%u%%", (unsigned)((permille + 5) / 10));
+    }
+}
+
+/* "88°C!" where the clocks are lowered for heat. */
+static void write_temperature(const gpuhal_probe_device *entry, const gpuhal_probe_screen *screen,
+                              gpuhal_probe_cell *cell)
+{
+    uint64_t bits, throttled = 0;
+    if (!gpuhal_probe_value(entry, GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, &bits)) {
+        return;
+    }
+    const int64_t degrees = (int64_t)bits; /* below zero in cold stores */
+    gpuhal_probe_value(entry, GPUHAL_VALUE_THROTTLE_REASONS, &throttled);
+    const bool hot = (throttled & (GPUHAL_THROTTLE_THERMAL | GPUHAL_THROTTLE_HARDWARE)) != 0;
+    snprintf(cell->text, sizeof cell->text, "%d%s%s", (int)(degrees / 1000), screen->utf8 ? "°C" : "C", hot ? "!" : "");
+    cell->style = hot || degrees >= HOT_MILLICELSIUS ? PROBE_BAD
+                  : degrees >= WARM_MILLICELSIUS     ? PROBE_WARN
+                                                     : PROBE_PLAIN;
+}
+
+static void write_power(const gpuhal_probe_device *entry, gpuhal_probe_cell *cell)
+{
+    uint64_t now, limit;
+    if (!gpuhal_probe_value(entry, GPUHAL_VALUE_POWER_MICROWATTS, &now)) {
+        return;
+    }
+    const double watts = (double)now / 1e6;
+    if (gpuhal_probe_value(entry, GPUHAL_VALUE_POWER_LIMIT_MICROWATTS, &limit)) {
+        snprintf(cell->text, sizeof cell->text, "%.0f/%.0f W", watts, (double)limit / 1e6);
+    } else {
+        snprintf(cell->text, sizeof cell->text, "%.0f W", watts);
+    }
+}
+
+static void write_clock(const gpuhal_probe_device *entry, gpuhal_probe_cell *cell)
+{
+    uint64_t hertz;
+    if (gpuhal_probe_value(entry, GPUHAL_VALUE_CLOCK_CORE_HERTZ, &hertz)) {
+        snprintf(cell->text, sizeof cell->text, "%.0f MHz", (double)hertz / 1e6);
+    }
+}
+
+/* Errors that were corrected, and those that were not. */
+static void write_ecc(const gpuhal_probe_device *entry, gpuhal_probe_cell *cell)
+{
+    uint64_t corrected, lost;
+    if (gpuhal_probe_value(entry, GPUHAL_VALUE_ECC_CORRECTED_TOTAL, &corrected) &&
+        gpuhal_probe_value(entry, GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL, &lost)) {
+        snprintf(cell->text, sizeof cell->text, "%llu/%llu", (unsigned long long)corrected, (unsigned long long)lost);
+        cell->style = lost ? PROBE_BAD : PROBE_PLAIN;
+    }
+}
+
+static void write_fan(const gpuhal_probe_device *entry, gpuhal_probe_cell *cell)
+{
+    uint64_t permille;
+    if (gpuhal_probe_value(entry, GPUHAL_VALUE_FAN_PERMILLE, &permille)) {
+        snprintf(cell->text, sizeof cell->text, "%u%%", (unsigned)((permille + 5) / 10));
+    }
+}
+
+/* "5 x16": generation and lanes of PCI Express. */
+static void write_link(const gpuhal_probe_device *entry, gpuhal_probe_cell *cell)
+{
+    uint64_t generation, width;
+    if (gpuhal_probe_value(entry, GPUHAL_VALUE_PCIE_GENERATION, &generation) &&
+        gpuhal_probe_value(entry, GPUHAL_VALUE_PCIE_WIDTH, &width)) {
+        snprintf(cell->text, sizeof cell->text, "%u x%u", (unsigned)generation, (unsigned)width);
+    }
+}
+
+/* Without the domain 0000, as lspci writes it. */
+static void write_address(const gpuhal_probe_row *row, gpuhal_probe_cell *cell)
+{
+    const char *address = row->entry ? text_fact(row->entry->device, GPUHAL_FACT_PCI_ADDRESS) : "-";
+    if (row->hardware && *row->hardware->address) {
+        address = row->hardware->address;
+    }
+    set_text(cell, strncmp(address, "0000:", 5) == 0 ? address + 5 : address);
+}
+
+static void write_numa(const gpuhal_probe_row *row, gpuhal_probe_cell *cell)
+{
+    uint64_t node = 0;
+    if (row->entry && gpuhal_device_u64(row->entry->device, GPUHAL_FACT_NUMA_NODE, &node) == GPUHAL_OK) {
+        snprintf(cell->text, sizeof cell->text, "%u", (unsigned)node);
+    } else if (row->hardware && row->hardware->numa_node != UINT32_MAX) {
+        snprintf(cell->text, sizeof cell->text, "%u", row->hardware->numa_node);
+    }
+}
+
+static void write_verified(const gpuhal_probe_device *entry, const gpuhal_probe_screen *screen, gpuhal_probe_cell *cell)
+{
+    static const char *const marks[2][2] = {{"FAILED", "ok"}, {"✗", "✓"}};
+    const bool good = entry->verified && entry->result.status == GPUHAL_OK;
+    if (entry->verified) {
+        set_text(cell, marks[screen->utf8][good]);
+        cell->style = good ? PROBE_GOOD : PROBE_BAD;
+    }
+}
+
+static void write_value(gpuhal_probe_column column, const gpuhal_probe_device *entry, const gpuhal_probe_screen *screen,
+                        gpuhal_probe_cell *cell)
+{
+    switch (column) {
+    case PROBE_COLUMN_UTILIZATION:
+        write_utilization(entry, cell);
+        break;
+    case PROBE_COLUMN_TEMPERATURE:
+        write_temperature(entry, screen, cell);
+        break;
+    case PROBE_COLUMN_POWER:
+        write_power(entry, cell);
+        break;
+    case PROBE_COLUMN_CLOCK:
+        write_clock(entry, cell);
+        break;
+    case PROBE_COLUMN_ECC:
+        write_ecc(entry, cell);
+        break;
+    case PROBE_COLUMN_FAN:
+        write_fan(entry, cell);
+        break;
+    case PROBE_COLUMN_LINK:
+        write_link(entry, cell);
+        break;
+    case PROBE_COLUMN_DRIVER:
+        set_text(cell, text_fact(entry->device, GPUHAL_FACT_DRIVER_VERSION));
+        break;
+    case PROBE_COLUMN_VERIFIED:
+        write_verified(entry, screen, cell);
+        break;
+    default:
+        write_memory(entry, cell);
+        break;
+    }
+}
+
+void gpuhal_probe_column_write(gpuhal_probe_column column, const gpuhal_probe_row *row,
+                               const gpuhal_probe_screen *screen, gpuhal_probe_cell *out_cell)
+{
+    *out_cell = (gpuhal_probe_cell){.text = "-"};
+    switch (column) {
+    case PROBE_COLUMN_ID:
+        set_text(out_cell, row->entry ? gpuhal_device_id(row->entry->device) : "-");
+        out_cell->style = PROBE_BOLD;
+        break;
+    case PROBE_COLUMN_NAME:
+        set_text(out_cell, row->entry ? text_fact(row->entry->device, GPUHAL_FACT_NAME) : row->hardware->name);
+        break;
+    case PROBE_COLUMN_PCI:
+        write_address(row, out_cell);
+        break;
+    case PROBE_COLUMN_NUMA:
+        write_numa(row, out_cell);
+        break;
+    default:
+        /* The state of a device leaves its memory to be seen. */
+        if (*row->state && column < PROBE_COLUMN_PCI && (!row->entry || column != PROBE_COLUMN_MEMORY)) {
+            *out_cell->text = 0;
+        } else if (row->entry) {
+            write_value(column, row->entry, screen, out_cell);
+        }
+        break;
+    }
+}

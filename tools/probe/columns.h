@@ -1,0 +1,49 @@
+/* columns.h: the columns of the table: what they are called, and what stands in them. */
+#ifndef PROBE_COLUMNS_H
+#define PROBE_COLUMNS_H
+
+#include "rows.h"
+#include "screen.h"
+
+typedef enum gpuhal_probe_column {
+    PROBE_COLUMN_ID,
+    PROBE_COLUMN_NAME,
+    PROBE_COLUMN_MEMORY,
+    PROBE_COLUMN_UTILIZATION,
+    PROBE_COLUMN_TEMPERATURE,
+    PROBE_COLUMN_POWER,
+    PROBE_COLUMN_PCI,
+    /* on wider screens */
+    PROBE_COLUMN_CLOCK,
+    PROBE_COLUMN_ECC,
+    PROBE_COLUMN_FAN,
+    PROBE_COLUMN_NUMA,
+    PROBE_COLUMN_LINK,
+    PROBE_COLUMN_DRIVER,
+    /* where it is asked for */
+    PROBE_COLUMN_VERIFIED,
+    PROBE_COLUMN_COUNT
+} gpuhal_probe_column;
+
+#define GPUHAL_PROBE_CELL_BYTES 192u /* longer texts are cut here */
+
+typedef struct gpuhal_probe_cell {
+    char text[GPUHAL_PROBE_CELL_BYTES];
+    gpuhal_probe_style style;
+} gpuhal_probe_cell;
+
+/* "USED/TOTAL GiB". */
+const char *gpuhal_probe_column_title(gpuhal_probe_column column);
+/* Columns of the screen that are kept free for it, so that tables of different times look alike. */
+size_t gpuhal_probe_column_width(gpuhal_probe_column column);
+bool gpuhal_probe_column_is_right(gpuhal_probe_column column);
+
+/* Reads the names of --columns, at most PROBE_COLUMN_COUNT of them; returns how many. 0 after a sentence on standard
+ * error. */
+size_t gpuhal_probe_columns_read(const char *names, gpuhal_probe_column out_columns[PROBE_COLUMN_COUNT]);
+
+/* What stands in the row; "" where the state of the row stands in its place. */
+void gpuhal_probe_column_write(gpuhal_probe_column column, const gpuhal_probe_row *row,
+                               const gpuhal_probe_screen *screen, gpuhal_probe_cell *out_cell);
+
+#endif

@@ -1,0 +1,131 @@
+/* head.c: the line above the table: the machine, how many of its GPUs are ready, their drivers, the kernel. */
+#include "print.h"
+#include "rows.h"
+
+#include "../common/host.h"
+#include "../common/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define INDENT 2u
+
+/* "CUDA 13.0" out of "CUDA 13.0, compute capability 9.0"; of a number alone the API's name is put before it. */
+static void write_api(const gpuhal_device *device, char *to, size_t bytes)
+{
+    static const char *const names[][2] = {
+        {"vulkan", "Vulkan"}, {"opencl", "OpenCL"}, {"cuda", "CUDA"}, {"rocm", "HIP"}};
+    const char *backend = gpuhal_device_backend(device), *text;
+    *to = 0;
+    if (gpuhal_device_text(device, GPUHAL_FACT_API_VERSION, &text) != GPUHAL_OK) {
+        return;
+    }
+    const bool is_number = *text >= '0' && *text <= '9';
+    for (size_t i = 0; is_number && i < sizeof names / sizeof *names; i++) {
+        backend = strcmp(backend, names[i][0]) == 0 ? names[i][1] : backend;
+    }
+    snprintf(to, bytes, "%.40s%s%.*s", is_number ? backend : "", is_number ? " " : "", (int)strcspn(text, ","), text);
+}
+
+/* "NVIDIA driver 580.65.06, CUDA 13.0". */
+static void write_driver(const gpuhal_device *device, char *to, size_t bytes)
+{
+    const char *vendor = "", *version = "";
+    char api[160];
+    gpuhal_device_text(device, GPUHAL_FACT_VENDOR, &vendor);
+    gpuhal_device_text(device, GPUHAL_FACT_DRIVER_VERSION, &version);
+    write_api(device, api, sizeof api);
+    const bool is_number = *version >= '0' && *version <= '9';
+    size_t length = strcspn(version, "(");
+    while (length && version[length - 1] == ' ') {
+        length--;
+    }
+    *to = 0;
+    if (length) {
+        gpuhal_tool_append(to, bytes, "", "%.80s%s%.*s", is_number ? vendor : "", is_number ? " driver " : "",
+                           (int)length, version);
+    }
+    if (*api) {
+        gpuhal_tool_append(to, bytes, ", ", "%s", api);
+    }
+}
+
+/* Each driver of the GPUs in the table once. */
+static void write_drivers(const gpuhal_probe_machine *machine, char *to, size_t bytes)
+{
+    char before[200] = "", driver[200];
+    *to = 0;
+    for (uint32_t i = 0; i < machine->count; i++) {
+        const gpuhal_probe_device *entry = &machine->devices[i];
+        if (entry->processor || !entry->row || !entry->preferred) {
+            continue;
+        }
+        write_driver(entry->device, driver, sizeof driver);
+        if (*driver && strcmp(driver, before) != 0 && !strstr(to, driver)) {
+            gpuhal_tool_append(to, bytes, "   ", "%s", driver);
+        }
+        snprintf(before, sizeof before, "%s", driver);
+    }
+}
+
+/* "7 of 8 GPUs ready". Partitions of a GPU are one. */
+static void write_counts(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options, char *to,
+                         size_t bytes)
+{
+    uint32_t ready = 0, all = 0;
+    for (uint32_t i = 0; i < machine->count; i++) {
+        const gpuhal_probe_device *entry = &machine->devices[i];
+        bool counted = entry->processor || !entry->preferred;
+        for (uint32_t before = 0; before < i && entry->physical; before++) {
+            const gpuhal_probe_device *other = &machine->devices[before];
+            counted = counted || (other->physical == entry->physical && other->preferred);
+        }
+        ready += !counted && !(entry->verified && entry->result.status);
+        all += !counted;
+    }
+    for (uint32_t i = 0; i < machine->hardware_count; i++) {
+        all += gpuhal_probe_is_listed(options, &machine->hardware[i]) &&
+               machine->hardware[i].state != GPUHAL_HARDWARE_DISPLAY_ONLY;
+    }
+    if (all == 0) {
+        snprintf(to, bytes, "no GPU");
+    } else if (ready == all) {
+        snprintf(to, bytes, "%u GPU%s ready", all, all == 1 ? "" : "s");
+    } else {
+        snprintf(to, bytes, "%u of %u GPU%s ready", ready, all, all == 1 ? "" : "s");
+    }
+}
+
+void gpuhal_probe_print_head(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
+                             const gpuhal_probe_screen *screen)
+{
+    gpuhal_tool_host host;
+    char counts[64], drivers[800], parts[3][1100];
+    gpuhal_tool_host_read(&host);
+    write_counts(machine, options, counts, sizeof counts);
+    write_drivers(machine, drivers, sizeof drivers);
+    snprintf(parts[0], sizeof parts[0], "%s%s%s", host.name, *host.name ? ": " : "", counts);
+    snprintf(parts[1], sizeof parts[1], "%s", drivers);
+    snprintf(parts[2], sizeof parts[2], "%s", host.kernel);
+    size_t column = 0;
+    for (size_t i = 0; i < 3; i++) {
+        const size_t width = gpuhal_probe_screen_columns(screen, parts[i]);
+        if (width == 0) {
+            continue;
+        }
+        if (column && screen->limited && column + 3 + width > screen->width) {
+            fprintf(screen->out, "\n%*s", (int)INDENT, "");
+            column = INDENT;
+        } else if (column) {
+            fputs("   ", screen->out);
+            column += 3;
+        }
+        if (screen->limited && column + width > screen->width) {
+            gpuhal_probe_screen_fit(screen, i ? PROBE_PLAIN : PROBE_BOLD, parts[i], screen->width - column, false);
+        } else {
+            gpuhal_probe_screen_put(screen, i ? PROBE_PLAIN : PROBE_BOLD, parts[i]);
+        }
+        column += width;
+    }
+    fputc('\n', screen->out);
+}

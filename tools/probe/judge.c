@@ -1,0 +1,106 @@
+/* judge.c: the exit status that the findings deserve; see print.h. */
+#include "print.h"
+
+#include <string.h>
+
+#define SEPARATORS ", \t" /* between the names for --backends, as the library has them */
+
+/* Whether a comma list names the backend; one that excludes names none. */
+static bool names_backend(const char *backends, const char *name)
+{
+    const size_t length = strlen(name);
+    for (const char *item = backends; *item; item += strspn(item, SEPARATORS)) {
+        const size_t word = strcspn(item, SEPARATORS);
+        if (word == length && strncmp(item, name, length) == 0) {
+            return true;
+        }
+        item += word;
+    }
+    return false;
+}
+
+/* Notes that --backends names only interfaces that the listing shows through others: elsewhere than on a terminal no
+ * line says so. */
+static void note_hidden(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options)
+{
+    const gpuhal_probe_device *hidden = NULL;
+    for (uint32_t i = 0; options->backends && i < machine->count; i++) {
+        const gpuhal_probe_device *entry = &machine->devices[i];
+        const bool named = names_backend(options->backends, gpuhal_device_backend(entry->device));
+        if (named && entry->shown) {
+            return;
+        }
+        hidden = named && !hidden ? entry : hidden;
+    }
+    if (hidden) {
+        gpuhal_probe_say("%s is another interface of a listed device; --all lists it",
+                         gpuhal_device_id(hidden->device));
+    }
+}
+
+/* Whether hardware is there that should be usable. */
+static bool has_broken_hardware(const gpuhal_probe_machine *machine)
+{
+    for (uint32_t i = 0; i < machine->hardware_count; i++) {
+        if (machine->hardware[i].grade == GPUHAL_HARDWARE_PROBLEM) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the device that was asked for may not be used by this user. */
+static bool is_refused(const gpuhal_probe_machine *machine)
+{
+    for (uint32_t i = 0; i < machine->count; i++) {
+        const gpuhal_probe_device *entry = &machine->devices[i];
+        if (entry->verified && entry->result.status == GPUHAL_ERROR_NO_PERMISSION) {
+            return true;
+        }
+    }
+    return false;
+}
+
+gpuhal_probe_exit gpuhal_probe_judge_findings(const gpuhal_probe_machine *machine,
+                                              const gpuhal_probe_problems *problems,
+                                              const gpuhal_probe_options *options)
+{
+    if (options->device && is_refused(machine)) {
+        return PROBE_NO_PERMISSION;
+    }
+    if (machine->count == 0 && !has_broken_hardware(machine)) {
+        return PROBE_NO_DEVICE;
+    }
+    for (uint32_t i = 0; i < problems->count; i++) {
+        if (problems->list[i].grade == GPUHAL_HARDWARE_PROBLEM || options->strict) {
+            return PROBE_PARTIAL;
+        }
+    }
+    return PROBE_COMPLETE;
+}
+
+/* Programs read the other formats; what the exit status is about is said to people, too. */
+static void say_problems(const gpuhal_probe_problems *problems, const gpuhal_probe_options *options)
+{
+    for (uint32_t i = 0; i < problems->count; i++) {
+        char sentence[GPUHAL_PROBE_SENTENCE_BYTES];
+        gpuhal_probe_problem_sentence(&problems->list[i], sentence);
+        if (problems->list[i].grade == GPUHAL_HARDWARE_PROBLEM || options->strict) {
+            gpuhal_probe_say("%s", sentence);
+        }
+    }
+}
+
+void gpuhal_probe_say_findings(const gpuhal_probe_machine *machine, const gpuhal_probe_problems *problems,
+                               const gpuhal_probe_options *options)
+{
+    const bool for_people = options->format == PROBE_FORMAT_TABLE || options->format == PROBE_FORMAT_WIDE;
+    if (for_people) {
+        note_hidden(machine, options);
+    } else {
+        say_problems(problems, options);
+    }
+    if (machine->count == 0) {
+        gpuhal_probe_say("there is no device; gpuhal-probe --explain says why");
+    }
+}

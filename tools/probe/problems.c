@@ -1,0 +1,197 @@
+/* problems.c: see problems.h. */
+#include "problems.h"
+
+#include "links.h"
+#include "rows.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct finder {
+    const gpuhal_probe_machine *machine;
+    gpuhal_probe_problems *to;
+    uint32_t room;
+} finder;
+
+/* The next problem to fill in; NULL without memory. */
+static gpuhal_probe_problem *add(finder *own, gpuhal_hardware_grade grade, const char *code)
+{
+    if (own->to->count == own->room) {
+        const uint32_t room = own->room ? own->room * 2 : 8;
+        gpuhal_probe_problem *list = realloc(own->to->list, room * sizeof *list);
+        if (!list) {
+            return NULL;
+        }
+        own->to->list = list;
+        own->room = room;
+    }
+    gpuhal_probe_problem *problem = &own->to->list[own->to->count++];
+    *problem = (gpuhal_probe_problem){.grade = grade};
+    snprintf(problem->code, sizeof problem->code, "%s", code);
+    return problem;
+}
+
+static bool find_in_hardware(finder *own, const gpuhal_probe_options *options)
+{
+    for (uint32_t i = 0; i < own->machine->hardware_count; i++) {
+        const gpuhal_hardware_info *hardware = &own->machine->hardware[i];
+        if (hardware->grade == GPUHAL_HARDWARE_FINE || options->device) {
+            continue;
+        }
+        gpuhal_probe_problem *problem = add(own, hardware->grade, gpuhal_hardware_state_name(hardware->state));
+        if (!problem) {
+            return false;
+        }
+        const char *place = *hardware->address ? hardware->address : hardware->place;
+        snprintf(problem->hardware, sizeof problem->hardware, "%s", place);
+        snprintf(problem->subject, sizeof problem->subject, "%.255s at %.127s", hardware->name, place);
+        snprintf(problem->why, sizeof problem->why, "%s", hardware->why);
+        snprintf(problem->fix, sizeof problem->fix, "%s", *hardware->fix ? hardware->fix : "gpuhal-probe --explain");
+    }
+    return true;
+}
+
+/* Whether a sentence about hardware has given the plugin's reason already. */
+static bool is_said(const finder *own, const gpuhal_plugin_report *report)
+{
+    for (uint32_t i = 0; i < own->to->count; i++) {
+        const gpuhal_probe_problem *problem = &own->to->list[i];
+        if (*report->reason && strstr(problem->why, report->reason)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool find_in_plugins(finder *own, const gpuhal_probe_options *options)
+{
+    gpuhal_plugin_report report;
+    for (uint32_t i = 0; gpuhal_probe_report(own->machine->gpu, i, &report); i++) {
+        /* What was not asked for may be refused. */
+        const bool refused = report.state == GPUHAL_PLUGIN_NO_PERMISSION && !options->device;
+        if ((!gpuhal_probe_report_is_problem(&report) && !refused) || is_said(own, &report)) {
+            continue;
+        }
+        char code[40], words[GPUHAL_PROBE_TEXT_BYTES];
+        snprintf(code, sizeof code, "plugin_%s", gpuhal_plugin_state_name(report.state));
+        gpuhal_probe_problem *problem = add(own, GPUHAL_HARDWARE_PROBLEM, code);
+        if (!problem) {
+            return false;
+        }
+        const char *name = gpuhal_probe_report_name(&report);
+        const bool again = report.state == GPUHAL_PLUGIN_TIMED_OUT || report.state == GPUHAL_PLUGIN_QUARANTINED ||
+                           report.state == GPUHAL_PLUGIN_FAILED;
+        snprintf(problem->subject, sizeof problem->subject, "plugin %.255s", name);
+        snprintf(problem->why, sizeof problem->why, "%s", gpuhal_probe_in_options(report.reason, words));
+        if (again) {
+            snprintf(problem->fix, sizeof problem->fix, "gpuhal-probe --retry %.255s", name);
+        } else {
+            snprintf(problem->fix, sizeof problem->fix, "gpuhal-probe --explain");
+        }
+    }
+    return true;
+}
+
+/* What did not pass --verify. */
+static bool find_in_results(finder *own)
+{
+    for (uint32_t i = 0; i < own->machine->count; i++) {
+        const gpuhal_probe_device *entry = &own->machine->devices[i];
+        if (!entry->verified || entry->result.status == GPUHAL_OK) {
+            continue;
+        }
+        gpuhal_probe_problem *problem = add(own, GPUHAL_HARDWARE_PROBLEM, "verify_failed");
+        if (!problem) {
+            return false;
+        }
+        const char *id = gpuhal_device_id(entry->device);
+        snprintf(problem->hardware, sizeof problem->hardware, "%s", id);
+        snprintf(problem->subject, sizeof problem->subject, "%.127s failed verification", id);
+        snprintf(problem->why, sizeof problem->why, "%s", entry->result.sentence);
+        snprintf(problem->fix, sizeof problem->fix, "gpuhal-probe --verify --device %.127s", id);
+    }
+    return true;
+}
+
+static bool add_link(finder *own, const gpuhal_probe_link *link)
+{
+    gpuhal_probe_problem *problem = add(own, GPUHAL_HARDWARE_PROBLEM, "link_failed");
+    if (!problem) {
+        return false;
+    }
+    const char *from = gpuhal_device_id(own->machine->devices[link->from].device),
+               *to = gpuhal_device_id(own->machine->devices[link->to].device);
+    snprintf(problem->hardware, sizeof problem->hardware, "%s", from);
+    snprintf(problem->subject, sizeof problem->subject, "the link from %.127s to %.127s %s", from, to,
+             link->tried ? "failed verification" : "cannot be read");
+    snprintf(problem->why, sizeof problem->why, "%s", link->result.sentence);
+    snprintf(problem->fix, sizeof problem->fix, "gpuhal-probe --links --verify --device %.127s,%.127s", from, to);
+    return true;
+}
+
+/* Those that were left out after drivers had failed repeatedly are one problem. */
+static bool find_in_links(finder *own)
+{
+    uint32_t left_out = 0;
+    for (uint32_t i = 0; i < own->machine->link_count; i++) {
+        const gpuhal_probe_link *link = &own->machine->links[i];
+        if (link->result.status == GPUHAL_ERROR_CANCELLED) {
+            left_out++;
+        } else if (link->result.status && !add_link(own, link)) {
+            return false;
+        }
+    }
+    gpuhal_probe_problem *problem = left_out ? add(own, GPUHAL_HARDWARE_PROBLEM, "links_left_out") : NULL;
+    if (problem) {
+        snprintf(problem->subject, sizeof problem->subject, "%u more link%s", left_out, left_out == 1 ? "" : "s");
+        snprintf(problem->why, sizeof problem->why, "left out after drivers had failed repeatedly");
+        snprintf(problem->fix, sizeof problem->fix, "gpuhal-probe --links --verify --device FIRST,SECOND");
+    }
+    return problem || !left_out;
+}
+
+/* Devices whose driver did not return the values in time: the columns are empty, and this says why. */
+static bool find_in_values(finder *own)
+{
+    for (uint32_t i = 0; i < own->machine->count; i++) {
+        const gpuhal_probe_device *entry = &own->machine->devices[i];
+        const gpuhal_value *late = NULL;
+        for (uint32_t v = 0; entry->row && entry->values && v < entry->values->count && !late; v++) {
+            const gpuhal_value *value = &entry->values->list[v];
+            late = value->missing == GPUHAL_MISSING_TIMED_OUT ? value : NULL;
+        }
+        gpuhal_probe_problem *problem = late ? add(own, GPUHAL_HARDWARE_NOTE, "values_timed_out") : NULL;
+        if (late && !problem) {
+            return false;
+        }
+        if (problem) {
+            const char *id = gpuhal_device_id(entry->device);
+            snprintf(problem->hardware, sizeof problem->hardware, "%s", id);
+            snprintf(problem->subject, sizeof problem->subject, "%.127s: values are missing", id);
+            snprintf(problem->why, sizeof problem->why, "%s", late->why);
+            snprintf(problem->fix, sizeof problem->fix, "gpuhal-probe --json --device %.127s", id);
+        }
+    }
+    return true;
+}
+
+bool gpuhal_probe_problems_find(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
+                                gpuhal_probe_problems *out_problems)
+{
+    *out_problems = (gpuhal_probe_problems){0};
+    finder own = {.machine = machine, .to = out_problems};
+    return find_in_hardware(&own, options) && find_in_plugins(&own, options) && find_in_results(&own) &&
+           find_in_links(&own) && find_in_values(&own);
+}
+
+void gpuhal_probe_problems_finish(gpuhal_probe_problems *problems)
+{
+    free(problems->list);
+    *problems = (gpuhal_probe_problems){0};
+}
+
+void gpuhal_probe_problem_sentence(const gpuhal_probe_problem *problem, char to[GPUHAL_PROBE_SENTENCE_BYTES])
+{
+    snprintf(to, GPUHAL_PROBE_SENTENCE_BYTES, "%s: %s", problem->subject, problem->why);
+}

@@ -1,0 +1,31 @@
+/* problems.h: what is not as it should be, each with its cause and the command that mends or examines it. The screen,
+ * JSON and the exit status all go by this list. */
+#ifndef PROBE_PROBLEMS_H
+#define PROBE_PROBLEMS_H
+
+#include "machine.h"
+
+typedef struct gpuhal_probe_problem {
+    gpuhal_hardware_grade grade; /* NOTE: the exit status is 4 with --strict alone */
+    char code[40];               /* "no_kernel_driver", "plugin_timed_out", "verify_failed" */
+    char hardware[128];          /* PCI address, or the id of a device; "" */
+    char subject[400];           /* "NVIDIA GPU at 0000:01:00.0" */
+    char why[1024], fix[512];
+} gpuhal_probe_problem;
+
+typedef struct gpuhal_probe_problems {
+    gpuhal_probe_problem *list;
+    uint32_t count;
+} gpuhal_probe_problems;
+
+#define GPUHAL_PROBE_SENTENCE_BYTES 1500u
+
+/* false without memory. Finish the list in both cases. */
+bool gpuhal_probe_problems_find(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
+                                gpuhal_probe_problems *out_problems);
+void gpuhal_probe_problems_finish(gpuhal_probe_problems *problems);
+
+/* "NVIDIA GPU at 0000:01:00.0: no kernel driver is bound to it". */
+void gpuhal_probe_problem_sentence(const gpuhal_probe_problem *problem, char to[GPUHAL_PROBE_SENTENCE_BYTES]);
+
+#endif

@@ -1,0 +1,103 @@
+/* rows.c: see rows.h. */
+#include "rows.h"
+
+#include "times.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Of hardware that no device stands for, in the place of its values. */
+static void write_state(const gpuhal_hardware_info *hardware, char to[48])
+{
+    static const char *const words[] = {
+        [GPUHAL_HARDWARE_NO_KERNEL_DRIVER] = "NO DRIVER",
+        [GPUHAL_HARDWARE_PASSED_THROUGH] = "PASSED THROUGH",
+        [GPUHAL_HARDWARE_NODE_MISSING] = "NO DEVICE NODE",
+        [GPUHAL_HARDWARE_NO_PERMISSION] = "NO PERMISSION",
+        [GPUHAL_HARDWARE_NO_LIBRARY] = "NO LIBRARY",
+        [GPUHAL_HARDWARE_VERSION_MISMATCH] = "VERSION MISMATCH",
+        [GPUHAL_HARDWARE_HIDDEN] = "HIDDEN",
+        [GPUHAL_HARDWARE_QUARANTINED] = "QUARANTINED",
+        [GPUHAL_HARDWARE_DRIVER_ERROR] = "DRIVER ERROR",
+        [GPUHAL_HARDWARE_OFF_BUS] = "OFF THE BUS",
+        [GPUHAL_HARDWARE_GONE] = "MISSING",
+        [GPUHAL_HARDWARE_DISPLAY_ONLY] = "display only",
+    };
+    const char *word = hardware->state < sizeof words / sizeof *words ? words[hardware->state] : NULL;
+    if (hardware->state == GPUHAL_HARDWARE_GONE && hardware->last_seen) {
+        char when[GPUHAL_PROBE_TIME_BYTES];
+        gpuhal_probe_format_day(hardware->last_seen, when);
+        snprintf(to, 48, "MISSING, last seen %.26s", when);
+        return;
+    }
+    snprintf(to, 48, "%s", word ? word : gpuhal_hardware_state_name(hardware->state));
+}
+
+const gpuhal_hardware_info *gpuhal_probe_hardware_of(const gpuhal_probe_machine *machine,
+                                                     const gpuhal_probe_device *entry)
+{
+    for (uint32_t i = 0; entry->physical && i < machine->hardware_count; i++) {
+        if (machine->hardware[i].physical == entry->physical) {
+            return &machine->hardware[i];
+        }
+    }
+    return NULL;
+}
+
+static void add_device(gpuhal_probe_rows *rows, const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry)
+{
+    gpuhal_probe_row *row = &rows->list[rows->count++];
+    *row = (gpuhal_probe_row){
+        .entry = entry,
+        .hardware = gpuhal_probe_hardware_of(machine, entry),
+        .is_chosen = entry->device == machine->chosen,
+        .is_problem = entry->verified && entry->result.status,
+    };
+    const gpuhal_hardware_info *hardware = row->hardware;
+    if (row->is_problem) {
+        snprintf(row->state, sizeof row->state, "VERIFICATION FAILED");
+    } else if (hardware && hardware->state != GPUHAL_HARDWARE_READY && hardware->grade == GPUHAL_HARDWARE_PROBLEM) {
+        write_state(hardware, row->state);
+        row->is_problem = true;
+    } else if (hardware && hardware->is_asleep) {
+        uint64_t used;
+        const bool known = gpuhal_probe_value(entry, GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE, &used);
+        snprintf(row->state, sizeof row->state, "%s", known ? "" : "asleep");
+    }
+}
+
+bool gpuhal_probe_is_listed(const gpuhal_probe_options *options, const gpuhal_hardware_info *hardware)
+{
+    return hardware->device_count == 0 && hardware->state != GPUHAL_HARDWARE_READY && !options->device &&
+           (options->all || hardware->state != GPUHAL_HARDWARE_DISPLAY_ONLY);
+}
+
+bool gpuhal_probe_rows_make(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
+                            gpuhal_probe_rows *out_rows)
+{
+    *out_rows = (gpuhal_probe_rows){
+        .list = calloc((size_t)machine->count + machine->hardware_count + 1, sizeof *out_rows->list)};
+    if (!out_rows->list) {
+        return false;
+    }
+    for (uint32_t i = 0; i < machine->count; i++) {
+        if (machine->devices[i].row) {
+            add_device(out_rows, machine, &machine->devices[i]);
+        }
+    }
+    for (uint32_t i = 0; i < machine->hardware_count; i++) {
+        const gpuhal_hardware_info *hardware = &machine->hardware[i];
+        if (gpuhal_probe_is_listed(options, hardware)) {
+            gpuhal_probe_row *row = &out_rows->list[out_rows->count++];
+            *row = (gpuhal_probe_row){.hardware = hardware, .is_problem = hardware->grade != GPUHAL_HARDWARE_FINE};
+            write_state(hardware, row->state);
+        }
+    }
+    return true;
+}
+
+void gpuhal_probe_rows_finish(gpuhal_probe_rows *rows)
+{
+    free(rows->list);
+    *rows = (gpuhal_probe_rows){0};
+}

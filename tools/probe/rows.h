@@ -1,0 +1,33 @@
+/* rows.h: the rows of the table: what is usable in the order of the devices, then the hardware that no device stands
+ * for, in the order of its addresses. */
+#ifndef PROBE_ROWS_H
+#define PROBE_ROWS_H
+
+#include "machine.h"
+
+typedef struct gpuhal_probe_row {
+    const gpuhal_probe_device *entry;     /* NULL: no device stands for it */
+    const gpuhal_hardware_info *hardware; /* NULL: not found on a bus */
+    char state[48];                       /* stands in the place of values; "" */
+    bool is_chosen, is_problem;
+} gpuhal_probe_row;
+
+typedef struct gpuhal_probe_rows {
+    gpuhal_probe_row *list;
+    uint32_t count;
+} gpuhal_probe_rows;
+
+/* false without memory. Finish the rows in both cases. */
+bool gpuhal_probe_rows_make(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
+                            gpuhal_probe_rows *out_rows);
+void gpuhal_probe_rows_finish(gpuhal_probe_rows *rows);
+
+/* The hardware that the device stands for; NULL where the kernel lists none. */
+const gpuhal_hardware_info *gpuhal_probe_hardware_of(const gpuhal_probe_machine *machine,
+                                                     const gpuhal_probe_device *entry);
+
+/* Whether the hardware has a row of its own: no device stands for it, and it is no mere display controller unless all
+ * is asked for. With --device only what was selected is listed. */
+bool gpuhal_probe_is_listed(const gpuhal_probe_options *options, const gpuhal_hardware_info *hardware);
+
+#endif

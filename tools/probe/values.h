@@ -1,0 +1,32 @@
+/* values.h: what changes while a machine runs (temperatures, power, free memory), read once for a listing. The
+ * interfaces of a physical device share what was read through the preferred one. */
+#ifndef PROBE_VALUES_H
+#define PROBE_VALUES_H
+
+#include <gpuhal/gpuhal.h>
+
+#include <stdbool.h>
+
+typedef struct gpuhal_probe_machine gpuhal_probe_machine;
+typedef struct gpuhal_probe_device gpuhal_probe_device;
+
+#define GPUHAL_PROBE_VALUES 64u /* room for every key of a value that the library has */
+
+typedef struct gpuhal_probe_values {
+    gpuhal_value list[GPUHAL_PROBE_VALUES]; /* every value that the library knows, in the order of the keys */
+    uint32_t count;
+    gpuhal_status status; /* of reading them; what is missing then says why */
+    uint64_t time_ns;     /* on the monotonic clock; 0: none was read */
+} gpuhal_probe_values;
+
+/* Reads the values of every device in the table, or of all. Comes after everything that runs in a child process, since
+ * it starts plugins in this one. false without memory. */
+bool gpuhal_probe_values_read(gpuhal_probe_machine *machine, bool of_all);
+void gpuhal_probe_values_finish(gpuhal_probe_machine *machine);
+
+/* The value with this key; NULL: it was not read (--cached, or not listed). */
+const gpuhal_value *gpuhal_probe_value_find(const gpuhal_probe_device *entry, gpuhal_key key);
+/* false: it is not known. */
+bool gpuhal_probe_value(const gpuhal_probe_device *entry, gpuhal_key key, uint64_t *out_value);
+
+#endif
