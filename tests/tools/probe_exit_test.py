@@ -32,13 +32,24 @@ def usage_errors_answer_2_with_a_sentence_and_a_hint(probe):
                     ["--device", "cpu", "--device", "cpu"], ["--timeout", "soon"], ["--timeout", "-1"], ["--timeout", "nan"],
                     ["--device", "size=3"], ["--backends", "cpu,-opencl"]):
         result = probe.run(*options)
-        check(result.code == 2 and result.out == "" and result.err.startswith("gpuhal-probe: "), options, result)
+        json_too = any(option.startswith("--json") for option in options)
+        check(result.code == 2 and (result.out == "") != json_too and result.err.startswith("gpuhal-probe: "), options, result)
+
+
+def errors_are_documents_when_json_is_asked_for(probe):
+    for options, code, status in ((["--json", "--nonsense"], "usage", 2), (["--json", "--device", "nosuch:9"], "not_found", 5),
+                                  (["--format=json", "--retry", "nonesuch"], "not_found", 5), (["--timeout", "x", "--format", "json"], "usage", 2)):
+        document, result = probe.json(*options)
+        check(document["schema"] == "gpuhal.probe/2" and document["error"]["code"] == code and result.code == status, options, result)
+        check(document["error"]["message"] in " ".join(result.err.split()) and not complaints(probe, document), options, result)
+    document, result = probe.json("--device", "refused:0", plugins=("refused",))
+    check(document["error"]["code"] == "no_permission" and "/dev/odd0" in document["error"]["message"] and result.code == 6, result)
 
 
 def an_unknown_selector_answers_5_and_is_named(probe):
     for selector in ("nosuch:9", "opencl:99", "name=no such thing*", "pci=0000:ff:1f.7", "cpu,nosuch"):
         result = probe.run("--json", "--device", selector)
-        check(result.code == 5 and result.out == "", result)
+        check(result.code == 5, result)
         check(selector.split(",")[-1] in result.err and "--device" in result.err, result)
     result = probe.run(GPUHAL_DEVICES="nosuch:9")
     check(result.code == 5 and "GPUHAL_DEVICES" in result.err and "nosuch:9" in result.err, result)

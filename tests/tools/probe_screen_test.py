@@ -44,10 +44,11 @@ def a_gpu_that_was_there_and_is_gone_is_a_row_a_sentence_and_exit_4(probe):
 
 
 def a_gpu_without_a_driver_is_a_row_a_sentence_and_a_command(probe):
-    with machine_with(("0000:01:00.0", "0x10de", "0x25a2", "")) as root:
+    with machine_with(("0000:01:00.0", "0x10de", "0x25a2", ""), ("0000:02:00.0", "0x1a03", "0x2000", "ast")) as root:
         result = probe.run(GPUHAL_SYSTEM_ROOT=root)
         check(": 0 of 1 GPU ready" in result.out and re.search(r"^! -  +.* NO DRIVER +01:00\.0$", result.out, re.M), result)
-        check(re.search(r"^! .*0000:01:00\.0: .+\n  next:  .+$", result.out, re.M), result)
+        check(re.search(r"^! .*0000:01:00\.0: .+\n  next:  .+$", result.out, re.M) and "02:00.0" not in result.out, result)
+        check("02:00.0" in probe.run("--all", GPUHAL_SYSTEM_ROOT=root).out, "a display controller is listed with --all")
         check(("*", "cpu:0") in rows_of(result), result)
 
 

@@ -4,6 +4,7 @@
  * made a copy of standard error first, so that a driver that prints while a device is verified cannot get between the
  * data. */
 #include "environment.h"
+#include "error.h"
 #include "columns.h"
 #include "machine.h"
 #include "options.h"
@@ -150,7 +151,10 @@ int main(int count, char **arguments)
     }
     gpuhal_probe_options options;
     gpuhal_probe_environment environment = {0};
+    const bool wants_json = gpuhal_probe_wants_json(count, arguments);
+    const int caught = wants_json ? gpuhal_probe_error_catch() : -1;
     gpuhal_probe_exit code = gpuhal_probe_options_read(count, arguments, out, &options);
+    gpuhal_probe_error_release(caught);
     gpuhal_probe_screen_set_color(options.color);
     gpuhal_probe_column columns[PROBE_COLUMN_COUNT];
     if (code == PROBE_GO_ON && options.columns && gpuhal_probe_columns_read(options.columns, columns) == 0) {
@@ -172,5 +176,10 @@ int main(int count, char **arguments)
         code = run(&options, &environment, &out);
     }
     gpuhal_probe_environment_finish(&environment);
+    /* The document closes the output itself. */
+    if (code > PROBE_COMPLETE && wants_json && out && !gpuhal_probe_options_about_registry(&options) &&
+        !gpuhal_probe_print_error(code, out)) {
+        code = out_of_memory();
+    }
     return close_output(&out) ? (int)code : (int)PROBE_INTERNAL;
 }

@@ -248,6 +248,18 @@ int gpuhal_probe_screen_error(void)
     return flush_error;
 }
 
+static char last_said[2048];
+
+const char *gpuhal_probe_last_said(void)
+{
+    return last_said;
+}
+
+void gpuhal_probe_set_said(const char *message)
+{
+    snprintf(last_said, sizeof last_said, "%s", message);
+}
+
 void gpuhal_probe_say(const char *format, ...)
 {
     static const char name[] = "gpuhal-probe:";
@@ -256,6 +268,7 @@ void gpuhal_probe_say(const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    gpuhal_probe_set_said(text);
     gpuhal_probe_screen screen;
     gpuhal_probe_screen_init(&screen, stderr);
     if (!isatty(STDERR_FILENO)) {

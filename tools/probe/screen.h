@@ -62,6 +62,10 @@ int gpuhal_probe_screen_error(void);
 /* A message on standard error: "gpuhal-probe: …", one line, wrapped where that is a terminal. */
 void gpuhal_probe_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* The last message; "" before the first. */
+const char *gpuhal_probe_last_said(void);
+void gpuhal_probe_set_said(const char *message);
+
 /* One line on standard error that the next call replaces; only where that is a terminal. NULL: wipes it. */
 void gpuhal_probe_progress(const char *text);
 

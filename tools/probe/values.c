@@ -23,9 +23,30 @@ static uint32_t source_of(const gpuhal_probe_machine *machine, uint32_t place)
     return count == 1 ? found : place;
 }
 
-static void set_keys(gpuhal_probe_values *values)
+/* What the table shows. The others may take long: NVML measures the traffic on PCI Express for 20 ms and more. */
+static const gpuhal_key table_keys[] = {
+    GPUHAL_VALUE_MEMORY_FREE_BYTES,
+    GPUHAL_VALUE_MEMORY_USED_BYTES,
+    GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS,
+    GPUHAL_VALUE_POWER_MICROWATTS,
+    GPUHAL_VALUE_POWER_LIMIT_MICROWATTS,
+    GPUHAL_VALUE_CLOCK_CORE_HERTZ,
+    GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE,
+    GPUHAL_VALUE_FAN_PERMILLE,
+    GPUHAL_VALUE_THROTTLE_REASONS,
+    GPUHAL_VALUE_ECC_CORRECTED_TOTAL,
+    GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL,
+    GPUHAL_VALUE_PCIE_GENERATION,
+    GPUHAL_VALUE_PCIE_WIDTH,
+};
+
+static void set_keys(gpuhal_probe_values *values, bool every)
 {
-    for (gpuhal_key key = FIRST_VALUE; values->count < GPUHAL_PROBE_VALUES && gpuhal_key_name(key); key++) {
+    const size_t count = sizeof table_keys / sizeof *table_keys;
+    for (size_t i = 0; !every && i < count; i++) {
+        values->list[values->count++] = (gpuhal_value){.key = table_keys[i]};
+    }
+    for (gpuhal_key key = FIRST_VALUE; every && values->count < GPUHAL_PROBE_VALUES && gpuhal_key_name(key); key++) {
         values->list[values->count++] = (gpuhal_value){.key = key};
     }
 }
@@ -55,7 +76,7 @@ bool gpuhal_probe_values_read(gpuhal_probe_machine *machine, bool of_all)
             machine->devices[source_of(machine, i)].values = own;
         }
         if (entry->values && own->count == 0) {
-            set_keys(own);
+            set_keys(own, of_all);
         }
     }
     read_prepared(machine);
@@ -71,7 +92,12 @@ void gpuhal_probe_values_finish(gpuhal_probe_machine *machine)
 const gpuhal_value *gpuhal_probe_value_find(const gpuhal_probe_device *entry, gpuhal_key key)
 {
     const gpuhal_probe_values *own = entry->values;
-    return own && key >= FIRST_VALUE && key - FIRST_VALUE < own->count ? &own->list[key - FIRST_VALUE] : NULL;
+    for (uint32_t i = 0; own && i < own->count; i++) {
+        if (own->list[i].key == key) {
+            return &own->list[i];
+        }
+    }
+    return NULL;
 }
 
 bool gpuhal_probe_value(const gpuhal_probe_device *entry, gpuhal_key key, uint64_t *out_value)

@@ -13,14 +13,14 @@ typedef struct gpuhal_probe_device gpuhal_probe_device;
 #define GPUHAL_PROBE_VALUES 64u /* room for every key of a value that the library has */
 
 typedef struct gpuhal_probe_values {
-    gpuhal_value list[GPUHAL_PROBE_VALUES]; /* every value that the library knows, in the order of the keys */
+    gpuhal_value list[GPUHAL_PROBE_VALUES]; /* what the table shows, or every value in the order of the keys */
     uint32_t count;
     gpuhal_status status; /* of reading them; what is missing then says why */
     uint64_t time_ns;     /* on the monotonic clock; 0: none was read */
 } gpuhal_probe_values;
 
-/* Reads the values of every device in the table, or of all. Comes after everything that runs in a child process, since
- * it starts plugins in this one. false without memory. */
+/* Reads what the table shows of the devices in it, or every value of all devices. Comes after everything that runs in a
+ * child process, since it starts plugins in this one. false without memory. */
 bool gpuhal_probe_values_read(gpuhal_probe_machine *machine, bool of_all);
 void gpuhal_probe_values_finish(gpuhal_probe_machine *machine);
 
