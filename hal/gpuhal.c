@@ -8,6 +8,7 @@
 #include "queue/completion_service.h"
 #include "queue/queue.h"
 #include "queue/watchdog.h"
+#include "telemetry/telemetry.h"
 #include "transfer/peer.h"
 #include "transfer/staging.h"
 
@@ -39,6 +40,7 @@ static void destroy_rest(gpuhal_job *job)
     gpuhal_devices_destroy(gpu);
     gpuhal_pools_destroy(gpu->layers.pools);
     gpuhal_address_index_destroy(gpu->layers.addresses);
+    gpuhal_telemetry_destroy(gpu->layers.telemetry);
     gpuhal_registry_destroy(gpu->registry);
     gpuhal_log_destroy(gpu->log);
     gpuhal_settings_finish(&gpu->settings);
@@ -102,6 +104,7 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config)
     gpu->log = gpuhal_log_create(settings->log, settings->log_user, settings->log_level, settings->log_to_stderr);
     gpu->layers.destroy = destroy;
     gpu->layers.addresses = gpuhal_address_index_create();
+    gpu->layers.telemetry = gpuhal_telemetry_create();
     gpu->layers.service = gpuhal_service_create();
     gpu->fault_log = gpuhal_fault_log_create();
     gpu->layers.notifier = gpuhal_notifier_create();
@@ -117,7 +120,7 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config)
     gpu->layers.pools = gpuhal_pools_create();
     gpu->layers.serve = gpuhal_service_serve;
     gpu->layers.serve_released = gpuhal_service_released;
-    if (!gpu->log || !gpu->layers.addresses || !gpu->layers.pools || !gpu->layers.service || !gpu->fault_log ||
+    if (!gpu->log || !gpu->layers.addresses || !gpu->layers.telemetry || !gpu->layers.pools || !gpu->layers.service || !gpu->fault_log ||
         !gpu->layers.notifier) {
         return gpuhal_error_host_memory();
     }

@@ -2,6 +2,7 @@
 #include "core/error.h"
 #include "device/link.h"
 #include "device/snapshot.h"
+#include "loader/query.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,4 +78,10 @@ void gpuhal_device_destroy(gpuhal_device *device)
     gpuhal_condition_finish(&device->condition);
     gpuhal_mutex_finish(&device->mutex);
     free(device);
+}
+
+uint64_t gpuhal_device_query_ns(const gpuhal_device *device)
+{
+    uint64_t hang_ns = device->gpu->settings.hang_ns;
+    return hang_ns < GPUHAL_QUERY_NS ? hang_ns : GPUHAL_QUERY_NS;
 }

@@ -26,10 +26,12 @@ struct gpuhal_buffer;        /* memory/buffer.h */
 struct gpuhal_queue;         /* queue/queue.h */
 struct gpuhal_pools;         /* pool/pool.h */
 struct gpuhal_relief;        /* memory/buffer.h */
+struct gpuhal_telemetry;     /* telemetry/telemetry.h */
 
 /* What the layers above store in the object, and what this layer and `memory` call in them. Set by gpuhal.c, the only
  * file that sees all layers. */
 typedef struct gpuhal_layers {
+    struct gpuhal_telemetry *telemetry;     /* telemetry/telemetry.h */
     struct gpuhal_address_index *addresses; /* memory/address_index.h */
     _Atomic(struct gpuhal_thread_pool *) thread_pool;     /* created and ended by transfer/thread_pool.c */
     struct gpuhal_service *service;             /* queue/completion_service.h: shared by all queues */
@@ -173,6 +175,8 @@ struct gpuhal_device {
     _Atomic bool compared;            /* with the list of the plugin in this process */
     /* the driver never released something of this device, which therefore must not be closed */
     _Atomic bool stuck;
+    /* bit i: the plugin does not have the value 0x1000 + i, so other interfaces do not have it asked */
+    _Atomic uint64_t unsupported;
     _Atomic uint64_t allocated_bytes; /* by this gpuhal object, requests that are under way included */
     _Atomic uint64_t allocated_in, allocated_out, allocated_peak; /* what was allocated and released since it opened */
     _Atomic uint64_t limit_bytes;     /* 0: none */

@@ -33,7 +33,7 @@
 typedef struct helper_run {
     gpuhal_candidate *candidate;
     gpuhal_load_context load;
-    gpuhal_process process;
+    gpuhal_child process;
     gpuhal_stream stream;
     gpuhal_output output;
     bool unruly;    /* it ended in another way than a helper does */
@@ -393,7 +393,7 @@ static bool is_late(const round_of_runs *round, helper_run *run)
 /* Waits for an event, until the nearest deadline at most, and handles it. */
 static gpuhal_status attend(round_of_runs *round)
 {
-    gpuhal_process *processes[GPUHAL_PROCESSES_MAX];
+    gpuhal_child *processes[GPUHAL_PROCESSES_MAX];
     bool ready[GPUHAL_PROCESSES_MAX];
     /* Waits are cut into slices, so that a host that is stopped for long counts for one slice at most. */
     uint64_t nearest = SLICE_NS;

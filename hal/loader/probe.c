@@ -97,8 +97,15 @@ static bool sample(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuha
     }
     gpuhal_facts values;
     char problem[GPUHAL_QUERY_PROBLEM_BYTES];
-    uint64_t deadline_ns = load->sample_ns ? load->sample_ns : GPUHAL_QUERY_NS;
-    gpuhal_status status = gpuhal_query_sample(plugin, instance, device->index, &key, 1, deadline_ns, &values, problem);
+    const gpuhal_query_request request = {
+        .plugin = plugin,
+        .instance = instance,
+        .index = device->index,
+        .keys = &key,
+        .count = 1,
+        .deadline_ns = load->sample_ns ? load->sample_ns : GPUHAL_QUERY_NS,
+    };
+    gpuhal_status status = gpuhal_query_sample(&request, &values, problem);
     const gpuhal_fact *value = gpuhal_facts_find(&values, key);
     if (problem[0] == 0 && status != GPUHAL_OK) {
         gpuhal_facts_set_missing(&device->facts, key, GPUHAL_MISSING_FAILED, "the plugin could not read it");

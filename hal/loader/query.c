@@ -23,7 +23,8 @@ typedef struct query {
     const gpuhal_plugin *plugin; /* lives as long as the process, as its backend does */
     gpuhal_plugin_instance *instance;
     uint32_t index, other;       /* `other` is for a link only */
-    uint32_t flags;              /* of processes() */
+    uint32_t flags;              /* of sample() or processes() */
+    bool whole;                  /* the deadline is that of all values */
     uint32_t count;              /* of keys, for values */
     _Atomic uint32_t at;         /* the key that is being read */
     gpuhal_status status;
@@ -70,12 +71,14 @@ static void run(gpuhal_job *job)
     }
     for (uint32_t i = 0; i < own->count && !own->status && is_wanted(own); i++) {
         atomic_store(&own->at, i);
-        gpuhal_job_step(job);
+        if (!own->whole) {
+            gpuhal_job_step(job);
+        }
         gpuhal_load_forget_report();
         forget_source(own);
         const gpuhal_call call = gpuhal_call_blocking(own, 0);
-        own->status =
-            own->plugin->sample(gpuhal_host_table(), own->instance, own->index, &own->keys[i], 1, 0, &own->sink);
+        own->status = own->plugin->sample(gpuhal_host_table(), own->instance, own->index, &own->keys[i], 1, own->flags,
+                                          &own->sink);
         gpuhal_call_end(call);
     }
 }
@@ -202,21 +205,23 @@ static void time_out(gpuhal_facts *facts, gpuhal_key key, const char *why)
 
 /* Reads the keys that have no result yet. When one hangs the others get a second chance, since they may have another
  * source: a vendor's management library that hangs must not cost values that the system has in files. */
-static gpuhal_job_state sample_rest(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t index,
-                                    const gpuhal_key *keys, uint32_t count, uint64_t deadline_ns,
+static gpuhal_job_state sample_rest(const gpuhal_query_request *request, uint64_t deadline_ns,
                                     gpuhal_status *out_status, gpuhal_facts *facts, char *out_problem)
 {
-    query *own = make(VALUES, plugin, instance, index, 0, count);
+    const gpuhal_key *keys = request->keys;
+    query *own = make(VALUES, request->plugin, request->instance, request->index, 0, request->count);
     if (!own) {
         facts->failed = true;
         *out_status = gpuhal_error_host_memory();
         return GPUHAL_JOB_NO_THREAD;
     }
-    for (uint32_t i = 0; i < count; i++) {
+    own->flags = request->flags;
+    own->whole = request->whole;
+    for (uint32_t i = 0; i < request->count; i++) {
         if (gpuhal_facts_find(facts, keys[i])) {
             continue;
         }
-        if (is_being_asked(VALUES, plugin, index, 0, keys[i])) {
+        if (is_being_asked(VALUES, request->plugin, request->index, 0, keys[i])) {
             time_out(facts, keys[i], "an earlier call of the driver has not returned");
         } else {
             own->keys[own->count++] = keys[i];
@@ -231,21 +236,20 @@ static gpuhal_job_state sample_rest(const gpuhal_plugin *plugin, gpuhal_plugin_i
     return state;
 }
 
-gpuhal_status gpuhal_query_sample(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t index,
-                                  const gpuhal_key *keys, uint32_t count, uint64_t deadline_ns, gpuhal_facts *out_facts,
+gpuhal_status gpuhal_query_sample(const gpuhal_query_request *request, gpuhal_facts *out_facts,
                                   char out_problem[GPUHAL_QUERY_PROBLEM_BYTES])
 {
     gpuhal_status status = GPUHAL_OK;
     *out_facts = (gpuhal_facts){0};
     out_problem[0] = 0;
-    gpuhal_job_state state =
-        sample_rest(plugin, instance, index, keys, count, deadline_ns, &status, out_facts, out_problem);
+    gpuhal_job_state state = sample_rest(request, request->deadline_ns, &status, out_facts, out_problem);
     if (state == GPUHAL_JOB_ABANDONED) {
-        uint64_t second_ns = deadline_ns < SECOND_NS ? deadline_ns : SECOND_NS;
-        state = sample_rest(plugin, instance, index, keys, count, second_ns, &status, out_facts, out_problem);
+        uint64_t second_ns = request->whole ? request->deadline_ns / 2 : request->deadline_ns;
+        second_ns = second_ns < SECOND_NS ? second_ns : SECOND_NS;
+        state = sample_rest(request, second_ns, &status, out_facts, out_problem);
     }
-    for (uint32_t i = 0; i < count && state == GPUHAL_JOB_ABANDONED; i++) {
-        time_out(out_facts, keys[i], "not read: calls of the driver for other values have not returned");
+    for (uint32_t i = 0; i < request->count && state == GPUHAL_JOB_ABANDONED; i++) {
+        time_out(out_facts, request->keys[i], "not read: calls of the driver for other values have not returned");
     }
     return status;
 }

@@ -17,11 +17,20 @@
 #define GPUHAL_QUERY_NS UINT64_C(5000000000)
 enum { GPUHAL_QUERY_PROBLEM_BYTES = 160 };
 
-/* Reads `count` values, in their order, into `out_facts`, which the caller must finish in any case; `deadline_ns`
- * counts for each. `out_problem` gets the first rule that the plugin broke, "" for none. Returns the plugin's status,
+/* Which values are read. */
+typedef struct gpuhal_query_request {
+    const gpuhal_plugin *plugin;
+    gpuhal_plugin_instance *instance;
+    uint32_t index;
+    const gpuhal_key *keys;
+    uint32_t count;
+    uint32_t flags;       /* of sample() */
+    uint64_t deadline_ns; /* of each value; where `whole` is set, of all, and half as much for those behind one that hangs */
+    bool whole;
+} gpuhal_query_request;
+/* Reads values, in their order, into `out_facts`, which the caller must finish in any case. `out_problem` gets the first rule that the plugin broke, "" for none. Returns the plugin's status,
  * with its report kept, or HOST_MEMORY with its detail and `out_facts->failed`. The plugin must offer sample(). */
-gpuhal_status gpuhal_query_sample(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t index,
-                                  const gpuhal_key *keys, uint32_t count, uint64_t deadline_ns, gpuhal_facts *out_facts,
+gpuhal_status gpuhal_query_sample(const gpuhal_query_request *request, gpuhal_facts *out_facts,
                                   char out_problem[GPUHAL_QUERY_PROBLEM_BYTES]);
 /* The same for a link; TIMEOUT when the plugin exceeds the deadline. The plugin must offer link(). */
 gpuhal_status gpuhal_query_link(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t from,

@@ -19,8 +19,15 @@ uint64_t gpuhal_memory_free_bytes(gpuhal_device *device)
         return bytes;
     }
     gpuhal_error_save(&before);
-    if (gpuhal_query_sample(device->plugin, gpuhal_backend_instance(device->backend), device->listed->index, &key, 1,
-                            gpuhal_device_query_ns(device), &facts, problem) == GPUHAL_OK) {
+    const gpuhal_query_request request = {
+        .plugin = device->plugin,
+        .instance = gpuhal_backend_instance(device->backend),
+        .index = device->listed->index,
+        .keys = &key,
+        .count = 1,
+        .deadline_ns = gpuhal_device_query_ns(device),
+    };
+    if (gpuhal_query_sample(&request, &facts, problem) == GPUHAL_OK) {
         bytes = gpuhal_facts_u64(&facts, key, UINT64_MAX);
     }
     gpuhal_facts_finish(&facts);

@@ -215,6 +215,10 @@ int gpuhal_os_file_read_at(const char *path, uint64_t offset, void *to, size_t b
 /* Names in a directory, sorted by strcmp, without "." and "..". Free with gpuhal_os_names_free. Returns 0 or errno. */
 int gpuhal_os_directory_names(const char *path, char ***out_names, size_t *out_count);
 void gpuhal_os_names_free(char **names, size_t count);
+/* Calls `visit` with the name and the target of each symbolic link in a directory, until it returns false. Returns 0 or
+ * errno. */
+int gpuhal_os_directory_links(const char *path, bool (*visit)(void *user, const char *name, const char *target),
+                              void *user);
 /* Whether the number is an open descriptor (or handle) of this process. */
 bool gpuhal_os_is_descriptor(intptr_t descriptor);
 void gpuhal_os_descriptor_close(intptr_t descriptor);
@@ -328,28 +332,28 @@ gpuhal_image gpuhal_os_image_check(const char *path, uint64_t bytes, bool progra
 
 /* A helper process in a process group of its own: stdin is /dev/null, stdout and stderr go to the parent together,
  * descriptor 3 is the stream that the parent reads, everything else is closed. */
-typedef struct gpuhal_process {
+typedef struct gpuhal_child {
     int64_t pid;
     int stream; /* read end, non-blocking, close-on-exec; -1 when closed */
     int output; /* likewise, of what it prints */
     int pidfd;  /* -1 where the kernel has none */
-} gpuhal_process;
+} gpuhal_child;
 /* `arguments` ends with NULL; arguments[0] is the absolute path of the program. Returns 0 or errno. */
-int gpuhal_os_process_start(const char *const *arguments, gpuhal_process *out_process);
+int gpuhal_os_process_start(const char *const *arguments, gpuhal_child *out_process);
 /* Waits until one of at most GPUHAL_PROCESSES_MAX streams has data or has ended, one has printed something, a process
  * has ended, or `timeout_ns` has passed; sets ready[i]. Of a process whose stream is closed only the end is waited for.
  * Returns 0 or errno. */
 #define GPUHAL_PROCESSES_MAX 64
-int gpuhal_os_process_wait(gpuhal_process *const *processes, size_t count, uint64_t timeout_ns, bool *ready);
+int gpuhal_os_process_wait(gpuhal_child *const *processes, size_t count, uint64_t timeout_ns, bool *ready);
 /* Reads what is there. Returns bytes; 0 when nothing more comes: the stream or the process has ended; -1 with nothing
  * there now; -2 for an error. A grandchild that holds the stream open does not keep the end back. */
-int64_t gpuhal_os_process_read(gpuhal_process *process, void *to, size_t bytes);
+int64_t gpuhal_os_process_read(gpuhal_child *process, void *to, size_t bytes);
 /* Reads what it has printed. Returns bytes; 0 when nothing is there now, or ever will be. */
-size_t gpuhal_os_process_read_output(gpuhal_process *process, void *to, size_t bytes);
+size_t gpuhal_os_process_read_output(gpuhal_child *process, void *to, size_t bytes);
 /* How long it was ready to run and had no processor, since it was started; 0 where the system does not report it. */
-uint64_t gpuhal_os_process_starved_ns(const gpuhal_process *process);
+uint64_t gpuhal_os_process_starved_ns(const gpuhal_child *process);
 /* Closes the stream before the process has ended. */
-void gpuhal_os_process_close_stream(gpuhal_process *process);
+void gpuhal_os_process_close_stream(gpuhal_child *process);
 /* How it ended, when that can still be learned: hosts that ignore SIGCHLD or reap everything take the answer away. */
 typedef enum {
     GPUHAL_ENDED_UNKNOWN = 0,
@@ -361,7 +365,7 @@ typedef enum {
  * is left of its group; closes the stream and reaps the process where that has not happened. *out_value: exit code or
  * signal number of a process that ended by itself. ENDED_NOT: it is stuck in the kernel, and is left behind; that is
  * known after two seconds more. */
-gpuhal_ended gpuhal_os_process_finish(gpuhal_process *process, uint64_t grace_ns, uint64_t term_ns, int *out_value);
+gpuhal_ended gpuhal_os_process_finish(gpuhal_child *process, uint64_t grace_ns, uint64_t term_ns, int *out_value);
 /* "Segmentation fault". */
 const char *gpuhal_os_signal_name(int signal_number);
 /* Signals by which others end a process: an administrator, a service manager, or the kernel when memory or a limit is

@@ -1,9 +1,9 @@
-/* rocm/smi_values.c: values from AMD SMI or ROCm SMI, for what the system's files do not have: inside containers
+/* rocm/smi_values.c: values from AMD SMI or ROCm SMI, for what the kernel's files do not have: inside containers
  * without them, and the memory of a part of a divided GPU. Only functions that give one number, in known units, are
  * called.
  *
- * ROCm SMI reads the files that telemetry.c reads itself, so it is called for what is in none of them alone: the
- * memory of a part, and the speed of xGMI (link.c).
+ * ROCm SMI reads the files that the core reads itself, so it is called for what is in none of them alone: the memory of
+ * a part, and the speed of xGMI (link.c).
  */
 #include "telemetry.h"
 
@@ -139,20 +139,12 @@ static uint32_t ask(void *request)
     return found;
 }
 
-/* @p whys has why the system's files lack each value. The library's reason takes its place only where it says more than
- * "not supported": no permission or a timeout is what a user can act on. */
 void gpuhal_rocm_ask_smi(gpuhal_rocm_sample_request *request, gpuhal_stream_why *whys)
 {
     const gpuhal_stream_why whole = gpuhal_rocm_smi_run(ask, request);
     for (size_t i = 0; i < GPUHAL_ROCM_VALUES; i++) {
-        if (!request->wanted[i]) {
-            continue;
-        }
-        const gpuhal_stream_why answer = whole.reason != 0 ? whole : gpuhal_rocm_smi_why(request->codes[i]);
-        const bool says_more =
-            whys[i].reason == GPUHAL_MISSING_NOT_SUPPORTED && answer.reason != GPUHAL_MISSING_NOT_SUPPORTED;
-        if (answer.reason == 0 || says_more) {
-            whys[i] = answer;
+        if (request->wanted[i]) {
+            whys[i] = whole.reason != 0 ? whole : gpuhal_rocm_smi_why(request->codes[i]);
         }
     }
 }

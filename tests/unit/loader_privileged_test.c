@@ -10,7 +10,7 @@
 static void check_environment_of_helper(void)
 {
     const char *const arguments[] = {"/bin/sh", "-c", "env >&3", NULL};
-    gpuhal_process process, *list[] = {&process};
+    gpuhal_child process, *list[] = {&process};
     bool ready[1];
     char text[4096];
     size_t length = 0;

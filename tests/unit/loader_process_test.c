@@ -373,7 +373,7 @@ TEST(a_host_that_may_open_few_files_can_wait_for_helpers)
 {
     enum { COUNT = 4 };
     const char *const arguments[] = {"/bin/true", NULL};
-    gpuhal_process processes[COUNT], *list[COUNT];
+    gpuhal_child processes[COUNT], *list[COUNT];
     bool ready[COUNT];
     for (int i = 0; i < COUNT; i++) {
         assert_int_equal(gpuhal_os_process_start(arguments, &processes[i]), 0);
@@ -399,7 +399,7 @@ TEST(a_process_that_only_prints_wakes_who_waits_for_it_and_for_no_other)
                                                                                        "echo words; exec sleep 60",
                                                                                        NULL};
     for (size_t speaker = 0; speaker < 3; speaker++) {
-        gpuhal_process processes[3], *all[3] = {&processes[0], &processes[1], &processes[2]};
+        gpuhal_child processes[3], *all[3] = {&processes[0], &processes[1], &processes[2]};
         bool ready[3] = {false, false, false};
         char text[8] = "";
         for (size_t i = 0; i < 3; i++) {
@@ -425,7 +425,7 @@ TEST(a_process_that_hangs_is_asked_to_end_before_it_is_killed)
     snprintf(script, sizeof script, "trap 'echo asked >%s; exit 7' TERM; echo ready; while :; do sleep 1; done",
              in_folder("asked"));
     const char *const arguments[] = {"/bin/sh", "-c", script, NULL};
-    gpuhal_process process;
+    gpuhal_child process;
     char bytes[16];
     int value = -1;
     assert_int_equal(gpuhal_os_process_start(arguments, &process), 0);
@@ -441,9 +441,9 @@ TEST(a_process_that_hangs_is_asked_to_end_before_it_is_killed)
 TEST(a_helper_whose_parent_is_gone_says_nothing)
 {
     const char *const arguments[] = {GPUHAL_HELPER, "1", "good", test_plugin("good"), "0", "0", "2147483646", NULL};
-    gpuhal_process process;
+    gpuhal_child process;
     assert_int_equal(gpuhal_os_process_start(arguments, &process), 0);
-    gpuhal_process *list[] = {&process};
+    gpuhal_child *list[] = {&process};
     bool ready[1];
     char bytes[16];
     int64_t got;

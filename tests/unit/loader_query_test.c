@@ -23,6 +23,12 @@ static void give(const gpuhal_host *host, gpuhal_sink *sink, uint32_t pid, uint3
     host->process(host, sink, &one);
 }
 
+static gpuhal_status sample(const gpuhal_key *keys, uint32_t count, gpuhal_facts *facts, char *out_problem)
+{
+    const gpuhal_query_request request = {.plugin = &plugin, .keys = keys, .count = count, .deadline_ns = DEADLINE_NS};
+    return gpuhal_query_sample(&request, facts, out_problem);
+}
+
 static gpuhal_status read_processes(void)
 {
     return gpuhal_query_processes(&plugin, NULL, 0, 0, DEADLINE_NS, &list, problem);
@@ -61,7 +67,7 @@ TEST(a_source_counts_for_what_follows_in_the_same_call)
     static const gpuhal_key keys[] = {GPUHAL_VALUE_POWER_MICROWATTS, GPUHAL_VALUE_FAN_PERMILLE};
     gpuhal_facts facts;
     plugin.sample = sample_three;
-    assert_int_equal(gpuhal_query_sample(&plugin, NULL, 0, keys, 2, DEADLINE_NS, &facts, problem), GPUHAL_OK);
+    assert_int_equal(sample(keys, 2, &facts, problem), GPUHAL_OK);
     assert_string_equal(problem, "");
     assert_string_equal(gpuhal_facts_find(&facts, keys[0])->source, "hwmon");
     assert_string_equal(gpuhal_facts_find(&facts, keys[1])->source, "");
@@ -74,7 +80,7 @@ TEST(a_source_with_another_form_is_a_broken_rule)
     static const gpuhal_key key = GPUHAL_VALUE_ENERGY_MICROJOULES;
     gpuhal_facts facts;
     plugin.sample = sample_three;
-    assert_int_equal(gpuhal_query_sample(&plugin, NULL, 0, &key, 1, DEADLINE_NS, &facts, problem), GPUHAL_OK);
+    assert_int_equal(sample(&key, 1, &facts, problem), GPUHAL_OK);
     assert_non_null(strstr(problem, "names a source with other than 1 to 15"));
     gpuhal_facts_finish(&facts);
 }
@@ -183,7 +189,7 @@ TEST(a_process_inside_sample_is_a_broken_rule)
     static const gpuhal_key key = GPUHAL_VALUE_FAN_PERMILLE;
     gpuhal_facts facts;
     plugin.sample = sample_a_process;
-    assert_int_equal(gpuhal_query_sample(&plugin, NULL, 0, &key, 1, DEADLINE_NS, &facts, problem), GPUHAL_OK);
+    assert_int_equal(sample(&key, 1, &facts, problem), GPUHAL_OK);
     assert_string_equal(problem, "it calls process() outside processes()");
     gpuhal_facts_finish(&facts);
 }

@@ -154,26 +154,6 @@ GPUHAL_API gpuhal_status gpuhal_device_adopt(gpuhal_device *device, const gpuhal
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_device_limit_memory(gpuhal_device *device, uint64_t bytes);
 
-/** One value of a sample. */
-typedef struct gpuhal_value {
-    gpuhal_key key;         /**< Set by the caller: what to read. */
-    gpuhal_missing missing; /**< 0: there is a value. */
-    uint64_t u64;
-    char why[112];          /**< Why it is missing, "" when it is there. */
-    /** Where it comes from: "nvml", "amd-smi", "rocm-smi", "sysfs", "hwmon", "fdinfo", "proc", "rapl", "cgroup",
-     *  "library" for what this library counts, or the backend whose API has it; "" when it is missing. */
-    char source[16];
-} gpuhal_value;
-
-/** Reads @p count values now. The device need not be open, and is not opened; its plugin is loaded if needed, unless
- *  the library itself has all values. A value that the device lacks is missing, without an error; so is one that the
- *  driver does not return within 5 s, or gpuhal_config.hang_ns. @p flags: 0. @p out_time_ns, on the monotonic clock,
- *  may be NULL.
- *  @return GPUHAL_OK, INVALID_ARGUMENT, FORKED, HOST_MEMORY, or why the backend could not be started
- *  Owner: caller. Threads: any. The driver is called on a thread of the library. Blocks: yes. */
-GPUHAL_API gpuhal_status gpuhal_device_sample(gpuhal_device *device, uint32_t flags, gpuhal_value *values,
-                                              uint32_t count, uint64_t *out_time_ns);
-
 /** Returns the vendor's objects of an open device; see native.h.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_SUPPORTED, and what gpuhal_device_open() returns
  *  Owner: the library keeps the objects. Threads: any. Blocks: yes when the device is not open yet. */

@@ -43,6 +43,7 @@
 #include <gpuhal/rescan.h>
 #include <gpuhal/share.h>
 #include <gpuhal/store.h>
+#include <gpuhal/telemetry.h>
 #include <gpuhal/transfer.h>
 #include <gpuhal/types.h>
 #include <gpuhal/usage.h>

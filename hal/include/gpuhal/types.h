@@ -157,7 +157,7 @@ enum {
      *  between. */
     GPUHAL_FACT_HOST_COHERENT_KINDS = 44,
 
-    /* Values: they change from one moment to the next; gpuhal_device_sample() reads them. */
+    /* Values: they change from one moment to the next; gpuhal_device_sample() reads them (gpuhal/telemetry.h). */
     GPUHAL_VALUE_MEMORY_FREE_BYTES = 0x1000, /**< number: free now. */
     GPUHAL_VALUE_MEMORY_USED_BYTES = 0x1001, /**< number: used now, by all processes. */
     GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS = 0x1002,          /**< number: of the chip. */
@@ -185,9 +185,9 @@ enum {
     /** number: used now by this process, through all APIs. */
     GPUHAL_VALUE_MEMORY_PROCESS_BYTES = 0x1013,
     GPUHAL_VALUE_TEMPERATURE_HOT_SPOT_MILLICELSIUS = 0x1014, /**< number: of the chip's hottest place. */
-    GPUHAL_VALUE_UTILIZATION_ENCODER_PERMILLE = 0x1015,      /**< number: of the video encoders. */
-    /** number: of the video decoders; where one engine does both, of that. */
-    GPUHAL_VALUE_UTILIZATION_DECODER_PERMILLE = 0x1016,
+    /** number: of the video encoders; where one engine encodes and decodes, of that. */
+    GPUHAL_VALUE_UTILIZATION_ENCODER_PERMILLE = 0x1015,
+    GPUHAL_VALUE_UTILIZATION_DECODER_PERMILLE = 0x1016, /**< number: of the video decoders; likewise. */
     GPUHAL_VALUE_PCIE_GENERATION = 0x1017,     /**< number: of the link as it runs now, which may be lower when idle. */
     GPUHAL_VALUE_PCIE_WIDTH = 0x1018,          /**< number: lanes now. */
     GPUHAL_VALUE_PCIE_GENERATION_MAX = 0x1019, /**< number: the fastest that the device supports. */
@@ -272,7 +272,8 @@ enum {
     GPUHAL_PROCESS_COMPUTE = 1u << 2,  /**< It computes. */
     GPUHAL_PROCESS_GRAPHICS = 1u << 3, /**< It draws. */
     /** The pid is of a namespace that this process does not see: it may belong to another process here. */
-    GPUHAL_PROCESS_FOREIGN_NAMESPACE = 1u << 4
+    GPUHAL_PROCESS_FOREIGN_NAMESPACE = 1u << 4,
+    GPUHAL_PROCESS_USER_KNOWN = 1u << 5
 };
 
 /** What a device is. */

@@ -217,6 +217,33 @@ void gpuhal_os_names_free(char **names, size_t count)
     free(names);
 }
 
+int gpuhal_os_directory_links(const char *path, bool (*visit)(void *user, const char *name, const char *target),
+                              void *user)
+{
+    DIR *directory = opendir(path);
+    if (!directory) {
+        return errno;
+    }
+    bool more = true;
+    int error = 0;
+    while (more) {
+        char target[PATH_MAX];
+        errno = 0;
+        const struct dirent *entry = readdir(directory);
+        if (!entry) {
+            error = errno;
+            break;
+        }
+        ssize_t length = readlinkat(dirfd(directory), entry->d_name, target, sizeof target - 1);
+        if (length >= 0) {
+            target[length] = 0;
+            more = visit(user, entry->d_name, target);
+        }
+    }
+    closedir(directory);
+    return error;
+}
+
 uint32_t gpuhal_os_user(void)
 {
     return (uint32_t)geteuid();

@@ -24,7 +24,7 @@
 /* for a killed process to go, on a busy machine too; one stuck in a driver may never go */
 #define REAP_NS              2000000000u
 #define BLIND_NS             20000000u  /* between two checks of a process without a pidfd */
-#define NO_PROCESS           ((gpuhal_process){.pid = 0, .stream = -1, .output = -1, .pidfd = -1})
+#define NO_PROCESS           ((gpuhal_child){.pid = 0, .stream = -1, .output = -1, .pidfd = -1})
 
 /* Makes a pipe whose ends are above the child's descriptor numbers; its read end does not block. */
 static int make_pipe(int ends[2])
@@ -122,7 +122,7 @@ int64_t gpuhal_os_process_own(void)
 }
 
 /* The child's ends are closed here once it has them: while this process kept one, the stream would never end. */
-int gpuhal_os_process_start(const char *const *arguments, gpuhal_process *out_process)
+int gpuhal_os_process_start(const char *const *arguments, gpuhal_child *out_process)
 {
     *out_process = NO_PROCESS;
     int stream[2], output[2];
@@ -144,7 +144,7 @@ int gpuhal_os_process_start(const char *const *arguments, gpuhal_process *out_pr
     }
     close(stream[1]);
     close(output[1]);
-    *out_process = (gpuhal_process){.pid = pid, .stream = stream[0], .output = output[0], .pidfd = open_pidfd(pid)};
+    *out_process = (gpuhal_child){.pid = pid, .stream = stream[0], .output = output[0], .pidfd = open_pidfd(pid)};
     return 0;
 }
 
@@ -158,7 +158,7 @@ static int poll_time(uint64_t ns)
 /* Checks whether the process has ended, without reaping it. Returns 1 when it has, 0 when it runs, -1 when it does not
  * belong to this process any more. Not reaping keeps the number: no other process can have it, and its group can still
  * be signalled. */
-static int peek(const gpuhal_process *process, siginfo_t *out_info)
+static int peek(const gpuhal_child *process, siginfo_t *out_info)
 {
     *out_info = (siginfo_t){0};
     int error;
@@ -169,7 +169,7 @@ static int peek(const gpuhal_process *process, siginfo_t *out_info)
 }
 
 /* Returns whether the process has ended, or does not belong to this process any more. */
-static bool has_ended(const gpuhal_process *process)
+static bool has_ended(const gpuhal_child *process)
 {
     struct pollfd polled = {.fd = process->pidfd, .events = POLLIN};
     siginfo_t info;
@@ -178,7 +178,7 @@ static bool has_ended(const gpuhal_process *process)
 
 /* Streams first, then output, then pidfds: poll refuses more entries than the process may have descriptors; then fewer
  * sorts are polled, and processes with an open stream are checked periodically. */
-int gpuhal_os_process_wait(gpuhal_process *const *processes, size_t count, uint64_t timeout_ns, bool *ready)
+int gpuhal_os_process_wait(gpuhal_child *const *processes, size_t count, uint64_t timeout_ns, bool *ready)
 {
     struct pollfd polled[3 * GPUHAL_PROCESSES_MAX];
     bool blind = false;
@@ -223,7 +223,7 @@ static int64_t read_once(int from, void *to, size_t bytes)
     }
 }
 
-int64_t gpuhal_os_process_read(gpuhal_process *process, void *to, size_t bytes)
+int64_t gpuhal_os_process_read(gpuhal_child *process, void *to, size_t bytes)
 {
     int64_t got = read_once(process->stream, to, bytes);
     if (got != -1 || !has_ended(process)) {
@@ -243,7 +243,7 @@ static void close_end(int *end)
 }
 
 /* Closes streams at their end, so that they do not wake the caller again. */
-size_t gpuhal_os_process_read_output(gpuhal_process *process, void *to, size_t bytes)
+size_t gpuhal_os_process_read_output(gpuhal_child *process, void *to, size_t bytes)
 {
     int64_t got = process->output < 0 ? -1 : read_once(process->output, to, bytes);
     if (got == 0 || got == -2) {
@@ -254,7 +254,7 @@ size_t gpuhal_os_process_read_output(gpuhal_process *process, void *to, size_t b
 
 /* "147318 2951 6": time on a processor, time in the run queue, turns (Documentation/scheduler/sched-stats.rst); of the
  * main thread, which loads and probes the plugin. */
-uint64_t gpuhal_os_process_starved_ns(const gpuhal_process *process)
+uint64_t gpuhal_os_process_starved_ns(const gpuhal_child *process)
 {
     char path[48], text[96] = "", *second = text;
     snprintf(path, sizeof path, "/proc/%lld/schedstat", (long long)process->pid);
@@ -270,13 +270,13 @@ uint64_t gpuhal_os_process_starved_ns(const gpuhal_process *process)
     return strtoull(second, NULL, 10);
 }
 
-void gpuhal_os_process_close_stream(gpuhal_process *process)
+void gpuhal_os_process_close_stream(gpuhal_child *process)
 {
     close_end(&process->stream);
 }
 
 /* The process itself is signalled too: a driver may have moved it into another group. */
-static void signal_group(const gpuhal_process *process, int number)
+static void signal_group(const gpuhal_child *process, int number)
 {
     pid_t pid = (pid_t)process->pid;
 #ifdef SYS_pidfd_send_signal
@@ -300,7 +300,7 @@ static void signal_group(const gpuhal_process *process, int number)
 }
 
 /* Waits up to `ns` for the end; returns the last result of peek. */
-static int wait_for_end(const gpuhal_process *process, uint64_t ns, siginfo_t *out_info)
+static int wait_for_end(const gpuhal_child *process, uint64_t ns, siginfo_t *out_info)
 {
     uint64_t deadline = gpuhal_os_monotonic_ns() + ns;
     int state = peek(process, out_info);
@@ -328,7 +328,7 @@ static gpuhal_ended ended_how(const siginfo_t *info, int *out_value)
 
 /* The group is killed before its leader is reaped: until then its number cannot be reused. The signal of a process
  * that was killed here is not its own result. */
-gpuhal_ended gpuhal_os_process_finish(gpuhal_process *process, uint64_t grace_ns, uint64_t term_ns, int *out_value)
+gpuhal_ended gpuhal_os_process_finish(gpuhal_child *process, uint64_t grace_ns, uint64_t term_ns, int *out_value)
 {
     siginfo_t info;
     *out_value = 0;

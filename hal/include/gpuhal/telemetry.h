@@ -1,0 +1,90 @@
+/** gpuhal/telemetry.h: values of devices that change, and the processes on them.
+ *
+ *  A value has its unit in its key's name, and comes with the name of its source, or with the reason why it is missing;
+ *  no unknown value is 0. All interfaces of a physical device have the same values: what the kernel's files, a vendor's
+ *  management library and the APIs of all interfaces have is put together. `docs/telemetry.md` has the table.
+ *
+ *  Nothing here opens a device or creates a context. A device that the system has suspended is not woken, unless
+ *  GPUHAL_SAMPLE_WAKE is given.
+ */
+#ifndef GPUHAL_TELEMETRY_H
+#define GPUHAL_TELEMETRY_H
+
+#include <gpuhal/device.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** One value of a sample. */
+typedef struct gpuhal_value {
+    gpuhal_key key;         /**< Set by the caller: what to read. */
+    gpuhal_missing missing; /**< 0: there is a value. */
+    uint64_t u64;
+    char why[112];          /**< Why it is missing, "" when it is there. */
+    /** Where it comes from: "nvml", "amd-smi", "rocm-smi", "sysfs", "hwmon", "fdinfo", "proc", "rapl", "cgroup",
+     *  "library" for what this library counts, or the backend whose API has it; "" when it is missing. */
+    char source[16];
+} gpuhal_value;
+
+/** Flags of the functions below. */
+enum { GPUHAL_SAMPLE_WAKE = 1u /**< A suspended device may be woken. */ };
+
+/** Reads @p count values now. The device need not be open, and is not opened; plugins are loaded if needed, unless the
+ *  library itself or the system's files have all values. A value that no source has is missing, without an error; so is
+ *  one that a driver does not return within 5 s, or gpuhal_config.hang_ns. @p flags: GPUHAL_SAMPLE_WAKE. @p
+ *  out_time_ns, on the monotonic clock, may be NULL.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, FORKED, HOST_MEMORY, DEVICE_LOST, or, where no source has any of the values, why
+ *  the device's backend could not be started or has none
+ *  Owner: caller. Threads: any. Drivers are called, and files read, on threads of the library. Blocks: yes. */
+GPUHAL_API gpuhal_status gpuhal_device_sample(gpuhal_device *device, uint32_t flags, gpuhal_value *values,
+                                              uint32_t count, uint64_t *out_time_ns);
+
+/** One device of gpuhal_sample_all(). */
+typedef struct gpuhal_sample {
+    uint32_t size;         /**< sizeof(gpuhal_sample). */
+    uint32_t flags;        /**< GPUHAL_SAMPLE_WAKE, or 0. */
+    gpuhal_device *device;
+    gpuhal_value *values;  /**< Of the caller, with their keys. */
+    uint32_t count;
+    gpuhal_status status;  /**< Set: what gpuhal_device_sample() would have returned. */
+    uint64_t time_ns;      /**< Set: when the values were there, on the monotonic clock. */
+} gpuhal_sample;
+
+/** Reads the values of several devices of one gpuhal object at once, under one deadline: what a source does not return
+ *  within @p timeout_ns is missing (timed out), and costs no other source's values. With a @p timeout_ns of 0 the
+ *  deadlines are those of gpuhal_device_sample(). Each sample has a status of its own.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, FORKED, HOST_MEMORY
+ *  Owner: caller. Threads: any. Drivers are called, and files read, on threads of the library. Blocks: yes, a little
+ *  longer than the deadline at most. */
+GPUHAL_API gpuhal_status gpuhal_sample_all(gpuhal *gpu, gpuhal_sample *samples, uint32_t count, uint64_t timeout_ns);
+
+/** A process that uses a device. What is not known is 0, and has no bit in `flags`. */
+typedef struct gpuhal_process {
+    uint32_t size;           /**< sizeof(gpuhal_process). */
+    uint32_t pid;            /**< 0: the driver hides it. */
+    uint32_t flags;          /**< GPUHAL_PROCESS_ bits. */
+    uint32_t user;           /**< User id; with USER_KNOWN. */
+    uint32_t busy_permille;  /**< Share of the time in which the device worked for it; with BUSY_KNOWN. */
+    uint32_t reserved;
+    uint64_t memory_bytes;   /**< Of the device's memory; with MEMORY_KNOWN. */
+    char command[64];        /**< Its name, without control characters; "" when unknown. */
+    char source[16];         /**< As in gpuhal_value. */
+} gpuhal_process;
+
+/** Lists the processes that use the device, through whichever interface, those with most memory first. Without root's
+ *  rights those of other users may be missing, and in a container those outside of it. @p out_count, how many there
+ *  are, may exceed @p capacity; @p out_processes may be NULL with a capacity of 0, else the caller sets the size of the
+ *  first. @p timeout_ns 0: 5 s, or gpuhal_config.hang_ns.
+ *  @return GPUHAL_OK, also without any process; INVALID_ARGUMENT, FORKED, HOST_MEMORY; NOT_SUPPORTED when no source
+ *  lists processes; NOT_READY for a device that is suspended; else why the sources failed, and then those that they
+ *  listed are there all the same
+ *  Owner: caller. Threads: any. Drivers are called, and files read, on threads of the library. Blocks: yes. */
+GPUHAL_API gpuhal_status gpuhal_device_processes(gpuhal_device *device, uint64_t timeout_ns,
+                                                 gpuhal_process *out_processes, uint32_t capacity,
+                                                 uint32_t *out_count);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

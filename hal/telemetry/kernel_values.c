@@ -1,0 +1,218 @@
+/* telemetry/kernel_values.c: which file of the kernel has which value. Most names are those of amdgpu; a name means the
+ * same in every driver that has it. */
+#include "telemetry/kernel.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Where the device's interface lists much more than the memory that is set apart, it allocates from the processor's,
+ * which amdgpu counts as GTT: so it is for processors with graphics. Where it lists much less it is a part of the GPU,
+ * whose siblings may be hidden. */
+static bool read_memory(gpuhal_files *files, uint64_t *out_total, uint64_t *out_used, gpuhal_value *value)
+{
+    const uint64_t listed = files->memory_total;
+    if (!gpuhal_files_number(files->device, "mem_info_vram_total", out_total, value)) {
+        return false;
+    }
+    if (listed != 0 && *out_total > listed && *out_total - listed > listed / 8) {
+        gpuhal_value_miss(value, GPUHAL_MISSING_NOT_SUPPORTED,
+                          "the system's files report more memory than the device's API has");
+        return false;
+    }
+    /* Up to an eighth less counts as the same memory: the API's total is not exactly the kernel's. */
+    if (*out_total >= listed - listed / 8) {
+        return gpuhal_files_number(files->device, "mem_info_vram_used", out_used, value);
+    }
+    if (!gpuhal_files_number(files->device, "mem_info_gtt_total", out_total, value)) {
+        return false;
+    }
+    if (*out_total < listed) {
+        gpuhal_value_miss(value, GPUHAL_MISSING_NOT_SUPPORTED,
+                          "the system's files report less memory than the device's API has");
+        return false;
+    }
+    *out_total = listed;
+    return gpuhal_files_number(files->device, "mem_info_gtt_used", out_used, value);
+}
+
+static void read_used(gpuhal_files *files, gpuhal_value *value)
+{
+    uint64_t total = 0, used = 0;
+    if (read_memory(files, &total, &used, value)) {
+        gpuhal_value_set(value, used, "sysfs");
+    }
+}
+
+static void read_free(gpuhal_files *files, gpuhal_value *value)
+{
+    uint64_t total = 0, used = 0;
+    if (read_memory(files, &total, &used, value)) {
+        gpuhal_value_set(value, used < total ? total - used : 0, "sysfs");
+    }
+}
+
+/* Firmware has been seen to give all ones. */
+static void read_percent(gpuhal_files *files, const char *name, gpuhal_value *value)
+{
+    uint64_t percent = 0;
+    if (!gpuhal_files_number(files->device, name, &percent, value)) {
+        return;
+    }
+    if (percent > 100) {
+        gpuhal_value_miss(value, GPUHAL_MISSING_FAILED, "the system's file %s holds more than 100 percent", name);
+    } else {
+        gpuhal_value_set(value, percent * 10, "sysfs");
+    }
+}
+
+static void read_busy(gpuhal_files *files, gpuhal_value *value)
+{
+    read_percent(files, "gpu_busy_percent", value);
+}
+
+static void read_memory_busy(gpuhal_files *files, gpuhal_value *value)
+{
+    read_percent(files, "mem_busy_percent", value);
+}
+
+/* One engine encodes and decodes. */
+static void read_video_busy(gpuhal_files *files, gpuhal_value *value)
+{
+    read_percent(files, "vcn_busy_percent", value);
+}
+
+/* Two lines, "ue: 0" and "ce: 0", of errors since the driver was loaded: the kernel keeps no longer count. */
+static void read_errors(gpuhal_files *files, const char *which, gpuhal_value *value)
+{
+    char text[64], *end = NULL;
+    if (gpuhal_files_bytes(files->device, "ras/umc_err_count", text, sizeof text, value) == 0) {
+        return;
+    }
+    const char *at = strstr(text, which);
+    const unsigned long long count = at ? strtoull(at + strlen(which), &end, 10) : 0;
+    if (!end || end == at + strlen(which)) {
+        gpuhal_value_miss(value, GPUHAL_MISSING_FAILED, "the system's file umc_err_count holds no usable numbers");
+    } else {
+        gpuhal_value_set(value, count, "sysfs");
+    }
+}
+
+static void read_corrected(gpuhal_files *files, gpuhal_value *value)
+{
+    read_errors(files, "ce:", value);
+}
+
+static void read_uncorrected(gpuhal_files *files, gpuhal_value *value)
+{
+    read_errors(files, "ue:", value);
+}
+
+static void read_energy(gpuhal_files *files, gpuhal_value *value)
+{
+    gpuhal_value second = {.key = value->key};
+    gpuhal_metrics_energy(files, value);
+    if (value->missing == GPUHAL_MISSING_NOT_SUPPORTED) {
+        gpuhal_sensors_energy(files, &second);
+        gpuhal_value_improve(value, &second);
+    }
+}
+
+/* What this process has on the device is in its own descriptors. */
+static void read_own_memory(gpuhal_files *files, gpuhal_value *value)
+{
+    char path[GPUHAL_PATH_BYTES];
+    gpuhal_clients clients = {0};
+    uint64_t sum = 0;
+    if (!gpuhal_clients_are_of(files->driver)) {
+        gpuhal_value_miss(value, GPUHAL_MISSING_NOT_SUPPORTED, "the kernel driver does not count it");
+        return;
+    }
+    snprintf(path, sizeof path, "%.400s/proc/self", files->root);
+    const int error = gpuhal_clients_of_process(&clients, path, 0);
+    bool counted = true;
+    for (uint32_t i = 0; i < clients.count; i++) {
+        const gpuhal_client *client = &clients.list[i];
+        if (gpuhal_client_is_of(client, &files->match)) {
+            counted = counted && client->has_memory;
+            sum += files->match.is_unified ? client->memory : client->device_memory;
+        }
+    }
+    if (error || clients.partial) {
+        gpuhal_value_miss(value, GPUHAL_MISSING_FAILED, "the descriptors of this process cannot be read (error %d)",
+                          error);
+    } else if (!counted) {
+        gpuhal_value_miss(value, GPUHAL_MISSING_NOT_SUPPORTED, "the kernel driver does not count it");
+    } else {
+        gpuhal_value_set(value, sum, "fdinfo");
+    }
+    gpuhal_clients_finish(&clients);
+}
+
+/* WHOLE: of a divided device, it says nothing of one part. */
+enum { QUICK = 0, WHOLE = 1 };
+
+static const struct {
+    gpuhal_key key;
+    gpuhal_files_reader *read;
+    int how;
+} table[] = {
+    {GPUHAL_VALUE_MEMORY_FREE_BYTES, read_free, WHOLE},
+    {GPUHAL_VALUE_MEMORY_USED_BYTES, read_used, WHOLE},
+    {GPUHAL_VALUE_MEMORY_PROCESS_BYTES, read_own_memory, WHOLE},
+    {GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, gpuhal_sensors_temperature, QUICK},
+    {GPUHAL_VALUE_TEMPERATURE_MEMORY_MILLICELSIUS, gpuhal_sensors_temperature_memory, QUICK},
+    {GPUHAL_VALUE_TEMPERATURE_HOT_SPOT_MILLICELSIUS, gpuhal_sensors_hot_spot, QUICK},
+    {GPUHAL_VALUE_POWER_MICROWATTS, gpuhal_sensors_power, QUICK},
+    {GPUHAL_VALUE_POWER_LIMIT_MICROWATTS, gpuhal_sensors_power_limit, QUICK},
+    {GPUHAL_VALUE_ENERGY_MICROJOULES, read_energy, QUICK},
+    {GPUHAL_VALUE_CLOCK_CORE_HERTZ, gpuhal_frequency_core, QUICK},
+    {GPUHAL_VALUE_CLOCK_MEMORY_HERTZ, gpuhal_frequency_memory, QUICK},
+    {GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE, read_busy, QUICK},
+    {GPUHAL_VALUE_UTILIZATION_MEMORY_PERMILLE, read_memory_busy, QUICK},
+    {GPUHAL_VALUE_UTILIZATION_ENCODER_PERMILLE, read_video_busy, QUICK},
+    {GPUHAL_VALUE_UTILIZATION_DECODER_PERMILLE, read_video_busy, QUICK},
+    {GPUHAL_VALUE_FAN_PERMILLE, gpuhal_sensors_fan, QUICK},
+    {GPUHAL_VALUE_FAN_REVOLUTIONS_PER_MINUTE, gpuhal_sensors_revolutions, QUICK},
+    {GPUHAL_VALUE_THROTTLE_REASONS, gpuhal_frequency_throttle, QUICK},
+    {GPUHAL_VALUE_ECC_CORRECTED_TOTAL, read_corrected, QUICK},
+    {GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL, read_uncorrected, QUICK},
+    {GPUHAL_VALUE_PCIE_GENERATION, gpuhal_pci_generation, QUICK},
+    {GPUHAL_VALUE_PCIE_WIDTH, gpuhal_pci_width, QUICK},
+    {GPUHAL_VALUE_PCIE_GENERATION_MAX, gpuhal_pci_generation_max, QUICK},
+    {GPUHAL_VALUE_PCIE_WIDTH_MAX, gpuhal_pci_width_max, QUICK},
+    {GPUHAL_VALUE_PCIE_REPLAYS_TOTAL, gpuhal_pci_replays, QUICK},
+    /* They take a second, so they come last. */
+    {GPUHAL_VALUE_PCIE_RECEIVE_BYTES_PER_SECOND, gpuhal_pci_receive, QUICK},
+    {GPUHAL_VALUE_PCIE_SEND_BYTES_PER_SECOND, gpuhal_pci_send, QUICK},
+};
+#define TABLE_COUNT (sizeof table / sizeof table[0])
+
+uint32_t gpuhal_kernel_value_count(void)
+{
+    return TABLE_COUNT;
+}
+
+gpuhal_key gpuhal_kernel_key(uint32_t number)
+{
+    return table[number].key;
+}
+
+void gpuhal_kernel_value(uint32_t number, gpuhal_files *files, gpuhal_value *value)
+{
+    if (table[number].how == WHOLE && files->is_part) {
+        gpuhal_value_miss(value, GPUHAL_MISSING_NOT_SUPPORTED, "the system's files report it of the whole GPU only");
+    } else {
+        table[number].read(files, value);
+    }
+}
+
+bool gpuhal_kernel_has(gpuhal_key key)
+{
+    for (size_t t = 0; t < TABLE_COUNT; t++) {
+        if (table[t].key == key) {
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,70 @@
+/* telemetry/location.c: where a device lies in the system, and through which interfaces it is reached. By facts alone. */
+#include "telemetry/telemetry.h"
+
+#include "device/snapshot.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The preferred interface first, then the others in the order of their plugins' priority. A device that is no longer
+ * listed is its only interface. */
+static void find_interfaces(gpuhal_device *device, gpuhal_location *place)
+{
+    const gpuhal_device_snapshot *snapshot = gpuhal_device_snapshot_now(device->gpu);
+    const gpuhal_interface *own = gpuhal_device_snapshot_interface(snapshot, device);
+    for (int preferred = 1; own && preferred >= 0; preferred--) {
+        for (uint32_t i = 0; i < snapshot->identity.count; i++) {
+            const gpuhal_entry *entry = &snapshot->entries[i];
+            if (entry->device && entry->preferred == (preferred == 1) &&
+                snapshot->identity.interfaces[i].partition == own->partition &&
+                place->interface_count < GPUHAL_INTERFACES_MAX) {
+                place->interfaces[place->interface_count++] = entry->device;
+            }
+        }
+    }
+    if (place->interface_count == 0) {
+        place->interfaces[place->interface_count++] = device;
+    }
+    place->is_part = own && own->partition_name[0];
+}
+
+static void copy_name(char out_name[GPUHAL_CLIENT_PLACE_BYTES], const char *prefix, unsigned number)
+{
+    snprintf(out_name, GPUHAL_CLIENT_PLACE_BYTES, "%s%u", prefix, number);
+}
+
+/* Cards are counted from 0, render nodes from 128, those of one device with the same distance unless some have only
+ * one. */
+static void find_nodes(const char *node, gpuhal_client_match *match)
+{
+    unsigned major = 0, minor = 0;
+    if (sscanf(node, "%3u:%7u", &major, &minor) == 2 && minor >= 128) {
+        copy_name(match->nodes[0], "renderD", minor);
+        copy_name(match->nodes[1], "card", minor - 128);
+    }
+}
+
+void gpuhal_location_find(gpuhal_device *device, gpuhal_location *place)
+{
+    const char *root = device->gpu->settings.system_root;
+    *place = (gpuhal_location){0};
+    find_interfaces(device, place);
+    const gpuhal_facts *facts = &place->interfaces[0]->listed->facts;
+    const char *address = gpuhal_device_hardware_address(device), *node = NULL;
+    for (uint32_t i = 0; i < place->interface_count && !node; i++) {
+        node = gpuhal_facts_text(&place->interfaces[i]->listed->facts, GPUHAL_FACT_DRM_RENDER_NODE);
+    }
+    int length = 0;
+    if (address) {
+        snprintf(place->match.address, sizeof place->match.address, "%s", address);
+        length = snprintf(place->directory, sizeof place->directory, "%s/sys/bus/pci/devices/%s", root, address);
+    } else if (node) {
+        find_nodes(node, &place->match);
+        length = snprintf(place->directory, sizeof place->directory, "%s/sys/dev/char/%s/device", root, node);
+    }
+    if (length >= (int)sizeof place->directory) {
+        place->directory[0] = 0; /* cut off, it names something else */
+    }
+    place->memory_total = gpuhal_facts_u64(facts, GPUHAL_FACT_MEMORY_TOTAL_BYTES, 0);
+    place->match.is_unified = gpuhal_facts_u64(facts, GPUHAL_FACT_UNIFIED_MEMORY, 0) == 1;
+}

@@ -1,0 +1,83 @@
+/* telemetry/metrics.c: gpu_metrics of amdgpu, a table that the kernel copies from the GPU's firmware: size (2 bytes),
+ * format (1), content (1), and then fields that each content has in other places, as the kernel's kgd_pp_interface.h
+ * says. A field of ones alone is one that the GPU does not have.
+ *
+ * Listed are the counter of energy, and the bits for throttling that mean the same on every GPU. Later tables of
+ * accelerators count how long each limit held instead, which one reading does not show; earlier ones have bits whose
+ * meaning differs from chip to chip.
+ */
+#include "telemetry/files.h"
+
+#include <string.h>
+
+typedef enum { ENERGY, THROTTLING } field;
+
+/* Where the fields begin, of 8 bytes each; 0: there is none. Not here: 1.0, whose counter is of another size and
+ * unit, 1.9, where nothing has a fixed place, and those of processors with graphics that have neither field. */
+static const struct layout {
+    unsigned char format, content, at[2];
+} layouts[] = {
+    {1, 1, {24, 0}}, {1, 2, {24, 0}}, {1, 3, {24, 112}}, {1, 4, {24, 0}},  {1, 5, {88, 0}},  {1, 6, {16, 0}},
+    {1, 7, {24, 0}}, {1, 8, {24, 0}}, {2, 2, {0, 120}},  {2, 3, {0, 120}}, {2, 4, {0, 120}},
+};
+
+static size_t place_of(field which, unsigned char format, unsigned char content)
+{
+    for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++) {
+        if (layouts[i].format == format && layouts[i].content == content) {
+            return layouts[i].at[which];
+        }
+    }
+    return 0;
+}
+
+static bool read_field(const gpuhal_files *files, field which, uint64_t *out_number, gpuhal_value *value)
+{
+    unsigned char table[256]; /* all that is read */
+    const size_t length = gpuhal_files_bytes(files->device, "gpu_metrics", table, sizeof table, value);
+    if (length == 0) {
+        return false;
+    }
+    const size_t at = length < 4 ? 0 : place_of(which, table[2], table[3]);
+    /* The format is the firmware's word, the length the kernel's: the field is read only where it was delivered. */
+    if (at == 0 || length < at + sizeof *out_number) {
+        gpuhal_value_miss(value, GPUHAL_MISSING_NOT_SUPPORTED,
+                          "the system's file gpu_metrics is of format %u.%u, where it is not known",
+                          length < 4 ? 0 : table[2], length < 4 ? 0 : table[3]);
+        return false;
+    }
+    memcpy(out_number, table + at, sizeof *out_number);
+    if (*out_number == UINT64_MAX) {
+        gpuhal_value_miss(value, GPUHAL_MISSING_NOT_SUPPORTED, "the GPU does not measure it");
+    }
+    return *out_number != UINT64_MAX;
+}
+
+/* A count is 2 to the -16th of a joule, 15625/1024 of a microjoule. Most GPUs for displays do not count, and leave
+ * zeros. Divided before it is multiplied, so that a counter of any age does not overflow; the remainder is not lost. */
+void gpuhal_metrics_energy(gpuhal_files *files, gpuhal_value *value)
+{
+    uint64_t count = 0;
+    if (!read_field(files, ENERGY, &count, value)) {
+        return;
+    }
+    if (count == 0) {
+        gpuhal_value_miss(value, GPUHAL_MISSING_NOT_SUPPORTED, "the GPU does not measure it");
+    } else {
+        gpuhal_value_set(value, count / 1024 * 15625 + count % 1024 * 15625 / 1024, "sysfs");
+    }
+}
+
+/* Groups of the kernel's bits: power limits, limits of current, temperatures, and requests of others. */
+void gpuhal_metrics_throttle(gpuhal_files *files, gpuhal_value *value)
+{
+    uint64_t bits = 0;
+    if (read_field(files, THROTTLING, &bits, value)) {
+        gpuhal_value_set(value,
+                         (bits & UINT64_C(0xffff) ? GPUHAL_THROTTLE_POWER_CAP : 0) |
+                             (bits & UINT64_C(0xffff0000) ? GPUHAL_THROTTLE_HARDWARE : 0) |
+                             (bits & UINT64_C(0xffffff00000000) ? GPUHAL_THROTTLE_THERMAL : 0) |
+                             (bits & UINT64_C(0xff00000000000000) ? GPUHAL_THROTTLE_OTHER : 0),
+                         "sysfs");
+    }
+}

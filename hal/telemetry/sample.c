@@ -1,0 +1,159 @@
+/* telemetry/sample.c: samples changing values of devices, which need not be open. */
+#include "telemetry/telemetry.h"
+
+#include "core/error.h"
+#include "loader/query.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define FIRST_VALUE ((gpuhal_key)GPUHAL_VALUE_MEMORY_FREE_BYTES)
+
+/* Returns whether the library itself has the answer: a value that it counts, or a fact, which is not a value. */
+static bool is_ours(gpuhal_key key)
+{
+    return key == GPUHAL_VALUE_MEMORY_HELD_BYTES || key < FIRST_VALUE;
+}
+
+static void answer(gpuhal_device *device, gpuhal_value *value)
+{
+    if (value->key == GPUHAL_VALUE_MEMORY_HELD_BYTES) {
+        gpuhal_value_set(value, atomic_load(&device->allocated_bytes), "library");
+    } else {
+        gpuhal_value_miss(value, GPUHAL_MISSING_NOT_SUPPORTED, "it is a fact, not a value: use gpuhal_device_u64()");
+    }
+}
+
+/* Writes what the library has, and marks the rest as wanted. Returns whether any is. */
+static bool begin(gpuhal_gather *own)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < own->count; i++) {
+        own->wanted[i] = !is_ours(own->values[i].key);
+        any = any || own->wanted[i];
+        if (own->wanted[i]) {
+            gpuhal_value_miss(&own->values[i], GPUHAL_MISSING_NOT_SUPPORTED, "%s", "");
+        } else {
+            answer(own->device, &own->values[i]);
+        }
+    }
+    return any;
+}
+
+/* A plugin that fails costs its values; where no other source has one, the caller gets its error. */
+static gpuhal_status result(gpuhal_gather *own)
+{
+    for (uint32_t i = 0; i < own->count; i++) {
+        if (own->values[i].missing && !own->values[i].why[0]) {
+            gpuhal_value_miss(&own->values[i], own->is_unusable ? GPUHAL_MISSING_FAILED : own->values[i].missing,
+                              own->is_unusable ? "the device is lost" : "no source knows this value");
+        }
+    }
+    const bool is_fatal = own->status == GPUHAL_ERROR_DEVICE_LOST || own->status == GPUHAL_ERROR_HOST_MEMORY;
+    return own->status && (is_fatal || !own->has_any) ? gpuhal_error_restore(&own->detail) : GPUHAL_OK;
+}
+
+/* `list` has the devices and their values; the results are in `statuses`. */
+static gpuhal_status sample_all(gpuhal *gpu, gpuhal_gather *list, uint32_t count, uint64_t timeout_ns)
+{
+    uint64_t hang_ns = gpu->settings.hang_ns;
+    const gpuhal_time time = {
+        .deadline_ns = timeout_ns ? gpuhal_deadline(timeout_ns) : 0,
+        .each_ns = hang_ns < GPUHAL_QUERY_NS ? hang_ns : GPUHAL_QUERY_NS,
+    };
+    bool any = false;
+    for (uint32_t i = 0; i < count; i++) {
+        list[i].wanted = calloc(list[i].count, sizeof *list[i].wanted);
+        if (!list[i].wanted) {
+            return gpuhal_error_host_memory();
+        }
+        const bool wants = begin(&list[i]);
+        any = any || wants;
+        list[i].status = wants ? gpuhal_device_check(list[i].device) : GPUHAL_OK;
+        list[i].is_unusable = list[i].status != GPUHAL_OK;
+        if (list[i].status) {
+            gpuhal_error_save(&list[i].detail);
+        }
+    }
+    if (any) {
+        gpuhal_gather_all(gpu, list, count, &time);
+    }
+    return GPUHAL_OK;
+}
+
+static void finish(gpuhal_gather *list, uint32_t count)
+{
+    for (uint32_t i = 0; list && i < count; i++) {
+        free(list[i].wanted);
+    }
+    free(list);
+}
+
+gpuhal_status gpuhal_device_sample(gpuhal_device *device, uint32_t flags, gpuhal_value *values, uint32_t count,
+                                   uint64_t *out_time_ns)
+{
+    if (out_time_ns) {
+        *out_time_ns = 0;
+    }
+    if (!device || !values || count == 0 || (flags & ~(uint32_t)GPUHAL_SAMPLE_WAKE)) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_device_sample: device or values is NULL, count is 0, or a flag is unknown");
+    }
+    gpuhal_status status = gpuhal_check(device->gpu);
+    gpuhal_gather *own = status ? NULL : calloc(1, sizeof *own);
+    if (!own) {
+        return status ? status : gpuhal_error_host_memory();
+    }
+    own->device = device;
+    own->values = values;
+    own->count = count;
+    own->may_wake = (flags & GPUHAL_SAMPLE_WAKE) != 0;
+    status = sample_all(device->gpu, own, 1, 0);
+    status = status ? status : result(own);
+    finish(own, 1);
+    if (!status && out_time_ns) {
+        *out_time_ns = gpuhal_os_monotonic_ns();
+    }
+    return status;
+}
+
+static bool is_sample(const gpuhal *gpu, const gpuhal_sample *sample)
+{
+    return sample->size >= sizeof *sample && sample->device && sample->device->gpu == gpu && sample->values &&
+           sample->count > 0 && !(sample->flags & ~(uint32_t)GPUHAL_SAMPLE_WAKE);
+}
+
+gpuhal_status gpuhal_sample_all(gpuhal *gpu, gpuhal_sample *samples, uint32_t count, uint64_t timeout_ns)
+{
+    if (!gpu || !samples || count == 0) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_sample_all: gpu or samples is NULL, or count is 0");
+    }
+    gpuhal_status status = gpuhal_check(gpu);
+    for (uint32_t i = 0; i < count && !status; i++) {
+        if (!is_sample(gpu, &samples[i])) {
+            status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                      "gpuhal_sample_all: sample %u has no device of this object, no values, an "
+                                      "unknown flag, or too small a size",
+                                      i);
+        }
+    }
+    gpuhal_gather *list = status ? NULL : calloc(count, sizeof *list);
+    if (!list) {
+        return status ? status : gpuhal_error_host_memory();
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        list[i].device = samples[i].device;
+        list[i].values = samples[i].values;
+        list[i].count = samples[i].count;
+        list[i].may_wake = (samples[i].flags & GPUHAL_SAMPLE_WAKE) != 0;
+    }
+    status = sample_all(gpu, list, count, timeout_ns);
+    const uint64_t now = gpuhal_os_monotonic_ns();
+    for (uint32_t i = 0; i < count && !status; i++) {
+        samples[i].status = result(&list[i]);
+        samples[i].time_ns = now;
+    }
+    finish(list, count);
+    return status;
+}

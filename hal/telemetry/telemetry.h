@@ -1,0 +1,69 @@
+/* telemetry/telemetry.h: the values of several devices at once.
+ *
+ * A value is read from the first source that has it: the kernel's files of the device (kernel.h), which need no library
+ * and cannot hang in one; the clients of the device (clients.h); and the plugins of all its interfaces, those of its
+ * physical device, in the order of their priority, so that a vendor's management library comes before APIs. The order
+ * does not depend on which interface is asked, so all have the same values.
+ *
+ * Each step begins for all devices before it is awaited for any. A step may use half of the time that is left, so that
+ * a source that hangs leaves time for the next one.
+ */
+#ifndef GPUHAL_TELEMETRY_TELEMETRY_H
+#define GPUHAL_TELEMETRY_TELEMETRY_H
+
+#include "device/device.h"
+#include "telemetry/clients.h"
+#include "telemetry/kernel.h"
+#include "telemetry/value.h"
+
+/* What a gpuhal object keeps between readings. */
+typedef struct gpuhal_telemetry {
+    gpuhal_kernel_devices devices;
+    gpuhal_walks *walks;
+} gpuhal_telemetry;
+gpuhal_telemetry *gpuhal_telemetry_create(void);
+/* NULL does nothing. */
+void gpuhal_telemetry_destroy(gpuhal_telemetry *telemetry);
+
+/* The time of one call: a deadline for all of it, or, without one, for each value. */
+typedef struct gpuhal_time {
+    uint64_t deadline_ns; /* on the monotonic clock; 0: none */
+    uint64_t each_ns;
+} gpuhal_time;
+/* Returns what the next step may use. */
+uint64_t gpuhal_time_share(const gpuhal_time *time);
+
+/* location.c: where a device lies in the system. */
+enum { GPUHAL_INTERFACES_MAX = 16 };
+typedef struct gpuhal_location {
+    gpuhal_device *interfaces[GPUHAL_INTERFACES_MAX]; /* of its partition, in the order of sources */
+    uint32_t interface_count;
+    char directory[GPUHAL_PLACE_BYTES]; /* "": the system has none */
+    gpuhal_client_match match;
+    uint64_t memory_total; /* as the first interface lists it; 0: unknown */
+    bool is_part;
+    char driver[GPUHAL_DRIVER_BYTES]; /* the kernel's; "" until its files were read, or without */
+} gpuhal_location;
+void gpuhal_location_find(gpuhal_device *device, gpuhal_location *out_place);
+
+/* One device of a call. */
+typedef struct gpuhal_gather {
+    gpuhal_device *device;
+    gpuhal_value *values;
+    uint32_t count;
+    bool may_wake;
+    bool *wanted;          /* which values no source has yet; the others are the library's own */
+    bool is_unusable;      /* lost: nothing is read */
+    bool asleep, has_any;  /* some source had a value */
+    gpuhal_location place;
+    gpuhal_kernel_device *kernel;
+    gpuhal_kernel_reading *reading;
+    gpuhal_status status;  /* of its own plugin, or why it is unusable */
+    gpuhal_error_detail detail; /* with `status` */
+} gpuhal_gather;
+void gpuhal_gather_all(gpuhal *gpu, gpuhal_gather *list, uint32_t count, const gpuhal_time *time);
+
+/* ask.c: asks the n-th interface of each device for the values that are still wanted. */
+void gpuhal_ask_interfaces(gpuhal_gather *list, uint32_t count, uint32_t n, const gpuhal_time *time);
+
+#endif

@@ -1,0 +1,18 @@
+/* telemetry/value.h: how a value gets its number, or the reason why it has none. */
+#ifndef GPUHAL_TELEMETRY_VALUE_H
+#define GPUHAL_TELEMETRY_VALUE_H
+
+#include <gpuhal/telemetry.h>
+
+#include <stdbool.h>
+
+/* Sets the number, unless no device can have it: sentinels of firmware (all ones), more than 100 percent, a power of
+ * kilowatts. Then the value is missing (failed). */
+void gpuhal_value_set(gpuhal_value *value, uint64_t number, const char *source);
+void gpuhal_value_miss(gpuhal_value *value, gpuhal_missing reason, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Takes what another source has, where that is better: a number, or a reason that a user can act on in the place of
+ * NOT_SUPPORTED. The first source comes first: what it has stays. */
+void gpuhal_value_improve(gpuhal_value *value, const gpuhal_value *other);
+
+#endif
