@@ -8,6 +8,7 @@
 #include "queue/completion_service.h"
 #include "queue/queue.h"
 #include "queue/watchdog.h"
+#include "telemetry/sampler.h"
 #include "telemetry/telemetry.h"
 #include "transfer/peer.h"
 #include "transfer/staging.h"
@@ -39,6 +40,7 @@ static void destroy_rest(gpuhal_job *job)
     gpuhal_fault_log_destroy(gpu);
     gpuhal_devices_destroy(gpu);
     gpuhal_pools_destroy(gpu->layers.pools);
+    gpuhal_samplers_destroy(gpu->layers.samplers);
     gpuhal_address_index_destroy(gpu->layers.addresses);
     gpuhal_telemetry_destroy(gpu->layers.telemetry);
     gpuhal_registry_destroy(gpu->registry);
@@ -118,10 +120,12 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config)
     gpu->layers.use_part = gpuhal_part_use;
     gpu->layers.find_part = gpuhal_part_find;
     gpu->layers.pools = gpuhal_pools_create();
+    gpu->layers.samplers = gpuhal_samplers_create();
     gpu->layers.serve = gpuhal_service_serve;
     gpu->layers.serve_released = gpuhal_service_released;
-    if (!gpu->log || !gpu->layers.addresses || !gpu->layers.telemetry || !gpu->layers.pools || !gpu->layers.service || !gpu->fault_log ||
-        !gpu->layers.notifier) {
+    gpu->layers.serve_call = gpuhal_service_call;
+    if (!gpu->log || !gpu->layers.addresses || !gpu->layers.telemetry || !gpu->layers.samplers || !gpu->layers.pools ||
+        !gpu->layers.service || !gpu->fault_log || !gpu->layers.notifier) {
         return gpuhal_error_host_memory();
     }
     gpu->registry = gpuhal_registry_create(settings->registry, GPUHAL_REGISTRY_LOCK_NS, gpu->log);
@@ -168,6 +172,7 @@ void gpuhal_close(gpuhal *gpu)
         /* Cancelled halfway, a thread would leave locks behind that all objects share. */
         const int cancel = gpuhal_os_cancel_defer();
         gpuhal_notifier_end(gpu);
+        gpuhal_samplers_end(gpu);
         gpuhal_workers_settle(gpu, true);
         gpuhal_trace_write_at_close(gpu);
         gpuhal_pools_report_left(gpu);

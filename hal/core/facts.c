@@ -92,6 +92,8 @@ static const struct {
     {GPUHAL_VALUE_FAN_REVOLUTIONS_PER_MINUTE, false, "fan_revolutions_per_minute"},
     {GPUHAL_VALUE_QUEUES_BUSY_NS, false, "queues_busy_ns"},
     {GPUHAL_VALUE_TRANSFERRED_BYTES, false, "transferred_bytes"},
+    {GPUHAL_VALUE_VENDOR_EVENT_CODE, false, "vendor_event_code"},
+    {GPUHAL_VALUE_VENDOR_EVENTS_TOTAL, false, "vendor_events_total"},
     {GPUHAL_LINK_KIND, false, "link_kind"},
     {GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND, false, "link_bandwidth_bytes_per_second"},
     {GPUHAL_LINK_PEER_ADVERTISED, false, "link_peer_advertised"},

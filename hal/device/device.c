@@ -20,6 +20,7 @@ gpuhal_device *gpuhal_device_create(gpuhal *gpu, const gpuhal_candidate *candida
     device->index = index;
     snprintf(device->id, sizeof device->id, "%s:%u", candidate->name, index);
     gpuhal_mutex_init(&device->mutex);
+    gpuhal_mutex_init(&device->busy.mutex);
     gpuhal_condition_init(&device->condition);
     atomic_init(&device->limit_bytes, gpu->settings.memory_limit_bytes);
     return device;
@@ -76,6 +77,7 @@ void gpuhal_device_destroy(gpuhal_device *device)
     gpuhal_job_release(device->abandoned);
     links_free(device);
     gpuhal_condition_finish(&device->condition);
+    gpuhal_mutex_finish(&device->busy.mutex);
     gpuhal_mutex_finish(&device->mutex);
     free(device);
 }

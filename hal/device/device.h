@@ -27,11 +27,13 @@ struct gpuhal_queue;         /* queue/queue.h */
 struct gpuhal_pools;         /* pool/pool.h */
 struct gpuhal_relief;        /* memory/buffer.h */
 struct gpuhal_telemetry;     /* telemetry/telemetry.h */
+struct gpuhal_samplers;      /* telemetry/sampler.h */
 
 /* What the layers above store in the object, and what this layer and `memory` call in them. Set by gpuhal.c, the only
  * file that sees all layers. */
 typedef struct gpuhal_layers {
     struct gpuhal_telemetry *telemetry;     /* telemetry/telemetry.h */
+    struct gpuhal_samplers *samplers;       /* telemetry/sampler.h */
     struct gpuhal_address_index *addresses; /* memory/address_index.h */
     _Atomic(struct gpuhal_thread_pool *) thread_pool;     /* created and ended by transfer/thread_pool.c */
     struct gpuhal_service *service;             /* queue/completion_service.h: shared by all queues */
@@ -41,16 +43,17 @@ typedef struct gpuhal_layers {
     void (*destroy)(gpuhal *gpu); /* after the last reference was released */
     /* Does what can be done about an allocation that the device refused, and tries it again after each step. */
     gpuhal_status (*relieve)(struct gpuhal_relief *relief);
-    /* Callbacks for buffers that the application imported run on the service thread: `serve` starts it, and returns 0
-     * or errno; `serve_released` has it call gpuhal_buffer_end(). */
     /* For parts of a pool's memory: the last reference was released; a queue is about to use it (HOST_MEMORY); the part
      * of a segment, which holds a reference, at an offset, retained, with the offset in it: NULL for none. */
     void (*release_part)(struct gpuhal_buffer *buffer);
     void (*released_twice)(struct gpuhal_buffer *buffer); /* a part without references was released */
     gpuhal_status (*use_part)(struct gpuhal_buffer *buffer, struct gpuhal_queue *queue);
     struct gpuhal_buffer *(*find_part)(struct gpuhal_buffer *segment, uint64_t *offset);
+    /* Callbacks run on the service thread: `serve` starts it, and returns 0 or errno; from then on `serve_released` has
+     * it call gpuhal_buffer_end(), and `serve_call` has it make a call (false: without memory it will not). */
     int (*serve)(gpuhal *gpu);
     void (*serve_released)(struct gpuhal_buffer *buffer);
+    bool (*serve_call)(gpuhal *gpu, void (*call)(void *user, gpuhal_status status), void *user);
     /* called once when a device is lost, with the reason as this thread's last error; must not call a plugin */
     void (*on_lost)(gpuhal_device *device);
     /* Begin and end the time in which calls for the device are watched; the second does nothing for a device that is
@@ -120,6 +123,15 @@ typedef struct gpuhal_write_path {
     _Atomic uint32_t unwritten; /* not yet in the registry; fault_log.c */
 } gpuhal_write_path;
 
+/* For how long queues of the device had work; device/busy.c. */
+typedef struct gpuhal_busy {
+    _Atomic bool wanted; /* the value was read before: nothing is counted until then */
+    gpuhal_mutex mutex;  /* protects what follows */
+    uint32_t queues;     /* that have work now */
+    uint64_t since_ns;   /* when the first of them got it */
+    uint64_t total_ns;   /* until then */
+} gpuhal_busy;
+
 /* A device whose calls are watched; queue/watchdog.c. */
 typedef struct gpuhal_watched {
     gpuhal_device *next;
@@ -183,6 +195,7 @@ struct gpuhal_device {
     gpuhal_tag untagged;              /* the first of all tags */
     gpuhal_fault_note faults[GPUHAL_FAULT_NOTES];
     gpuhal_write_path write_path;
+    gpuhal_busy busy;
     gpuhal_counter written, read, filled, copied; /* transfers of this device alone; transfer/account.h */
 };
 
@@ -247,6 +260,11 @@ static inline gpuhal_status gpuhal_device_result(const gpuhal_device *device, gp
 }
 /* Returns the timeout of the driver for one value, or one link. */
 uint64_t gpuhal_device_query_ns(const gpuhal_device *device);
+/* A queue of the device has work, and has no more. Only for a device whose `busy.wanted` is set. */
+void gpuhal_busy_begin(gpuhal_device *device);
+void gpuhal_busy_end(gpuhal_device *device);
+/* Returns for how long queues had work since this was first called. */
+uint64_t gpuhal_busy_ns(gpuhal_device *device);
 /* Copies what a plugin returned, up to the size of the caller's structure, which must not be 0. */
 void gpuhal_native_give(gpuhal_native *out_native, gpuhal_native native);
 /* Returns INVALID_ARGUMENT with its detail where the size is 0. */

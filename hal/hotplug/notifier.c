@@ -87,16 +87,12 @@ static void deliver(void *user, gpuhal_status status)
 static void send(gpuhal *gpu, const gpuhal_change *change)
 {
     delivery *due = malloc(sizeof *due);
-    gpuhal_completion *completion = calloc(1, sizeof *completion);
-    if (!due || !completion) {
-        free(due);
-        free(completion);
-        return;
+    if (due) {
+        *due = (delivery){.gpu = gpu, .change = *change};
+        if (!gpuhal_service_call(gpu, deliver, due)) {
+            free(due);
+        }
     }
-    *due = (delivery){.gpu = gpu, .change = *change};
-    *completion = (gpuhal_completion){.done = deliver, .user = due, .gpu = gpu};
-    atomic_fetch_add(&gpu->references, 1);
-    gpuhal_service_ended(completion);
 }
 
 /* With the mutex held. */

@@ -19,6 +19,7 @@ static void end_points(gpuhal_queue *queue, const gpuhal_timepoint *last, gpuhal
     if (!queue->timepoints) {
         queue->timepoints_end = &queue->timepoints;
     }
+    gpuhal_queue_note_busy(queue);
 }
 
 /* The front of the list stays while the worker is at it, for the worker to remove. Its timepoint ends all the same: the
@@ -55,6 +56,7 @@ void gpuhal_queue_fail(gpuhal_queue *queue, gpuhal_failure *failure, bool submit
         uint64_t done = queue->done;
         end_points(queue, NULL, failure, completions);
         queue->done = atomic_load(&queue->device->lost) ? queue->submitted : done;
+        gpuhal_queue_note_busy(queue);
     }
     drop_held(queue, completions);
     gpuhal_condition_signal_all(&queue->condition);

@@ -216,6 +216,18 @@ void gpuhal_service_ended(gpuhal_completion *completion)
     gpuhal_mutex_unlock(&service->mutex);
 }
 
+bool gpuhal_service_call(gpuhal *gpu, void (*call)(void *user, gpuhal_status status), void *user)
+{
+    gpuhal_completion *completion = calloc(1, sizeof *completion);
+    if (!completion) {
+        return false;
+    }
+    *completion = (gpuhal_completion){.done = call, .user = user, .gpu = gpu};
+    atomic_fetch_add(&gpu->references, 1);
+    gpuhal_service_ended(completion);
+    return true;
+}
+
 gpuhal_status gpuhal_completion_descriptor(gpuhal *gpu, gpuhal_os_handle *out_descriptor)
 {
     if (out_descriptor) {

@@ -1,6 +1,6 @@
 /* queue/completion_service.h: what all queues of one gpuhal object share: the list of them, the thread that calls back,
  * and the list behind gpuhal_next_completion(). That thread, gpuhal-serve, makes all calls to the application that are
- * not made inside a call of its own: completion callbacks, those of released buffers, and listeners
+ * not made inside a call of its own: completion callbacks, those of released buffers, of samplers, and listeners
  * (hotplug/notifier.c). */
 #ifndef GPUHAL_QUEUE_COMPLETION_SERVICE_H
 #define GPUHAL_QUEUE_COMPLETION_SERVICE_H
@@ -26,6 +26,8 @@ bool gpuhal_service_has_unfinished(const gpuhal_device *device);
 int gpuhal_service_serve(gpuhal *gpu);
 /* Has that thread call gpuhal_buffer_end(). The thread exists: importing with a callback started it. */
 void gpuhal_service_released(struct gpuhal_buffer *buffer);
+/* Has that thread make a call, with GPUHAL_OK; false without memory. The thread exists. */
+bool gpuhal_service_call(gpuhal *gpu, void (*call)(void *user, gpuhal_status status), void *user);
 /* Takes a completion that is a callback, or listed, whose timepoint has ended. */
 void gpuhal_service_ended(gpuhal_completion *completion);
 

@@ -382,6 +382,7 @@ gpuhal_status gpuhal_queue_native_end(gpuhal_queue *queue)
     gpuhal_completion *completions = NULL;
     gpuhal_queue_lock(queue);
     queue->submitted++; /* whatever the caller submitted */
+    gpuhal_queue_note_busy(queue);
     if (!status) {
         gpuhal_queue_record_access(queue, &completions);
     }

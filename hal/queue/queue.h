@@ -151,11 +151,22 @@ struct gpuhal_queue {
     gpuhal_failure *failure;     /* why it failed */
     gpuhal_failure *refusal;   /* why it could not be reset */
     _Atomic uint64_t caller; /* thread in which the queue calls a function of the application; 0: none */
+    bool busy;               /* it counts as one that has work: device/busy.c */
     _Atomic bool asking;     /* a thread polls awaited timepoints for the original failure */
     bool probed; /* the watchdog wants to know whether work goes on: the worker records a timepoint and waits for it */
     bool uncounted; /* the object does not count on this worker: it is stuck in the driver, has ended, or is a thread of
                        the application */
 };
+
+/* state.c: with the mutex held, where the queue may have got work, or ended it: counts the time in which its device is
+ * busy, once that is wanted. */
+void gpuhal_queue_count_busy(gpuhal_queue *queue);
+static inline void gpuhal_queue_note_busy(gpuhal_queue *queue)
+{
+    if (__builtin_expect(atomic_load_explicit(&queue->device->busy.wanted, memory_order_relaxed), 0)) {
+        gpuhal_queue_count_busy(queue);
+    }
+}
 
 static inline bool gpuhal_queue_has_failed(const gpuhal_queue *queue)
 {

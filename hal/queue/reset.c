@@ -54,6 +54,7 @@ static void clear_failure(gpuhal_queue *queue, gpuhal_completion **completions)
     atomic_store(&queue->in_flight, false);
     gpuhal_queue_change(&queue->health, GPUHAL_QUEUE_USABLE);
     queue->done = queue->recorded = queue->submitted;
+    gpuhal_queue_note_busy(queue);
 }
 
 /* With the right to call only as long as the plugin is called: first what this queue has in flight ends, which others

@@ -133,6 +133,15 @@ bool gpuhal_queue_reserve(gpuhal_queue *queue, const gpuhal_op *op)
     return true;
 }
 
+void gpuhal_queue_count_busy(gpuhal_queue *queue)
+{
+    const bool works = queue->submitted != queue->done || queue->worker == GPUHAL_QUEUE_RUNNING;
+    if (works != queue->busy) {
+        queue->busy = works;
+        (works ? gpuhal_busy_begin : gpuhal_busy_end)(queue->device);
+    }
+}
+
 bool gpuhal_queue_is_idle(const gpuhal_queue *queue)
 {
     return !gpuhal_queue_has_deferred(queue) && !gpuhal_queue_is_called(queue) && !queue->timepoints &&

@@ -69,6 +69,7 @@ void gpuhal_queue_track(gpuhal_queue *queue, const gpuhal_op *op)
     if (op->counter) {
         gpuhal_count(op->counter, op->bytes, 0);
     }
+    gpuhal_queue_note_busy(queue);
 }
 
 gpuhal_status gpuhal_queue_submit_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint)

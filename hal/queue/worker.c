@@ -161,11 +161,13 @@ static void run_first(gpuhal_queue *queue)
         return;
     }
     gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_RUNNING);
+    gpuhal_queue_note_busy(queue);
     gpuhal_mutex_unlock(&queue->mutex);
     gpuhal_status status = deferred->op.kind->run(&deferred->op);
     gpuhal_queue_lock(queue);
     empty_first(queue, deferred);
     gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_ATTENDED);
+    gpuhal_queue_note_busy(queue);
     finish_first(queue, gpuhal_queue_has_failed(queue) ? gpuhal_failure_status(queue->failure) : status);
 }
 

@@ -12,13 +12,20 @@
 /* Returns whether the library itself has the answer: a value that it counts, or a fact, which is not a value. */
 static bool is_ours(gpuhal_key key)
 {
-    return key == GPUHAL_VALUE_MEMORY_HELD_BYTES || key < FIRST_VALUE;
+    return key == GPUHAL_VALUE_MEMORY_HELD_BYTES || key == GPUHAL_VALUE_QUEUES_BUSY_NS ||
+           key == GPUHAL_VALUE_TRANSFERRED_BYTES || key < FIRST_VALUE;
 }
 
 static void answer(gpuhal_device *device, gpuhal_value *value)
 {
     if (value->key == GPUHAL_VALUE_MEMORY_HELD_BYTES) {
         gpuhal_value_set(value, atomic_load(&device->allocated_bytes), "library");
+    } else if (value->key == GPUHAL_VALUE_QUEUES_BUSY_NS) {
+        gpuhal_value_set(value, gpuhal_busy_ns(device), "library");
+    } else if (value->key == GPUHAL_VALUE_TRANSFERRED_BYTES) {
+        const uint64_t bytes = atomic_load(&device->written.bytes) + atomic_load(&device->read.bytes) +
+                               atomic_load(&device->filled.bytes) + atomic_load(&device->copied.bytes);
+        gpuhal_value_set(value, bytes, "library");
     } else {
         gpuhal_value_miss(value, GPUHAL_MISSING_NOT_SUPPORTED, "it is a fact, not a value: use gpuhal_device_u64()");
     }

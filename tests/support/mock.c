@@ -115,6 +115,17 @@ static gpuhal_status enumerate_cpu(const gpuhal_host *host, gpuhal_plugin_instan
     return GPUHAL_OK;
 }
 
+static const gpuhal_mock_value *find_value(uint32_t index, gpuhal_key key)
+{
+    const gpuhal_mock_value *values = mock_of(index)->values;
+    for (size_t i = 0; i < sizeof mock_of(index)->values / sizeof *values; i++) {
+        if (values[i].key == key) {
+            return &values[i];
+        }
+    }
+    return NULL;
+}
+
 static gpuhal_status sample(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                             const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink)
 {
@@ -125,14 +136,19 @@ static gpuhal_status sample(const gpuhal_host *host, gpuhal_plugin_instance *ins
         if (gpuhal_mock.stop_key == 0 || gpuhal_mock.stop_key == keys[i]) {
             stop_at(GPUHAL_MOCK_SAMPLE);
         }
-        if (keys[i] == GPUHAL_VALUE_MEMORY_FREE_BYTES) {
+        const gpuhal_mock_value *own = find_value(index, keys[i]);
+        if (own && own->missing) {
+            host->missing(host, sink, keys[i], own->missing, "missing, as the test says");
+        } else if (own) {
+            host->u64(host, sink, keys[i], own->u64);
+        } else if (keys[i] == GPUHAL_VALUE_MEMORY_FREE_BYTES) {
             uint64_t total = mock_of(index)->total_bytes ? mock_of(index)->total_bytes : 1u << 30;
             host->u64(host, sink, keys[i], total - (uint64_t)mock_of(index)->allocated_bytes);
         } else {
             host->missing(host, sink, keys[i], GPUHAL_MISSING_NOT_SUPPORTED, "the mock has no such value");
         }
     }
-    return GPUHAL_OK;
+    return mock_of(index)->fail_sample;
 }
 
 static gpuhal_status report_link(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t from, uint32_t to,

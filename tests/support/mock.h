@@ -33,6 +33,13 @@ enum {
 /* Handles of the mock's own, for the same process: its name, and a descriptor in the last bytes. */
 #define GPUHAL_MOCK_HANDLE (GPUHAL_VENDOR_KIND_FIRST + 2)
 
+/* A value that sample() returns; may be set at any time, the number before the key. */
+typedef struct gpuhal_mock_value {
+    _Atomic gpuhal_key key; /* 0: not used */
+    _Atomic gpuhal_missing missing;
+    _Atomic uint64_t u64;
+} gpuhal_mock_value;
+
 typedef struct gpuhal_mock_device {
     const char *name, *uuid, *pci; /* NULL: "mock", missing */
     gpuhal_device_type type;       /* 0: gpu */
@@ -64,7 +71,8 @@ typedef struct gpuhal_mock_device {
     uint32_t slow_range_us;        /* how long a commit or a decommit stays */
     uint32_t range_host, range_skewed; /* reserved addresses have a host address; begin 64 bytes behind a page */
     /* Faults, may be set at any time. */
-    _Atomic gpuhal_status fail_reserve, fail_commit, fail_decommit;
+    gpuhal_mock_value values[4];
+    _Atomic gpuhal_status fail_reserve, fail_commit, fail_decommit, fail_sample;
     _Atomic gpuhal_status fail_open, fail_allocate, fail_import, fail_copy, fail_read, fail_write;
     /* Counters. */
     _Atomic int64_t openings, allocations, allocated_bytes, copies, reads, writes, fills, rects, maps, imports, cleans;

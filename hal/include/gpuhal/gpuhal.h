@@ -41,6 +41,7 @@
 #include <gpuhal/registry.h>
 #include <gpuhal/report.h>
 #include <gpuhal/rescan.h>
+#include <gpuhal/sampler.h>
 #include <gpuhal/share.h>
 #include <gpuhal/store.h>
 #include <gpuhal/telemetry.h>

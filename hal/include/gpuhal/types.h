@@ -196,10 +196,16 @@ enum {
     GPUHAL_VALUE_PERFORMANCE_STATE = 0x101c,   /**< number: the vendor's; 0 is the fastest. */
     GPUHAL_VALUE_FAN_REVOLUTIONS_PER_MINUTE = 0x101d, /**< number. */
     /* The library counts these two. */
-    /** number: time in which a queue of this gpuhal object on the device had work, summed over its queues. */
+    /** number: time in which a queue of this gpuhal object on the device had work, as far as the library has noticed
+     *  its end, since this was first read. */
     GPUHAL_VALUE_QUEUES_BUSY_NS = 0x101e,
-    /** number: bytes that this gpuhal object moved to, from and on the device. */
+    /** number: bytes that this gpuhal object moved to, from and within the device; those to another device are in
+     *  gpuhal_pair_usage(). */
     GPUHAL_VALUE_TRANSFERRED_BYTES = 0x101f,
+    /** number: vendor's code of the newest error that its driver reported of the device, and that is not the fault of
+     *  an application (docs/telemetry.md); not read before the first. */
+    GPUHAL_VALUE_VENDOR_EVENT_CODE = 0x1020,
+    GPUHAL_VALUE_VENDOR_EVENTS_TOTAL = 0x1021, /**< number: how many of them, since they were first read. */
 
     /* Facts of a link between two devices. */
     GPUHAL_LINK_KIND = 0x2000,                       /**< number: gpuhal_link_kind. */

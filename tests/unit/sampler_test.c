@@ -1,0 +1,645 @@
+/* Samplers: what is read how often, what history and windows say of it, thresholds, health, events, and the end. */
+#include "support/child.h"
+#include "support/mock.h"
+#include "test.h"
+
+#include "device/device.h"
+
+#include <gpuhal/sampler.h>
+#include <gpuhal/telemetry.h>
+#include <gpuhal/transfer.h>
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/wait.h>
+
+#define MS          UINT64_C(1000000)
+#define PATIENCE_MS 60000
+#define HEAT        GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS
+
+#define assert_ok(status)                                                                                              \
+    do {                                                                                                               \
+        if ((status) != GPUHAL_OK) {                                                                                   \
+            fail_msg("%s:%d: %s", __FILE__, __LINE__, gpuhal_last_error()->sentence);                                  \
+        }                                                                                                              \
+    } while (0)
+
+static gpuhal *open_devices(uint32_t count)
+{
+    gpuhal_mock = (gpuhal_mock_state){.count = count};
+    return gpuhal_mock_open(NULL, 0);
+}
+
+static void set_value(uint32_t device, uint32_t place, gpuhal_key key, uint64_t number)
+{
+    gpuhal_mock_value *value = &gpuhal_mock.devices[device].values[place];
+    value->u64 = number;
+    value->missing = 0;
+    value->key = key;
+}
+
+static gpuhal_sampler *sampler_or_fail(gpuhal *gpu, gpuhal_sampler_desc desc)
+{
+    gpuhal_sampler *sampler = NULL;
+    desc.size = sizeof desc;
+    desc.period_ns = desc.period_ns ? desc.period_ns : 10 * MS;
+    assert_ok(gpuhal_sampler_create(gpu, &desc, &sampler));
+    return sampler;
+}
+
+static uint64_t newest_time(gpuhal_sampler *sampler, gpuhal_device *device)
+{
+    gpuhal_value value = {.key = HEAT};
+    uint64_t time_ns = 0;
+    const gpuhal_status status = gpuhal_sampler_latest(sampler, device, &value, 1, &time_ns);
+    assert_true(status == GPUHAL_OK || status == GPUHAL_NOT_READY || status == GPUHAL_ERROR_DEVICE_LOST);
+    return time_ns;
+}
+
+/* Waits until `count` samples were begun and taken after this call. */
+static void await_samples(gpuhal_sampler *sampler, uint32_t count)
+{
+    gpuhal_device *device = gpuhal_sampler_device(sampler, 0);
+    for (uint32_t i = 0; i < count + 1; i++) { /* one may have been under way */
+        const uint64_t before = newest_time(sampler, device);
+        for (int ms = 0; newest_time(sampler, device) == before; ms++) {
+            assert_true(ms < PATIENCE_MS);
+            gpuhal_os_sleep(MS);
+        }
+    }
+}
+
+/* ---- reading */
+
+TEST(the_newest_sample_has_values_reasons_and_what_is_not_sampled)
+{
+    gpuhal *gpu = open_devices(2);
+    const gpuhal_key keys[] = {HEAT, GPUHAL_VALUE_POWER_MICROWATTS};
+    set_value(0, 0, HEAT, 41000);
+    gpuhal_sampler *sampler = sampler_or_fail(gpu, (gpuhal_sampler_desc){.keys = keys, .key_count = 2});
+    await_samples(sampler, 1);
+    gpuhal_value values[] = {{.key = GPUHAL_VALUE_POWER_MICROWATTS}, {.key = HEAT}, {.key = GPUHAL_VALUE_FAN_PERMILLE}};
+    uint64_t time_ns = 0;
+    assert_ok(gpuhal_sampler_latest(sampler, gpuhal_device_at(gpu, 0), values, 3, &time_ns));
+    assert_true(time_ns > 0 && time_ns <= gpuhal_os_monotonic_ns());
+    assert_int_equal(values[0].missing, GPUHAL_MISSING_NOT_SUPPORTED);
+    assert_int_equal(values[1].missing, 0);
+    assert_int_equal(values[1].u64, 41000);
+    assert_int_equal(values[2].missing, GPUHAL_MISSING_NOT_READ);
+    assert_string_equal(gpuhal_missing_name(values[2].missing), "not read");
+    assert_true(values[2].why[0] != 0);
+    gpuhal_sampler_destroy(sampler);
+    gpuhal_close(gpu);
+}
+
+TEST(before_the_first_sample_nothing_is_ready)
+{
+    gpuhal *gpu = open_devices(1);
+    gpuhal_value value = {.key = HEAT};
+    uint32_t count = 7;
+    gpuhal_mock.stops = GPUHAL_MOCK_SAMPLE;
+    gpuhal_sampler *sampler = sampler_or_fail(gpu, (gpuhal_sampler_desc){.period_ns = 5000 * MS});
+    gpuhal_device *device = gpuhal_device_at(gpu, 0);
+    gpuhal_health health = {.size = sizeof health, .state = 9};
+    assert_int_equal(gpuhal_sampler_latest(sampler, device, &value, 1, NULL), GPUHAL_NOT_READY);
+    assert_ok(gpuhal_sampler_history(sampler, device, HEAT, NULL, 0, &count));
+    assert_int_equal(count, 0);
+    assert_ok(gpuhal_sampler_health(sampler, device, &health));
+    assert_int_equal(health.state, GPUHAL_HEALTH_UNKNOWN);
+    gpuhal_mock.stops = 0;
+    await_samples(sampler, 0);
+    assert_ok(gpuhal_sampler_latest(sampler, device, &value, 1, NULL));
+    gpuhal_sampler_destroy(sampler);
+    gpuhal_close(gpu);
+}
+
+TEST(without_a_description_every_physical_device_is_sampled)
+{
+    gpuhal_mock_five_kinds();
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+    gpuhal_sampler *sampler = NULL;
+    assert_ok(gpuhal_sampler_create(gpu, NULL, &sampler));
+    for (uint32_t i = 0; i < 5; i++) {
+        assert_ptr_equal(gpuhal_sampler_device(sampler, i), gpuhal_device_at(gpu, i));
+    }
+    assert_null(gpuhal_sampler_device(sampler, 5));
+    assert_null(gpuhal_sampler_device(NULL, 0));
+    await_samples(sampler, 0);
+    gpuhal_value values[] = {{.key = GPUHAL_VALUE_MEMORY_FREE_BYTES},
+                             {.key = GPUHAL_VALUE_MEMORY_HELD_BYTES},
+                             {.key = GPUHAL_VALUE_PCIE_SEND_BYTES_PER_SECOND}};
+    assert_ok(gpuhal_sampler_latest(sampler, gpuhal_device_at(gpu, 1), values, 3, NULL));
+    assert_int_equal(values[0].missing, 0);
+    assert_int_equal(values[1].missing, 0);
+    assert_int_equal(values[2].missing, GPUHAL_MISSING_NOT_READ);
+    gpuhal_sampler_destroy(sampler);
+    gpuhal_close(gpu);
+}
+
+/* ---- the past */
+
+TEST(a_history_has_the_newest_samples_the_oldest_first)
+{
+    gpuhal *gpu = open_devices(1);
+    gpuhal_device *device = gpuhal_device_at(gpu, 0);
+    gpuhal_point points[8];
+    uint32_t count = 0;
+    gpuhal_sampler *sampler = sampler_or_fail(gpu, (gpuhal_sampler_desc){.history = 4});
+    for (uint64_t i = 1; i <= 6; i++) {
+        set_value(0, 0, HEAT, i);
+        await_samples(sampler, 1);
+    }
+    assert_ok(gpuhal_sampler_history(sampler, device, HEAT, points, 8, &count));
+    assert_int_equal(count, 4);
+    for (uint32_t i = 0; i < count; i++) {
+        assert_int_equal(points[i].missing, 0);
+        assert_true(points[i].u64 <= 6 && (i == 0 || points[i].u64 >= points[i - 1].u64));
+        assert_true(i == 0 || points[i].time_ns > points[i - 1].time_ns);
+    }
+    assert_int_equal(points[3].u64, 6);
+    assert_ok(gpuhal_sampler_history(sampler, device, HEAT, points, 1, &count));
+    assert_int_equal(count, 1);
+    assert_int_equal(points[0].u64, 6);
+    gpuhal_sampler_destroy(sampler);
+    gpuhal_close(gpu);
+}
+
+/* Values that exceed what a sum of 64 bits holds, a missing one among them, and a counter that began again. */
+TEST(a_window_has_the_statistics_of_its_samples)
+{
+    static const uint64_t steps[] = {UINT64_MAX - 5, UINT64_MAX, UINT64_MAX - 1};
+    gpuhal *gpu = open_devices(1);
+    gpuhal_device *device = gpuhal_device_at(gpu, 0);
+    gpuhal_window all = {.size = sizeof all}, newest = {.size = sizeof newest};
+    gpuhal_mock.devices[0].values[0].missing = GPUHAL_MISSING_ASLEEP;
+    gpuhal_mock.devices[0].values[0].key = HEAT;
+    gpuhal_sampler *sampler = sampler_or_fail(gpu, (gpuhal_sampler_desc){.history = 1000});
+    await_samples(sampler, 0);
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        set_value(0, 0, HEAT, steps[i]);
+        await_samples(sampler, 1);
+    }
+    assert_ok(gpuhal_sampler_window(sampler, device, HEAT, 0, &all));
+    assert_true(all.missing >= 1 && all.count >= 3);
+    assert_int_equal(all.min, UINT64_MAX - 5);
+    assert_int_equal(all.max, UINT64_MAX);
+    assert_int_equal(all.first, UINT64_MAX - 5);
+    assert_int_equal(all.last, UINT64_MAX - 1);
+    assert_true(all.mean >= all.min && all.mean <= all.max);
+    assert_int_equal(all.increase, 5);
+    assert_true(all.from_ns < all.to_ns);
+    gpuhal_os_sleep(2 * MS);
+    assert_ok(gpuhal_sampler_window(sampler, device, HEAT, 1, &newest));
+    assert_true(newest.count == 0 || newest.last == UINT64_MAX - 1);
+    assert_ok(gpuhal_sampler_window(sampler, device, HEAT, UINT64_MAX, &newest));
+    assert_true(newest.count >= all.count);
+    gpuhal_sampler_destroy(sampler);
+    gpuhal_close(gpu);
+}
+
+/* ---- events */
+
+typedef struct heard {
+    _Atomic uint32_t count;
+    gpuhal_sampler_event last;
+    gpuhal_sampler *sampler; /* removed, or destroyed, by the callback */
+    uint32_t number;
+} heard;
+
+static void hear(void *user, const gpuhal_sampler_event *event)
+{
+    heard *own = user;
+    own->last = *event;
+    own->count++;
+}
+
+static void await_count(const heard *own, uint32_t count)
+{
+    for (int ms = 0; own->count < count; ms++) {
+        assert_true(ms < PATIENCE_MS);
+        gpuhal_os_sleep(MS);
+    }
+    assert_int_equal(own->count, count);
+}
+
+TEST(a_threshold_is_raised_and_cleared_with_hysteresis_once_each)
+{
+    gpuhal *gpu = open_devices(2);
+    heard own = {0};
+    uint32_t number = 0;
+    set_value(0, 0, HEAT, 80000);
+    set_value(1, 0, HEAT, 20000);
+    gpuhal_sampler *sampler = sampler_or_fail(gpu, (gpuhal_sampler_desc){0});
+    const gpuhal_threshold hot = {.size = sizeof hot, .key = HEAT, .limit = 90000, .clear = 85000, .callback = hear,
+                                  .user = &own};
+    assert_ok(gpuhal_sampler_add_threshold(sampler, &hot, &number));
+    assert_true(number > 0);
+    await_samples(sampler, 2);
+    set_value(0, 0, HEAT, 90000); /* not above */
+    await_samples(sampler, 2);
+    assert_int_equal(own.count, 0);
+    set_value(0, 0, HEAT, 90001);
+    await_count(&own, 1);
+    assert_int_equal(own.last.kind, GPUHAL_SAMPLER_RAISED);
+    assert_ptr_equal(own.last.device, gpuhal_device_at(gpu, 0));
+    assert_int_equal(own.last.threshold, number);
+    assert_int_equal(own.last.key, HEAT);
+    assert_int_equal(own.last.value, 90001);
+    assert_string_equal(own.last.sentence, "mock:0: temperature_millicelsius is 90001, above 90000");
+    set_value(0, 0, HEAT, 85001); /* below the limit, not yet cleared */
+    await_samples(sampler, 2);
+    gpuhal_mock.devices[0].values[0].missing = GPUHAL_MISSING_TIMED_OUT; /* changes nothing */
+    await_samples(sampler, 2);
+    assert_int_equal(own.count, 1);
+    set_value(0, 0, HEAT, 85000);
+    await_count(&own, 2);
+    assert_int_equal(own.last.kind, GPUHAL_SAMPLER_CLEARED);
+    assert_string_equal(own.last.sentence, "mock:0: temperature_millicelsius is 85000, no longer above 85000");
+    assert_ok(gpuhal_sampler_remove_threshold(sampler, number));
+    assert_int_equal(gpuhal_sampler_remove_threshold(sampler, number), GPUHAL_ERROR_NOT_FOUND);
+    set_value(0, 0, HEAT, 99000);
+    await_samples(sampler, 2);
+    assert_int_equal(own.count, 2);
+    gpuhal_sampler_destroy(sampler);
+    gpuhal_close(gpu);
+}
+
+TEST(a_threshold_below_counts_samples_in_a_row_and_is_of_one_device)
+{
+    gpuhal *gpu = open_devices(2);
+    heard own = {0};
+    set_value(0, 0, HEAT, 5);
+    set_value(1, 0, HEAT, 500);
+    gpuhal_sampler *sampler = sampler_or_fail(gpu, (gpuhal_sampler_desc){0});
+    const gpuhal_threshold low = {.size = sizeof low, .key = HEAT, .device = gpuhal_device_at(gpu, 1), .is_below = 1,
+                                  .samples = 3, .limit = 100, .callback = hear, .user = &own};
+    assert_ok(gpuhal_sampler_add_threshold(sampler, &low, NULL));
+    await_samples(sampler, 4);
+    assert_int_equal(own.count, 0);
+    set_value(1, 0, HEAT, 99);
+    await_count(&own, 1);
+    assert_ptr_equal(own.last.device, gpuhal_device_at(gpu, 1));
+    assert_string_equal(own.last.sentence, "mock:1: temperature_millicelsius is 99, below 100");
+    gpuhal_point points[300];
+    uint32_t count = 0, low_ones = 0;
+    assert_ok(gpuhal_sampler_history(sampler, low.device, HEAT, points, 300, &count));
+    for (uint32_t i = 0; i < count; i++) {
+        low_ones += points[i].u64 == 99 && points[i].time_ns <= own.last.time_ns;
+    }
+    assert_int_equal(low_ones, 3);
+    gpuhal_sampler_destroy(sampler);
+    gpuhal_close(gpu);
+}
+
+TEST(events_are_listed_behind_a_descriptor_and_the_oldest_are_dropped)
+{
+    gpuhal *gpu = open_devices(1);
+    gpuhal_os_handle descriptor = -1;
+    gpuhal_sampler_event event = {.size = sizeof event};
+    set_value(0, 0, HEAT, 1);
+    gpuhal_sampler *sampler = sampler_or_fail(gpu, (gpuhal_sampler_desc){0});
+    const gpuhal_threshold any = {.size = sizeof any, .key = HEAT, .limit = 10};
+    assert_int_equal(gpuhal_sampler_next_event(sampler, &event), GPUHAL_NOT_READY);
+    assert_ok(gpuhal_sampler_descriptor(sampler, &descriptor));
+    struct pollfd entry = {.fd = (int)descriptor, .events = POLLIN};
+    await_samples(sampler, 1);
+    assert_int_equal(poll(&entry, 1, 0), 0);
+    for (uint32_t i = 0; i < 300; i++) { /* each of them is raised by the next sample */
+        assert_ok(gpuhal_sampler_add_threshold(sampler, &any, NULL));
+    }
+    set_value(0, 0, HEAT, 11);
+    assert_int_equal(poll(&entry, 1, PATIENCE_MS), 1);
+    await_samples(sampler, 1);
+    uint32_t count = 0;
+    for (; gpuhal_sampler_next_event(sampler, &event) == GPUHAL_OK; count++) {
+        assert_int_equal(event.kind, GPUHAL_SAMPLER_RAISED);
+        assert_int_equal(event.size, sizeof event);
+    }
+    assert_int_equal(count, 256);
+    assert_int_equal(poll(&entry, 1, 0), 0);
+    gpuhal_os_handle_close(descriptor);
+    gpuhal_sampler_destroy(sampler);
+    gpuhal_close(gpu);
+}
+
+static void remove_itself(void *user, const gpuhal_sampler_event *event)
+{
+    heard *own = user;
+    assert_ok(gpuhal_sampler_remove_threshold(own->sampler, event->threshold));
+    own->count++;
+}
+
+static void destroy_it(void *user, const gpuhal_sampler_event *event)
+{
+    heard *own = user;
+    (void)event;
+    gpuhal_sampler_destroy(own->sampler);
+    own->count++;
+}
+
+TEST(a_callback_may_remove_its_threshold_and_destroy_the_sampler)
+{
+    gpuhal *gpu = open_devices(1);
+    heard removing = {0}, destroying = {0};
+    set_value(0, 0, HEAT, 11);
+    gpuhal_sampler *sampler = sampler_or_fail(gpu, (gpuhal_sampler_desc){0});
+    removing.sampler = destroying.sampler = sampler;
+    gpuhal_threshold any = {.size = sizeof any, .key = HEAT, .limit = 10, .callback = remove_itself, .user = &removing};
+    assert_ok(gpuhal_sampler_add_threshold(sampler, &any, NULL));
+    await_count(&removing, 1);
+    any.callback = destroy_it;
+    any.user = &destroying;
+    assert_ok(gpuhal_sampler_add_threshold(sampler, &any, NULL));
+    await_count(&destroying, 1);
+    gpuhal_close(gpu);
+}
+
+static _Atomic bool holds;
+static void hold(void *user, const gpuhal_sampler_event *event)
+{
+    heard *own = user;
+    (void)event;
+    own->count++;
+    while (atomic_load(&holds)) {
+        gpuhal_os_sleep(MS);
+    }
+    own->number = 1; /* it has ended */
+}
+
+static void *let_go(void *unused)
+{
+    gpuhal_os_sleep(50 * MS);
+    atomic_store(&holds, false);
+    return unused;
+}
+
+TEST(destroying_waits_for_a_callback_that_runs)
+{
+    gpuhal *gpu = open_devices(1);
+    heard own = {0};
+    pthread_t thread;
+    set_value(0, 0, HEAT, 11);
+    atomic_store(&holds, true);
+    gpuhal_sampler *sampler = sampler_or_fail(gpu, (gpuhal_sampler_desc){0});
+    const gpuhal_threshold any = {.size = sizeof any, .key = HEAT, .limit = 10, .callback = hold, .user = &own};
+    assert_ok(gpuhal_sampler_add_threshold(sampler, &any, NULL));
+    await_count(&own, 1);
+    assert_int_equal(pthread_create(&thread, NULL, let_go, NULL), 0);
+    gpuhal_sampler_destroy(sampler);
+    assert_int_equal(own.number, 1);
+    pthread_join(thread, NULL);
+    gpuhal_close(gpu);
+}
+
+/* ---- health */
+
+static gpuhal_health health_of(gpuhal_sampler *sampler, uint32_t index)
+{
+    gpuhal_health health = {.size = sizeof health};
+    assert_ok(gpuhal_sampler_health(sampler, gpuhal_sampler_device(sampler, index), &health));
+    return health;
+}
+
+TEST(health_is_degraded_by_new_memory_errors_heat_and_events_of_the_vendor)
+{
+    gpuhal *gpu = open_devices(3);
+    heard own = {0};
+    set_value(0, 0, GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL, 5); /* old ones do not count */
+    set_value(1, 0, GPUHAL_VALUE_THROTTLE_REASONS, GPUHAL_THROTTLE_IDLE | GPUHAL_THROTTLE_POWER_CAP);
+    set_value(2, 0, GPUHAL_VALUE_VENDOR_EVENTS_TOTAL, 0);
+    gpuhal_sampler *sampler = sampler_or_fail(gpu, (gpuhal_sampler_desc){0});
+    assert_ok(gpuhal_sampler_on_health(sampler, hear, &own));
+    await_samples(sampler, 2);
+    for (uint32_t d = 0; d < 3; d++) {
+        assert_int_equal(health_of(sampler, d).state, GPUHAL_HEALTH_OK);
+        assert_string_equal(health_of(sampler, d).sentence, "");
+        assert_true(health_of(sampler, d).since_ns > 0);
+    }
+    assert_int_equal(own.count, 0);
+    set_value(0, 0, GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL, 6);
+    await_count(&own, 1);
+    assert_int_equal(own.last.kind, GPUHAL_SAMPLER_HEALTH);
+    assert_int_equal(own.last.value, GPUHAL_HEALTH_DEGRADED);
+    assert_string_equal(own.last.sentence, "mock:0: new memory errors that could not be corrected");
+    set_value(1, 0, GPUHAL_VALUE_THROTTLE_REASONS, GPUHAL_THROTTLE_HARDWARE | GPUHAL_THROTTLE_POWER_BRAKE);
+    await_count(&own, 2);
+    assert_string_equal(own.last.sentence, "mock:1: slowed down by heat; slowed down by the power supply");
+    set_value(2, 1, GPUHAL_VALUE_VENDOR_EVENT_CODE, 79);
+    set_value(2, 0, GPUHAL_VALUE_VENDOR_EVENTS_TOTAL, 1);
+    await_count(&own, 3);
+    assert_string_equal(own.last.sentence, "mock:2: the driver reported an error (code 79)");
+    assert_int_equal(health_of(sampler, 0).reasons, GPUHAL_HEALTH_ECC);
+    assert_int_equal(health_of(sampler, 1).reasons, GPUHAL_HEALTH_THERMAL | GPUHAL_HEALTH_POWER_BRAKE);
+    assert_int_equal(health_of(sampler, 2).reasons, GPUHAL_HEALTH_VENDOR_EVENT);
+    assert_ok(gpuhal_sampler_on_health(sampler, NULL, NULL));
+    gpuhal_sampler_destroy(sampler);
+    gpuhal_close(gpu);
+}
+
+TEST(few_repeated_packets_are_noise_and_many_degrade_the_link)
+{
+    gpuhal *gpu = open_devices(1);
+    set_value(0, 0, GPUHAL_VALUE_PCIE_REPLAYS_TOTAL, 1000);
+    gpuhal_sampler *sampler = sampler_or_fail(gpu, (gpuhal_sampler_desc){0});
+    await_samples(sampler, 1);
+    set_value(0, 0, GPUHAL_VALUE_PCIE_REPLAYS_TOTAL, 1008);
+    await_samples(sampler, 1);
+    assert_int_equal(health_of(sampler, 0).state, GPUHAL_HEALTH_OK);
+    set_value(0, 0, GPUHAL_VALUE_PCIE_REPLAYS_TOTAL, 1009);
+    await_samples(sampler, 1);
+    assert_int_equal(health_of(sampler, 0).reasons, GPUHAL_HEALTH_PCIE_REPLAYS);
+    gpuhal_sampler_destroy(sampler);
+    gpuhal_close(gpu);
+}
+
+TEST(a_lost_device_is_lost_and_the_others_are_sampled_on)
+{
+    gpuhal *gpu = open_devices(2);
+    heard own = {0};
+    set_value(1, 0, HEAT, 3);
+    gpuhal_sampler *sampler = sampler_or_fail(gpu, (gpuhal_sampler_desc){0});
+    assert_ok(gpuhal_sampler_on_health(sampler, hear, &own));
+    await_samples(sampler, 1);
+    gpuhal_mock.devices[0].fail_sample = GPUHAL_ERROR_DEVICE_LOST;
+    await_count(&own, 1);
+    assert_int_equal(own.last.value, GPUHAL_HEALTH_LOST);
+    assert_ptr_equal(own.last.device, gpuhal_device_at(gpu, 0));
+    assert_true(own.last.sentence[0] != 0);
+    assert_int_equal(health_of(sampler, 0).state, GPUHAL_HEALTH_LOST);
+    gpuhal_value value = {.key = HEAT};
+    assert_int_equal(gpuhal_sampler_latest(sampler, gpuhal_device_at(gpu, 0), &value, 1, NULL),
+                     GPUHAL_ERROR_DEVICE_LOST);
+    assert_ok(gpuhal_sampler_latest(sampler, gpuhal_device_at(gpu, 1), &value, 1, NULL));
+    assert_int_equal(value.u64, 3);
+    gpuhal_sampler_destroy(sampler);
+    gpuhal_close(gpu);
+}
+
+TEST(the_states_of_health_have_names)
+{
+    assert_string_equal(gpuhal_health_name(GPUHAL_HEALTH_UNKNOWN), "unknown");
+    assert_string_equal(gpuhal_health_name(GPUHAL_HEALTH_OK), "ok");
+    assert_string_equal(gpuhal_health_name(GPUHAL_HEALTH_DEGRADED), "degraded");
+    assert_string_equal(gpuhal_health_name(GPUHAL_HEALTH_LOST), "lost");
+    assert_string_equal(gpuhal_health_name(99), "unknown");
+}
+
+/* ---- what the library counts itself */
+
+static uint64_t counted(gpuhal_device *device, gpuhal_key key)
+{
+    gpuhal_value value = {.key = key};
+    assert_ok(gpuhal_device_sample(device, 0, &value, 1, NULL));
+    assert_int_equal(value.missing, 0);
+    assert_string_equal(value.source, "library");
+    return value.u64;
+}
+
+TEST(busy_time_and_bytes_of_queues_are_counted_from_the_first_reading)
+{
+    gpuhal *gpu = open_devices(1);
+    gpuhal_device *device = gpuhal_device_at(gpu, 0);
+    gpuhal_queue *queue = NULL;
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 0, 65536);
+    assert_ok(gpuhal_queue_create(device, NULL, &queue));
+    assert_int_equal(counted(device, GPUHAL_VALUE_QUEUES_BUSY_NS), 0);
+    const uint64_t bytes = counted(device, GPUHAL_VALUE_TRANSFERRED_BYTES);
+    gpuhal_mock.devices[0].slow_write_us = 20000;
+    const uint64_t begin_ns = gpuhal_os_monotonic_ns();
+    assert_ok(gpuhal_fill(queue, buffer, 0, 65536, 7, 1));
+    assert_ok(gpuhal_queue_synchronize(queue, UINT64_MAX));
+    const uint64_t elapsed_ns = gpuhal_os_monotonic_ns() - begin_ns;
+    const uint64_t busy_ns = counted(device, GPUHAL_VALUE_QUEUES_BUSY_NS);
+    assert_true(busy_ns >= 19 * MS && busy_ns <= elapsed_ns);
+    assert_int_equal(counted(device, GPUHAL_VALUE_TRANSFERRED_BYTES), bytes + 65536);
+    gpuhal_os_sleep(20 * MS); /* an idle queue is not busy */
+    assert_int_equal(counted(device, GPUHAL_VALUE_QUEUES_BUSY_NS), busy_ns);
+    gpuhal_queue_destroy(queue);
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+}
+
+/* ---- bad arguments and the end */
+
+TEST(bad_arguments_are_invalid)
+{
+    gpuhal *gpu = open_devices(2), *other = gpuhal_mock_open(NULL, 0);
+    gpuhal_device *twice[] = {gpuhal_device_at(gpu, 0), gpuhal_device_at(gpu, 0)};
+    gpuhal_device *foreign[] = {gpuhal_device_at(other, 0)}, *null[] = {NULL};
+    const gpuhal_key fact = GPUHAL_FACT_NAME, link = GPUHAL_LINK_KIND;
+    const struct {
+        gpuhal_sampler_desc desc;
+    } bad[] = {
+        {{.size = 0}},
+        {{.size = sizeof bad->desc, .flags = 2}},
+        {{.size = sizeof bad->desc, .period_ns = 10 * MS - 1}},
+        {{.size = sizeof bad->desc, .period_ns = UINT64_MAX}},
+        {{.size = sizeof bad->desc, .history = 100001}},
+        {{.size = sizeof bad->desc, .device_count = 1}},
+        {{.size = sizeof bad->desc, .device_count = 2, .devices = twice}},
+        {{.size = sizeof bad->desc, .device_count = 1, .devices = foreign}},
+        {{.size = sizeof bad->desc, .device_count = 1, .devices = null}},
+        {{.size = sizeof bad->desc, .key_count = 1}},
+        {{.size = sizeof bad->desc, .key_count = 1, .keys = &fact}},
+        {{.size = sizeof bad->desc, .key_count = 1, .keys = &link}},
+        {{.size = sizeof bad->desc, .key_count = 1u << 30, .keys = &fact}},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        gpuhal_sampler *sampler = (gpuhal_sampler *)gpu;
+        assert_int_equal(gpuhal_sampler_create(gpu, &bad[i].desc, &sampler), GPUHAL_ERROR_INVALID_ARGUMENT);
+        assert_null(sampler);
+    }
+    gpuhal_sampler *sampler = sampler_or_fail(gpu, (gpuhal_sampler_desc){0});
+    const gpuhal_threshold wrong[] = {{.size = 0, .key = HEAT},
+                                      {.size = sizeof *wrong, .key = GPUHAL_VALUE_PCIE_SEND_BYTES_PER_SECOND},
+                                      {.size = sizeof *wrong, .key = HEAT, .device = foreign[0]},
+                                      {.size = sizeof *wrong, .key = HEAT, .limit = 5, .clear = 6},
+                                      {.size = sizeof *wrong, .key = HEAT, .limit = 6, .clear = 5, .is_below = 1}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(gpuhal_sampler_add_threshold(sampler, &wrong[i], NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    }
+    gpuhal_value value = {.key = HEAT};
+    gpuhal_window window = {.size = 0};
+    uint32_t count = 0;
+    assert_int_equal(gpuhal_sampler_latest(sampler, foreign[0], &value, 1, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_sampler_latest(NULL, twice[0], &value, 1, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_sampler_window(sampler, twice[0], HEAT, 0, &window), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_sampler_history(sampler, twice[0], GPUHAL_FACT_NAME, NULL, 0, &count),
+                     GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_sampler_history(sampler, twice[0], HEAT, NULL, 1, &count), GPUHAL_ERROR_INVALID_ARGUMENT);
+    gpuhal_sampler_destroy(sampler);
+    gpuhal_sampler_destroy(NULL);
+    gpuhal_close(other);
+    gpuhal_close(gpu);
+}
+
+TEST(a_machine_without_devices_has_nothing_to_sample)
+{
+    gpuhal *gpu = open_devices(0);
+    gpuhal_sampler *sampler = NULL;
+    assert_int_equal(gpuhal_sampler_create(gpu, NULL, &sampler), GPUHAL_ERROR_NO_DEVICE);
+    gpuhal_close(gpu);
+}
+
+TEST(closing_ends_the_sampling_and_leaves_the_history_readable)
+{
+    gpuhal *gpu = open_devices(1);
+    gpuhal_device *device = gpuhal_device_at(gpu, 0);
+    gpuhal_point points[300];
+    uint32_t count = 0, later = 0;
+    set_value(0, 0, HEAT, 77);
+    gpuhal_sampler *sampler = sampler_or_fail(gpu, (gpuhal_sampler_desc){0});
+    await_samples(sampler, 2);
+    gpuhal_close(gpu);
+    assert_ok(gpuhal_sampler_history(sampler, device, HEAT, points, 300, &count));
+    gpuhal_os_sleep(40 * MS);
+    assert_ok(gpuhal_sampler_history(sampler, device, HEAT, points, 300, &later));
+    assert_int_equal(later, count);
+    assert_int_equal(points[count - 1].u64, 77);
+    gpuhal_sampler_destroy(sampler);
+}
+
+TEST(a_driver_that_hangs_costs_its_values_and_neither_destroying_nor_closing)
+{
+    const gpuhal_config config = {.size = sizeof config, .hang_ns = 200 * MS};
+    gpuhal_mock = (gpuhal_mock_state){.count = 2};
+    gpuhal *gpu = gpuhal_mock_open(&config, 0);
+    set_value(1, 0, HEAT, 4);
+    gpuhal_sampler *sampler = sampler_or_fail(gpu, (gpuhal_sampler_desc){0});
+    await_samples(sampler, 1);
+    gpuhal_mock.stops = GPUHAL_MOCK_SAMPLE;
+    await_samples(sampler, 1);
+    gpuhal_value value = {.key = HEAT};
+    assert_ok(gpuhal_sampler_latest(sampler, gpuhal_device_at(gpu, 1), &value, 1, NULL));
+    assert_int_equal(value.missing, GPUHAL_MISSING_TIMED_OUT);
+    const uint64_t begin_ns = gpuhal_os_monotonic_ns();
+    gpuhal_sampler_destroy(sampler);
+    assert_true(gpuhal_os_monotonic_ns() - begin_ns < 5000 * MS);
+    gpuhal_mock.stops = 0;
+    gpuhal_close(gpu);
+}
+
+TEST(in_the_child_of_a_fork_a_sampler_answers_forked)
+{
+    gpuhal *gpu = open_devices(1);
+    gpuhal_sampler *sampler = sampler_or_fail(gpu, (gpuhal_sampler_desc){0});
+    await_samples(sampler, 1);
+    const pid_t child = begin_child();
+    if (child == 0) {
+        gpuhal_value value = {.key = HEAT};
+        gpuhal_sampler_event event = {.size = sizeof event};
+        gpuhal_sampler *another = NULL;
+        bool right = gpuhal_sampler_latest(sampler, gpuhal_device_at(gpu, 0), &value, 1, NULL) == GPUHAL_ERROR_FORKED;
+        right = right && gpuhal_sampler_next_event(sampler, &event) == GPUHAL_ERROR_FORKED;
+        right = right && gpuhal_sampler_create(gpu, NULL, &another) == GPUHAL_ERROR_FORKED;
+        gpuhal_sampler_destroy(sampler);
+        _exit(right ? 0 : 1);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    gpuhal_sampler_destroy(sampler);
+    gpuhal_close(gpu);
+}
+
+#include "test_main.h"

@@ -1,0 +1,290 @@
+/* Values and processes from the kernel's files, over machines written file by file: which source counts, what cannot
+ * be, and that a sleeping device is left alone. */
+#include "support/mock.h"
+#include "support/tree.h"
+#include "test.h"
+
+#include "device/device.h"
+
+#include <gpuhal/telemetry.h>
+
+#include <unistd.h>
+
+#define CARD "sys/bus/pci/devices/0000:c1:00.0"
+#define MS   UINT64_C(1000000)
+
+#define assert_ok(status)                                                                                              \
+    do {                                                                                                               \
+        if ((status) != GPUHAL_OK) {                                                                                   \
+            fail_msg("%s:%d: %s", __FILE__, __LINE__, gpuhal_last_error()->sentence);                                  \
+        }                                                                                                              \
+    } while (0)
+
+/* One device at CARD, on the machine of the tree. */
+static gpuhal *open_card(void)
+{
+    gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.pci = "0000:c1:00.0"}}};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+    begin_tree();
+    snprintf(gpu->settings.system_root, sizeof gpu->settings.system_root, "%s", tree_root);
+    return gpu;
+}
+
+static void end_card(gpuhal *gpu)
+{
+    remove_tree();
+    gpuhal_close(gpu);
+}
+
+static gpuhal_value value_of(gpuhal *gpu, gpuhal_key key)
+{
+    gpuhal_value value = {.key = key, .u64 = 99};
+    assert_ok(gpuhal_device_sample(gpuhal_device_at(gpu, 0), 0, &value, 1, NULL));
+    assert_int_equal(value.missing != 0, value.source[0] == 0);
+    assert_true(value.missing == 0 || value.u64 == 0);
+    return value;
+}
+
+static void expect(gpuhal *gpu, gpuhal_key key, uint64_t number, const char *source)
+{
+    const gpuhal_value value = value_of(gpu, key);
+    if (value.missing) {
+        fail_msg("%s is missing: %s", gpuhal_key_name(key), value.why);
+    }
+    assert_int_equal(value.u64, number);
+    assert_string_equal(value.source, source);
+}
+
+static void expect_missing(gpuhal *gpu, gpuhal_key key, gpuhal_missing reason)
+{
+    const gpuhal_value value = value_of(gpu, key);
+    if (value.missing != reason) {
+        fail_msg("%s is %s", gpuhal_key_name(key), value.missing ? gpuhal_missing_name(value.missing) : "there");
+    }
+    assert_true(value.why[0] != 0);
+}
+
+TEST(amdgpus_files_become_values_in_their_units)
+{
+    gpuhal *gpu = open_card();
+    put(CARD "/mem_info_vram_total", "17163091968\n");
+    put(CARD "/mem_info_vram_used", "1163091968\n");
+    put(CARD "/gpu_busy_percent", "37\n");
+    put(CARD "/mem_busy_percent", "0\n");
+    put(CARD "/vcn_busy_percent", "100\n");
+    put(CARD "/pcie_replay_count", "12\n");
+    put(CARD "/current_link_speed", "2.5 GT/s PCIe\n");
+    put(CARD "/max_link_speed", "16.0 GT/s PCIe\n");
+    put(CARD "/current_link_width", "8\n");
+    put(CARD "/max_link_width", "16\n");
+    put(CARD "/ras/umc_err_count", "ue: 2\nce: 70\n");
+    put(CARD "/hwmon/hwmon7/temp1_input", "41000\n");
+    put(CARD "/hwmon/hwmon7/temp1_label", "edge\n");
+    put(CARD "/hwmon/hwmon7/temp2_input", "52000\n");
+    put(CARD "/hwmon/hwmon7/temp2_label", "junction\n");
+    put(CARD "/hwmon/hwmon7/temp3_input", "60000\n");
+    put(CARD "/hwmon/hwmon7/temp3_label", "mem\n");
+    put(CARD "/hwmon/hwmon7/power1_average", "71000000\n");
+    put(CARD "/hwmon/hwmon7/power1_cap", "300000000\n");
+    put(CARD "/hwmon/hwmon7/freq1_input", "2100000000\n");
+    put(CARD "/hwmon/hwmon7/freq2_input", "1000000000\n");
+    put(CARD "/hwmon/hwmon7/pwm1", "51\n");
+    put(CARD "/hwmon/hwmon7/fan1_input", "1200\n");
+    expect(gpu, GPUHAL_VALUE_MEMORY_USED_BYTES, 1163091968, "sysfs");
+    expect(gpu, GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE, 370, "sysfs");
+    expect(gpu, GPUHAL_VALUE_UTILIZATION_MEMORY_PERMILLE, 0, "sysfs");
+    expect(gpu, GPUHAL_VALUE_UTILIZATION_DECODER_PERMILLE, 1000, "sysfs");
+    expect(gpu, GPUHAL_VALUE_PCIE_REPLAYS_TOTAL, 12, "sysfs");
+    expect(gpu, GPUHAL_VALUE_PCIE_GENERATION, 1, "sysfs");
+    expect(gpu, GPUHAL_VALUE_PCIE_GENERATION_MAX, 4, "sysfs");
+    expect(gpu, GPUHAL_VALUE_PCIE_WIDTH, 8, "sysfs");
+    expect(gpu, GPUHAL_VALUE_PCIE_WIDTH_MAX, 16, "sysfs");
+    expect(gpu, GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL, 2, "sysfs");
+    expect(gpu, GPUHAL_VALUE_ECC_CORRECTED_TOTAL, 70, "sysfs");
+    expect(gpu, GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, 41000, "hwmon");
+    expect(gpu, GPUHAL_VALUE_TEMPERATURE_HOT_SPOT_MILLICELSIUS, 52000, "hwmon");
+    expect(gpu, GPUHAL_VALUE_TEMPERATURE_MEMORY_MILLICELSIUS, 60000, "hwmon");
+    expect(gpu, GPUHAL_VALUE_POWER_MICROWATTS, 71000000, "hwmon");
+    expect(gpu, GPUHAL_VALUE_POWER_LIMIT_MICROWATTS, 300000000, "hwmon");
+    expect(gpu, GPUHAL_VALUE_CLOCK_CORE_HERTZ, 2100000000, "hwmon");
+    expect(gpu, GPUHAL_VALUE_CLOCK_MEMORY_HERTZ, 1000000000, "hwmon");
+    expect(gpu, GPUHAL_VALUE_FAN_PERMILLE, 200, "hwmon");
+    expect(gpu, GPUHAL_VALUE_FAN_REVOLUTIONS_PER_MINUTE, 1200, "hwmon");
+    expect_missing(gpu, GPUHAL_VALUE_PERFORMANCE_STATE, GPUHAL_MISSING_NOT_SUPPORTED);
+    end_card(gpu);
+}
+
+TEST(what_cannot_be_is_missing_and_no_number)
+{
+    static const struct {
+        const char *file, *text;
+        gpuhal_key key;
+        gpuhal_missing reason;
+    } bad[] = {
+        {"gpu_busy_percent", "101\n", GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE, GPUHAL_MISSING_FAILED},
+        {"gpu_busy_percent", "", GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE, GPUHAL_MISSING_FAILED},
+        {"gpu_busy_percent", "-1\n", GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE, GPUHAL_MISSING_FAILED},
+        {"gpu_busy_percent", "7 percent\n", GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE, GPUHAL_MISSING_FAILED},
+        {"gpu_busy_percent", "99999999999999999999\n", GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE, GPUHAL_MISSING_FAILED},
+        {"pcie_replay_count", "4294967295\n", GPUHAL_VALUE_PCIE_REPLAYS_TOTAL, GPUHAL_MISSING_FAILED},
+        {"current_link_speed", "Unknown\n", GPUHAL_VALUE_PCIE_GENERATION, GPUHAL_MISSING_NOT_SUPPORTED},
+        {"current_link_width", "63\n", GPUHAL_VALUE_PCIE_WIDTH, GPUHAL_MISSING_NOT_SUPPORTED},
+        {"ras/umc_err_count", "rubbish\n", GPUHAL_VALUE_ECC_CORRECTED_TOTAL, GPUHAL_MISSING_FAILED},
+        {"hwmon/hwmon0/temp1_input", "-40000\n", GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, GPUHAL_MISSING_FAILED},
+        {"hwmon/hwmon0/temp1_input", "65535000\n", GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, GPUHAL_MISSING_FAILED},
+        {"hwmon/hwmon0/freq1_input", "65535000000\n", GPUHAL_VALUE_CLOCK_CORE_HERTZ, GPUHAL_MISSING_FAILED},
+        {"hwmon/hwmon0/pwm1", "256\n", GPUHAL_VALUE_FAN_PERMILLE, GPUHAL_MISSING_FAILED},
+        {"hwmon/hwmon0/power1_average", "4294967295000000\n", GPUHAL_VALUE_POWER_MICROWATTS, GPUHAL_MISSING_FAILED},
+    };
+    gpuhal *gpu = open_card();
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char path[128];
+        snprintf(path, sizeof path, CARD "/%s", bad[i].file);
+        put(path, bad[i].text);
+        expect_missing(gpu, bad[i].key, bad[i].reason);
+    }
+    end_card(gpu);
+}
+
+TEST(of_a_sleeping_device_nothing_is_read_unless_it_may_be_woken)
+{
+    gpuhal *gpu = open_card();
+    gpuhal_value value = {.key = GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE};
+    put(CARD "/gpu_busy_percent", "5\n");
+    put(CARD "/power/runtime_status", "suspended\n");
+    expect_missing(gpu, value.key, GPUHAL_MISSING_ASLEEP);
+    assert_ok(gpuhal_device_sample(gpuhal_device_at(gpu, 0), GPUHAL_SAMPLE_WAKE, &value, 1, NULL));
+    assert_int_equal(value.missing, 0);
+    assert_int_equal(value.u64, 50);
+    put(CARD "/power/runtime_status", "active\n");
+    expect(gpu, value.key, 50, "sysfs");
+    end_card(gpu);
+}
+
+TEST(power_comes_from_two_readings_of_the_energy)
+{
+    gpuhal *gpu = open_card();
+    put(CARD "/hwmon/hwmon0/energy1_input", "1000000\n");
+    expect_missing(gpu, GPUHAL_VALUE_POWER_MICROWATTS, GPUHAL_MISSING_NOT_READ);
+    gpuhal_os_sleep(50 * MS);
+    put(CARD "/hwmon/hwmon0/energy1_input", "3000000\n");
+    const gpuhal_value power = value_of(gpu, GPUHAL_VALUE_POWER_MICROWATTS);
+    assert_int_equal(power.missing, 0); /* 2 J in 50 ms and more */
+    assert_true(power.u64 > 0 && power.u64 <= 40000000);
+    gpuhal_os_sleep(20 * MS);
+    put(CARD "/hwmon/hwmon0/energy1_input", "5\n"); /* it has begun again */
+    expect_missing(gpu, GPUHAL_VALUE_POWER_MICROWATTS, GPUHAL_MISSING_NOT_READ);
+    end_card(gpu);
+}
+
+TEST(i915_and_xe_state_clocks_and_throttling)
+{
+    gpuhal *gpu = open_card();
+    put(CARD "/drm/card1/gt_act_freq_mhz", "1350\n");
+    put(CARD "/drm/card1/gt/gt0/throttle_reason_status", "1\n");
+    put(CARD "/drm/card1/gt/gt0/throttle_reason_pl1", "1\n");
+    put(CARD "/drm/card1/gt/gt0/throttle_reason_thermal", "0\n");
+    expect(gpu, GPUHAL_VALUE_CLOCK_CORE_HERTZ, 1350000000, "sysfs");
+    expect(gpu, GPUHAL_VALUE_THROTTLE_REASONS, GPUHAL_THROTTLE_POWER_CAP, "sysfs");
+    put(CARD "/drm/card1/gt/gt0/throttle_reason_pl1", "0\n");
+    expect(gpu, GPUHAL_VALUE_THROTTLE_REASONS, GPUHAL_THROTTLE_OTHER, "sysfs");
+    put(CARD "/drm/card1/gt/gt0/throttle_reason_status", "0\n");
+    expect(gpu, GPUHAL_VALUE_THROTTLE_REASONS, 0, "sysfs");
+    end_card(gpu);
+}
+
+TEST(a_machine_without_files_gives_absent_values_and_no_failure)
+{
+    gpuhal *gpu = open_card();
+    expect_missing(gpu, GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, GPUHAL_MISSING_NOT_SUPPORTED);
+    expect_missing(gpu, GPUHAL_VALUE_PCIE_GENERATION, GPUHAL_MISSING_NOT_SUPPORTED);
+    end_card(gpu);
+}
+
+TEST(several_devices_are_read_at_once_and_a_driver_that_hangs_costs_its_values_in_time)
+{
+    gpuhal_mock = (gpuhal_mock_state){.count = 2};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+    gpuhal_value values[2] = {{.key = GPUHAL_VALUE_MEMORY_FREE_BYTES}, {.key = GPUHAL_VALUE_MEMORY_FREE_BYTES}};
+    gpuhal_sample samples[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        samples[i] = (gpuhal_sample){
+            .size = sizeof *samples, .device = gpuhal_device_at(gpu, i), .values = &values[i], .count = 1};
+    }
+    assert_ok(gpuhal_sample_all(gpu, samples, 2, 0));
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(samples[i].status, GPUHAL_OK);
+        assert_int_equal(values[i].missing, 0);
+        assert_true(samples[i].time_ns > 0);
+    }
+    gpuhal_mock.stops = GPUHAL_MOCK_SAMPLE;
+    const uint64_t begin_ns = gpuhal_os_monotonic_ns();
+    assert_ok(gpuhal_sample_all(gpu, samples, 2, 100 * MS));
+    assert_true(gpuhal_os_monotonic_ns() - begin_ns < 3000 * MS);
+    assert_int_equal(values[0].missing, GPUHAL_MISSING_TIMED_OUT);
+    assert_int_equal(values[1].missing, GPUHAL_MISSING_TIMED_OUT);
+    gpuhal_mock.stops = 0;
+    samples[1].size = 0;
+    assert_int_equal(gpuhal_sample_all(gpu, samples, 2, 0), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_sample_all(gpu, samples, 0, 0), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_sample_all(NULL, samples, 1, 0), GPUHAL_ERROR_INVALID_ARGUMENT);
+    gpuhal_close(gpu);
+}
+
+/* ---- processes */
+
+/* A descriptor of process `pid` on render node 128. */
+static void put_client(int pid, int descriptor, const char *text)
+{
+    char path[128], link[128];
+    snprintf(path, sizeof path, "proc/%d/fdinfo/%d", pid, descriptor);
+    snprintf(link, sizeof link, "proc/%d/fd/%d", pid, descriptor);
+    put(path, text);
+    put_link(link, "/dev/dri/renderD128");
+}
+
+#define CLIENT(id, bytes)                                                                                              \
+    "pos:\t0\ndrm-driver:\tamdgpu\ndrm-pdev:\t0000:c1:00.0\ndrm-client-id:\t" id "\ndrm-memory-vram:\t" bytes "\n"
+
+TEST(processes_come_from_fdinfo_once_for_each_client)
+{
+    gpuhal *gpu = open_card();
+    gpuhal_process list[4];
+    uint32_t count = 0;
+    put(CARD "/drm/card0/dev", "226:0\n");
+    put_client(77, 5, CLIENT("1", "1024 KiB"));
+    put_client(77, 6, CLIENT("1", "1024 KiB")); /* the same client again */
+    put_client(77, 7, CLIENT("2", "3 MiB"));
+    put_client(9, 3, "drm-driver:\tamdgpu\ndrm-pdev:\t0000:c2:00.0\ndrm-client-id:\t1\n"); /* another device's */
+    put_client(12, 3, CLIENT("8", "rubbish"));
+    put("proc/77/comm", "tr\033[31main\n");
+    put("proc/self-made/comm", "no pid\n");
+    assert_ok(gpuhal_device_processes(gpuhal_device_at(gpu, 0), 0, list, 4, &count));
+    assert_int_equal(count, 2);
+    assert_int_equal(list[0].pid, 12);
+    assert_int_equal(list[0].flags & GPUHAL_PROCESS_MEMORY_KNOWN, 0);
+    assert_int_equal(list[1].pid, 77);
+    assert_int_equal(list[1].flags, GPUHAL_PROCESS_MEMORY_KNOWN);
+    assert_int_equal(list[1].memory_bytes, 4 << 20);
+    assert_int_equal(list[1].user, geteuid());
+    assert_string_equal(list[1].command, "tr?[31main");
+    assert_string_equal(list[1].source, "fdinfo");
+    assert_ok(gpuhal_device_processes(gpuhal_device_at(gpu, 0), 0, NULL, 0, &count));
+    assert_int_equal(count, 2);
+    assert_int_equal(gpuhal_device_processes(gpuhal_device_at(gpu, 0), 0, NULL, 1, &count),
+                     GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_device_processes(NULL, 0, list, 1, &count), GPUHAL_ERROR_INVALID_ARGUMENT);
+    end_card(gpu);
+}
+
+TEST(without_a_source_processes_are_not_supported)
+{
+    gpuhal *gpu = open_card();
+    uint32_t count = 7;
+    assert_int_equal(gpuhal_device_processes(gpuhal_device_at(gpu, 0), 0, NULL, 0, &count),
+                     GPUHAL_ERROR_NOT_SUPPORTED);
+    assert_int_equal(count, 0);
+    end_card(gpu);
+}
+
+#include "test_main.h"
