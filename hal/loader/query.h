@@ -25,11 +25,13 @@ typedef struct gpuhal_query_request {
     const gpuhal_key *keys;
     uint32_t count;
     uint32_t flags;       /* of sample() */
-    uint64_t deadline_ns; /* of each value; where `whole` is set, of all, and half as much for those behind one that hangs */
+    /* of each value; where `whole` is set, of all, and half as much for those behind one that hangs */
+    uint64_t deadline_ns;
     bool whole;
 } gpuhal_query_request;
-/* Reads values, in their order, into `out_facts`, which the caller must finish in any case. `out_problem` gets the first rule that the plugin broke, "" for none. Returns the plugin's status,
- * with its report kept, or HOST_MEMORY with its detail and `out_facts->failed`. The plugin must offer sample(). */
+/* Reads values, in their order, into `out_facts`, which the caller must finish in any case. `out_problem` gets the
+ * first rule that the plugin broke, "" for none. Returns the plugin's status, with its report kept, or HOST_MEMORY with
+ * its detail and `out_facts->failed`. The plugin must offer sample(). */
 gpuhal_status gpuhal_query_sample(const gpuhal_query_request *request, gpuhal_facts *out_facts,
                                   char out_problem[GPUHAL_QUERY_PROBLEM_BYTES]);
 /* The same for a link; TIMEOUT when the plugin exceeds the deadline. The plugin must offer link(). */

@@ -1,4 +1,4 @@
-/* telemetry/location.c: where a device lies in the system, and through which interfaces it is reached. By facts alone. */
+/* telemetry/location.c: where a device lies in the system, and through which interfaces it is reached, by facts. */
 #include "telemetry/telemetry.h"
 
 #include "device/snapshot.h"

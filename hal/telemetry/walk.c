@@ -81,7 +81,10 @@ int gpuhal_clients_of_process(gpuhal_clients *clients, const char *path, uint32_
 {
     visit own = {.clients = clients, .path = path, .pid = pid};
     char directory[PROC_PATH_BYTES];
-    snprintf(directory, sizeof directory, "%s/fd", path);
+    const int length = snprintf(directory, sizeof directory, "%s/fd", path);
+    if (length < 0 || (size_t)length >= sizeof directory) {
+        return ENAMETOOLONG;
+    }
     return gpuhal_os_directory_links(directory, look_at_descriptor, &own);
 }
 

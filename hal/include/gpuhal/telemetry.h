@@ -34,8 +34,8 @@ enum { GPUHAL_SAMPLE_WAKE = 1u /**< A suspended device may be woken. */ };
  *  library itself or the system's files have all values. A value that no source has is missing, without an error; so is
  *  one that a driver does not return within 5 s, or gpuhal_config.hang_ns. @p flags: GPUHAL_SAMPLE_WAKE. @p
  *  out_time_ns, on the monotonic clock, may be NULL.
- *  @return GPUHAL_OK, INVALID_ARGUMENT, FORKED, HOST_MEMORY, DEVICE_LOST, or, where no source has any of the values, why
- *  the device's backend could not be started or has none
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, FORKED, HOST_MEMORY, DEVICE_LOST, or, where no source has any of the values,
+ *  why the device's backend could not be started or has none
  *  Owner: caller. Threads: any. Drivers are called, and files read, on threads of the library. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_device_sample(gpuhal_device *device, uint32_t flags, gpuhal_value *values,
                                               uint32_t count, uint64_t *out_time_ns);
