@@ -59,7 +59,10 @@ json_t *gpuhal_probe_time(uint64_t seconds)
 
 bool gpuhal_probe_json_print(const gpuhal_probe_json *builder, json_t *document, FILE *out)
 {
-    char *text = builder->failed ? NULL : json_dumps(document, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
+    char *text = NULL;
+    if (!builder->failed) {
+        text = json_dumps(document, (builder->in_one_line ? JSON_COMPACT : JSON_INDENT(2)) | JSON_REAL_PRECISION(15));
+    }
     bool printed = text != NULL;
     if (printed) {
         fprintf(out, "%s\n", text);

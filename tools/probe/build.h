@@ -10,6 +10,7 @@
 /* `failed`: something was lost. */
 typedef struct gpuhal_probe_json {
     bool failed;
+    bool in_one_line;
 } gpuhal_probe_json;
 
 /* Both take the value over; NULL counts as lost. */

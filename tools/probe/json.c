@@ -176,7 +176,7 @@ bool gpuhal_probe_print_json(const gpuhal_probe_machine *machine, const gpuhal_p
                              const gpuhal_probe_options *options, const gpuhal_probe_environment *environment,
                              FILE *out)
 {
-    gpuhal_probe_json builder = {0};
+    gpuhal_probe_json builder = {.in_one_line = options->format != PROBE_FORMAT_JSON};
     json_t *document = make_document(&builder, machine, problems, options, environment);
     if (options->json_version == 1) {
         gpuhal_probe_make_former(&builder, machine, document);

@@ -8,6 +8,8 @@
 #include "screen.h"
 
 #include <ctype.h>
+#include <gpuhal/rescan.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -295,6 +297,7 @@ gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options,
     if (status) {
         return fail_open(options, status);
     }
+    out_machine->generation = gpuhal_generation(out_machine->gpu);
     gpuhal_probe_exit code = check_retry(options, out_machine->gpu);
     if (code == PROBE_GO_ON) {
         code = list_devices(options, out_machine);
@@ -323,11 +326,50 @@ gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options,
     return code;
 }
 
-void gpuhal_probe_machine_finish(gpuhal_probe_machine *machine)
+static void forget_hardware(gpuhal_probe_machine *machine)
 {
     gpuhal_hardware_view_release(machine->hardware_view);
-    gpuhal_close(machine->gpu);
     free(machine->hardware);
+    machine->hardware_view = NULL;
+    machine->hardware = NULL;
+    machine->hardware_count = 0;
+}
+
+/* The list of devices has changed; what was found out about single ones is not valid any more. */
+static gpuhal_probe_exit list_again(const gpuhal_probe_options *options, gpuhal_probe_machine *machine)
+{
+    free(machine->devices);
+    free(machine->chosen_reason);
+    machine->devices = NULL;
+    machine->chosen_reason = NULL;
+    machine->generation = gpuhal_generation(machine->gpu);
+    const gpuhal_probe_exit code = list_devices(options, machine);
+    return code == PROBE_GO_ON ? choose(options, machine) : code;
+}
+
+bool gpuhal_probe_machine_refresh(const gpuhal_probe_options *options, gpuhal_probe_machine *machine)
+{
+    gpuhal_probe_exit code = PROBE_GO_ON;
+    gpuhal_probe_values_finish(machine);
+    forget_hardware(machine);
+    if (gpuhal_generation(machine->gpu) != machine->generation) {
+        code = list_again(options, machine);
+    }
+    for (uint32_t i = 0; i < machine->count; i++) {
+        machine->devices[i].values = NULL;
+    }
+    code = code == PROBE_GO_ON ? find_hardware(machine) : code;
+    if (code == PROBE_GO_ON && !options->cached && !gpuhal_probe_values_read(machine, true)) {
+        complain("out of memory");
+        code = PROBE_INTERNAL;
+    }
+    return code == PROBE_GO_ON;
+}
+
+void gpuhal_probe_machine_finish(gpuhal_probe_machine *machine)
+{
+    forget_hardware(machine);
+    gpuhal_close(machine->gpu);
     free(machine->devices);
     gpuhal_probe_values_finish(machine);
     free(machine->links);

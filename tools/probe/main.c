@@ -10,6 +10,7 @@
 #include "options.h"
 #include "print.h"
 #include "registry.h"
+#include "repeat.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -71,64 +72,14 @@ static gpuhal_probe_exit out_of_memory(void)
     return PROBE_INTERNAL;
 }
 
-static bool print_sections(const gpuhal_probe_options *options, const gpuhal_probe_machine *machine,
-                           const gpuhal_probe_problems *problems, const gpuhal_probe_environment *environment,
-                           FILE *out)
-{
-    gpuhal_probe_screen screen;
-    gpuhal_probe_screen_init(&screen, out);
-    gpuhal_probe_print_head(machine, options, &screen);
-    if (!gpuhal_probe_print_table(machine, options, &screen)) {
-        return false;
-    }
-    gpuhal_probe_print_problems(problems, &screen);
-    if (machine->count && !options->explain) {
-        gpuhal_probe_print_default(machine, &screen);
-    }
-    if (options->links) {
-        fputc('\n', out);
-        if (!gpuhal_probe_print_links(machine, options, &screen)) {
-            return false;
-        }
-    }
-    if (options->explain) {
-        fputc('\n', out);
-        gpuhal_probe_print_explanation(machine, options, &screen);
-    }
-    if (options->timings) {
-        fputc('\n', out);
-        gpuhal_probe_print_timings(machine, &screen);
-    }
-    if (options->environment) {
-        fputc('\n', out);
-        gpuhal_probe_environment_print(environment, &screen);
-    }
-    return true;
-}
-
 static gpuhal_probe_exit run(const gpuhal_probe_options *options, const gpuhal_probe_environment *environment,
                              FILE **out)
 {
     gpuhal_probe_machine machine;
-    gpuhal_probe_problems problems = {0};
     gpuhal_probe_exit code = gpuhal_probe_machine_open(options, &machine);
     if (code == PROBE_GO_ON) {
-        bool printed = gpuhal_probe_problems_find(&machine, options, &problems);
-        if (printed && options->format == PROBE_FORMAT_JSON) {
-            printed =
-                gpuhal_probe_print_json(&machine, &problems, options, options->environment ? environment : NULL, *out);
-        } else if (printed) {
-            printed = print_sections(options, &machine, &problems, environment, *out);
-        }
-        /* The data before the messages, for both may go to one terminal. */
-        bool written = close_output(out);
-        if (printed) {
-            gpuhal_probe_say_findings(&machine, &problems, options);
-        }
-        code = printed ? gpuhal_probe_judge_findings(&machine, &problems, options) : out_of_memory();
-        code = written ? code : PROBE_INTERNAL;
+        code = gpuhal_probe_repeat(options, environment, &machine, *out);
     }
-    gpuhal_probe_problems_finish(&problems);
     gpuhal_probe_machine_finish(&machine);
     return code;
 }
@@ -157,7 +108,8 @@ int main(int count, char **arguments)
     gpuhal_probe_error_release(caught);
     gpuhal_probe_screen_set_color(options.color);
     gpuhal_probe_column columns[PROBE_COLUMN_COUNT];
-    if (code == PROBE_GO_ON && options.columns && gpuhal_probe_columns_read(options.columns, columns) == 0) {
+    const bool in_table = options.format == PROBE_FORMAT_TABLE || options.format == PROBE_FORMAT_WIDE;
+    if (code == PROBE_GO_ON && in_table && options.columns && gpuhal_probe_columns_read(options.columns, columns) == 0) {
         code = PROBE_USAGE;
     }
     if (code == PROBE_GO_ON && !gpuhal_probe_environment_read(&options, &environment)) {

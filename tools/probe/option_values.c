@@ -1,9 +1,12 @@
 /* option_values.c: see option_values.h. */
 #include "option_values.h"
 
+#include "fields.h"
+
 #include "../common/command_line.h"
 #include "../common/text.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 bool gpuhal_probe_keep_one(struct argp_state *state, const char **to, const char *option, const char *value,
@@ -49,6 +52,22 @@ bool gpuhal_probe_keep_seconds(struct argp_state *state, uint64_t *to, const cha
     return true;
 }
 
+bool gpuhal_probe_keep_period(struct argp_state *state, uint64_t *to, const char *option, const char *value)
+{
+    if (!gpuhal_tool_read_seconds(value, 0.1, 86400, to)) {
+        gpuhal_tool_mistake(state, option, value, "seconds from 0.1 to 86400");
+        return false;
+    }
+    return true;
+}
+
+static const char *const formats[] = {
+    [PROBE_FORMAT_TABLE] = "table", [PROBE_FORMAT_WIDE] = "wide",
+    [PROBE_FORMAT_JSON] = "json",   [PROBE_FORMAT_JSON_LINES] = "jsonl",
+    [PROBE_FORMAT_CSV] = "csv",     [PROBE_FORMAT_OPENMETRICS] = "openmetrics",
+    [PROBE_FORMAT_GRES] = "gres",
+};
+
 /* The place of the word in the list; `count` when it is not there. */
 static size_t find_word(const char *const *words, size_t count, const char *value)
 {
@@ -73,11 +92,9 @@ static bool set_format(struct argp_state *state, gpuhal_probe_options *options, 
 
 bool gpuhal_probe_keep_format(struct argp_state *state, gpuhal_probe_options *options, const char *value)
 {
-    static const char *const formats[] = {
-        [PROBE_FORMAT_TABLE] = "table", [PROBE_FORMAT_WIDE] = "wide", [PROBE_FORMAT_JSON] = "json"};
     const size_t count = sizeof formats / sizeof *formats, format = find_word(formats, count, value);
     if (format == count) {
-        gpuhal_tool_mistake(state, "format", value, "table, wide or json");
+        gpuhal_tool_mistake(state, "format", value, "table, wide, json, jsonl, csv, openmetrics or gres");
         return false;
     }
     return set_format(state, options, (gpuhal_probe_format)format);
@@ -105,5 +122,78 @@ bool gpuhal_probe_keep_color(struct argp_state *state, gpuhal_probe_options *opt
         return false;
     }
     options->color = (gpuhal_probe_color)color;
+    return true;
+}
+
+/* What is printed is one file or one document, which a second would not fit behind. */
+static bool prints_documents(const gpuhal_probe_options *options)
+{
+    return options->format != PROBE_FORMAT_CSV && options->format != PROBE_FORMAT_JSON_LINES;
+}
+
+static bool refuse(struct argp_state *state, const char *option, const char *other)
+{
+    argp_error(state, "--%s has no meaning beside --%s", option, other);
+    return false;
+}
+
+/* Sections for people have no place in formats that are neither for people nor JSON. */
+static bool sections_fit(struct argp_state *state, const gpuhal_probe_options *options)
+{
+    const struct {
+        const char *name;
+        bool given;
+    } sections[] = {{"explain", options->explain},
+                    {"timings", options->timings},
+                    {"links", options->links},
+                    {"env", options->environment}};
+    const bool for_sections = options->format <= PROBE_FORMAT_JSON_LINES;
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
+        if (sections[i].given && (options->watch_ns || !for_sections)) {
+            argp_error(state, "--%s has no meaning beside --%s %s", sections[i].name,
+                       options->watch_ns ? "watch" : "format", options->watch_ns ? "" : formats[options->format]);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool columns_fit(struct argp_state *state, const gpuhal_probe_options *options)
+{
+    char sentence[256];
+    if (!options->columns || options->format != PROBE_FORMAT_CSV) {
+        return true;
+    }
+    const gpuhal_probe_field **columns = gpuhal_probe_fields_read(options->columns, sentence);
+    if (!columns) {
+        argp_error(state, "--columns: %s", sentence);
+    }
+    free(columns);
+    return columns != NULL;
+}
+
+bool gpuhal_probe_formats_go_together(struct argp_state *state, gpuhal_probe_options *options)
+{
+    if (options->watch_ns && options->every_ns) {
+        return refuse(state, "every", "watch");
+    }
+    if (options->watch_ns && options->output) {
+        return refuse(state, "output", "watch");
+    }
+    if (options->watch_ns && options->cached) {
+        return refuse(state, "cached", "watch");
+    }
+    if (options->watch_ns && options->format_given && options->format != PROBE_FORMAT_JSON_LINES) {
+        argp_error(state, "--watch prints no %s; --every SECONDS does", formats[options->format]);
+        return false;
+    }
+    if (options->every_ns && !options->output && prints_documents(options)) {
+        argp_error(state, "--every takes --output FILE, or --format csv or jsonl");
+        return false;
+    }
+    if (!sections_fit(state, options) || !columns_fit(state, options)) {
+        return false;
+    }
+    options->links = options->links || options->format == PROBE_FORMAT_GRES; /* Links= is made of them */
     return true;
 }

@@ -40,6 +40,9 @@ enum {
     OPTION_FORMAT,
     OPTION_COLUMNS,
     OPTION_COLOR,
+    OPTION_WATCH,
+    OPTION_OUTPUT,
+    OPTION_EVERY,
     OPTION_DEVICE,
     OPTION_BACKENDS,
     OPTION_TIMEOUT,
@@ -50,11 +53,18 @@ enum {
 };
 
 static const struct argp_option known[] = {
-    {"format", OPTION_FORMAT, "FORMAT", 0, "table (as usual), wide (every column), json", 0},
+    {"format", OPTION_FORMAT, "FORMAT", 0, 
+     "table (as usual), wide (every column), json, jsonl (the same in one line), csv, openmetrics (also for the textfile "
+     "collector of node_exporter), gres (gres.conf of Slurm)",
+     0},
     {"json", OPTION_JSON, "VERSION", OPTION_ARG_OPTIONAL,
      "the same as --format json: everything that is known, as gpuhal.probe/2; --json=1 prints gpuhal.probe/1", 0},
-    {"columns", OPTION_COLUMNS, "NAMES", 0, "these columns of the table, in this order; several with commas", 0},
+    {"columns", OPTION_COLUMNS, "NAMES", 0, "these columns of the table or of CSV, in this order; several with commas", 0},
     {"color", OPTION_COLOR, "WHEN", 0, "auto (on terminals, unless NO_COLOR is set), always, never", 0},
+    {"watch", OPTION_WATCH, "SECONDS", OPTION_ARG_OPTIONAL,
+     "a line of JSON for each sample, once a second or in this period, until SIGTERM or Ctrl-C", 0},
+    {"output", OPTION_OUTPUT, "FILE", 0, "write the listing to this file, whole or not at all", 0},
+    {"every", OPTION_EVERY, "SECONDS", 0, "list again in this period, until SIGTERM or Ctrl-C", 0},
     {"cached", OPTION_CACHED, NULL, 0, "read no values: the fastest listing, from what is cached", 0},
     {"strict", OPTION_STRICT, NULL, 0, "exit with 4 also where hardware is only hidden, or has no driver installed", 0},
     {"explain", OPTION_EXPLAIN, NULL, 0,
@@ -128,6 +138,13 @@ static error_t keep(struct argp_state *state, gpuhal_probe_options *options, int
         return gpuhal_probe_keep_once(state, &options->columns, "columns", value) ? 0 : EINVAL;
     case OPTION_COLOR:
         return gpuhal_probe_keep_color(state, options, value) ? 0 : EINVAL;
+    case OPTION_WATCH:
+        options->watch_ns = GPUHAL_PROBE_WATCH_NS;
+        return !value || gpuhal_probe_keep_period(state, &options->watch_ns, "watch", value) ? 0 : EINVAL;
+    case OPTION_OUTPUT:
+        return gpuhal_probe_keep_file(state, &options->output, "output", value) ? 0 : EINVAL;
+    case OPTION_EVERY:
+        return gpuhal_probe_keep_period(state, &options->every_ns, "every", value) ? 0 : EINVAL;
     case OPTION_DEVICE:
         return gpuhal_probe_keep_once(state, &options->device, "device", value) ? 0 : EINVAL;
     case OPTION_BACKENDS:
@@ -167,6 +184,9 @@ static bool go_together(struct argp_state *state, const gpuhal_probe_options *op
       others[] = {{"json", options->format == PROBE_FORMAT_JSON && !options->registry && !options->diff},
                   {"format", options->format_given && options->format != PROBE_FORMAT_JSON},
                   {"columns", options->columns != NULL},
+                  {"watch", options->watch_ns != 0},
+                  {"output", options->output != NULL},
+                  {"every", options->every_ns != 0},
                   {"strict", options->strict},
                   {"cached", options->cached},
                   {"refresh", options->refresh && !options->diff},
@@ -208,7 +228,13 @@ static bool finish(struct argp_state *state, gpuhal_probe_options *options)
         return false;
     }
     options->retry = options->refresh ? "all" : options->retry;
-    return go_together(state, options);
+    return go_together(state, options) && gpuhal_probe_formats_go_together(state, options);
+}
+
+/* The period of --watch may stand behind it as a word of its own, as that of watch(1) does. */
+static bool is_period(const struct argp_state *state, const gpuhal_probe_options *options)
+{
+    return options->watch_ns == GPUHAL_PROBE_WATCH_NS && state->arg_num == 0;
 }
 
 static error_t parse(int key, char *value, struct argp_state *state)
@@ -216,6 +242,9 @@ static error_t parse(int key, char *value, struct argp_state *state)
     gpuhal_probe_options *options = state->input;
     switch (key) {
     case ARGP_KEY_ARG:
+        if (is_period(state, options)) {
+            return gpuhal_probe_keep_period(state, &options->watch_ns, "watch", value) ? 0 : EINVAL;
+        }
         argp_error(state, "unexpected argument \"%s\"", value);
         return EINVAL;
     case ARGP_KEY_END:

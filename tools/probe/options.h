@@ -30,6 +30,8 @@ typedef enum gpuhal_probe_format {
     PROBE_FORMAT_GRES
 } gpuhal_probe_format;
 
+#define GPUHAL_PROBE_WATCH_NS 1000000000u /* period of --watch without one */
+
 typedef enum gpuhal_probe_color { PROBE_COLOR_AUTO, PROBE_COLOR_ALWAYS, PROBE_COLOR_NEVER } gpuhal_probe_color;
 
 /* Texts belong to the argument vector; NULL: not given. */
@@ -46,7 +48,10 @@ typedef struct gpuhal_probe_options {
     const char *columns; /* names, with commas */
     const char *device, *backends, *retry, *forget, *export_to, *import_from;
     const char *run_again; /* --diff's own, in the place of retry: with the plugins whose results are cached */
+    const char *output;    /* the file that the listing is written to; NULL: standard output */
     uint64_t timeout_ns;   /* 0: not given */
+    uint64_t every_ns;     /* the listing is printed again and again; 0: once */
+    uint64_t watch_ns;     /* period of the live view; 0: it is not wanted */
 } gpuhal_probe_options;
 
 /* Reads the command line. PROBE_GO_ON, or the exit code when there is nothing more to do: --help and --version were

@@ -3,6 +3,8 @@
 
 #include "times.h"
 
+#include <gpuhal/rescan.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -80,8 +82,10 @@ bool gpuhal_probe_rows_make(const gpuhal_probe_machine *machine, const gpuhal_pr
     if (!out_rows->list) {
         return false;
     }
+    /* Programs get the processor too, whatever else there is. */
+    const bool for_programs = options->format == PROBE_FORMAT_CSV || options->format == PROBE_FORMAT_OPENMETRICS;
     for (uint32_t i = 0; i < machine->count; i++) {
-        if (machine->devices[i].row) {
+        if (machine->devices[i].row || (for_programs && machine->devices[i].shown)) {
             add_device(out_rows, machine, &machine->devices[i]);
         }
     }
@@ -94,6 +98,14 @@ bool gpuhal_probe_rows_make(const gpuhal_probe_machine *machine, const gpuhal_pr
         }
     }
     return true;
+}
+
+const char *gpuhal_probe_row_state(const gpuhal_probe_row *row)
+{
+    if (row->entry && gpuhal_device_status(row->entry->device) != GPUHAL_OK) {
+        return "lost";
+    }
+    return gpuhal_hardware_state_name(row->hardware ? row->hardware->state : GPUHAL_HARDWARE_READY);
 }
 
 void gpuhal_probe_rows_finish(gpuhal_probe_rows *rows)

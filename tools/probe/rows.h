@@ -1,4 +1,4 @@
-/* rows.h: the rows of the table: what is usable in the order of the devices, then the hardware that no device stands
+/* rows.h: the rows of the table and of the formats for programs: what is usable in the order of the devices, then the hardware that no device stands
  * for, in the order of its addresses. */
 #ifndef PROBE_ROWS_H
 #define PROBE_ROWS_H
@@ -20,6 +20,8 @@ typedef struct gpuhal_probe_rows {
 /* false without memory. Finish the rows in both cases. */
 bool gpuhal_probe_rows_make(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                             gpuhal_probe_rows *out_rows);
+/* For programs: "ready", "lost", or why the hardware is not usable: "no_kernel_driver". */
+const char *gpuhal_probe_row_state(const gpuhal_probe_row *row);
 void gpuhal_probe_rows_finish(gpuhal_probe_rows *rows);
 
 /* The hardware that the device stands for; NULL where the kernel lists none. */

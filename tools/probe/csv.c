@@ -1,0 +1,50 @@
+/* csv.c: the listing as CSV (RFC 4180): a line of names, with units, then one line for each row. What is not known is an
+ * empty cell. Lines end with CR LF, as the standard has them. */
+#include "formats.h"
+
+#include "plain.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A text that a spreadsheet would take for a formula is data all the same, so it stays as it is. A line that is one
+ * empty cell would be read as none. */
+static void print_cell(const char *text, bool alone, FILE *out)
+{
+    const size_t length = strlen(text);
+    const bool quoted = length ? strpbrk(text, "\",") || *text == ' ' || text[length - 1] == ' ' : alone;
+    fputs(quoted ? "\"" : "", out);
+    gpuhal_probe_put_plain(text, "\"", '"', out);
+    fputs(quoted ? "\"" : "", out);
+}
+
+static void print_names(const gpuhal_probe_field *const *columns, FILE *out)
+{
+    for (size_t i = 0; columns[i]; i++) {
+        const char *unit = gpuhal_probe_unit_name(columns[i]->unit);
+        fprintf(out, "%s%s%s%s", i ? "," : "", columns[i]->name, *unit ? "_" : "", unit);
+    }
+    fputs("\r\n", out);
+}
+
+bool gpuhal_probe_print_csv(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options, bool with_names,
+                            FILE *out)
+{
+    char sentence[256], space[PROBE_FIELD_BYTES];
+    const gpuhal_probe_field **columns = gpuhal_probe_fields_read(options->columns, sentence);
+    gpuhal_probe_rows rows = {0};
+    const bool made = columns && gpuhal_probe_rows_make(machine, options, &rows);
+    if (made && with_names) {
+        print_names(columns, out);
+    }
+    for (uint32_t row = 0; made && row < rows.count; row++) {
+        for (size_t i = 0; columns[i]; i++) {
+            fputs(i ? "," : "", out);
+            print_cell(gpuhal_probe_field_text(columns[i], &rows.list[row], space), !columns[1], out);
+        }
+        fputs("\r\n", out);
+    }
+    gpuhal_probe_rows_finish(&rows);
+    free(columns);
+    return made;
+}

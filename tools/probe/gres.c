@@ -1,0 +1,227 @@
+/* gres.c: the listing as gres.conf of Slurm: a line for each GPU that a job can be given, of every vendor. What is left
+ * out stands in a comment with the reason. AutoDetect is switched off, since it ends at the first vendor that it finds
+ * something of, and would contradict these lines. */
+#include "cores.h"
+#include "formats.h"
+#include "links.h"
+#include "mig.h"
+#include "plain.h"
+
+#include "../common/text.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FILES_BYTES = 256, TYPE_BYTES = 96 };
+
+typedef struct gres {
+    const gpuhal_probe_row *row;
+    char files[FILES_BYTES]; /* what the job gets access to: one file, or several with commas */
+    bool several;
+    char type[TYPE_BYTES];
+    const char *left_out; /* why; NULL: it is a line */
+} gres;
+
+/* "NVIDIA H100 80GB HBM3" becomes "nvidia_h100_80gb_hbm3", as Slurm itself names what it detects. */
+static void set_type(gres *one)
+{
+    char space[PROBE_FIELD_BYTES];
+    const char *name = gpuhal_probe_field_text(gpuhal_probe_field_named("name", 4), one->row, space);
+    size_t length = 0;
+    for (; *name && length + 1 < TYPE_BYTES; name++) {
+        const unsigned char letter = (unsigned char)*name;
+        const bool kept = letter < 0x80 && (isalnum(letter) || letter == '.' || letter == '-');
+        if (kept || (length && one->type[length - 1] != '_')) {
+            one->type[length++] = kept ? (char)tolower(letter) : '_';
+        }
+    }
+    while (length && one->type[length - 1] == '_') {
+        length--;
+    }
+    one->type[length] = 0;
+}
+
+static const char *text_of(const gres *one, gpuhal_key key)
+{
+    const char *text;
+    return gpuhal_device_text(one->row->entry->device, key, &text) == GPUHAL_OK ? text : "";
+}
+
+/* Of a partition of AMD the render node is its own; of a GPU it is that of the bus. */
+static void set_files(gres *one)
+{
+    const gpuhal_hardware_info *hardware = one->row->hardware;
+    const char *node = text_of(one, GPUHAL_FACT_DRM_RENDER_NODE), *partition = text_of(one, GPUHAL_FACT_PARTITION);
+    const char *minor;
+    uint64_t number;
+    const bool is_nvidia = hardware->size && strncmp(hardware->vendor_node, "/dev/nvidia", 11) == 0;
+    if (is_nvidia && *partition) {
+        one->several = gpuhal_probe_mig_files(hardware->vendor_node, one->files, FILES_BYTES);
+    } else if (is_nvidia) {
+        snprintf(one->files, FILES_BYTES, "%s", hardware->vendor_node);
+    } else if ((minor = strchr(node, ':')) && gpuhal_tool_read_number(minor + 1, 0, 1u << 20, &number, NULL)) {
+        snprintf(one->files, FILES_BYTES, "/dev/dri/renderD%" PRIu64, number);
+    } else if (hardware->size) {
+        snprintf(one->files, FILES_BYTES, "%s", hardware->drm_render_node);
+    }
+}
+
+static bool is_gpu(const gpuhal_probe_row *row)
+{
+    return !row->entry || !row->entry->processor;
+}
+
+/* Sets what the line says, or why there is none. The lines before it are `done`. */
+static void fill(gres *one, const gres *done, size_t count)
+{
+    if (!one->row->entry) {
+        one->left_out = one->row->hardware->why;
+        return;
+    }
+    if (strcmp(gpuhal_probe_row_state(one->row), gpuhal_hardware_state_name(GPUHAL_HARDWARE_READY)) != 0) {
+        one->left_out = *one->row->hardware->why ? one->row->hardware->why : "the device is lost";
+        return;
+    }
+    set_type(one);
+    set_files(one);
+    if (!*one->files) {
+        one->left_out = *text_of(one, GPUHAL_FACT_PARTITION)
+                            ? "the kernel does not say which of the GPU's parts it is; AutoDetect=nvml finds out"
+                            : "it has no device file of its own";
+    }
+    for (size_t i = 0; *one->files && i < count; i++) {
+        if (!done[i].left_out && strcmp(done[i].files, one->files) == 0) {
+            one->left_out = "its device file is that of a line above";
+        }
+    }
+}
+
+/* NVLink and xGMI: how many links lead from one device to the other; 0 where the bytes go another way. */
+static uint64_t count_links(const gpuhal_probe_machine *machine, const gres *from, const gres *to)
+{
+    for (uint32_t i = 0; i < machine->link_count; i++) {
+        const gpuhal_probe_link *link = &machine->links[i];
+        if (&machine->devices[link->from] == from->row->entry && &machine->devices[link->to] == to->row->entry) {
+            const gpuhal_value *kind = &link->values[PROBE_LINK_KIND], *count = &link->values[PROBE_LINK_COUNT];
+            const bool counts = !kind->missing && (kind->u64 == GPUHAL_LINK_NVLINK || kind->u64 == GPUHAL_LINK_XGMI ||
+                                                   kind->u64 == GPUHAL_LINK_NVLINK_SWITCH);
+            return !counts ? 0 : count->missing ? 1 : count->u64;
+        }
+    }
+    return 0;
+}
+
+static void print_links(const gpuhal_probe_machine *machine, const gres *list, size_t count, const gres *from,
+                        FILE *out)
+{
+    const char *between = " Links=";
+    for (size_t i = 0; i < count; i++) {
+        if (&list[i] == from) {
+            fprintf(out, "%s-1", between);
+        } else if (!list[i].left_out) {
+            fprintf(out, "%s%" PRIu64, between, count_links(machine, from, &list[i]));
+        }
+        between = list[i].left_out ? between : ",";
+    }
+}
+
+/* A line with links where one GPU at least has any: else Slurm has nothing to choose by. */
+static bool has_links(const gpuhal_probe_machine *machine, const gres *list, size_t count)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        for (size_t k = 0; !list[i].left_out && k < count; k++) {
+            sum += list[k].left_out ? 0 : count_links(machine, &list[i], &list[k]);
+        }
+    }
+    return sum != 0;
+}
+
+static void print_comment(const gres *one, FILE *out)
+{
+    char space[PROBE_FIELD_BYTES];
+    static const char *const columns[] = {"id", "pci", "name"};
+    fputs("# left out:", out);
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
+        const char *text = gpuhal_probe_field_text(gpuhal_probe_field_named(columns[i], strlen(columns[i])),
+                                                    one->row, space);
+        fputs(*text ? " " : "", out);
+        gpuhal_probe_put_plain(text, "", 0, out);
+    }
+    fputs(": ", out);
+    gpuhal_probe_put_plain(one->left_out, "", 0, out);
+    fputc('\n', out);
+}
+
+/* What slurm.conf has to say of this node: "gpu:nvidia_h100:8,gpu:amd_mi300x:2". */
+static void print_counts(const gres *list, size_t count, FILE *out)
+{
+    const char *between = "";
+    fputs("# slurm.conf: GresTypes=gpu, and for this node Gres=", out);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t before = 0, equal = 0;
+        for (size_t k = 0; !list[i].left_out && k < count; k++) {
+            const bool same = !list[k].left_out && strcmp(list[k].type, list[i].type) == 0;
+            before += same && k < i;
+            equal += same;
+        }
+        if (equal && !before) {
+            fprintf(out, "%sgpu:%s:%" PRIu32, between, list[i].type, equal);
+            between = ",";
+        }
+    }
+    fputs(*between ? "\n" : "(no GPU)\n", out);
+}
+
+static bool print_lines(const gpuhal_probe_machine *machine, const gres *list, size_t count, FILE *out)
+{
+    gpuhal_probe_cores cores;
+    char core_list[PROBE_CORE_TEXT_BYTES];
+    const bool linked = has_links(machine, list, count);
+    bool made = gpuhal_probe_cores_read(&cores);
+    for (size_t i = 0; made && i < count; i++) {
+        const gres *one = &list[i];
+        if (one->left_out) {
+            print_comment(one, out);
+            continue;
+        }
+        made = gpuhal_probe_cores_of(&cores, one->row->hardware ? one->row->hardware->local_cpus : "", core_list);
+        fprintf(out, "Name=gpu Type=%s %s=%s%s%s", one->type, one->several ? "MultipleFiles" : "File", one->files,
+                *core_list ? " Cores=" : "", core_list);
+        if (linked) {
+            print_links(machine, list, count, one, out);
+        }
+        fputc('\n', out);
+    }
+    gpuhal_probe_cores_finish(&cores);
+    return made;
+}
+
+bool gpuhal_probe_print_gres(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options, FILE *out)
+{
+    gpuhal_probe_rows rows;
+    if (!gpuhal_probe_rows_make(machine, options, &rows)) {
+        return false;
+    }
+    size_t count = 0;
+    gres *list = calloc(rows.count + 1, sizeof *list);
+    for (uint32_t i = 0; list && i < rows.count; i++) {
+        if (is_gpu(&rows.list[i])) {
+            list[count].row = &rows.list[i];
+            fill(&list[count], list, count);
+            count++;
+        }
+    }
+    bool made = list != NULL;
+    if (made) {
+        fprintf(out, "# gres.conf by gpuhal-probe %s\n", gpuhal_version());
+        print_counts(list, count, out);
+        fputs("AutoDetect=off\n", out);
+        made = print_lines(machine, list, count, out);
+    }
+    free(list);
+    gpuhal_probe_rows_finish(&rows);
+    return made;
+}

@@ -1,0 +1,204 @@
+/* openmetrics.c: the listing as OpenMetrics 1.0: one family of metrics for each kind of value, one metric for each row of
+ * which the value is known. What is not known has no metric.
+ *
+ * The types are gauge and counter alone: the textfile collector of node_exporter refuses a whole file in which a type
+ * is "info" or "stateset". */
+#include "formats.h"
+#include "plain.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define PREFIX "gpuhal_"
+#define LOST   "lost" /* a state that hardware alone does not have */
+
+/* The labels of one metric, printed one by one. */
+typedef struct metric {
+    FILE *out;
+    bool has_label;
+} metric;
+
+static metric begin_metric(const char *name, FILE *out)
+{
+    fprintf(out, PREFIX "%s", name);
+    return (metric){.out = out};
+}
+
+/* An empty label is the same as none. */
+static void put_label(metric *one, const char *name, const char *value)
+{
+    if (*value) {
+        fprintf(one->out, "%c%s=\"", one->has_label ? ',' : '{', name);
+        gpuhal_probe_put_plain(value, "\\\"", '\\', one->out);
+        fputc('"', one->out);
+        one->has_label = true;
+    }
+}
+
+static void end_metric(const metric *one, const char *value)
+{
+    fprintf(one->out, "%s %s\n", one->has_label ? "}" : "", value);
+}
+
+static void put_head(const char *family, const char *unit, const char *type, const char *help, FILE *out)
+{
+    fprintf(out, "# TYPE " PREFIX "%s %s\n", family, type);
+    if (*unit) {
+        fprintf(out, "# UNIT " PREFIX "%s %s\n", family, unit);
+    }
+    fprintf(out, "# HELP " PREFIX "%s %s\n", family, help);
+}
+
+/* What identifies a row stands in each of its metrics, so that one can be read without another. */
+static const char *const identity[] = {"id", "backend", "physical", "pci", "uuid", "name"};
+
+static bool identifies(const gpuhal_probe_field *column)
+{
+    bool found = false;
+    for (size_t i = 0; i < sizeof identity / sizeof *identity; i++) {
+        found = found || strcmp(identity[i], column->name) == 0;
+    }
+    return found;
+}
+
+static void put_identity(metric *one, const gpuhal_probe_row *row)
+{
+    char space[PROBE_FIELD_BYTES];
+    const gpuhal_probe_field *column;
+    for (size_t i = 0; (column = gpuhal_probe_field_at(i)); i++) {
+        if (identifies(column)) {
+            put_label(one, column->origin == PROBE_ORIGIN_ID ? "device" : column->name,
+                      gpuhal_probe_field_text(column, row, space));
+        }
+    }
+    if (row->hardware && !*row->hardware->address) {
+        put_label(one, "place", row->hardware->place); /* it is not on PCI */
+    }
+}
+
+/* ---- what a row is */
+
+static void put_build(FILE *out)
+{
+    put_head("build_info", "", "gauge", "Version of the library that read the values; always 1.", out);
+    metric one = begin_metric("build_info", out);
+    put_label(&one, "version", gpuhal_version());
+    end_metric(&one, "1");
+}
+
+static void put_info(const gpuhal_probe_rows *rows, FILE *out)
+{
+    char space[PROBE_FIELD_BYTES];
+    const gpuhal_probe_field *column;
+    put_head("device_info", "", "gauge", "What is constant about the device; always 1.", out);
+    for (uint32_t row = 0; row < rows->count; row++) {
+        metric one = begin_metric("device_info", out);
+        put_identity(&one, &rows->list[row]);
+        for (size_t i = 0; (column = gpuhal_probe_field_at(i)); i++) {
+            const bool varies = column->origin == PROBE_ORIGIN_STATE || column->origin == PROBE_ORIGIN_WHY ||
+                                column->origin == PROBE_ORIGIN_FIX;
+            if (column->unit == PROBE_UNIT_TEXT && !identifies(column) && !varies) {
+                put_label(&one, column->name, gpuhal_probe_field_text(column, &rows->list[row], space));
+            }
+        }
+        end_metric(&one, "1");
+    }
+}
+
+static void put_flag(const char *name, const gpuhal_probe_row *row, const char *label, const char *word, bool set,
+                     FILE *out)
+{
+    metric one = begin_metric(name, out);
+    put_identity(&one, row);
+    put_label(&one, label, word);
+    end_metric(&one, set ? "1" : "0");
+}
+
+/* Every state has a metric, so that one that begins or ends is a change and no gap. */
+static void put_states(const gpuhal_probe_rows *rows, FILE *out)
+{
+    put_head("hardware_state", "", "gauge", "1 for the state that the hardware is in, 0 for the others.", out);
+    for (uint32_t row = 0; row < rows->count; row++) {
+        const char *now = gpuhal_probe_row_state(&rows->list[row]);
+        for (gpuhal_hardware_state state = GPUHAL_HARDWARE_READY; state <= GPUHAL_HARDWARE_DISPLAY_ONLY; state++) {
+            const char *word = gpuhal_hardware_state_name(state);
+            put_flag("hardware_state", &rows->list[row], "state", word, strcmp(word, now) == 0, out);
+        }
+        put_flag("hardware_state", &rows->list[row], "state", LOST, strcmp(LOST, now) == 0, out);
+    }
+}
+
+/* ---- its values */
+
+static void put_throttle(const gpuhal_probe_field *column, const gpuhal_probe_row *row, uint64_t reasons, FILE *out)
+{
+    const char *name;
+    uint64_t known = 0;
+    for (uint32_t bit = 0; (name = gpuhal_probe_throttle_name(bit)); bit++) {
+        put_flag(column->family, row, "reason", name, reasons >> bit & 1, out);
+        known |= UINT64_C(1) << bit;
+    }
+    put_flag(column->family, row, "reason", "unknown", (reasons & ~known) != 0, out);
+}
+
+static void put_value(const gpuhal_probe_field *column, const char *family, const gpuhal_probe_row *row,
+                      uint64_t number, const char *source, FILE *out)
+{
+    char name[80], space[PROBE_FIELD_BYTES];
+    if (column->unit == PROBE_UNIT_BITS) {
+        put_throttle(column, row, number, out);
+        return;
+    }
+    snprintf(name, sizeof name, "%s%s", family, column->only_grows ? "_total" : "");
+    metric one = begin_metric(name, out);
+    put_identity(&one, row);
+    put_label(&one, column->label, column->label_value);
+    put_label(&one, "source", source);
+    end_metric(&one, gpuhal_probe_number_text(column->unit, number, space));
+}
+
+/* Column `first` and those behind it that are of one family with it. Returns how many those are. */
+static size_t put_family(size_t first, const gpuhal_probe_rows *rows, FILE *out)
+{
+    const gpuhal_probe_field *head = gpuhal_probe_field_at(first), *column;
+    const char *unit = gpuhal_probe_unit_name(head->unit), *source;
+    char family[64];
+    uint64_t number;
+    size_t count = 0;
+    bool headed = false;
+    snprintf(family, sizeof family, "%s%s%s", head->family, *unit ? "_" : "", unit);
+    for (; (column = gpuhal_probe_field_at(first + count)) && column->family &&
+           strcmp(column->family, head->family) == 0;
+         count++) {
+        for (uint32_t row = 0; row < rows->count; row++) {
+            if (gpuhal_probe_field_number(column, &rows->list[row], &number, &source)) {
+                if (!headed) {
+                    put_head(family, unit, head->only_grows ? "counter" : "gauge", head->help, out);
+                }
+                headed = true;
+                put_value(column, family, &rows->list[row], number, source, out);
+            }
+        }
+    }
+    return count;
+}
+
+bool gpuhal_probe_print_openmetrics(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
+                                    FILE *out)
+{
+    gpuhal_probe_rows rows;
+    if (!gpuhal_probe_rows_make(machine, options, &rows)) {
+        return false;
+    }
+    put_build(out);
+    if (rows.count) {
+        put_info(&rows, out);
+        put_states(&rows, out);
+    }
+    for (size_t i = 0; gpuhal_probe_field_at(i);) {
+        i += gpuhal_probe_field_at(i)->family ? put_family(i, &rows, out) : 1;
+    }
+    fputs("# EOF\n", out);
+    gpuhal_probe_rows_finish(&rows);
+    return true;
+}

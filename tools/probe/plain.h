@@ -1,0 +1,11 @@
+/* plain.h: texts of drivers and file names in data for programs: whatever is in them, one line of characters. */
+#ifndef PROBE_PLAIN_H
+#define PROBE_PLAIN_H
+
+#include <stdio.h>
+
+/* Prints the text; control characters and bytes that are no UTF-8 become `?`, and `escape` stands before each of the
+ * characters in `special`. */
+void gpuhal_probe_put_plain(const char *text, const char *special, char escape, FILE *out);
+
+#endif

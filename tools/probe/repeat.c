@@ -1,0 +1,149 @@
+/* repeat.c: see repeat.h. Neither drivers nor the registry are opened again for the next listing: only values are read,
+ * and devices that appeared or vanished are taken notice of. */
+#include "repeat.h"
+
+#include "formats.h"
+#include "output.h"
+#include "print.h"
+#include "problems.h"
+#include "stop.h"
+
+#include "../common/subprocess.h"
+
+#include <gpuhal/rescan.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool print_sections(const gpuhal_probe_options *options, const gpuhal_probe_machine *machine,
+                           const gpuhal_probe_problems *problems, const gpuhal_probe_environment *environment,
+                           FILE *out)
+{
+    gpuhal_probe_screen screen;
+    gpuhal_probe_screen_init(&screen, out);
+    gpuhal_probe_print_head(machine, options, &screen);
+    if (!gpuhal_probe_print_table(machine, options, &screen)) {
+        return false;
+    }
+    gpuhal_probe_print_problems(problems, &screen);
+    if (machine->count && !options->explain) {
+        gpuhal_probe_print_default(machine, &screen);
+    }
+    if (options->links) {
+        fputc('\n', out);
+        if (!gpuhal_probe_print_links(machine, options, &screen)) {
+            return false;
+        }
+    }
+    if (options->explain) {
+        fputc('\n', out);
+        gpuhal_probe_print_explanation(machine, options, &screen);
+    }
+    if (options->timings) {
+        fputc('\n', out);
+        gpuhal_probe_print_timings(machine, &screen);
+    }
+    if (options->environment) {
+        fputc('\n', out);
+        gpuhal_probe_environment_print(environment, &screen);
+    }
+    return true;
+}
+
+/* false without memory. */
+static bool print_once(const gpuhal_probe_options *options, const gpuhal_probe_environment *environment,
+                       const gpuhal_probe_machine *machine, const gpuhal_probe_problems *problems, bool first,
+                       FILE *out)
+{
+    switch (options->watch_ns ? PROBE_FORMAT_JSON_LINES : options->format) {
+    case PROBE_FORMAT_JSON:
+    case PROBE_FORMAT_JSON_LINES:
+        return gpuhal_probe_print_json(machine, problems, options, options->environment ? environment : NULL, out);
+    case PROBE_FORMAT_CSV:
+        return gpuhal_probe_print_csv(machine, options, first || options->output, out);
+    case PROBE_FORMAT_OPENMETRICS:
+        return gpuhal_probe_print_openmetrics(machine, options, out);
+    case PROBE_FORMAT_GRES:
+        return gpuhal_probe_print_gres(machine, options, out);
+    case PROBE_FORMAT_TABLE:
+    case PROBE_FORMAT_WIDE:
+    default:
+        return print_sections(options, machine, problems, environment, out);
+    }
+}
+
+/* Prints one listing to where it belongs. The code of the findings; INTERNAL after a sentence. What the format has no
+ * place for is said after the first. */
+static gpuhal_probe_exit put_once(const gpuhal_probe_options *options, const gpuhal_probe_environment *environment,
+                                  const gpuhal_probe_machine *machine, bool first, FILE *out)
+{
+    char *bytes = NULL;
+    size_t count = 0;
+    gpuhal_probe_problems problems = {0};
+    FILE *to = options->output ? open_memstream(&bytes, &count) : out;
+    bool printed = to && gpuhal_probe_problems_find(machine, options, &problems) &&
+                   print_once(options, environment, machine, &problems, first, to);
+    if (options->output && to) {
+        printed = fclose(to) == 0 && printed;
+    }
+    if (!printed) {
+        gpuhal_probe_say("out of memory");
+    }
+    bool written = printed && (!options->output || gpuhal_probe_output_write(options->output, bytes, count));
+    free(bytes);
+    gpuhal_probe_screen_flush(out); /* before messages, for both may go to one terminal; a pipe's reader waits for it */
+    written = written && !gpuhal_probe_screen_error();
+    if (written && first) {
+        gpuhal_probe_say_findings(machine, &problems, options);
+    }
+    const gpuhal_probe_exit found = gpuhal_probe_judge_findings(machine, &problems, options);
+    gpuhal_probe_problems_finish(&problems);
+    return written ? found : PROBE_INTERNAL;
+}
+
+/* Waits for the next listing; for devices that appear or vanish, too. false: a signal ends the listing. */
+static bool wait_for_next(const gpuhal_probe_machine *machine, uint64_t due_ns, int changes)
+{
+    gpuhal_change change = {.size = sizeof change};
+    if (gpuhal_probe_stop_wait(due_ns, changes)) {
+        while (gpuhal_next_change(machine->gpu, &change) == GPUHAL_OK) {
+        }
+    }
+    return gpuhal_probe_stopped() == 0;
+}
+
+static gpuhal_probe_exit go_on(const gpuhal_probe_options *options, const gpuhal_probe_environment *environment,
+                               gpuhal_probe_machine *machine, FILE *out)
+{
+    const uint64_t period_ns = options->every_ns ? options->every_ns : options->watch_ns;
+    gpuhal_os_handle changes = -1;
+    gpuhal_change_descriptor(machine->gpu, &changes); /* where there are none, devices stay what they are */
+    bool written = true;
+    for (uint64_t due_ns = gpuhal_tool_now_ns() + period_ns;
+         written && wait_for_next(machine, due_ns, (int)changes);) {
+        /* What took longer than the period leaves samples out, and does not catch up. */
+        const uint64_t now_ns = gpuhal_tool_now_ns();
+        due_ns = now_ns >= due_ns + period_ns ? now_ns + period_ns : now_ns >= due_ns ? due_ns + period_ns : due_ns;
+        written = gpuhal_probe_machine_refresh(options, machine) &&
+                  put_once(options, environment, machine, false, out) != PROBE_INTERNAL;
+    }
+    if (changes >= 0) {
+        gpuhal_os_handle_close(changes);
+    }
+    return written ? PROBE_COMPLETE : PROBE_INTERNAL;
+}
+
+gpuhal_probe_exit gpuhal_probe_repeat(const gpuhal_probe_options *options,
+                                      const gpuhal_probe_environment *environment, gpuhal_probe_machine *machine,
+                                      FILE *out)
+{
+    const bool repeats = options->every_ns || options->watch_ns;
+    if (repeats && !gpuhal_probe_stop_catch(false)) {
+        gpuhal_probe_say("signals cannot be caught: %s", strerror(errno));
+        return PROBE_INTERNAL;
+    }
+    const gpuhal_probe_exit code = put_once(options, environment, machine, true, out);
+    return repeats && code != PROBE_INTERNAL ? go_on(options, environment, machine, out) : code;
+}

@@ -1,0 +1,21 @@
+/* stop.h: the signals of listings that repeat, and of the live view. The handler keeps the signal and makes a descriptor
+ * readable, nothing else. */
+#ifndef PROBE_STOP_H
+#define PROBE_STOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Catches SIGINT, SIGTERM and SIGHUP from now on, and with `screen` SIGWINCH and SIGTSTP. false with errno. */
+bool gpuhal_probe_stop_catch(bool screen);
+/* The signal that ends the program; 0: none came. */
+int gpuhal_probe_stopped(void);
+/* SIGWINCH or SIGTSTP, once for each that came; 0: none. */
+int gpuhal_probe_stop_next(void);
+/* Readable while a signal has not been asked for. */
+int gpuhal_probe_stop_descriptor(void);
+/* Waits until the moment `until_ns` of the monotonic clock, a signal that ends, or `descriptor` (-1: none) being
+ * readable; whether that is so. */
+bool gpuhal_probe_stop_wait(uint64_t until_ns, int descriptor);
+
+#endif
