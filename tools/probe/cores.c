@@ -13,9 +13,9 @@
 #define CPUS_MOST  65536u
 
 typedef struct core {
-    uint32_t first_cpu;         /* its first thread */
-    uint32_t package;           /* as the kernel calls it */
-    uint32_t first_in_package;  /* the first CPU of its package, by which packages are ordered */
+    uint32_t first_cpu;        /* its first thread */
+    uint32_t package;          /* as the kernel calls it */
+    uint32_t first_in_package; /* the first CPU of its package, by which packages are ordered */
 } core;
 
 /* The first line of a file of the kernel; false where it cannot be read. */

@@ -1,5 +1,5 @@
-/* csv.c: the listing as CSV (RFC 4180): a line of names, with units, then one line for each row. What is not known is an
- * empty cell. Lines end with CR LF, as the standard has them. */
+/* csv.c: the listing as CSV (RFC 4180): a line of names, with units, then one line for each row. What is not known is
+ * an empty cell. Lines end with CR LF, as the standard has them. */
 #include "formats.h"
 
 #include "plain.h"

@@ -9,14 +9,22 @@
 #include <string.h>
 
 /* A column that is a text of the row, one that is a fact or value, and one of these that is a metric as well. */
-#define TEXT(NAME, FIELD, HELP) \
-    {NAME, PROBE_ORIGIN_##FIELD, 0, PROBE_UNIT_TEXT, false, NULL, "", "", HELP}
-#define FACT(NAME, KEY, UNIT, HELP) \
-    {NAME, PROBE_ORIGIN_KEY, GPUHAL_FACT_##KEY, PROBE_UNIT_##UNIT, false, NULL, "", "", HELP}
-#define GAUGE(NAME, KEY, UNIT, FAMILY, LABEL, OF, HELP) \
-    {NAME, PROBE_ORIGIN_KEY, GPUHAL_##KEY, PROBE_UNIT_##UNIT, false, FAMILY, LABEL, OF, HELP}
-#define COUNTER(NAME, KEY, UNIT, FAMILY, LABEL, OF, HELP) \
-    {NAME, PROBE_ORIGIN_KEY, GPUHAL_##KEY, PROBE_UNIT_##UNIT, true, FAMILY, LABEL, OF, HELP}
+#define TEXT(NAME, FIELD, HELP)                                                                                        \
+    {                                                                                                                  \
+        NAME, PROBE_ORIGIN_##FIELD, 0, PROBE_UNIT_TEXT, false, NULL, "", "", HELP                                      \
+    }
+#define FACT(NAME, KEY, UNIT, HELP)                                                                                    \
+    {                                                                                                                  \
+        NAME, PROBE_ORIGIN_KEY, GPUHAL_FACT_##KEY, PROBE_UNIT_##UNIT, false, NULL, "", "", HELP                        \
+    }
+#define GAUGE(NAME, KEY, UNIT, FAMILY, LABEL, OF, HELP)                                                                \
+    {                                                                                                                  \
+        NAME, PROBE_ORIGIN_KEY, GPUHAL_##KEY, PROBE_UNIT_##UNIT, false, FAMILY, LABEL, OF, HELP                        \
+    }
+#define COUNTER(NAME, KEY, UNIT, FAMILY, LABEL, OF, HELP)                                                              \
+    {                                                                                                                  \
+        NAME, PROBE_ORIGIN_KEY, GPUHAL_##KEY, PROBE_UNIT_##UNIT, true, FAMILY, LABEL, OF, HELP                         \
+    }
 
 static const char temperature[] = "Temperature, by sensor.", clock_rate[] = "Clock rate now.",
                   used[] = "Share of the time in which this part worked.",
@@ -49,18 +57,14 @@ static const gpuhal_probe_field columns[] = {
     GAUGE("memory_reserved", VALUE_MEMORY_RESERVED_BYTES, BYTES, "memory_reserved", "", "",
           "Device memory that the driver keeps for itself."),
     GAUGE("utilization", VALUE_UTILIZATION_CORE_PERMILLE, RATIO, "utilization", "engine", "core", used),
-    GAUGE("utilization_memory", VALUE_UTILIZATION_MEMORY_PERMILLE, RATIO, "utilization",
-          "engine", "memory", used),
-    GAUGE("utilization_encoder", VALUE_UTILIZATION_ENCODER_PERMILLE, RATIO, "utilization",
-          "engine", "encoder", used),
-    GAUGE("utilization_decoder", VALUE_UTILIZATION_DECODER_PERMILLE, RATIO, "utilization",
-          "engine", "decoder", used),
-    GAUGE("temperature", VALUE_TEMPERATURE_MILLICELSIUS, CELSIUS, "temperature", "sensor", "core",
+    GAUGE("utilization_memory", VALUE_UTILIZATION_MEMORY_PERMILLE, RATIO, "utilization", "engine", "memory", used),
+    GAUGE("utilization_encoder", VALUE_UTILIZATION_ENCODER_PERMILLE, RATIO, "utilization", "engine", "encoder", used),
+    GAUGE("utilization_decoder", VALUE_UTILIZATION_DECODER_PERMILLE, RATIO, "utilization", "engine", "decoder", used),
+    GAUGE("temperature", VALUE_TEMPERATURE_MILLICELSIUS, CELSIUS, "temperature", "sensor", "core", temperature),
+    GAUGE("temperature_memory", VALUE_TEMPERATURE_MEMORY_MILLICELSIUS, CELSIUS, "temperature", "sensor", "memory",
           temperature),
-    GAUGE("temperature_memory", VALUE_TEMPERATURE_MEMORY_MILLICELSIUS, CELSIUS, "temperature",
-          "sensor", "memory", temperature),
-    GAUGE("temperature_hot_spot", VALUE_TEMPERATURE_HOT_SPOT_MILLICELSIUS, CELSIUS, "temperature",
-          "sensor", "hot_spot", temperature),
+    GAUGE("temperature_hot_spot", VALUE_TEMPERATURE_HOT_SPOT_MILLICELSIUS, CELSIUS, "temperature", "sensor", "hot_spot",
+          temperature),
     GAUGE("power", VALUE_POWER_MICROWATTS, WATTS, "power", "", "", "Power that is drawn now."),
     GAUGE("power_limit", VALUE_POWER_LIMIT_MICROWATTS, WATTS, "power_limit", "", "", "Power limit in force."),
     COUNTER("energy", VALUE_ENERGY_MICROJOULES, JOULES, "energy", "", "", "Energy used."),
@@ -83,8 +87,7 @@ static const gpuhal_probe_field columns[] = {
     COUNTER("pcie_replays", VALUE_PCIE_REPLAYS_TOTAL, NONE, "pcie_replays", "", "",
             "Packets that the PCI Express link had to send again."),
     COUNTER("ecc_corrected", VALUE_ECC_CORRECTED_TOTAL, NONE, "ecc_errors", "kind", "corrected", ecc),
-    COUNTER("ecc_uncorrected", VALUE_ECC_UNCORRECTED_TOTAL, NONE, "ecc_errors", "kind", "uncorrected",
-            ecc),
+    COUNTER("ecc_uncorrected", VALUE_ECC_UNCORRECTED_TOTAL, NONE, "ecc_errors", "kind", "uncorrected", ecc),
     GAUGE("performance_state", VALUE_PERFORMANCE_STATE, NONE, "performance_state", "", "",
           "Performance state of the vendor; 0 is the fastest."),
     GAUGE("throttle", VALUE_THROTTLE_REASONS, BITS, "throttle", "", "", "Why the clocks are limited."),
@@ -98,18 +101,12 @@ static const struct {
     const char *name;
     unsigned decimals;
 } units[] = {
-    [PROBE_UNIT_TEXT] = {"", 0},
-    [PROBE_UNIT_NONE] = {"", 0},
-    [PROBE_UNIT_BITS] = {"", 0},
-    [PROBE_UNIT_BYTES] = {"bytes", 0},
-    [PROBE_UNIT_CELSIUS] = {"celsius", 3},
-    [PROBE_UNIT_WATTS] = {"watts", 6},
-    [PROBE_UNIT_JOULES] = {"joules", 6},
-    [PROBE_UNIT_HERTZ] = {"hertz", 0},
-    [PROBE_UNIT_RATIO] = {"ratio", 3},
-    [PROBE_UNIT_BYTES_PER_SECOND] = {"bytes_per_second", 0},
-    [PROBE_UNIT_SECONDS] = {"seconds", 9},
-    [PROBE_UNIT_RPM] = {"rpm", 0},
+    [PROBE_UNIT_TEXT] = {"", 0},           [PROBE_UNIT_NONE] = {"", 0},
+    [PROBE_UNIT_BITS] = {"", 0},           [PROBE_UNIT_BYTES] = {"bytes", 0},
+    [PROBE_UNIT_CELSIUS] = {"celsius", 3}, [PROBE_UNIT_WATTS] = {"watts", 6},
+    [PROBE_UNIT_JOULES] = {"joules", 6},   [PROBE_UNIT_HERTZ] = {"hertz", 0},
+    [PROBE_UNIT_RATIO] = {"ratio", 3},     [PROBE_UNIT_BYTES_PER_SECOND] = {"bytes_per_second", 0},
+    [PROBE_UNIT_SECONDS] = {"seconds", 9}, [PROBE_UNIT_RPM] = {"rpm", 0},
 };
 
 const gpuhal_probe_field *gpuhal_probe_field_at(size_t index)
@@ -130,8 +127,8 @@ const gpuhal_probe_field *gpuhal_probe_field_named(const char *name, size_t leng
         if (length < own || strncmp(name, columns[i].name, own) != 0) {
             continue;
         }
-        const bool with_unit = *unit && length == own + 1 + rest && name[own] == '_' &&
-                               strncmp(name + own + 1, unit, rest) == 0;
+        const bool with_unit =
+            *unit && length == own + 1 + rest && name[own] == '_' && strncmp(name + own + 1, unit, rest) == 0;
         if (length == own || with_unit) {
             return &columns[i];
         }
@@ -238,7 +235,7 @@ static const char *device_text(const gpuhal_probe_row *row, gpuhal_probe_origin 
 }
 
 bool gpuhal_probe_field_number(const gpuhal_probe_field *column, const gpuhal_probe_row *row, uint64_t *out_number,
-                                const char **out_source)
+                               const char **out_source)
 {
     const char *nowhere;
     const char **source = out_source ? out_source : &nowhere;
@@ -298,7 +295,7 @@ static const char *throttle_text(uint64_t reasons, char space[PROBE_FIELD_BYTES]
 }
 
 const char *gpuhal_probe_field_text(const gpuhal_probe_field *column, const gpuhal_probe_row *row,
-                                     char space[PROBE_FIELD_BYTES])
+                                    char space[PROBE_FIELD_BYTES])
 {
     uint64_t number = 0;
     if (column->origin != PROBE_ORIGIN_KEY) {

@@ -48,14 +48,14 @@ typedef enum gpuhal_probe_origin {
 } gpuhal_probe_origin;
 
 typedef struct gpuhal_probe_field {
-    const char *name;  /* for --columns; in CSV the unit stands behind it: "temperature" */
+    const char *name; /* for --columns; in CSV the unit stands behind it: "temperature" */
     gpuhal_probe_origin origin;
     gpuhal_key key;
     gpuhal_probe_unit unit;
-    bool only_grows;    /* a counter */
-    const char *family; /* of metrics, without prefix and unit: "temperature"; NULL: no metric */
+    bool only_grows;                 /* a counter */
+    const char *family;              /* of metrics, without prefix and unit: "temperature"; NULL: no metric */
     const char *label, *label_value; /* what distinguishes metrics of one family: "sensor", "memory"; else "" */
-    const char *help;   /* a sentence */
+    const char *help;                /* a sentence */
 } gpuhal_probe_field;
 
 /* Column number `index`; NULL past the last. Those of one family stand together. */
@@ -73,13 +73,13 @@ enum { PROBE_FIELD_BYTES = 512 };
 /* The number of a column that is not a text, in the library's unit; false: it is not known. `out_source`, where it
  * comes from, may be NULL. */
 bool gpuhal_probe_field_number(const gpuhal_probe_field *column, const gpuhal_probe_row *row, uint64_t *out_number,
-                                const char **out_source);
+                               const char **out_source);
 /* The number in the unit's base, exactly: "67.5" for 67500 thousandths of a degree. */
 const char *gpuhal_probe_number_text(gpuhal_probe_unit unit, uint64_t number, char space[PROBE_FIELD_BYTES]);
 /* The name of bit number `bit` of GPUHAL_VALUE_THROTTLE_REASONS: "power_cap"; NULL past the last. */
 const char *gpuhal_probe_throttle_name(uint32_t bit);
 /* Any column as a text for programs; "" where nothing is known. */
 const char *gpuhal_probe_field_text(const gpuhal_probe_field *column, const gpuhal_probe_row *row,
-                                     char space[PROBE_FIELD_BYTES]);
+                                    char space[PROBE_FIELD_BYTES]);
 
 #endif

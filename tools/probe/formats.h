@@ -9,7 +9,8 @@
 
 /* All return false without memory; whether writing worked is for the caller to see on `out`. */
 
-/* RFC 4180: a line for each row, under a line of names, which `with_names` may leave out where it was printed before. */
+/* RFC 4180: a line for each row, under a line of names, which `with_names` may leave out where it was printed before.
+ */
 bool gpuhal_probe_print_csv(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options, bool with_names,
                             FILE *out);
 /* OpenMetrics 1.0. */

@@ -145,8 +145,8 @@ static void print_comment(const gres *one, FILE *out)
     static const char *const columns[] = {"id", "pci", "name"};
     fputs("# left out:", out);
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
-        const char *text = gpuhal_probe_field_text(gpuhal_probe_field_named(columns[i], strlen(columns[i])),
-                                                    one->row, space);
+        const char *text =
+            gpuhal_probe_field_text(gpuhal_probe_field_named(columns[i], strlen(columns[i])), one->row, space);
         fputs(*text ? " " : "", out);
         gpuhal_probe_put_plain(text, "", 0, out);
     }

@@ -37,14 +37,15 @@ struct gpuhal_probe_machine {
     uint64_t open_ns;
     gpuhal_probe_link *links; /* NULL without --links */
     uint32_t link_count;
-    bool verifying; /* --verify was given: what is not verified has been left out by intention */
+    bool verifying;              /* --verify was given: what is not verified has been left out by intention */
     gpuhal_probe_values *values; /* one for each device; those of the devices that were read are set */
 };
 
 /* Finds everything, and verifies what the options ask for. PROBE_GO_ON, or an exit code after a sentence on standard
  * error. Finish the machine in both cases. */
 gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options, gpuhal_probe_machine *out_machine);
-/* Finds out again what may have changed since: devices, hardware and values. false after a sentence on standard error. */
+/* Finds out again what may have changed since: devices, hardware and values. false after a sentence on standard error.
+ */
 bool gpuhal_probe_machine_refresh(const gpuhal_probe_options *options, gpuhal_probe_machine *machine);
 void gpuhal_probe_machine_finish(gpuhal_probe_machine *machine);
 

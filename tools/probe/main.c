@@ -109,7 +109,8 @@ int main(int count, char **arguments)
     gpuhal_probe_screen_set_color(options.color);
     gpuhal_probe_column columns[PROBE_COLUMN_COUNT];
     const bool in_table = options.format == PROBE_FORMAT_TABLE || options.format == PROBE_FORMAT_WIDE;
-    if (code == PROBE_GO_ON && in_table && options.columns && gpuhal_probe_columns_read(options.columns, columns) == 0) {
+    if (code == PROBE_GO_ON && in_table && options.columns &&
+        gpuhal_probe_columns_read(options.columns, columns) == 0) {
         code = PROBE_USAGE;
     }
     if (code == PROBE_GO_ON && !gpuhal_probe_environment_read(&options, &environment)) {

@@ -1,5 +1,5 @@
-/* mig.c: see mig.h. The kernel driver has a folder for each GPU instance, and in that one for each compute instance; the
- * file "access" in both names the minor number of the device file that opens it. */
+/* mig.c: see mig.h. The kernel driver has a folder for each GPU instance, and in that one for each compute instance;
+ * the file "access" in both names the minor number of the device file that opens it. */
 #include "mig.h"
 
 #include "../common/text.h"
@@ -35,8 +35,8 @@ static bool find_one(const char *gpu, const char *pattern, char path[PATH_MAX])
     char all[PATH_MAX];
     glob_t found;
     const char *root = getenv("GPUHAL_SYSTEM_ROOT");
-    const int length = snprintf(all, sizeof all, "%s/proc/driver/nvidia/capabilities/gpu%s/mig/%s", root ? root : "",
-                                gpu, pattern);
+    const int length =
+        snprintf(all, sizeof all, "%s/proc/driver/nvidia/capabilities/gpu%s/mig/%s", root ? root : "", gpu, pattern);
     if (length < 0 || (size_t)length >= sizeof all || glob(all, 0, NULL, &found) != 0) {
         return false;
     }

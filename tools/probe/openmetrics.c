@@ -1,5 +1,5 @@
-/* openmetrics.c: the listing as OpenMetrics 1.0: one family of metrics for each kind of value, one metric for each row of
- * which the value is known. What is not known has no metric.
+/* openmetrics.c: the listing as OpenMetrics 1.0: one family of metrics for each kind of value, one metric for each row
+ * of which the value is known. What is not known has no metric.
  *
  * The types are gauge and counter alone: the textfile collector of node_exporter refuses a whole file in which a type
  * is "info" or "stateset". */
@@ -167,8 +167,8 @@ static size_t put_family(size_t first, const gpuhal_probe_rows *rows, FILE *out)
     size_t count = 0;
     bool headed = false;
     snprintf(family, sizeof family, "%s%s%s", head->family, *unit ? "_" : "", unit);
-    for (; (column = gpuhal_probe_field_at(first + count)) && column->family &&
-           strcmp(column->family, head->family) == 0;
+    for (;
+         (column = gpuhal_probe_field_at(first + count)) && column->family && strcmp(column->family, head->family) == 0;
          count++) {
         for (uint32_t row = 0; row < rows->count; row++) {
             if (gpuhal_probe_field_number(column, &rows->list[row], &number, &source)) {
@@ -183,8 +183,7 @@ static size_t put_family(size_t first, const gpuhal_probe_rows *rows, FILE *out)
     return count;
 }
 
-bool gpuhal_probe_print_openmetrics(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
-                                    FILE *out)
+bool gpuhal_probe_print_openmetrics(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options, FILE *out)
 {
     gpuhal_probe_rows rows;
     if (!gpuhal_probe_rows_make(machine, options, &rows)) {

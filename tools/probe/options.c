@@ -53,13 +53,15 @@ enum {
 };
 
 static const struct argp_option known[] = {
-    {"format", OPTION_FORMAT, "FORMAT", 0, 
-     "table (as usual), wide (every column), json, jsonl (the same in one line), csv, openmetrics (also for the textfile "
+    {"format", OPTION_FORMAT, "FORMAT", 0,
+     "table (as usual), wide (every column), json, jsonl (the same in one line), csv, openmetrics (also for the "
+     "textfile "
      "collector of node_exporter), gres (gres.conf of Slurm)",
      0},
     {"json", OPTION_JSON, "VERSION", OPTION_ARG_OPTIONAL,
      "the same as --format json: everything that is known, as gpuhal.probe/2; --json=1 prints gpuhal.probe/1", 0},
-    {"columns", OPTION_COLUMNS, "NAMES", 0, "these columns of the table or of CSV, in this order; several with commas", 0},
+    {"columns", OPTION_COLUMNS, "NAMES", 0, "these columns of the table or of CSV, in this order; several with commas",
+     0},
     {"color", OPTION_COLOR, "WHEN", 0, "auto (on terminals, unless NO_COLOR is set), always, never", 0},
     {"watch", OPTION_WATCH, "SECONDS", OPTION_ARG_OPTIONAL,
      "a line of JSON for each sample, once a second or in this period, until SIGTERM or Ctrl-C", 0},

@@ -52,8 +52,8 @@ static bool write_all(int file, const char *bytes, size_t count)
     return fchmod(file, 0644) == 0 && fsync(file) == 0;
 }
 
-/* The name survives a crash of the system as soon as the folder is on the disk; where folders cannot be synchronised, it
- * is there all the same. */
+/* The name survives a crash of the system as soon as the folder is on the disk; where folders cannot be synchronised,
+ * it is there all the same. */
 static void synchronise_folder(const char *folder)
 {
     const int descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

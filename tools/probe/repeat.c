@@ -121,8 +121,7 @@ static gpuhal_probe_exit go_on(const gpuhal_probe_options *options, const gpuhal
     gpuhal_os_handle changes = -1;
     gpuhal_change_descriptor(machine->gpu, &changes); /* where there are none, devices stay what they are */
     bool written = true;
-    for (uint64_t due_ns = gpuhal_tool_now_ns() + period_ns;
-         written && wait_for_next(machine, due_ns, (int)changes);) {
+    for (uint64_t due_ns = gpuhal_tool_now_ns() + period_ns; written && wait_for_next(machine, due_ns, (int)changes);) {
         /* What took longer than the period leaves samples out, and does not catch up. */
         const uint64_t now_ns = gpuhal_tool_now_ns();
         due_ns = now_ns >= due_ns + period_ns ? now_ns + period_ns : now_ns >= due_ns ? due_ns + period_ns : due_ns;
@@ -135,9 +134,8 @@ static gpuhal_probe_exit go_on(const gpuhal_probe_options *options, const gpuhal
     return written ? PROBE_COMPLETE : PROBE_INTERNAL;
 }
 
-gpuhal_probe_exit gpuhal_probe_repeat(const gpuhal_probe_options *options,
-                                      const gpuhal_probe_environment *environment, gpuhal_probe_machine *machine,
-                                      FILE *out)
+gpuhal_probe_exit gpuhal_probe_repeat(const gpuhal_probe_options *options, const gpuhal_probe_environment *environment,
+                                      gpuhal_probe_machine *machine, FILE *out)
 {
     const bool repeats = options->every_ns || options->watch_ns;
     if (repeats && !gpuhal_probe_stop_catch(false)) {

@@ -9,8 +9,7 @@
 
 /* Prints the machine as the options ask for, into --output or to `out`. The code of the findings, or of a failure after
  * a sentence on standard error; with --every or --watch, after a signal has ended that: complete. */
-gpuhal_probe_exit gpuhal_probe_repeat(const gpuhal_probe_options *options,
-                                      const gpuhal_probe_environment *environment, gpuhal_probe_machine *machine,
-                                      FILE *out);
+gpuhal_probe_exit gpuhal_probe_repeat(const gpuhal_probe_options *options, const gpuhal_probe_environment *environment,
+                                      gpuhal_probe_machine *machine, FILE *out);
 
 #endif

@@ -1,5 +1,5 @@
-/* rows.h: the rows of the table and of the formats for programs: what is usable in the order of the devices, then the hardware that no device stands
- * for, in the order of its addresses. */
+/* rows.h: the rows of the table and of the formats for programs: what is usable in the order of the devices, then the
+ * hardware that no device stands for, in the order of its addresses. */
 #ifndef PROBE_ROWS_H
 #define PROBE_ROWS_H
 

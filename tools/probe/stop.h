@@ -1,5 +1,5 @@
-/* stop.h: the signals of listings that repeat, and of the live view. The handler keeps the signal and makes a descriptor
- * readable, nothing else. */
+/* stop.h: the signals of listings that repeat, and of the live view. The handler keeps the signal and makes a
+ * descriptor readable, nothing else. */
 #ifndef PROBE_STOP_H
 #define PROBE_STOP_H
 

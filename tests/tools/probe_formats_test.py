@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The formats of gpuhal-probe for other programs, read as those programs read them. One test a run, as probe_test.py."""
+"""The formats of gpuhal-probe for other programs, read as those programs read them."""
 
 import csv
 import io
@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 
-from probe_test import DEADLINE, Probe, check, fake_cuda
+from probe_support import DEADLINE, check, fake_cuda, main
 
 NAMED = 'devices 2; memory * 80G; used 0 61G; name 0 Fake "H100", 80GB \\ HBM3; name 1 Fake L40S'
 
@@ -382,4 +382,4 @@ def options_that_make_no_sense_together_are_usage_errors(probe):
 
 
 if __name__ == "__main__":
-    globals()[sys.argv[1]](Probe(*sys.argv[2:5]))
+    main(globals())
