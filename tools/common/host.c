@@ -3,18 +3,41 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #define HOST_TEXT_BYTES 256u
 
+/* The machine's own file, or that of a recorded one. */
+static FILE *open_file(const char *path)
+{
+    const char *root = getenv("GPUHAL_SYSTEM_ROOT");
+    char whole[4096];
+    const int length = snprintf(whole, sizeof whole, "%s%s", root ? root : "", path);
+    return length > 0 && (size_t)length < sizeof whole ? fopen(whole, "re") : NULL;
+}
+
+/* Copies the first line of a file; leaves the text as it is where the file cannot be read. */
+static void read_line(const char *path, char *out_text, size_t size)
+{
+    char line[HOST_TEXT_BYTES];
+    FILE *file = open_file(path);
+    if (file && fgets(line, sizeof line, file)) {
+        snprintf(out_text, size, "%.*s", (int)strcspn(line, "\n"), line);
+    }
+    if (file) {
+        fclose(file);
+    }
+}
+
 /* Copies the value of the first line `PRETTY_NAME=value`, without quotes. */
 static bool read_name(const char *path, char out_name[HOST_TEXT_BYTES])
 {
     char line[1024];
     bool found = false;
-    FILE *file = fopen(path, "re");
+    FILE *file = open_file(path);
     while (file && !found && fgets(line, sizeof line, file)) {
         found = sscanf(line, "PRETTY_NAME=%*[\"']%255[^\"'\n]", out_name) == 1 ||
                 sscanf(line, "PRETTY_NAME=%255[^\"'\n]", out_name) == 1;
@@ -30,6 +53,8 @@ void gpuhal_tool_host_read(gpuhal_tool_host *out_host)
     *out_host = (gpuhal_tool_host){0};
     struct utsname system;
     if (uname(&system) == 0) {
+        read_line("/proc/sys/kernel/osrelease", system.release, sizeof system.release);
+        read_line("/proc/sys/kernel/hostname", system.nodename, sizeof system.nodename);
         snprintf(out_host->name, sizeof out_host->name, "%s", system.nodename);
         snprintf(out_host->kernel, sizeof out_host->kernel, "%s %s", system.sysname, system.release);
         snprintf(out_host->os, sizeof out_host->os, "%s", system.sysname);

@@ -1,4 +1,4 @@
-/* host.h: the machine that the program runs on. */
+/* host.h: the machine that the program runs on, or the recorded one that GPUHAL_SYSTEM_ROOT names. */
 #ifndef GPUHAL_TOOL_HOST_H
 #define GPUHAL_TOOL_HOST_H
 

@@ -52,12 +52,17 @@ static bool find_in_hardware(finder *own, const gpuhal_probe_options *options)
     return true;
 }
 
-/* Whether a sentence about hardware has given the plugin's reason already. */
+/* Whether a sentence about hardware has given the plugin's reason already: without the steps before it, and behind the
+ * name of the API. Nodes that this user may not open are the reason why the plugin lacks permission. */
 static bool is_said(const finder *own, const gpuhal_plugin_report *report)
 {
     for (uint32_t i = 0; i < own->to->count; i++) {
         const gpuhal_probe_problem *problem = &own->to->list[i];
-        if (*report->reason && strstr(problem->why, report->reason)) {
+        const char *reason = strstr(problem->why, ": ");
+        if (*report->reason &&
+            (strstr(problem->why, report->reason) || (reason && strstr(report->reason, reason + 2)) ||
+             (report->state == GPUHAL_PLUGIN_NO_PERMISSION &&
+              strcmp(problem->code, gpuhal_hardware_state_name(GPUHAL_HARDWARE_NO_PERMISSION)) == 0))) {
             return true;
         }
     }
