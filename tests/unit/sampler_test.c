@@ -167,31 +167,31 @@ TEST(a_history_has_the_newest_samples_the_oldest_first)
 /* Values that exceed what a sum of 64 bits holds, a missing one among them, and a counter that began again. */
 TEST(a_window_has_the_statistics_of_its_samples)
 {
-    static const uint64_t steps[] = {UINT64_MAX - 5, UINT64_MAX, UINT64_MAX - 1};
+    static const uint64_t steps[] = {UINT64_MAX - 7, UINT64_MAX - 2, UINT64_MAX - 3};
     gpuhal *gpu = open_devices(1);
     gpuhal_device *device = gpuhal_device_at(gpu, 0);
     gpuhal_window all = {.size = sizeof all}, newest = {.size = sizeof newest};
     gpuhal_mock.devices[0].values[0].missing = GPUHAL_MISSING_ASLEEP;
-    gpuhal_mock.devices[0].values[0].key = HEAT;
+    gpuhal_mock.devices[0].values[0].key = GPUHAL_VALUE_ENERGY_MICROJOULES;
     gpuhal_sampler *sampler = sampler_or_fail(gpu, (gpuhal_sampler_desc){.history = 1000});
     await_samples(sampler, 0);
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-        set_value(0, 0, HEAT, steps[i]);
+        set_value(0, 0, GPUHAL_VALUE_ENERGY_MICROJOULES, steps[i]);
         await_samples(sampler, 1);
     }
-    assert_ok(gpuhal_sampler_window(sampler, device, HEAT, 0, &all));
+    assert_ok(gpuhal_sampler_window(sampler, device, GPUHAL_VALUE_ENERGY_MICROJOULES, 0, &all));
     assert_true(all.missing >= 1 && all.count >= 3);
-    assert_int_equal(all.min, UINT64_MAX - 5);
-    assert_int_equal(all.max, UINT64_MAX);
-    assert_int_equal(all.first, UINT64_MAX - 5);
-    assert_int_equal(all.last, UINT64_MAX - 1);
+    assert_int_equal(all.min, UINT64_MAX - 7);
+    assert_int_equal(all.max, UINT64_MAX - 2);
+    assert_int_equal(all.first, UINT64_MAX - 7);
+    assert_int_equal(all.last, UINT64_MAX - 3);
     assert_true(all.mean >= all.min && all.mean <= all.max);
     assert_int_equal(all.increase, 5);
     assert_true(all.from_ns < all.to_ns);
     gpuhal_os_sleep(2 * MS);
-    assert_ok(gpuhal_sampler_window(sampler, device, HEAT, 1, &newest));
-    assert_true(newest.count == 0 || newest.last == UINT64_MAX - 1);
-    assert_ok(gpuhal_sampler_window(sampler, device, HEAT, UINT64_MAX, &newest));
+    assert_ok(gpuhal_sampler_window(sampler, device, GPUHAL_VALUE_ENERGY_MICROJOULES, 1, &newest));
+    assert_true(newest.count == 0 || newest.last == UINT64_MAX - 3);
+    assert_ok(gpuhal_sampler_window(sampler, device, GPUHAL_VALUE_ENERGY_MICROJOULES, UINT64_MAX, &newest));
     assert_true(newest.count >= all.count);
     gpuhal_sampler_destroy(sampler);
     gpuhal_close(gpu);
