@@ -2,37 +2,21 @@
 #include "memory/buffer.h"
 
 #include "core/error.h"
-#include "loader/query.h"
+#include <gpuhal/telemetry.h>
 
 #include <inttypes.h>
 
 #define HOST_ALIGNMENT 64u /* what buffer.h promises of host addresses: a cache line, the widest vectors */
 
+/* Of whichever source has it: a vendor's plugin may leave it to the kernel's files. */
 uint64_t gpuhal_memory_free_bytes(gpuhal_device *device)
 {
-    uint64_t bytes = UINT64_MAX;
-    const gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
-    gpuhal_facts facts;
+    gpuhal_value value = {.key = GPUHAL_VALUE_MEMORY_FREE_BYTES};
     gpuhal_error_detail before;
-    char problem[GPUHAL_QUERY_PROBLEM_BYTES];
-    if (!device->plugin->sample) {
-        return bytes;
-    }
     gpuhal_error_save(&before);
-    const gpuhal_query_request request = {
-        .plugin = device->plugin,
-        .instance = gpuhal_backend_instance(device->backend),
-        .index = device->listed->index,
-        .keys = &key,
-        .count = 1,
-        .deadline_ns = gpuhal_device_query_ns(device),
-    };
-    if (gpuhal_query_sample(&request, &facts, problem) == GPUHAL_OK) {
-        bytes = gpuhal_facts_u64(&facts, key, UINT64_MAX);
-    }
-    gpuhal_facts_finish(&facts);
+    const bool known = gpuhal_device_sample(device, 0, &value, 1, NULL) == GPUHAL_OK && value.missing == 0;
     gpuhal_error_restore(&before);
-    return bytes;
+    return known ? value.u64 : UINT64_MAX;
 }
 
 /* Adds free and total to the detail of a plugin's out-of-memory. */
