@@ -335,7 +335,7 @@ TEST(gpuhal_probe_explains_every_bad_plugin)
     snprintf(path, sizeof path, "GPUHAL_PLUGIN_PATH=%s", own_folder());
     char seconds[8];
     snprintf(seconds, sizeof seconds, "%d", TOGETHER_S);
-    const char *const arguments[] = {GPUHAL_PROBE, "--explain", "--timeout", seconds, NULL};
+    const char *const arguments[] = {GPUHAL_PROBE, "--explain", "--all", "--cached", "--timeout", seconds, NULL};
     const char *const environment[] = {
         path, "GPUHAL_BACKENDS=-opencl,-vulkan,-cuda,-rocm", "GPUHAL_REGISTRY=none", "COLUMNS=9999", "LC_ALL=C.UTF-8",
         NULL};

@@ -32,8 +32,8 @@ static void write_driver(const gpuhal_device *device, char *to, size_t bytes)
 {
     const char *vendor = "", *version = "";
     char api[160];
-    gpuhal_device_text(device, GPUHAL_FACT_VENDOR, &vendor);
-    gpuhal_device_text(device, GPUHAL_FACT_DRIVER_VERSION, &version);
+    vendor = gpuhal_device_text(device, GPUHAL_FACT_VENDOR, &vendor) == GPUHAL_OK ? vendor : "";
+    version = gpuhal_device_text(device, GPUHAL_FACT_DRIVER_VERSION, &version) == GPUHAL_OK ? version : "";
     write_api(device, api, sizeof api);
     const bool is_number = *version >= '0' && *version <= '9';
     size_t length = strcspn(version, "(");
