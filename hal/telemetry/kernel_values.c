@@ -154,7 +154,7 @@ enum { QUICK = 0, WHOLE = 1 };
 
 static const struct {
     gpuhal_key key;
-    gpuhal_files_reader *fill;
+    gpuhal_files_reader *read_one;
     int how;
 } table[] = {
     {GPUHAL_VALUE_MEMORY_FREE_BYTES, read_free, WHOLE},
@@ -203,7 +203,7 @@ void gpuhal_kernel_value(uint32_t number, gpuhal_files *files, gpuhal_value *val
     if (table[number].how == WHOLE && files->is_part) {
         gpuhal_value_miss(value, GPUHAL_MISSING_NOT_SUPPORTED, "the system's files report it of the whole GPU only");
     } else {
-        table[number].fill(files, value);
+        table[number].read_one(files, value);
     }
 }
 
