@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "device/fault_log.h"
+#include "device/identity.h"
 #include "loader/query.h"
 
 #include <gpuhal/link.h>
@@ -311,4 +312,22 @@ const char *gpuhal_link_kind_name(gpuhal_link_kind kind)
                                         "pcie_switch", "pcie_host_bridge", "numa_node",     "system", "same_memory",
                                         "host"};
     return kind >= GPUHAL_VENDOR_FIRST ? "vendor" : names[kind < sizeof names / sizeof *names ? kind : 0];
+}
+
+gpuhal_status gpuhal_link_between_addresses(gpuhal *gpu, const char *one, const char *other,
+                                            gpuhal_link_kind *out_kind)
+{
+    char from[24], to[24];
+    if (!gpu || !one || !other || !out_kind || !gpuhal_identity_pci(one, from) || !gpuhal_identity_pci(other, to)) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_link_between_addresses: an argument is NULL, or not a PCI address");
+    }
+    gpuhal_status status = gpuhal_check(gpu);
+    if (status) {
+        return status;
+    }
+    *out_kind = gpuhal_pci_link_kind(gpu->settings.system_root, from, to);
+    return *out_kind ? GPUHAL_OK
+                     : gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED,
+                                        "the system's tree of devices has no path from %s to %s", from, to);
 }

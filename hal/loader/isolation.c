@@ -304,7 +304,9 @@ static void end_run(round_of_runs *round, size_t place, bool late)
 {
     helper_run *run = round->runs[place];
     gpuhal_candidate *candidate = run->candidate;
+    const int64_t process = run->process.pid;
     bool good = judge(round, run, late);
+    gpuhal_log_line(round->log, GPUHAL_LEVEL_DEBUG, "%s: process %" PRId64 " ended", candidate->name, process);
     /* Another program that was started as the helper sends nothing and exits. */
     if (run->stream.hello || late) {
         candidate->time_ns = gpuhal_os_monotonic_ns() - run->begun_ns;

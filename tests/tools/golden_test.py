@@ -31,7 +31,7 @@ class Script:
                               (r"(?m)^\S+(: (?:no|\d).* GPU.*)  Linux \S+$", r"HOST\1  KERNEL"),
                               (r"\d+\.\d ms", "TIME"), (r"; expected auto, gpu, .*", "; GRAMMAR"),
                               (r" -> 2\n(.*\n)! Try `gpuhal-probe --help' or .*\n", r" -> 2, HINT\n\1"),
-                              (r"(?:cuda|rocm|vulkan|opencl): not used, excluded\n(?: {4}.*\n)+", "")):
+                              (r"(?:cuda|rocm|vulkan|opencl): not used, excluded.*\n", "")):
             text = re.sub(pattern, word, text)
         return text
 

@@ -108,7 +108,7 @@ def a_driver_that_crashes_when_it_is_verified_costs_its_device_only(probe):
 
 def a_driver_that_hangs_when_it_is_verified_costs_its_device_only(probe):
     document, result = probe.json("--verify", "--timeout", "4", plugins=("stuck",))
-    check("did not finish within 4 s" in by_id(document)["stuck:0"]["verify_error"], result)
+    check("did not finish within" in by_id(document)["stuck:0"]["verify_error"], result)
     check(by_id(document)["cpu:0"]["verified"] is True and result.code == 4, result)
 
 

@@ -76,7 +76,7 @@ def the_explanation_names_the_library_that_was_tried_and_the_option_that_exclude
     result = probe.run("--explain", GPUHAL_OPENCL_LIBRARY="/nowhere/libOpenCL.so.1")
     check("opencl: not used, no driver" in result.out and "/nowhere/libOpenCL.so.1" in result.out, result)
     result = probe.run("--explain", "--backends", "cpu")
-    check(re.search('not used, excluded\n    reason   --backends is "cpu"\n', result.out) and "config." not in result.out, result)
+    check(re.search('not used, excluded: --backends is "cpu"\n', result.out) and "config." not in result.out, result)
     result = probe.run("--backends", "cpu", "--device", "opencl:0")
     check('--device: no device matches "opencl:0"; opencl: --backends is "cpu"' in result.err and "config." not in result.err, result)
     document, result = probe.json("--backends", "cpu")

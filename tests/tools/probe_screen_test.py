@@ -98,8 +98,14 @@ def colours_are_for_terminals_that_want_them(probe):
 
 def a_terminal_sees_progress_and_it_is_gone_afterwards(probe):
     result = probe.on_terminal("--verify")
-    check("verifying cpu:0" in result.out, result)
-    check(not any("verifying" in line for line in screen_lines(result.out)), screen_lines(result.out))
+    check("checking cpu:0 (1 of 1)" in result.out, result)
+    check(not any("checking" in line for line in screen_lines(result.out)), screen_lines(result.out))
+
+
+def a_terminal_sees_which_plugin_is_waited_for_and_how_long(probe):
+    result = probe.on_terminal("--timeout", "3", plugins=("hanging",))
+    check(re.search(r"checking hanging: [12] s of 3 s", result.out), result)
+    check(not any("checking hanging" in line for line in screen_lines(result.out)), screen_lines(result.out))
 
 
 def the_default_device_is_named_with_its_rule(probe):

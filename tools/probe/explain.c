@@ -1,6 +1,8 @@
-/* explain.c: every plugin that was found, why it is used or why not; how long each took; which devices are one physical
- * device; and the choice. */
+/* explain.c: what is wrong comes first: plugins that fail, with all that is known of them; then, in one line each, the
+ * plugins that work, those that have nothing to list, and the devices that are one physical device; the choice; notes.
+ * With --all everything is shown at length. */
 #include "../common/text.h"
+#include "explain.h"
 #include "print.h"
 #include "registry.h"
 #include "times.h"
@@ -55,11 +57,28 @@ static const char *reason_after_state(const gpuhal_plugin_report *report)
     return colon && strncmp(colon, state, (size_t)length) == 0 ? colon + length : report->reason;
 }
 
-static void print_plugin(const gpuhal_probe_machine *machine, const gpuhal_plugin_report *report,
-                         const gpuhal_probe_screen *screen)
+/* That reason without what a layer above has named already: "tried libcuda.so.1: libcuda.so.1: cannot open". */
+static void write_reason(const gpuhal_plugin_report *report, char to[GPUHAL_PROBE_TEXT_BYTES])
+{
+    char words[GPUHAL_PROBE_TEXT_BYTES];
+    const char *rest = gpuhal_probe_in_options(reason_after_state(report), words);
+    *to = 0;
+    while (*rest) {
+        const char *colon = strstr(rest, ": ");
+        const size_t length = colon ? (size_t)(colon - rest) : strlen(rest), before = strlen(to);
+        const bool repeated = before >= length && strncmp(to + before - length, rest, length) == 0;
+        if (!repeated) {
+            gpuhal_tool_append(to, GPUHAL_PROBE_TEXT_BYTES, ": ", "%.*s", (int)length, rest);
+        }
+        rest += length + (colon ? 2 : 0);
+    }
+}
+
+void gpuhal_probe_explain_plugin(const gpuhal_probe_machine *machine, const gpuhal_plugin_report *report,
+                                 const gpuhal_probe_screen *screen)
 {
     bool used = report->state == GPUHAL_PLUGIN_OK;
-    char text[256], words[GPUHAL_PROBE_TEXT_BYTES];
+    char text[256], reason[GPUHAL_PROBE_TEXT_BYTES];
     gpuhal_probe_screen_put(screen, PROBE_BOLD, gpuhal_probe_report_name(report));
     fputs(": ", screen->out);
     if (used) {
@@ -70,7 +89,8 @@ static void print_plugin(const gpuhal_probe_machine *machine, const gpuhal_plugi
     gpuhal_probe_screen_put(screen, style_of(report), text);
     fputc('\n', screen->out);
 
-    gpuhal_probe_screen_field(screen, "reason", gpuhal_probe_in_options(reason_after_state(report), words));
+    write_reason(report, reason);
+    gpuhal_probe_screen_field(screen, "reason", reason);
     /* The reason for a quarantine has the last line already. */
     bool known = used || (report->state == GPUHAL_PLUGIN_QUARANTINED && !strchr(report->output, '\n'));
     gpuhal_probe_screen_lines(screen, "printed", known ? "" : report->output);
@@ -85,6 +105,32 @@ static void print_plugin(const gpuhal_probe_machine *machine, const gpuhal_plugi
     write_reached(report, text, sizeof text);
     gpuhal_probe_screen_field(screen, "reached", text);
     gpuhal_probe_screen_field(screen, "note", report->note);
+}
+
+/* "cuda: used, 8 devices, cached from 2026-11-22 03:07", "rocm: not used, no driver: tried libamdhip64.so.6: ...". */
+static void print_line(const gpuhal_plugin_report *report, const gpuhal_probe_screen *screen)
+{
+    char text[GPUHAL_PROBE_TEXT_BYTES + 128], reason[GPUHAL_PROBE_TEXT_BYTES], when[GPUHAL_PROBE_TIME_BYTES];
+    const char *name = gpuhal_probe_report_name(report);
+    if (report->state == GPUHAL_PLUGIN_OK) {
+        gpuhal_probe_format_time(report->probed_at, when);
+        snprintf(text, sizeof text, "used, %u device%s%s%s", report->device_count,
+                 report->device_count == 1 ? "" : "s", report->cached ? ", cached from " : "",
+                 report->cached ? when : "");
+    } else {
+        write_reason(report, reason);
+        snprintf(text, sizeof text, "not used, %s%s%s", gpuhal_probe_state_name(report->state), *reason ? ": " : "",
+                 reason);
+    }
+    gpuhal_probe_screen_put(screen, PROBE_BOLD, name);
+    fputs(": ", screen->out);
+    gpuhal_probe_screen_wrap_in(screen, style_of(report), text, gpuhal_probe_screen_columns(screen, name) + 2, 4);
+}
+
+/* Deserves more than a line: what fails, or is refused to this user. */
+static bool is_wrong(const gpuhal_plugin_report *report)
+{
+    return gpuhal_probe_report_is_problem(report) || report->state == GPUHAL_PLUGIN_NO_PERMISSION;
 }
 
 /* The ids of all interfaces, or of the preferred ones. */
@@ -103,18 +149,51 @@ static void print_interfaces(const gpuhal_probe_machine *machine, uint32_t index
     gpuhal_probe_screen_field(screen, preferred ? "to use" : "devices", ids);
 }
 
+void gpuhal_probe_explain_physical(const gpuhal_probe_machine *machine, uint32_t index,
+                                   const gpuhal_probe_screen *screen)
+{
+    gpuhal_probe_print_heading(machine, index, screen);
+    print_interfaces(machine, index, false, screen);
+    print_interfaces(machine, index, true, screen);
+    gpuhal_probe_print_evidence(machine, index, screen);
+}
+
+/* Whether something speaks against an interface that one would expect to be of this device, or for another. */
+static bool is_in_doubt(const gpuhal_probe_machine *machine, uint32_t index, uint32_t evidence_count)
+{
+    gpuhal_evidence evidence = {.size = sizeof evidence};
+    for (uint32_t i = 0; i < evidence_count; i++) {
+        if (gpuhal_physical_evidence(machine->gpu, index, i, &evidence) == GPUHAL_OK && !evidence.same) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "cuda:0 is also vulkan:0 and opencl:0". */
+static void print_same(const gpuhal_probe_machine *machine, uint32_t index, const gpuhal_probe_screen *screen)
+{
+    char text[IDS_BYTES] = "", others[IDS_BYTES] = "";
+    const gpuhal_device *device;
+    for (uint32_t entry = 0; (device = gpuhal_physical_device(machine->gpu, index, entry)); entry++) {
+        uint32_t number = 0, preferred = 0;
+        gpuhal_device_physical(device, &number, &preferred);
+        gpuhal_tool_append(preferred ? text : others, IDS_BYTES, ", ", "%s", gpuhal_device_id(device));
+    }
+    gpuhal_tool_append(text, sizeof text, " is also ", "%s", others);
+    gpuhal_probe_screen_wrap(screen, text, 0, 4);
+}
+
 /* A physical device of one interface without evidence is left out. */
 static void print_hardware(const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen)
 {
     gpuhal_physical_info physical;
     for (uint32_t i = 0; gpuhal_probe_physical(machine, i, &physical); i++) {
-        if (physical.device_count < 2 && physical.evidence_count == 0) {
-            continue;
+        if (is_in_doubt(machine, i, physical.evidence_count)) {
+            gpuhal_probe_explain_physical(machine, i, screen);
+        } else if (physical.device_count > 1) {
+            print_same(machine, i, screen);
         }
-        gpuhal_probe_print_heading(machine, i, screen);
-        print_interfaces(machine, i, false, screen);
-        print_interfaces(machine, i, true, screen);
-        gpuhal_probe_print_evidence(machine, i, screen);
     }
 }
 
@@ -153,9 +232,18 @@ void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const g
 {
     gpuhal_plugin_report report;
     for (uint32_t i = 0; gpuhal_probe_report(machine->gpu, i, &report); i++) {
-        print_plugin(machine, &report, screen);
+        if (is_wrong(&report)) {
+            gpuhal_probe_explain_plugin(machine, &report, screen);
+        }
     }
-    if (!options->all) {
+    for (uint32_t i = 0; gpuhal_probe_report(machine->gpu, i, &report); i++) {
+        if (!is_wrong(&report) && options->all) {
+            gpuhal_probe_explain_plugin(machine, &report, screen);
+        } else if (!is_wrong(&report)) {
+            print_line(&report, screen);
+        }
+    }
+    if (!options->all) { /* the listing has that */
         print_hardware(machine, screen);
     }
     print_choice(machine, screen);

@@ -3,6 +3,8 @@
  * happens repeatedly, the rest is left out. */
 #include "links.h"
 
+#include "progress.h"
+
 #include "../common/text.h"
 
 #include <stdio.h>
@@ -140,14 +142,14 @@ static void work(void *user, int to)
 
 /* ---- children */
 
-static void show_progress(const gpuhal_probe_machine *machine, uint32_t place)
+static void begin_progress(const gpuhal_probe_machine *machine, uint32_t place, uint64_t limit_ns)
 {
     const gpuhal_probe_link *link = &machine->links[place];
     char text[128];
-    snprintf(text, sizeof text, "link from %.30s to %.30s, %u of %u ...",
+    snprintf(text, sizeof text, "the link from %.30s to %.30s (%u of %u)",
              gpuhal_device_id(device_of(machine, link->from)->device),
              gpuhal_device_id(device_of(machine, link->to)->device), place + 1, machine->link_count);
-    gpuhal_probe_progress(text);
+    gpuhal_probe_wait_begin(text, limit_ns);
 }
 
 /* Receives all that the child sends about one link. *out_known: something was. */
@@ -155,32 +157,37 @@ static gpuhal_tool_heard receive_one(const gpuhal_tool_child *child, gpuhal_prob
                                      bool *out_known)
 {
     gpuhal_probe_link known = *link;
-    gpuhal_tool_heard answer = gpuhal_tool_hear(child, gpuhal_tool_now_ns() + timeout_ns, &known, sizeof known);
+    const uint64_t until_ns = gpuhal_tool_now_ns() + timeout_ns;
+    gpuhal_tool_heard answer = gpuhal_tool_hear(child, until_ns, &known, sizeof known);
     *out_known = answer == GPUHAL_TOOL_HEARD;
     *link = *out_known ? known : *link;
     if (*out_known && link->tried) {
-        answer = gpuhal_tool_hear(child, gpuhal_tool_now_ns() + timeout_ns, &known, sizeof known);
+        answer = gpuhal_tool_hear(child, until_ns, &known, sizeof known);
         *link = answer == GPUHAL_TOOL_HEARD ? known : *link;
     }
     return answer;
 }
 
-/* Receives links from `place` on until all are there, or the child fails at one. Returns where to continue. */
-static uint32_t receive(gpuhal_probe_machine *machine, gpuhal_tool_child *child, uint32_t place, uint64_t timeout_ns,
+/* Receives links from `place` on until all are there, or the child fails at one. Returns where to continue. `each` is
+ * the time for one link without --timeout. */
+static uint32_t receive(gpuhal_probe_machine *machine, gpuhal_tool_child *child, uint32_t place, uint64_t each,
                         uint32_t *failures)
 {
+    uint64_t limit_ns = each;
     gpuhal_tool_heard answer = GPUHAL_TOOL_HEARD;
     gpuhal_probe_result result = {0};
     bool known = false;
     while (place < machine->link_count) {
-        show_progress(machine, place);
-        answer = receive_one(child, &machine->links[place], timeout_ns, &known);
+        limit_ns = gpuhal_probe_time_left(machine, each, machine->link_count - place);
+        begin_progress(machine, place, limit_ns);
+        answer = receive_one(child, &machine->links[place], limit_ns, &known);
+        gpuhal_probe_wait_end();
         if (answer != GPUHAL_TOOL_HEARD) {
             break;
         }
         place = next_link(machine, place + 1, true);
     }
-    gpuhal_probe_end(child, answer, timeout_ns, &result);
+    gpuhal_probe_end(child, answer, limit_ns, &result);
     if (answer != GPUHAL_TOOL_HEARD) {
         gpuhal_probe_link *link = &machine->links[place];
         link->result = result;
@@ -194,11 +201,23 @@ static uint32_t receive(gpuhal_probe_machine *machine, gpuhal_tool_child *child,
     return place;
 }
 
+/* Drivers have failed too often, or the time is over. */
+static void leave_out(gpuhal_probe_link *link, uint32_t failures)
+{
+    char *sentence = link->result.sentence;
+    link->result = (gpuhal_probe_result){.status = GPUHAL_ERROR_CANCELLED};
+    snprintf(sentence, sizeof link->result.sentence, GPUHAL_PROBE_TIME_IS_OVER);
+    if (failures >= FAILURES_MOST) {
+        snprintf(sentence, sizeof link->result.sentence, "left out after drivers had failed %u times", failures);
+    }
+    set_failed(link, GPUHAL_MISSING_NOT_READ, sentence);
+}
+
 /* Returns where the links begin that no child could be started for. */
 static uint32_t look_in_children(gpuhal_probe_machine *machine, uint64_t timeout_ns)
 {
     uint32_t place = next_link(machine, 0, true), failures = 0;
-    while (place < machine->link_count && failures < FAILURES_MOST) {
+    while (place < machine->link_count && failures < FAILURES_MOST && gpuhal_probe_time_left(machine, 1, 1)) {
         job own = {.machine = machine, .first = place};
         gpuhal_tool_child child;
         if (!gpuhal_tool_fork(work, &own, &child)) {
@@ -208,10 +227,7 @@ static uint32_t look_in_children(gpuhal_probe_machine *machine, uint64_t timeout
     }
     for (; place < machine->link_count; place = next_link(machine, place + 1, true)) {
         gpuhal_probe_link *link = &machine->links[place];
-        link->result = (gpuhal_probe_result){.status = GPUHAL_ERROR_CANCELLED};
-        snprintf(link->result.sentence, sizeof link->result.sentence, "left out after drivers had failed %u times",
-                 failures);
-        set_failed(link, GPUHAL_MISSING_NOT_READ, link->result.sentence);
+        leave_out(link, failures);
     }
     return place;
 }
@@ -258,6 +274,22 @@ static bool list_links(const gpuhal_probe_options *options, gpuhal_probe_machine
     return true;
 }
 
+static void read_here(gpuhal_probe_machine *machine, uint32_t place, uint64_t each)
+{
+    gpuhal_probe_link *link = &machine->links[place];
+    const uint64_t limit_ns = gpuhal_probe_time_left(machine, each, machine->link_count - place);
+    if (limit_ns == 0) {
+        leave_out(link, 0);
+        return;
+    }
+    begin_progress(machine, place, limit_ns);
+    read_values(machine, link, link->tried);
+    if (link->tried) {
+        try_link(machine, link);
+    }
+    gpuhal_probe_wait_end();
+}
+
 bool gpuhal_probe_links_find(const gpuhal_probe_options *options, uint64_t timeout_ns, gpuhal_probe_machine *machine)
 {
     if (!list_links(options, machine)) {
@@ -267,13 +299,8 @@ bool gpuhal_probe_links_find(const gpuhal_probe_options *options, uint64_t timeo
     uint32_t left = look_in_children(machine, timeout_ns);
     for (uint32_t i = 0; i < machine->link_count; i++) {
         if (i >= left || !is_in_child(machine, &machine->links[i])) {
-            show_progress(machine, i);
-            read_values(machine, &machine->links[i], machine->links[i].tried);
-            if (machine->links[i].tried) {
-                try_link(machine, &machine->links[i]);
-            }
+            read_here(machine, i, timeout_ns);
         }
     }
-    gpuhal_probe_progress(NULL);
     return true;
 }

@@ -5,6 +5,7 @@
 #include "../common/text.h"
 
 #include "links.h"
+#include "progress.h"
 #include "screen.h"
 
 #include <ctype.h>
@@ -14,8 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
-#define VERIFY_NS  60000000000u /* for a device, and for a link */
+#define OPEN_NS    15000000000u /* for a plugin, as the library has it */
+#define VERIFY_NS  60000000000u /* for a device, and for a link, without --timeout */
 #define SEPARATORS ", \t"       /* between the names for --retry, as the library has them */
 
 static void complain(const char *sentence)
@@ -33,6 +36,10 @@ static gpuhal_status open_gpu(const gpuhal_probe_options *options, const char *d
         .helper_deadline_ns = options->timeout_ns,
         .retry = options->run_again ? options->run_again : options->retry,
     };
+    if (isatty(STDERR_FILENO) && !getenv("GPUHAL_LOG")) { /* the line there names what is waited for */
+        config.log = gpuhal_probe_wait_listen;
+        config.log_level = GPUHAL_PROBE_WAIT_LEVEL;
+    }
     return gpuhal_open(&config, out_gpu);
 }
 
@@ -235,8 +242,15 @@ static gpuhal_probe_exit choose_again(gpuhal_probe_machine *machine)
     return code;
 }
 
+uint64_t gpuhal_probe_time_left(const gpuhal_probe_machine *machine, uint64_t each, uint32_t things)
+{
+    const uint64_t now = gpuhal_tool_now_ns();
+    const uint64_t left = machine->until_ns > now ? machine->until_ns - now : 0;
+    return !machine->until_ns ? each : things > 1 ? left / 2 : left;
+}
+
 /* What the listing for people shows: the other interfaces would use the same physical device once more. */
-static void verify_devices(const gpuhal_probe_options *options, gpuhal_probe_machine *machine)
+static void verify_devices(gpuhal_probe_machine *machine)
 {
     uint32_t shown = 0, done = 0;
     for (uint32_t i = 0; i < machine->count; i++) {
@@ -249,13 +263,18 @@ static void verify_devices(const gpuhal_probe_options *options, gpuhal_probe_mac
             continue;
         }
         char text[96];
-        snprintf(text, sizeof text, "verifying %.40s, %u of %u ...", gpuhal_device_id(entry->device), ++done, shown);
-        gpuhal_probe_progress(text);
-        gpuhal_probe_verify(entry->device, entry->in_child, options->timeout_ns ? options->timeout_ns : VERIFY_NS,
-                            &entry->result);
+        const uint64_t limit_ns = gpuhal_probe_time_left(machine, VERIFY_NS, shown - done);
+        snprintf(text, sizeof text, "%.40s (%u of %u)", gpuhal_device_id(entry->device), ++done, shown);
         entry->verified = true;
+        if (limit_ns == 0) {
+            entry->result = (gpuhal_probe_result){.status = GPUHAL_ERROR_TIMEOUT};
+            snprintf(entry->result.sentence, sizeof entry->result.sentence, GPUHAL_PROBE_TIME_IS_OVER);
+            continue;
+        }
+        gpuhal_probe_wait_begin(text, limit_ns);
+        gpuhal_probe_verify(entry->device, entry->in_child, limit_ns, &entry->result);
+        gpuhal_probe_wait_end();
     }
-    gpuhal_probe_progress(NULL);
 }
 
 /* Without the list of the hardware the devices are listed nevertheless. */
@@ -289,11 +308,12 @@ gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options,
     if (options->device) {
         unsetenv("GPUHAL_DEVICES");
     }
-    gpuhal_probe_progress("probing the plugins ...");
     uint64_t begin = gpuhal_tool_now_ns();
+    out_machine->until_ns = options->timeout_ns ? begin + options->timeout_ns : 0;
+    gpuhal_probe_wait_begin("the plugins", options->timeout_ns ? options->timeout_ns : OPEN_NS);
     gpuhal_status status = open_gpu(options, options->device, &out_machine->gpu);
     out_machine->open_ns = gpuhal_tool_now_ns() - begin;
-    gpuhal_probe_progress(NULL);
+    gpuhal_probe_wait_end();
     if (status) {
         return fail_open(options, status);
     }
@@ -309,12 +329,11 @@ gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options,
         code = find_hardware(out_machine);
     }
     if (code == PROBE_GO_ON && options->verify) {
-        verify_devices(options, out_machine);
+        verify_devices(out_machine);
         choose_rows(options, out_machine);
         code = choose_again(out_machine);
     }
-    uint64_t timeout_ns = options->timeout_ns ? options->timeout_ns : VERIFY_NS;
-    if (code == PROBE_GO_ON && options->links && !gpuhal_probe_links_find(options, timeout_ns, out_machine)) {
+    if (code == PROBE_GO_ON && options->links && !gpuhal_probe_links_find(options, VERIFY_NS, out_machine)) {
         complain("out of memory");
         code = PROBE_INTERNAL;
     }

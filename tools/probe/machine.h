@@ -35,6 +35,7 @@ struct gpuhal_probe_machine {
     gpuhal_device *chosen; /* NULL: none, or it failed verification */
     char *chosen_reason;   /* also why there is none */
     uint64_t open_ns;
+    uint64_t until_ns; /* by the monotonic clock: when the time of --timeout is over; 0: it was not given */
     gpuhal_probe_link *links; /* NULL without --links */
     uint32_t link_count;
     bool verifying;              /* --verify was given: what is not verified has been left out by intention */
@@ -48,6 +49,10 @@ gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options,
  */
 bool gpuhal_probe_machine_refresh(const gpuhal_probe_options *options, gpuhal_probe_machine *machine);
 void gpuhal_probe_machine_finish(gpuhal_probe_machine *machine);
+
+/* The time that there is for one of `things` that are still to be done; each may take `each` without --timeout. One
+ * that hangs takes half of the time that is left, so that others have their turn. 0: the time is over. */
+uint64_t gpuhal_probe_time_left(const gpuhal_probe_machine *machine, uint64_t each, uint32_t things);
 
 /* Report number `index`; false past the last. */
 bool gpuhal_probe_report(const gpuhal *gpu, uint32_t index, gpuhal_plugin_report *out_report);

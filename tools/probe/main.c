@@ -11,6 +11,7 @@
 #include "print.h"
 #include "registry.h"
 #include "repeat.h"
+#include "report_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -72,13 +73,32 @@ static gpuhal_probe_exit out_of_memory(void)
     return PROBE_INTERNAL;
 }
 
+/* What stands in the place of a listing: a report, or what is known of one thing. */
+static gpuhal_probe_exit run_other(const gpuhal_probe_options *options, const gpuhal_probe_machine *machine,
+                                   const gpuhal_probe_environment *environment, FILE *out)
+{
+    gpuhal_probe_screen screen;
+    if (options->report) {
+        return gpuhal_probe_write_report(machine, options, environment, out);
+    }
+    gpuhal_probe_screen_init(&screen, out);
+    if (!gpuhal_probe_print_target(machine, options->target, &screen)) {
+        gpuhal_probe_say("--explain: \"%s\" is neither a plugin, nor a device, nor hardware of this machine",
+                         options->target);
+        return PROBE_NOT_FOUND;
+    }
+    return PROBE_COMPLETE;
+}
+
 static gpuhal_probe_exit run(const gpuhal_probe_options *options, const gpuhal_probe_environment *environment,
-                             FILE **out)
+                             FILE *out)
 {
     gpuhal_probe_machine machine;
     gpuhal_probe_exit code = gpuhal_probe_machine_open(options, &machine);
-    if (code == PROBE_GO_ON) {
-        code = gpuhal_probe_repeat(options, environment, &machine, *out);
+    if (code == PROBE_GO_ON && (options->report || (options->target && options->format != PROBE_FORMAT_JSON))) {
+        code = run_other(options, &machine, environment, out);
+    } else if (code == PROBE_GO_ON) {
+        code = gpuhal_probe_repeat(options, environment, &machine, out);
     }
     gpuhal_probe_machine_finish(&machine);
     return code;
@@ -88,7 +108,7 @@ static gpuhal_probe_exit run(const gpuhal_probe_options *options, const gpuhal_p
 static bool wants_variables_alone(const gpuhal_probe_options *options)
 {
     return options->environment && options->format != PROBE_FORMAT_JSON && !options->explain && !options->verify &&
-           !options->timings && !options->all && !options->links && !options->retry;
+           !options->timings && !options->all && !options->links && !options->retry && !options->report;
 }
 
 int main(int count, char **arguments)
@@ -126,7 +146,7 @@ int main(int count, char **arguments)
         code = PROBE_COMPLETE;
     }
     if (code == PROBE_GO_ON) {
-        code = run(&options, &environment, &out);
+        code = run(&options, &environment, out);
     }
     gpuhal_probe_environment_finish(&environment);
     /* The document closes the output itself. */

@@ -1,7 +1,11 @@
-/* matrix.c: what is known of links, for people: tables from the devices on the left to those on top. A table that is
- * too wide for the screen goes on below, with further devices on top. */
+/* matrix.c: what is known of links, for people: tables from the devices on the left to those on top, or one sentence
+ * where all links are alike. A table that is too wide for the screen goes on below, with further devices on top. The
+ * processor is left out where nothing is known of its links but that they are its memory. */
 #include "links.h"
 #include "times.h"
+#include "topology.h"
+
+#include "../common/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,22 +13,23 @@
 
 enum { CELL_BYTES = 24 };
 
-/* Short, and what it means. The places are those of the kinds. */
+/* Short, and what it means; nvidia-smi's abbreviations stand behind. The places are those of the kinds. */
 static const char *const kinds[][2] = {
     {"?", "not known"},
-    [GPUHAL_LINK_NVLINK] = {"nvlink", "NVLink, directly"},
-    [GPUHAL_LINK_NVLINK_SWITCH] = {"nvswitch", "NVLink, through NVSwitch"},
+    [GPUHAL_LINK_NVLINK] = {"nvlink", "NVLink, directly (NV)"},
+    [GPUHAL_LINK_NVLINK_SWITCH] = {"nvswitch", "NVLink, through NVSwitch (NV)"},
     [GPUHAL_LINK_XGMI] = {"xgmi", "xGMI"},
     [GPUHAL_LINK_SAME_BOARD] = {"board", "PCI Express inside one card, or parts of one device"},
-    [GPUHAL_LINK_PCIE_SWITCH] = {"switch", "PCI Express switches, not through the processor"},
-    [GPUHAL_LINK_PCIE_HOST_BRIDGE] = {"bridge", "one PCI Express host bridge of the processor"},
-    [GPUHAL_LINK_NUMA_NODE] = {"node", "several host bridges of one NUMA node"},
-    [GPUHAL_LINK_SYSTEM] = {"system", "from one NUMA node to another"},
+    [GPUHAL_LINK_PCIE_SWITCH] = {"switch", "PCI Express switches, not through the processor (PIX, PXB)"},
+    [GPUHAL_LINK_PCIE_HOST_BRIDGE] = {"bridge", "one PCI Express host bridge of the processor (PHB)"},
+    [GPUHAL_LINK_NUMA_NODE] = {"node", "several host bridges of one NUMA node (NODE)"},
+    [GPUHAL_LINK_SYSTEM] = {"system", "from one NUMA node to another (SYS)"},
     [GPUHAL_LINK_SAME_MEMORY] = {"same", "one device seen twice, or both work in the host's memory"},
-    [GPUHAL_LINK_HOST] = {"host", "nothing closer than the host's memory is known"},
+    [GPUHAL_LINK_HOST] = {"host", "no closer connection than the host's memory is known"},
+    {"direct", "a direct connection, as the driver says; of which kind is not known"},
     {"vendor", "a link of the vendor's own, which --json names"},
 };
-enum { KINDS = sizeof kinds / sizeof *kinds };
+enum { KINDS = sizeof kinds / sizeof *kinds, DIRECT = KINDS - 2, VENDOR = KINDS - 1 };
 
 typedef struct table {
     const gpuhal_probe_machine *machine;
@@ -47,19 +52,21 @@ static const gpuhal_probe_link *find(const gpuhal_probe_machine *machine, uint32
 
 /* ---- cells */
 
-static size_t kind_of(const gpuhal_probe_link *link)
-{
-    const gpuhal_value *kind = &link->values[PROBE_LINK_KIND];
-    if (!kind->missing && kind->u64 >= GPUHAL_VENDOR_FIRST) {
-        return KINDS - 1;
-    }
-    return kind->missing || kind->u64 >= KINDS - 1 ? 0 : (size_t)kind->u64;
-}
-
 static bool is_advertised(const gpuhal_probe_link *link)
 {
     const gpuhal_value *advertised = &link->values[PROBE_LINK_ADVERTISED];
     return !advertised->missing && advertised->u64 != 0;
+}
+
+/* A driver that offers direct access contradicts that nothing closer than the host's memory is known. */
+static size_t kind_of(const gpuhal_probe_link *link)
+{
+    const gpuhal_value *kind = &link->values[PROBE_LINK_KIND];
+    if (!kind->missing && kind->u64 >= GPUHAL_VENDOR_FIRST) {
+        return VENDOR;
+    }
+    const size_t known = kind->missing || kind->u64 > GPUHAL_LINK_HOST ? 0 : (size_t)kind->u64;
+    return is_advertised(link) && (known == 0 || known == GPUHAL_LINK_HOST) ? DIRECT : known;
 }
 
 /* 0: nothing to be said. A link that works and is not gone over has proven nothing. */
@@ -172,6 +179,114 @@ static void print_table(const table *own, const char *title, write_cell *write)
     }
 }
 
+/* ---- one sentence in the place of a table */
+
+static bool is_row(const table *own, uint32_t place)
+{
+    for (uint32_t i = 0; i < own->count; i++) {
+        if (own->rows[i] == place) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool same_value(const gpuhal_probe_link *a, const gpuhal_probe_link *b, size_t place)
+{
+    const gpuhal_value *one = &a->values[place], *other = &b->values[place];
+    return (one->missing != 0) == (other->missing != 0) && (one->missing || one->u64 == other->u64);
+}
+
+/* The first of the links between the rows if all are alike and none failed; else NULL. */
+static const gpuhal_probe_link *find_uniform(const table *own)
+{
+    const gpuhal_probe_link *first = find(own->machine, own->rows[0], own->rows[1]);
+    for (uint32_t i = 0; i < own->count; i++) {
+        for (uint32_t k = 0; k < own->count; k++) {
+            const gpuhal_probe_link *link = i == k ? first : find(own->machine, own->rows[i], own->rows[k]);
+            if (kind_of(link) != kind_of(first) || mark_of(link) != mark_of(first) || mark_of(link) == '!' ||
+                !same_value(link, first, PROBE_LINK_GENERATION) || !same_value(link, first, PROBE_LINK_COUNT) ||
+                kind_of(link) == VENDOR) {
+                return NULL;
+            }
+        }
+    }
+    return first;
+}
+
+static bool are_gpus(const table *own)
+{
+    for (uint32_t i = 0; i < own->count; i++) {
+        uint64_t type = 0;
+        gpuhal_device_u64(own->machine->devices[own->rows[i]].device, GPUHAL_FACT_TYPE, &type);
+        if (type != GPUHAL_DEVICE_GPU && type != GPUHAL_DEVICE_INTEGRATED_GPU) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* "8 GPUs, NVLink 4 all to all, 18 links each: cuda:0 to cuda:7". */
+static void print_uniform(const table *own, const gpuhal_probe_link *link)
+{
+    static const char *const names[KINDS] = {
+        [GPUHAL_LINK_NVLINK] = "NVLink", [GPUHAL_LINK_NVLINK_SWITCH] = "NVLink", [GPUHAL_LINK_XGMI] = "xGMI"};
+    const size_t kind = kind_of(link);
+    const gpuhal_value *generation = &link->values[PROBE_LINK_GENERATION], *count = &link->values[PROBE_LINK_COUNT];
+    char ids[1024], text[1600];
+    gpuhal_probe_write_ids(own->machine, own->rows, own->count, ids, sizeof ids);
+    snprintf(text, sizeof text, "%u %s, %s", own->count, are_gpus(own) ? "GPUs" : "devices",
+             names[kind] ? names[kind] : kinds[kind][0]);
+    if (names[kind] && !generation->missing) {
+        gpuhal_tool_append(text, sizeof text, " ", "%u", (unsigned)generation->u64);
+    }
+    gpuhal_tool_append(text, sizeof text, " ", "%s", own->count > 2 ? "all to all" : "to each other");
+    if (kind == GPUHAL_LINK_NVLINK_SWITCH) {
+        gpuhal_tool_append(text, sizeof text, " ", "through NVSwitch");
+    }
+    if (names[kind] && !count->missing) {
+        gpuhal_tool_append(text, sizeof text, ", ", "%u link%s each", (unsigned)count->u64, count->u64 == 1 ? "" : "s");
+    }
+    gpuhal_tool_append(text, sizeof text, ": ", "%s", ids);
+    gpuhal_probe_screen_wrap(own->screen, text, 0, 4);
+    if (mark_of(link) == '+') {
+        gpuhal_probe_screen_wrap(own->screen,
+                                 link->tried ? "each reaches the other's memory, as bytes have proven"
+                                             : "each reaches the other's memory, as the driver says; --verify tries it",
+                                 0, 4);
+    }
+}
+
+/* Whether nothing is said of the processor's links but that they are its memory. */
+static bool says_nothing(const table *own, uint32_t row)
+{
+    const gpuhal_probe_machine *machine = own->machine;
+    if (!machine->devices[own->rows[row]].processor) {
+        return false;
+    }
+    for (uint32_t i = 0; i < machine->link_count; i++) {
+        const gpuhal_probe_link *link = &machine->links[i];
+        const bool mine = link->from == own->rows[row] || link->to == own->rows[row];
+        if (mine && is_row(own, link->from) && is_row(own, link->to) &&
+            ((kind_of(link) != 0 && kind_of(link) != GPUHAL_LINK_HOST) || mark_of(link) ||
+             !link->values[PROBE_LINK_PATH].missing)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* At least two GPUs stay. */
+static void leave_out_rows(table *own)
+{
+    for (uint32_t row = own->count; row > 0 && own->count > 2; row--) {
+        if (says_nothing(own, row - 1)) {
+            own->count--;
+            memmove(own->rows + row - 1, own->rows + row, (own->count - (row - 1)) * sizeof *own->rows);
+        }
+    }
+}
+
 /* ---- legend */
 
 static void print_meaning(const table *own, const char *word, const char *meaning)
@@ -191,7 +306,7 @@ static cached_links find_cached(const table *own)
     cached_links found = {.first = UINT64_MAX};
     for (uint32_t i = 0; i < own->machine->link_count; i++) {
         const gpuhal_probe_link *link = &own->machine->links[i];
-        if (link->cached && own->machine->devices[link->from].shown && own->machine->devices[link->to].shown) {
+        if (link->cached && is_row(own, link->from) && is_row(own, link->to)) {
             uint64_t tried = link->values[PROBE_LINK_TRIED].u64;
             found.any = found.any || !link->values[PROBE_LINK_SPEED].missing;
             found.failed = found.failed || !link->values[PROBE_LINK_VERIFIED].u64;
@@ -218,21 +333,22 @@ static void print_cached(const table *own, const cached_links *found)
 }
 
 /* Only what stands in the table. */
-static void print_legend(const table *own, bool verify, const cached_links *found)
+static void print_legend(const table *own, bool verify, bool uniform, bool used[KINDS], const cached_links *found)
 {
-    bool of_kind[KINDS] = {false}, good = false, bad = false, software = false, path = false;
+    bool good = false, bad = false, software = false, path = false;
     for (uint32_t i = 0; i < own->machine->link_count; i++) {
         const gpuhal_probe_link *link = &own->machine->links[i];
-        if (own->machine->devices[link->from].shown && own->machine->devices[link->to].shown) {
-            of_kind[kind_of(link)] = true;
-            good = good || mark_of(link) == '+';
+        if (is_row(own, link->from) && is_row(own, link->to)) {
+            const bool named = kind_of(link) <= GPUHAL_LINK_XGMI && kind_of(link) > 0;
+            used[kind_of(link)] = used[kind_of(link)] || !uniform || !named;
+            good = good || (!uniform && mark_of(link) == '+');
             bad = bad || mark_of(link) == '!';
             path = path || ((verify || found->any) && !link->values[PROBE_LINK_PATH].missing);
             software = software || (link->software && !link->values[PROBE_LINK_SPEED].missing);
         }
     }
     for (size_t kind = 0; kind < KINDS; kind++) {
-        if (of_kind[kind]) {
+        if (used[kind]) {
             print_meaning(own, kinds[kind][0], kinds[kind][1]);
         }
     }
@@ -258,6 +374,30 @@ static void print_legend(const table *own, bool verify, const cached_links *foun
     }
 }
 
+static void print_connections(const table *own, bool verify)
+{
+    const gpuhal_probe_screen *screen = own->screen;
+    const gpuhal_probe_link *uniform = find_uniform(own);
+    bool used[KINDS] = {false};
+    if (uniform) {
+        print_uniform(own, uniform);
+    } else {
+        print_table(own, "from/to", write_kind);
+    }
+    const cached_links found = find_cached(own);
+    if (verify || found.any) {
+        fputs(uniform ? "\n" : "", screen->out);
+        print_table(own, "path", write_path);
+        print_table(own, "GiB/s", write_speed);
+        print_table(own, screen->utf8 ? "µs" : "us", write_latency);
+    }
+    const gpuhal_probe_place place = {.machine = own->machine, .rows = own->rows, .count = own->count};
+    bool below = gpuhal_probe_print_nodes(&place, screen);
+    below = gpuhal_probe_print_network_cards(&place, kinds, used, screen) || below;
+    fputs(below ? "\n" : "", screen->out);
+    print_legend(own, verify, uniform != NULL, used, &found);
+}
+
 bool gpuhal_probe_print_links(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                               const gpuhal_probe_screen *screen)
 {
@@ -270,6 +410,9 @@ bool gpuhal_probe_print_links(const gpuhal_probe_machine *machine, const gpuhal_
             own.rows[own.count++] = i;
         }
     }
+    if (!options->all && own.count > 2) {
+        leave_out_rows(&own);
+    }
     if (own.count < 2) {
         gpuhal_probe_screen_wrap(screen,
                                  machine->count > own.count
@@ -277,14 +420,7 @@ bool gpuhal_probe_print_links(const gpuhal_probe_machine *machine, const gpuhal_
                                      : "no two devices are listed, so there is no link",
                                  0, 0);
     } else {
-        print_table(&own, "from/to", write_kind);
-        const cached_links found = find_cached(&own);
-        if (options->verify || found.any) {
-            print_table(&own, "path", write_path);
-            print_table(&own, "GiB/s", write_speed);
-            print_table(&own, screen->utf8 ? "µs" : "us", write_latency);
-        }
-        print_legend(&own, options->verify, &found);
+        print_connections(&own, options->verify);
     }
     free(own.rows);
     return true;

@@ -172,6 +172,24 @@ static bool columns_fit(struct argp_state *state, const gpuhal_probe_options *op
     return columns != NULL;
 }
 
+/* A report and what is known of one thing are no listings. */
+static bool is_listing_or_alone(struct argp_state *state, const gpuhal_probe_options *options)
+{
+    const struct {
+        const char *name;
+        bool given;
+    } of_listings[] = {{"watch", options->watch_ns != 0},
+                       {"every", options->every_ns != 0},
+                       {"output", options->output != NULL},
+                       {"format", options->report && options->format != PROBE_FORMAT_TABLE}};
+    for (size_t i = 0; (options->report || options->target) && i < sizeof of_listings / sizeof *of_listings; i++) {
+        if (of_listings[i].given) {
+            return refuse(state, of_listings[i].name, options->report ? "report" : "explain NAME");
+        }
+    }
+    return true;
+}
+
 bool gpuhal_probe_formats_go_together(struct argp_state *state, gpuhal_probe_options *options)
 {
     if (options->watch_ns && options->every_ns) {
@@ -191,7 +209,7 @@ bool gpuhal_probe_formats_go_together(struct argp_state *state, gpuhal_probe_opt
         argp_error(state, "--every takes --output FILE, or --format csv or jsonl");
         return false;
     }
-    if (!sections_fit(state, options) || !columns_fit(state, options)) {
+    if (!is_listing_or_alone(state, options) || !sections_fit(state, options) || !columns_fit(state, options)) {
         return false;
     }
     options->links = options->links || options->format == PROBE_FORMAT_GRES; /* Links= is made of them */

@@ -49,7 +49,8 @@ enum {
     OPTION_RETRY,
     OPTION_FORGET,
     OPTION_EXPORT,
-    OPTION_IMPORT
+    OPTION_IMPORT,
+    OPTION_REPORT
 };
 
 static const struct argp_option known[] = {
@@ -70,15 +71,17 @@ static const struct argp_option known[] = {
     {"cached", OPTION_CACHED, NULL, 0, "read no values: the fastest listing, from what is cached", 0},
     {"strict", OPTION_STRICT, NULL, 0, "exit with 4 also where hardware is only hidden, or has no driver installed", 0},
     {"explain", OPTION_EXPLAIN, NULL, 0,
-     "every plugin: why it is used, or why not; which devices are interfaces of one physical device, and why; the "
-     "choice",
+     "what is wrong first, then which plugins are used, or why not, which devices are one physical device, and the "
+     "choice; --explain TARGET: all about a plugin (cuda), a device (cuda:1) or hardware (c1:00.0)",
      0},
     {"verify", OPTION_VERIFY, NULL, 0,
      "move bytes to each device and back, and compare them; only the devices that are listed, with --all every "
      "interface",
      0},
     {"links", OPTION_LINKS, NULL, 0,
-     "how devices are connected, for every pair; with --verify also whether bytes come through right, and how fast", 0},
+     "how devices are connected, and where they are: NUMA nodes, network cards; with --verify also whether bytes come "
+     "through right, and how fast",
+     0},
     {"timings", OPTION_TIMINGS, NULL, 0, "how long each plugin took, or that its result is cached", 0},
     {"env", OPTION_ENV, NULL, 0, "the environment variables of the library", 0},
     {"all", OPTION_ALL, NULL, 0,
@@ -92,11 +95,17 @@ static const struct argp_option known[] = {
     {"backends", OPTION_BACKENDS, "LIST", 0,
      "only these backends, in this order (rocm,vulkan), or all but some (-opencl)", 0},
     {"timeout", OPTION_TIMEOUT, "SECONDS", 0,
-     "time for a plugin to list its devices (15), and for a device or a link to be verified (60)", 0},
+     "time for everything together, of which one that hangs takes a part; without it a plugin has 15 s to list its "
+     "devices, and a device or a link 60 s to be verified", 0},
     {"refresh", OPTION_REFRESH, NULL, 0, "run all plugins again, also those in quarantine", 0},
     {"retry", OPTION_RETRY, "NAMES", 0,
      "run these plugins again, even if their results are cached or they are quarantined; several with commas, "
      "or all",
+     0},
+    {"report", OPTION_REPORT, "FILE", 0,
+     "write what a bug report needs to a new file, - for standard output: versions, environment, devices, why plugins "
+     "are used or not, hardware, registry, the kernel's log about GPUs, and the JSON, without names of host and user, "
+     "network addresses and UUIDs",
      0},
     {NULL, 0, NULL, 0, "The record that the library keeps of this machine:", 0},
     {"registry", OPTION_REGISTRY, NULL, 0,
@@ -162,6 +171,9 @@ static error_t keep(struct argp_state *state, gpuhal_probe_options *options, int
         return gpuhal_probe_keep_one(state, &options->export_to, "export", value, "") ? 0 : EINVAL;
     case OPTION_IMPORT:
         return gpuhal_probe_keep_file(state, &options->import_from, "import", value) ? 0 : EINVAL;
+    case OPTION_REPORT:
+        options->all = options->explain = true; /* it has everything */
+        return gpuhal_probe_keep_one(state, &options->report, "report", value, "") ? 0 : EINVAL;
     default:
         return ARGP_ERR_UNKNOWN;
     }
@@ -193,6 +205,7 @@ static bool go_together(struct argp_state *state, const gpuhal_probe_options *op
                   {"cached", options->cached},
                   {"refresh", options->refresh && !options->diff},
                   {"explain", options->explain},
+                  {"report", options->report != NULL},
                   {"verify", options->verify},
                   {"timings", options->timings},
                   {"env", options->environment},
@@ -246,6 +259,10 @@ static error_t parse(int key, char *value, struct argp_state *state)
     case ARGP_KEY_ARG:
         if (is_period(state, options)) {
             return gpuhal_probe_keep_period(state, &options->watch_ns, "watch", value) ? 0 : EINVAL;
+        }
+        if (options->explain && !options->target) {
+            options->target = value;
+            return 0;
         }
         argp_error(state, "unexpected argument \"%s\"", value);
         return EINVAL;

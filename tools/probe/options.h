@@ -47,6 +47,8 @@ typedef struct gpuhal_probe_options {
     gpuhal_probe_color color;
     const char *columns; /* names, with commas */
     const char *device, *backends, *retry, *forget, *export_to, *import_from;
+    const char *report; /* a new file, or - */
+    const char *target; /* what --explain is about */
     const char *run_again; /* --diff's own, in the place of retry: with the plugins whose results are cached */
     const char *output;    /* the file that the listing is written to; NULL: standard output */
     uint64_t timeout_ns;   /* 0: not given */

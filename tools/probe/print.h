@@ -22,10 +22,13 @@ void gpuhal_probe_print_default(const gpuhal_probe_machine *machine, const gpuha
  * memory. */
 bool gpuhal_probe_print_links(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                               const gpuhal_probe_screen *screen);
-/* One block per plugin; which devices are one physical device, unless --all has listed that already; the choice, and
- * the notes. */
+/* A block for each plugin that fails, a line for each other one; which devices are one physical device, unless --all
+ * has listed that already; the choice, and the notes. */
 void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                     const gpuhal_probe_screen *screen);
+/* All about one thing: a plugin, a device by a selector, hardware by its address. false: there is none of it. */
+bool gpuhal_probe_print_target(const gpuhal_probe_machine *machine, const char *target,
+                               const gpuhal_probe_screen *screen);
 /* Physical device number `index`; false past the last. */
 bool gpuhal_probe_physical(const gpuhal_probe_machine *machine, uint32_t index, gpuhal_physical_info *out_physical);
 /* One line: "physical device 1: PCI 0000:c1:00.0, UUID ...". */

@@ -135,14 +135,16 @@ static bool add_link(finder *own, const gpuhal_probe_link *link)
     return true;
 }
 
-/* Those that were left out after drivers had failed repeatedly are one problem. */
+/* Those that were left out, because drivers had failed repeatedly or the time was over, are one problem. */
 static bool find_in_links(finder *own)
 {
     uint32_t left_out = 0;
+    const char *why = "";
     for (uint32_t i = 0; i < own->machine->link_count; i++) {
         const gpuhal_probe_link *link = &own->machine->links[i];
         if (link->result.status == GPUHAL_ERROR_CANCELLED) {
             left_out++;
+            why = link->result.sentence;
         } else if (link->result.status && !add_link(own, link)) {
             return false;
         }
@@ -150,7 +152,7 @@ static bool find_in_links(finder *own)
     gpuhal_probe_problem *problem = left_out ? add(own, GPUHAL_HARDWARE_PROBLEM, "links_left_out") : NULL;
     if (problem) {
         snprintf(problem->subject, sizeof problem->subject, "%u more link%s", left_out, left_out == 1 ? "" : "s");
-        snprintf(problem->why, sizeof problem->why, "left out after drivers had failed repeatedly");
+        snprintf(problem->why, sizeof problem->why, "%s", why);
         snprintf(problem->fix, sizeof problem->fix, "gpuhal-probe --links --verify --device FIRST,SECOND");
     }
     return problem || !left_out;

@@ -29,4 +29,7 @@ void gpuhal_probe_end(gpuhal_tool_child *child, gpuhal_tool_heard last, uint64_t
 void gpuhal_probe_verify(gpuhal_device *device, bool in_child, uint64_t timeout_ns,
                          gpuhal_probe_result *out_result);
 
+/* Of what was not tried any more. */
+#define GPUHAL_PROBE_TIME_IS_OVER "not tried: the time of --timeout is over"
+
 #endif

@@ -53,6 +53,14 @@ GPUHAL_API gpuhal_status gpuhal_link_verify(gpuhal_device *from, gpuhal_device *
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_link_kind_name(gpuhal_link_kind kind);
 
+/** Returns how two PCI devices are connected, of which neither need be a device of this library: a GPU and a network
+ *  card. @p one and @p other are addresses, "0000:c1:00.0".
+ *  @return GPUHAL_OK; FORKED; INVALID_ARGUMENT, also for a text that is not an address; NOT_SUPPORTED where the
+ *  system's tree of devices does not say
+ *  Owner: nothing. Threads: any. Blocks: yes, reading files of the kernel; opens no device. */
+GPUHAL_API gpuhal_status gpuhal_link_between_addresses(gpuhal *gpu, const char *one, const char *other,
+                                                       gpuhal_link_kind *out_kind);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""What gpuhal-probe explains, and the report that it writes. See probe_support.py."""
+
+import os
+import pwd
+import re
+import socket
+import stat
+import tempfile
+import time
+
+from probe_support import by_id, check, fake_cuda, main
+
+
+def what_is_wrong_comes_first_and_what_works_is_one_line_each(probe):
+    result = probe.run("--explain", plugins=("twin_a", "twin_b", "crashing"))
+    text = result.out[result.out.index("crashing: not used"):]
+    check(text.index("    reason ") < text.index("\ntwin_a: used, 1 device\ntwin_b: used, 1 device\n") < text.index("\nchosen: "), result)
+    check("\ntwin_a:0 is also twin_b:0\n" in text, result)
+    whole = probe.run("--explain", "--all", plugins=("twin_a", "twin_b"))
+    check("\ntwin_a: used, 1 device\n    devices  twin_a:0\n" in whole.out, whole)
+
+
+def a_chain_of_reasons_names_each_cause_once(probe):
+    probe.use_drivers()
+    result = probe.run("--explain", "--backends", "cuda", GPUHAL_CUDA_LIBRARY="/nowhere/libcuda.so.1")
+    line = " ".join(result.out.split())
+    check(line.count("/nowhere/libcuda.so.1") == 1, result)
+
+
+def a_target_is_a_plugin_a_device_or_an_address(probe):
+    plugins = ("twin_a", "twin_b")
+    plugin = probe.run("--explain", "twin_b", plugins=plugins)
+    check(plugin.code == 0 and plugin.out.startswith("twin_b: used, 1 device\n") and "twin_a: used" not in plugin.out, plugin)
+    for target in ("twin_b:0", "c1:00.0", "0000:C1:00.0", "pci=c1:00.0"):
+        device = probe.run("--explain", target, plugins=plugins)
+        check(device.code == 0 and "devices  twin_a:0, twin_b:0\n" in device.out and "state the same PCI address" in device.out, device)
+    nothing = probe.run("--explain", "nonesuch", plugins=plugins)
+    check(nothing.code == 5 and '"nonesuch" is neither' in nothing.err and nothing.out == "", nothing)
+    check(probe.run("nonesuch").code == 2)
+
+
+def hardware_without_a_device_is_explained_by_its_address(probe):
+    with tempfile.TemporaryDirectory() as root:
+        folder = os.path.join(root, "sys/devices/pci0000:00/0000:01:00.0")
+        os.makedirs(folder)
+        os.makedirs(os.path.join(root, "sys/bus/pci/devices"))
+        os.symlink(folder, os.path.join(root, "sys/bus/pci/devices/0000:01:00.0"))
+        for name, text in (("vendor", "0x10de"), ("device", "0x2684"), ("class", "0x030000"), ("subsystem_vendor", "0x10de"),
+                           ("subsystem_device", "0x0001")):
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                file.write(text + "\n")
+        result = probe.run("--explain", "01:00.0", GPUHAL_SYSTEM_ROOT=root)
+        check(result.code == 0 and result.out.startswith("0000:01:00.0: ") and "[10de:2684], no kernel driver\n" in result.out, result)
+        check(re.search(r"^    reason +\S", result.out, re.M) and re.search(r"^    kernel +none is bound$", result.out, re.M), result)
+
+
+def a_report_has_everything_and_nothing_private(probe):
+    with tempfile.TemporaryDirectory() as home:
+        file = os.path.join(home, "report.txt")
+        settings = fake_cuda("devices 1") | {"HOME": home, "GPUHAL_REGISTRY": os.path.join(home, "state"), "CUDA_VISIBLE_DEVICES": "0"}
+        settings["GPUHAL_PLUGIN_PATH"] = os.path.join(home, "plugins")
+        uuid = by_id(probe.json("--backends", "cuda", **settings)[0])["cuda:0"]["uuid"]
+        result = probe.run("--report", file, "--backends", "cuda", **settings)
+        check(result.code == 0 and "written to " in result.out and stat.S_IMODE(os.stat(file).st_mode) == 0o600, result)
+        with open(file, encoding="utf-8") as report:
+            text = report.read()
+        for part in ("versions", "environment", "devices", "hardware", "registry", "kernel log", "everything"):
+            check(f"\n==== {part} (" in text, part, text[:400])
+        for needed in ("gpuhal-probe 0.", "CUDA_VISIBLE_DEVICES=0", "GPUHAL_PLUGIN_PATH=~/plugins", "cuda: used, 1 device", '"schema": "gpuhal.probe/2"', "uuid-"):
+            check(needed in text, needed)
+        for private in (uuid, home, socket.gethostname()):
+            check(private not in text, private)
+        user = pwd.getpwuid(os.getuid()).pw_name
+        check(user == "root" or not re.search(rf"\\b{user}\\b", text), user)
+        check(os.listdir(home).count("report.txt") == 1 and not [name for name in os.listdir(home) if name.startswith("report.txt.")], os.listdir(home))
+        again = probe.run("--report", file, **settings)
+        check(again.code == 1 and "exists" in again.err, again)
+        check("\n==== versions (" in probe.run("--report", "-", **settings).out)
+
+
+def a_timeout_is_for_everything_together(probe):
+    """Two devices hang when they are verified: each has a part of the time, and the processor its turn."""
+    begin = time.monotonic()
+    document, result = probe.json("--verify", "--timeout", "6", plugins=("stuck", "halting"))
+    check(time.monotonic() - begin < 20 and result.code == 4, time.monotonic() - begin, result)
+    errors = [by_id(document)[name]["verify_error"] for name in ("stuck:0", "halting:0")]
+    check(all("did not finish within" in error or "the time of --timeout is over" in error for error in errors), errors)
+
+
+if __name__ == "__main__":
+    main(globals())

@@ -1,0 +1,150 @@
+/* explain_target.c: what is known of one thing: a plugin by its name, a device by a selector, hardware by its PCI
+ * address, whether a device stands for it or not. */
+#include "explain.h"
+#include "print.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+static bool explain_plugins(const gpuhal_probe_machine *machine, const char *target, const gpuhal_probe_screen *screen)
+{
+    gpuhal_plugin_report report;
+    bool found = false;
+    for (uint32_t i = 0; gpuhal_probe_report(machine->gpu, i, &report); i++) {
+        if (strcmp(gpuhal_probe_report_name(&report), target) == 0) {
+            gpuhal_probe_explain_plugin(machine, &report, screen);
+            found = true;
+        }
+    }
+    return found;
+}
+
+/* ---- hardware */
+
+/* "0000:c1:00.0" by "c1:00.0", "0000:C1:00.0" and "pci=c1:00.0", too. */
+static bool is_address_of(const char *address, const char *target)
+{
+    target += strncmp(target, "pci=", 4) == 0 ? 4 : 0;
+    const size_t whole = strlen(address), length = strlen(target);
+    const bool ends = whole >= length && length > 0 && strcasecmp(address + whole - length, target) == 0;
+    return ends && (whole == length || address[whole - length - 1] == ':');
+}
+
+static void print_node(const char *node, char *to, size_t bytes)
+{
+    if (*node) {
+        const size_t length = strlen(to);
+        snprintf(to + length, bytes - length, "%s%s", length ? ", " : "", node);
+    }
+}
+
+static void explain_hardware(const gpuhal_hardware_info *hardware, const gpuhal_probe_screen *screen)
+{
+    char text[512];
+    const bool fine = hardware->grade == GPUHAL_HARDWARE_FINE;
+    gpuhal_probe_screen_put(screen, PROBE_BOLD, *hardware->address ? hardware->address : hardware->place);
+    fputs(": ", screen->out);
+    snprintf(text, sizeof text, "%.200s [%04x:%04x], %.64s", hardware->name, hardware->vendor_id, hardware->device_id,
+             gpuhal_hardware_state_name(hardware->state));
+    for (char *at = strrchr(text, ','); at && *at; at++) {
+        *at = *at == '_' ? ' ' : *at;
+    }
+    gpuhal_probe_screen_put(screen, fine ? PROBE_GOOD : PROBE_BAD, text);
+    fputc('\n', screen->out);
+    gpuhal_probe_screen_field(screen, "reason", hardware->why);
+    gpuhal_probe_screen_field(screen, "next", hardware->fix);
+    snprintf(text, sizeof text, "%.100s%s%.100s", *hardware->kernel_driver ? hardware->kernel_driver : "none is bound",
+             *hardware->kernel_driver_version ? " " : "", hardware->kernel_driver_version);
+    gpuhal_probe_screen_field(screen, "kernel", hardware->pci_class ? text : "");
+    *text = 0;
+    print_node(hardware->drm_card, text, sizeof text);
+    print_node(hardware->drm_render_node, text, sizeof text);
+    print_node(hardware->vendor_node, text, sizeof text);
+    gpuhal_probe_screen_field(screen, "nodes", text);
+    *text = 0;
+    if (hardware->numa_node != UINT32_MAX) {
+        snprintf(text, sizeof text, "NUMA node %u", hardware->numa_node);
+    }
+    print_node(hardware->local_cpus, text, sizeof text);
+    gpuhal_probe_screen_field(screen, "near", text);
+    if (hardware->is_asleep) {
+        gpuhal_probe_screen_field(screen, "power", "asleep");
+    }
+}
+
+/* All that the address fits, and that the physical device is, where one is meant. */
+static bool explain_all_hardware(const gpuhal_probe_machine *machine, const char *target, uint32_t physical,
+                                 const gpuhal_probe_screen *screen)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < machine->hardware_count; i++) {
+        const gpuhal_hardware_info *hardware = &machine->hardware[i];
+        if (is_address_of(hardware->address, target) || (physical && hardware->physical == physical)) {
+            explain_hardware(hardware, screen);
+            found = true;
+        }
+    }
+    return found;
+}
+
+/* ---- devices */
+
+static void print_missing(const gpuhal_device *device, const gpuhal_probe_screen *screen)
+{
+    gpuhal_key key = 0;
+    for (uint32_t i = 0; gpuhal_device_key_at(device, i, &key) == GPUHAL_OK; i++) {
+        const char *why = "", *name = gpuhal_key_name(key);
+        char text[256];
+        const gpuhal_missing missing = name ? gpuhal_device_missing(device, key, &why) : 0;
+        if (missing && missing != GPUHAL_MISSING_NOT_SUPPORTED && *why) {
+            snprintf(text, sizeof text, "%.64s: %.180s", name, why);
+            gpuhal_probe_screen_field(screen, "missing", text);
+        }
+    }
+}
+
+static void explain_device(const gpuhal_probe_machine *machine, const gpuhal_device *device,
+                           const gpuhal_probe_screen *screen)
+{
+    gpuhal_physical_info physical;
+    uint32_t number = 0, preferred = 0;
+    gpuhal_device_physical(device, &number, &preferred);
+    for (uint32_t i = 0; gpuhal_probe_physical(machine, i, &physical); i++) {
+        const gpuhal_device *member = NULL;
+        bool own = false;
+        for (uint32_t entry = 0; (member = gpuhal_physical_device(machine->gpu, i, entry)); entry++) {
+            own = own || member == device;
+        }
+        if (own) {
+            gpuhal_probe_explain_physical(machine, i, screen);
+        }
+    }
+    print_missing(device, screen);
+}
+
+bool gpuhal_probe_print_target(const gpuhal_probe_machine *machine, const char *target,
+                               const gpuhal_probe_screen *screen)
+{
+    gpuhal_device *device = NULL;
+    uint32_t physical = 0, preferred = 0;
+    if (explain_plugins(machine, target, screen)) {
+        return true;
+    }
+    if (gpuhal_select(machine->gpu, target, 0, &device, NULL) != GPUHAL_OK) {
+        device = NULL;
+    } else {
+        gpuhal_device_physical(device, &physical, &preferred);
+    }
+    bool found = explain_all_hardware(machine, target, physical, screen);
+    if (device) {
+        explain_device(machine, device, screen);
+        gpuhal_plugin_report report;
+        for (uint32_t i = 0; gpuhal_probe_report(machine->gpu, i, &report); i++) {
+            if (strcmp(gpuhal_probe_report_name(&report), gpuhal_device_backend(device)) == 0) {
+                gpuhal_probe_explain_plugin(machine, &report, screen);
+            }
+        }
+    }
+    return found || device;
+}

@@ -1,0 +1,14 @@
+/* report_file.h: what a bug report needs, as one text. */
+#ifndef PROBE_REPORT_FILE_H
+#define PROBE_REPORT_FILE_H
+
+#include "environment.h"
+#include "machine.h"
+#include "options.h"
+
+/* Writes the report to a new file, complete or not at all, or to `out` for "-". Says on standard error why it cannot.
+ */
+gpuhal_probe_exit gpuhal_probe_write_report(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
+                                            const gpuhal_probe_environment *environment, FILE *out);
+
+#endif

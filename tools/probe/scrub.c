@@ -1,0 +1,153 @@
+/* scrub.c: see scrub.h. What is found at a place is replaced there, the longest meaning first; the rest is copied. */
+#include "scrub.h"
+
+#include <ctype.h>
+#include <pwd.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { NAME_BYTES = 256, PATH_BYTES = 1024 };
+
+typedef struct identity {
+    char host[NAME_BYTES], user[NAME_BYTES], home[PATH_BYTES]; /* "": not known, or too common to be looked for */
+} identity;
+
+static void keep(char *to, size_t bytes, const char *text)
+{
+    snprintf(to, bytes, "%s", text ? text : "");
+}
+
+static void read_identity(identity *out)
+{
+    const struct passwd *entry = getpwuid(getuid());
+    const char *home = getenv("HOME");
+    *out = (identity){0};
+    if (gethostname(out->host, sizeof out->host - 1) != 0 || strcmp(out->host, "localhost") == 0) {
+        out->host[0] = 0;
+    }
+    keep(out->user, sizeof out->user, entry ? entry->pw_name : getenv("USER"));
+    keep(out->home, sizeof out->home, home && *home ? home : entry ? entry->pw_dir : "");
+    if (strcmp(out->user, "root") == 0) {
+        out->user[0] = 0;
+    }
+    if (strlen(out->home) < 2) { /* "/" */
+        out->home[0] = 0;
+    }
+}
+
+static bool is_word(int character)
+{
+    return isalnum(character) || character == '_' || character == '-';
+}
+
+/* Whether the name stands at `at` as a word of its own. `before` is the character in front. */
+static bool stands(const char *at, int before, const char *name)
+{
+    const size_t length = strlen(name);
+    return length > 0 && strncmp(at, name, length) == 0 && !is_word(before) && !is_word((unsigned char)at[length]);
+}
+
+/* How many characters fit a form of x (hexadecimal digit), n (decimal digit) and themselves; 0: not all. */
+static size_t fits(const char *at, const char *form)
+{
+    size_t i = 0;
+    for (; form[i]; i++) {
+        const unsigned char c = (unsigned char)at[i];
+        if (!(form[i] == 'x' ? isxdigit(c) : c == form[i])) {
+            return 0;
+        }
+    }
+    return isxdigit((unsigned char)at[i]) ? 0 : i;
+}
+
+/* "10.0.0.12"; not "1.2.3", and not a version of more parts. */
+static size_t fits_internet_address(const char *at)
+{
+    size_t length = 0;
+    for (int part = 0; part < 4; part++) {
+        const size_t digits = strspn(at + length, "0123456789");
+        if (digits == 0 || digits > 3 || (part < 3 && at[length + digits] != '.')) {
+            return 0;
+        }
+        length += digits + (part < 3);
+    }
+    return at[length] == '.' && isdigit((unsigned char)at[length + 1]) ? 0 : length;
+}
+
+static uint32_t checksum(const char *text, size_t length)
+{
+    uint32_t sum = 2166136261u; /* FNV-1a */
+    for (size_t i = 0; i < length; i++) {
+        sum = (sum ^ (uint32_t)tolower((unsigned char)text[i])) * 16777619u;
+    }
+    return sum;
+}
+
+/* The value of "serial": "..." in JSON, whose quote is at `at`. */
+static size_t fits_serial(const char *text, const char *at)
+{
+    static const char key[] = "serial";
+    const char *line = at;
+    while (line > text && line[-1] != '\n') {
+        line--;
+    }
+    const char *found = strstr(line, key);
+    return found && found < at && strstr(found, ": \"") == at - 3 ? strcspn(at, "\"\n") : 0;
+}
+
+/* Replaces what stands at `at`; returns how many characters that were. */
+static size_t replace(const identity *own, const char *text, const char *at, FILE *out)
+{
+    const int before = at > text ? (unsigned char)at[-1] : 0;
+    const size_t home = strlen(own->home);
+    size_t length = 0;
+    if (home && strncmp(at, own->home, home) == 0 && !is_word((unsigned char)at[home])) {
+        fputc('~', out);
+        return home;
+    }
+    if (strncmp(at, "/home/", 6) == 0 && (length = strcspn(at + 6, "/ \n\"'")) > 0) {
+        fputs("/home/USER", out);
+        return 6 + length;
+    }
+    if (stands(at, before, own->host)) {
+        fputs("HOST", out);
+        return strlen(own->host);
+    }
+    if (stands(at, before, own->user)) {
+        fputs("USER", out);
+        return strlen(own->user);
+    }
+    if (!isxdigit(before) && (length = fits(at, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx")) > 0) {
+        fprintf(out, "uuid-%08x", checksum(at, length));
+        return length;
+    }
+    if (!is_word(before) && before != ':' && (length = fits(at, "xx:xx:xx:xx:xx:xx")) > 0) {
+        fputs("ADDRESS", out);
+        return length;
+    }
+    if (!is_word(before) && before != '.' && (length = fits_internet_address(at)) > 0) {
+        fputs("ADDRESS", out);
+        return length;
+    }
+    if (before == '"' && (length = fits_serial(text, at)) > 0) {
+        fprintf(out, "serial-%08x", checksum(at, length));
+        return length;
+    }
+    return 0;
+}
+
+void gpuhal_probe_scrub(const char *text, FILE *out)
+{
+    identity own;
+    read_identity(&own);
+    for (const char *at = text; *at;) {
+        const size_t length = replace(&own, text, at, out);
+        if (length == 0) {
+            fputc(*at++, out);
+        }
+        at += length;
+    }
+}
