@@ -11,8 +11,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
-KEYS = ("device peer test path bytes gib_per_s baseline_gib_per_s ratio ratio_low ratio_high ratio_of_slower_side unit gpuhal baseline "
+KEYS = ("device peer test path bytes bytes_per_second baseline_bytes_per_second ratio ratio_low ratio_high ratio_of_slower_side unit gpuhal baseline "
         "value value_low value_high budget ok software error").split()
 WITH_STREAMS = ("call_overhead awaited_copy allocate_4kib open_backend helper_start write read copy upload readback "
                 "batch batch_synchronize batch_awaited submit queued_copy synchronize event_to_fd fd_after_event "
@@ -51,10 +52,27 @@ def run(program, *options, code=0, **more):
 def results(program, *options):
     """The rows of a whole run, whose header and status are checked here."""
     header, *rows, last = map(json.loads, run(program, "--json", *options).splitlines())
-    assert header["schema"] == "gpuhal.bench/2" and set(header["host"]) == {"name", "os", "kernel", "cpu", "processors"}, header
+    assert header["schema"] == "gpuhal.bench/2" and set(header["host"]) == {"name", "os", "kernel", "architecture", "cpu", "processors"}, header
     assert last == {"status": "passed", "held": 0, "missed": 0, "errors": 0}, last
     assert all(list(row) == KEYS and row["ok"] is None for row in rows), "a key is missing, or a quick run judged a budget"
+    check_schema(header, *rows, last)
     return rows
+
+
+def check_schema(*lines):
+    """Every line follows the schema, as far as python3-jsonschema is installed."""
+    docs = Path(__file__).resolve().parents[2] / "docs"
+    schema, probe = (json.loads((docs / name).read_text(encoding="utf-8")) for name in ("gpuhal.bench-2.schema.json", "gpuhal.probe-2.schema.json"))
+    assert schema["$defs"]["host"]["properties"] == probe["$defs"]["host"]["properties"], "probe and bench describe the machine alike"
+    assert set(schema["$defs"]["row"]["required"]) == set(KEYS) and list(lines[0]["host"]) == list(schema["$defs"]["host"]["properties"])
+    try:
+        import jsonschema
+    except ImportError:
+        return
+    jsonschema.Draft202012Validator.check_schema(schema)
+    for line in lines:
+        wrong = [f"{list(error.absolute_path)}: {error.message}" for error in jsonschema.Draft202012Validator(schema).iter_errors(line)]
+        assert not wrong, (line, wrong)
 
 
 def a_quick_run_prints_valid_json_about_every_group(program):
@@ -75,7 +93,7 @@ def a_quick_run_compares_every_row_with_direct_calls(program, device, reports=No
     # The kernel's files of AMD's GPUs are not faked.
     expected = {*WITH_STREAMS, *"staging_memory share share_memory".split(), *(["device_memory"] if reports else [])}
     assert expected <= tests, f"no row is about {expected - tests}"
-    compared = {row["test"] for row in rows if row["baseline"] is not None or row["baseline_gib_per_s"] is not None}
+    compared = {row["test"] for row in rows if row["baseline"] is not None or row["baseline_bytes_per_second"] is not None}
     assert set(WITH_STREAMS) <= compared, f"{set(WITH_STREAMS) - compared} are compared with nothing"
     if reports:
         shutil.rmtree(reports)
@@ -109,8 +127,8 @@ def results_that_cannot_be_written_fail_the_run(program):
 def ratios_are_there_with_a_baseline_and_null_without(program):
     options = ("--device", "cpu:0", "--only", "copy,call")
     for row in results(program, *options):
-        assert row["ratio"] is None and row["baseline"] is None and row["baseline_gib_per_s"] is None, row
-        assert (row["bytes"] is None) == (row["gib_per_s"] is None), row
+        assert row["ratio"] is None and row["baseline"] is None and row["baseline_bytes_per_second"] is None, row
+        assert (row["bytes"] is None) == (row["bytes_per_second"] is None), row
     for row in results(program, "--baseline", *options):
         if row["bytes"] is not None:
             assert row["ratio_low"] <= row["ratio"] <= row["ratio_high"] and row["ratio_of_slower_side"] is None, row
@@ -179,7 +197,7 @@ def copies_over_a_link_are_compared_with_the_vendors_own_call(program, backend):
     linked = [row for row in rows if row["test"] == "copy" and row["path"] == "peer"]
     assert {(row["device"], row["peer"]) for row in linked} == {(f"{backend}:{i}", f"{backend}:{1 - i}") for i in (0, 1)}, rows
     for row in linked:
-        assert row["baseline_gib_per_s"] > 0 and row["ratio_low"] <= row["ratio"] <= row["ratio_high"], row
+        assert row["baseline_bytes_per_second"] > 0 and row["ratio_low"] <= row["ratio"] <= row["ratio_high"], row
         assert row["ratio_of_slower_side"] is None, row
 
 

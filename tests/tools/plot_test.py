@@ -46,7 +46,7 @@ def each_device_and_direction_and_each_pair_of_devices_has_a_panel(plot):
 
 def without_a_baseline_the_curves_of_gpuhal_are_drawn_alone(plot):
     needs_matplotlib()
-    lines = [line for line in plot.results.read_text().replace('"baseline_gib_per_s":', '"baseline_gib_per_s":null,"x":').splitlines()
+    lines = [line for line in plot.results.read_text().replace('"baseline_bytes_per_second":', '"baseline_bytes_per_second":null,"x":').splitlines()
              if '"opencl' not in line]
     words = drawn(plot, "\n".join(lines))
     assert words.count("gpuhal") == 2 and "direct calls" not in words and not any("software" in word for word in words), words

@@ -2,23 +2,22 @@
  * unit. */
 #include "json.h"
 
+#include "../common/host.h"
+
 #include <jansson.h>
 
 #include <math.h>
-#include <sys/utsname.h>
-#include <unistd.h>
-
-static const double gib = 1024.0 * 1024.0 * 1024.0;
+#include <stdio.h>
 
 static json_t *number(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-/* Null also where a driver's text is not UTF-8. */
+/* Null also for "", and where a driver's text is not UTF-8. */
 static json_t *text(const char *value)
 {
-    json_t *string = value != NULL ? json_string(value) : NULL;
+    json_t *string = value != NULL && *value != 0 ? json_string(value) : NULL;
     return string != NULL ? string : json_null();
 }
 
@@ -32,16 +31,16 @@ static bool print_line(FILE *to, json_t *object)
 
 bool gpuhal_bench_json_header(FILE *to, const gpuhal_bench_options *options, const char *cpu_name)
 {
-    struct utsname system;
-    if (uname(&system) != 0) {
-        return false;
-    }
-    return print_line(
-        to, json_pack("{s:s, s:s, s:i, s:{s:s, s:s, s:s, s:o, s:I}, s:{s:I, s:b, s:b}}", "schema", "gpuhal.bench/2",
-                      "library_version", gpuhal_version(), "abi_version", (int)gpuhal_abi_version(), "host", "name",
-                      system.nodename, "os", system.sysname, "kernel", system.release, "cpu", text(cpu_name),
-                      "processors", (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "settings", "pairs",
-                      (json_int_t)options->pairs, "quick", (int)options->quick, "baseline", (int)options->baseline));
+    char abi[32];
+    gpuhal_tool_host host;
+    gpuhal_tool_host_read(&host);
+    snprintf(abi, sizeof abi, "%u.%u", gpuhal_abi_version() >> 16, gpuhal_abi_version() & 0xffffu);
+    return print_line(to, json_pack("{s:s, s:s, s:s, s:{s:o, s:o, s:o, s:o, s:o, s:I}, s:{s:I, s:b, s:b}}", "schema",
+                                    "gpuhal.bench/2", "library_version", gpuhal_version(), "abi_version", abi, "host",
+                                    "name", text(host.name), "os", text(host.os), "kernel", text(host.kernel),
+                                    "architecture", text(host.architecture), "cpu", text(cpu_name), "processors",
+                                    (json_int_t)host.processors, "settings", "pairs", (json_int_t)options->pairs,
+                                    "quick", (int)options->quick, "baseline", (int)options->baseline));
 }
 
 /* The keys are printed in the order in which they are set. */
@@ -49,15 +48,15 @@ bool gpuhal_bench_json_row(FILE *to, const gpuhal_bench_row *row)
 {
     const bool amount = row->kind == GPUHAL_BENCH_AMOUNT;
     const bool side = row->kind == GPUHAL_BENCH_SLOWER_SIDE;
-    const double per_ns = row->bytes > 0 ? (double)row->bytes / gib * 1e9 : NAN;
+    const double per_ns = row->bytes > 0 ? (double)row->bytes * 1e9 : NAN;
     const int status = gpuhal_bench_row_status(row);
     const struct {
         const char *key;
         json_t *value;
     } members[] = {
         {"bytes", row->bytes > 0 ? json_integer((json_int_t)row->bytes) : json_null()},
-        {"gib_per_s", number(per_ns / row->gpuhal)},
-        {"baseline_gib_per_s", number(per_ns / row->baseline)},
+        {"bytes_per_second", number(per_ns / row->gpuhal)},
+        {"baseline_bytes_per_second", number(per_ns / row->baseline)},
         {"ratio", number(amount || side ? NAN : row->result.median)},
         {"ratio_low", number(amount ? NAN : row->result.low)},
         {"ratio_high", number(amount ? NAN : row->result.high)},
@@ -86,6 +85,5 @@ bool gpuhal_bench_json_totals(FILE *to, const gpuhal_bench_totals *totals)
 {
     const bool passed = totals->missed == 0 && totals->errors == 0;
     return print_line(to, json_pack("{s:s, s:i, s:i, s:i}", "status", passed ? "passed" : "failed", "held",
-                                    (int)totals->held, "missed", (int)totals->missed, "errors",
-                                    (int)totals->errors));
+                                    (int)totals->held, "missed", (int)totals->missed, "errors", (int)totals->errors));
 }
