@@ -72,6 +72,13 @@ if(GPUHAL_TOOLS)
   if(NOT TARGET gpuhal-jansson)
     gpuhal_left_out("gpuhal-probe and gpuhal-bench are" jansson.h libjansson-dev)
   endif()
+  # The live view of gpuhal-probe; the rest of it does without.
+  gpuhal_need(gpuhal-ncurses curses.h libncurses-dev LIBRARY ncursesw)
+  if(TARGET gpuhal-ncurses)
+    target_compile_definitions(gpuhal-ncurses INTERFACE NCURSES_WIDECHAR=1)
+  else()
+    gpuhal_left_out("the live view of gpuhal-probe is" curses.h libncurses-dev)
+  endif()
   # gpuhal-bench compares blocks of memory with this, a library in one header for C++. Debian 12 does not have it, so nothing demands it.
   find_path(GPUHAL_VMA_INCLUDE_DIR vk_mem_alloc.h PATH_SUFFIXES vma)
   if(GPUHAL_VMA_INCLUDE_DIR AND TARGET gpuhal-vulkan-headers)

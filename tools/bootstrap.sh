@@ -16,15 +16,17 @@ usage: sh tools/bootstrap.sh probe | test | build
 TEXT
 }
 
-# ninja-build drives the presets, opencl-c-headers and libvulkan-dev are for those plugins' headers, libjansson-dev for the tools.
-build_packages='gcc libc6-dev cmake ninja-build opencl-c-headers libvulkan-dev libjansson-dev'
+# ninja-build drives the presets, opencl-c-headers and libvulkan-dev are for those plugins' headers, libjansson-dev for the tools,
+# libncurses-dev for the live view of gpuhal-probe.
+build_packages='gcc libc6-dev cmake ninja-build opencl-c-headers libvulkan-dev libjansson-dev libncurses-dev'
 
 # pocl-opencl-icd is an OpenCL driver for the CPU, mesa-vulkan-drivers a Vulkan one, glslang-tools compiles a test's shader;
 # libffmpeg-nvenc-dev, libamdhip64-dev and librocm-smi-dev have vendors' declarations to compare ours with, libamdhip64-5 is a HIP
 # runtime that finds no device; libuv1-dev is for an example; clang and g++ compile the headers once more, and g++ a program in C++17;
-# python3-cffi reads gpuhal.cdef, python3-prometheus-client metrics; doxygen renders the headers' comments; clang-tidy is for .ci/run; dpkg-dev and file make packages.
+# python3-cffi reads gpuhal.cdef, python3-prometheus-client metrics, tmux is a terminal; doxygen renders the headers' comments;
+# clang-tidy is for .ci/run; dpkg-dev and file make packages.
 test_packages='libcmocka-dev libuv1-dev pocl-opencl-icd mesa-vulkan-drivers vulkan-validationlayers glslang-tools libffmpeg-nvenc-dev libamdhip64-dev
-librocm-smi-dev libamdhip64-5 python3 python3-jsonschema python3-prometheus-client python3-cffi pkg-config binutils valgrind clang g++
+librocm-smi-dev libamdhip64-5 python3 python3-jsonschema python3-prometheus-client python3-cffi pkg-config binutils tmux valgrind clang g++
 doxygen dpkg-dev file clang-tidy'
 
 say() { printf 'bootstrap: %s\n' "$*" >&2; }

@@ -19,6 +19,7 @@
 
 #define OPEN_NS    15000000000u /* for a plugin, as the library has it */
 #define VERIFY_NS  60000000000u /* for a device, and for a link, without --timeout */
+#define RESCAN_NS  5000000000u  /* the buses are looked at again after so long; it costs more than reading values */
 #define SEPARATORS ", \t"       /* between the names for --retry, as the library has them */
 
 static void complain(const char *sentence)
@@ -280,6 +281,7 @@ static void verify_devices(gpuhal_probe_machine *machine)
 /* Without the list of the hardware the devices are listed nevertheless. */
 static gpuhal_probe_exit find_hardware(gpuhal_probe_machine *machine)
 {
+    machine->hardware_ns = gpuhal_tool_now_ns();
     if (gpuhal_hardware_view_create(machine->gpu, &machine->hardware_view)) {
         machine->hardware_view = NULL;
         complain(gpuhal_last_error()->sentence);
@@ -366,19 +368,23 @@ static gpuhal_probe_exit list_again(const gpuhal_probe_options *options, gpuhal_
     return code == PROBE_GO_ON ? choose(options, machine) : code;
 }
 
-bool gpuhal_probe_machine_refresh(const gpuhal_probe_options *options, gpuhal_probe_machine *machine)
+bool gpuhal_probe_machine_refresh(const gpuhal_probe_options *options, bool every_value, gpuhal_probe_machine *machine)
 {
     gpuhal_probe_exit code = PROBE_GO_ON;
+    const uint64_t now_ns = gpuhal_tool_now_ns();
+    const bool changed = gpuhal_generation(machine->gpu) != machine->generation;
     gpuhal_probe_values_finish(machine);
-    forget_hardware(machine);
-    if (gpuhal_generation(machine->gpu) != machine->generation) {
+    if (changed) {
         code = list_again(options, machine);
     }
     for (uint32_t i = 0; i < machine->count; i++) {
         machine->devices[i].values = NULL;
     }
-    code = code == PROBE_GO_ON ? find_hardware(machine) : code;
-    if (code == PROBE_GO_ON && !options->cached && !gpuhal_probe_values_read(machine, true)) {
+    if (code == PROBE_GO_ON && (changed || now_ns - machine->hardware_ns >= RESCAN_NS)) {
+        forget_hardware(machine);
+        code = find_hardware(machine);
+    }
+    if (code == PROBE_GO_ON && !options->cached && !gpuhal_probe_values_read(machine, every_value)) {
         complain("out of memory");
         code = PROBE_INTERNAL;
     }

@@ -31,7 +31,8 @@ struct gpuhal_probe_machine {
     gpuhal_hardware_view *hardware_view; /* NULL where it could not be made, which was said */
     gpuhal_hardware_info *hardware;      /* every display controller and accelerator, in the order of the addresses */
     uint32_t hardware_count;
-    uint64_t generation; /* of the list of devices */
+    uint64_t hardware_ns; /* when it was looked for */
+    uint64_t generation;  /* of the list of devices */
     gpuhal_device *chosen; /* NULL: none, or it failed verification */
     char *chosen_reason;   /* also why there is none */
     uint64_t open_ns;
@@ -45,9 +46,10 @@ struct gpuhal_probe_machine {
 /* Finds everything, and verifies what the options ask for. PROBE_GO_ON, or an exit code after a sentence on standard
  * error. Finish the machine in both cases. */
 gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options, gpuhal_probe_machine *out_machine);
-/* Finds out again what may have changed since: devices, hardware and values. false after a sentence on standard error.
- */
-bool gpuhal_probe_machine_refresh(const gpuhal_probe_options *options, gpuhal_probe_machine *machine);
+/* Finds out again what may have changed since: devices, hardware and values; of the values every one, or those of the
+ * table. false after a sentence on standard error. */
+bool gpuhal_probe_machine_refresh(const gpuhal_probe_options *options, bool every_value,
+                                  gpuhal_probe_machine *machine);
 void gpuhal_probe_machine_finish(gpuhal_probe_machine *machine);
 
 /* The time that there is for one of `things` that are still to be done; each may take `each` without --timeout. One

@@ -12,6 +12,7 @@
 #include "registry.h"
 #include "repeat.h"
 #include "report_file.h"
+#include "watch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -98,7 +99,9 @@ static gpuhal_probe_exit run(const gpuhal_probe_options *options, const gpuhal_p
     if (code == PROBE_GO_ON && (options->report || (options->target && options->format != PROBE_FORMAT_JSON))) {
         code = run_other(options, &machine, environment, out);
     } else if (code == PROBE_GO_ON) {
-        code = gpuhal_probe_repeat(options, environment, &machine, out);
+        const bool live = options->watch_ns && !options->format_given && isatty(fileno(out));
+        code = live ? gpuhal_probe_watch(options, &machine, out)
+                    : gpuhal_probe_repeat(options, environment, &machine, out);
     }
     gpuhal_probe_machine_finish(&machine);
     return code;

@@ -65,7 +65,9 @@ static const struct argp_option known[] = {
      0},
     {"color", OPTION_COLOR, "WHEN", 0, "auto (on terminals, unless NO_COLOR is set), always, never", 0},
     {"watch", OPTION_WATCH, "SECONDS", OPTION_ARG_OPTIONAL,
-     "a line of JSON for each sample, once a second or in this period, until SIGTERM or Ctrl-C", 0},
+     "a live view with curves and processes, sampled once a second or in this period; in a pipe a line of JSON for "
+     "each sample",
+     0},
     {"output", OPTION_OUTPUT, "FILE", 0, "write the listing to this file, whole or not at all", 0},
     {"every", OPTION_EVERY, "SECONDS", 0, "list again in this period, until SIGTERM or Ctrl-C", 0},
     {"cached", OPTION_CACHED, NULL, 0, "read no values: the fastest listing, from what is cached", 0},
