@@ -91,17 +91,21 @@ static gpuhal_probe_exit run_other(const gpuhal_probe_options *options, const gp
     return PROBE_COMPLETE;
 }
 
+/* A listing closes the output: no document about an error follows it. */
 static gpuhal_probe_exit run(const gpuhal_probe_options *options, const gpuhal_probe_environment *environment,
-                             FILE *out)
+                             FILE **out)
 {
     gpuhal_probe_machine machine;
     gpuhal_probe_exit code = gpuhal_probe_machine_open(options, &machine);
-    if (code == PROBE_GO_ON && (options->report || (options->target && options->format != PROBE_FORMAT_JSON))) {
-        code = run_other(options, &machine, environment, out);
-    } else if (code == PROBE_GO_ON) {
-        const bool live = options->watch_ns && !options->format_given && isatty(fileno(out));
-        code = live ? gpuhal_probe_watch(options, &machine, out)
-                    : gpuhal_probe_repeat(options, environment, &machine, out);
+    if (code == PROBE_GO_ON) {
+        if (options->report || (options->target && options->format != PROBE_FORMAT_JSON)) {
+            code = run_other(options, &machine, environment, *out);
+        } else if (options->watch_ns && !options->format_given && isatty(fileno(*out))) {
+            code = gpuhal_probe_watch(options, &machine, *out);
+        } else {
+            code = gpuhal_probe_repeat(options, environment, &machine, *out);
+        }
+        code = close_output(out) ? code : PROBE_INTERNAL;
     }
     gpuhal_probe_machine_finish(&machine);
     return code;
@@ -149,7 +153,7 @@ int main(int count, char **arguments)
         code = PROBE_COMPLETE;
     }
     if (code == PROBE_GO_ON) {
-        code = run(&options, &environment, out);
+        code = run(&options, &environment, &out);
     }
     gpuhal_probe_environment_finish(&environment);
     /* The document closes the output itself. */

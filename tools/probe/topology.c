@@ -202,7 +202,8 @@ static bool print_card(const gpuhal_probe_place *own, const network_card *card, 
     }
     free(members);
     if (*relations) {
-        snprintf(text, sizeof text, "%s at %s: %s", card->name, card->address, relations);
+        text[0] = '\0';
+        gpuhal_tool_append(text, sizeof text, "", "%s at %s: %s", card->name, card->address, relations);
         gpuhal_probe_screen_wrap(screen, text, 0, 4);
     }
     return *relations != 0;
