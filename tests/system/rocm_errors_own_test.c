@@ -142,11 +142,11 @@ TEST(a_value_that_a_library_refuses_is_missing_for_the_reason_on_the_page_and_th
 {
     expect_on_page("`AMD SMI returned 10`");
     static const refusal all[] = {
-        {"fail amdsmi_get_temp_metric 1+ 2", true, GPUHAL_MISSING_NOT_SUPPORTED, "the system has no sensors"},
+        {"fail amdsmi_get_temp_metric 1+ 2", true, GPUHAL_MISSING_NOT_SUPPORTED, "AMD SMI returned 2"},
         {"fail amdsmi_get_temp_metric 1+ 8", true, GPUHAL_MISSING_TIMED_OUT, "AMD SMI returned 8"},
         {"fail amdsmi_get_temp_metric 1+ 10", true, GPUHAL_MISSING_NO_PERMISSION, "AMD SMI returned 10"},
         {"fail amdsmi_get_temp_metric 1+ 30", true, GPUHAL_MISSING_FAILED, "AMD SMI returned 30"},
-        {"fail rsmi_dev_memory_usage_get 1+ 2", false, GPUHAL_MISSING_NOT_SUPPORTED, "the system's file mem_info"},
+        {"fail rsmi_dev_memory_usage_get 1+ 2", false, GPUHAL_MISSING_NOT_SUPPORTED, "ROCm SMI returned 2"},
         {"fail rsmi_dev_memory_usage_get 1+ 4", false, GPUHAL_MISSING_NO_PERMISSION, "ROCm SMI returned 4"},
         {"fail rsmi_dev_memory_usage_get 1+ 16", false, GPUHAL_MISSING_FAILED, "ROCm SMI returned 16"},
     };

@@ -22,7 +22,8 @@
 /* One device at CARD, on the machine of the tree. */
 static gpuhal *open_card(void)
 {
-    gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.pci = "0000:c1:00.0", .total_bytes = UINT64_C(17163091968)}}};
+    const uint64_t total_bytes = UINT64_C(17163091968);
+    gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.pci = "0000:c1:00.0", .total_bytes = total_bytes}}};
     gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     begin_tree();
     snprintf(gpu->settings.system_root, sizeof gpu->settings.system_root, "%s", tree_root);
