@@ -17,17 +17,17 @@ TEXT
 }
 
 # ninja-build drives the presets, opencl-c-headers and libvulkan-dev are for those plugins' headers, libjansson-dev for the tools,
-# libncurses-dev for the live view of gpuhal-probe.
-build_packages='gcc libc6-dev cmake ninja-build opencl-c-headers libvulkan-dev libjansson-dev libncurses-dev'
+# libncurses-dev for the live view of gpuhal-probe, help2man for the manual pages.
+build_packages='gcc libc6-dev cmake ninja-build opencl-c-headers libvulkan-dev libjansson-dev libncurses-dev help2man'
 
 # pocl-opencl-icd is an OpenCL driver for the CPU, mesa-vulkan-drivers a Vulkan one, glslang-tools compiles a test's shader;
 # libffmpeg-nvenc-dev, libamdhip64-dev and librocm-smi-dev have vendors' declarations to compare ours with, libamdhip64-5 is a HIP
 # runtime that finds no device; libuv1-dev is for an example; clang and g++ compile the headers once more, and g++ a program in C++17;
-# python3-cffi reads gpuhal.cdef, python3-prometheus-client metrics, tmux is a terminal; doxygen renders the headers' comments;
-# clang-tidy is for .ci/run; dpkg-dev and file make packages.
+# python3-cffi reads gpuhal.cdef, python3-prometheus-client metrics; tmux is a terminal, in which the shells complete; doxygen renders the
+# headers' comments; clang-tidy is for .ci/run; dpkg-dev and file make packages.
 test_packages='libcmocka-dev libuv1-dev pocl-opencl-icd mesa-vulkan-drivers vulkan-validationlayers glslang-tools libffmpeg-nvenc-dev libamdhip64-dev
-librocm-smi-dev libamdhip64-5 python3 python3-jsonschema python3-prometheus-client python3-cffi pkg-config binutils tmux valgrind clang g++
-doxygen dpkg-dev file clang-tidy'
+librocm-smi-dev libamdhip64-5 python3 python3-jsonschema python3-prometheus-client python3-cffi pkg-config binutils tmux
+bash-completion zsh fish valgrind clang g++ doxygen dpkg-dev file clang-tidy'
 
 say() { printf 'bootstrap: %s\n' "$*" >&2; }
 die() {
@@ -102,7 +102,11 @@ configure_and_build() {
         set -- "$@" -DGPUHAL_WERROR=OFF
     fi
     cmake --preset default "$@"
-    cmake --build --preset default
+    if [ "$word" = probe ]; then # what it shows, and no more
+        cmake --build --preset default --target hal/all plugins/all tools/probe/all
+    else
+        cmake --build --preset default
+    fi
 }
 
 probe() {

@@ -86,6 +86,21 @@ def a_build_tree_installs_into_an_empty_prefix(o):
     expect("cpu:0" in listing, "the installed gpuhal-probe does not list cpu:0", listing)
 
 
+def every_program_has_a_manual_page_with_its_options_and_gpuhal_7_has_every_variable(o):
+    manuals = o.prefix / "share/man"
+    for name in ("gpuhal-probe", "gpuhal-check", "gpuhal-bench", "gpuhal-plot"):
+        page = (manuals / f"man1/{name}.1").read_text(encoding="utf-8").replace("\\-", "-")
+        options = set(re.findall(r"^ .*?(--[a-z-]+)", run(o.prefix / "bin" / name, "--help"), re.M))
+        expect(len(options) > 0 or name == "gpuhal-plot", f"{name} --help lists no option")
+        for option in options:
+            expect(option in page, f"{name}(1) has no {option}", page)
+    page = (manuals / "man7/gpuhal.7").read_text(encoding="utf-8")
+    variables = re.findall(r"^(GPUHAL_\w+)", run(o.prefix / "bin/gpuhal-probe", "--env", env=clean_environment()), re.M)
+    expect(len(variables) > 10, "gpuhal-probe --env lists no variables", str(variables))
+    for variable in variables:
+        expect(f".B {variable}\n" in page, f"gpuhal(7) has no {variable}", page)
+
+
 def installed_documents_link_only_to_what_is_installed(o):
     pages = sorted((o.prefix / "share/doc/gpuhal").rglob("*.md"))
     links = [(page, link) for page in pages
@@ -313,7 +328,8 @@ def tests_without_the_programs_run_none_of_them(o):
     shutil.rmtree(build)
 
 
-TESTS = (a_build_tree_installs_into_an_empty_prefix, installed_documents_link_only_to_what_is_installed,
+TESTS = (a_build_tree_installs_into_an_empty_prefix,
+         every_program_has_a_manual_page_with_its_options_and_gpuhal_7_has_every_variable, installed_documents_link_only_to_what_is_installed,
          the_installed_examples_build_as_one_folder, a_cmake_project_uses_the_package, a_compiler_and_pkg_config_are_enough,
          the_example_in_the_readme_compiles_and_runs, a_vendor_builds_a_plugin_with_two_headers_and_a_compiler,
          one_binary_serves_two_versions_of_the_abi, a_package_can_ask_where_plugins_and_manifests_go,

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Options of gpuhal-probe. See probe_support.py."""
 
+import os
 import re
+import subprocess
 import tempfile
 import time
 
@@ -91,6 +93,16 @@ def help_and_version_answer_0_on_standard_output(probe):
     check(all(len(line) <= 80 for line in result.out.splitlines()), result)
     result = probe.run("--version")
     check(re.fullmatch(r"gpuhal-probe \d+\.\d+\.\d+ \(library \d+\.\d+\.\d+, plugin ABI \d+\.\d+\)\n", result.out), result)
+
+
+def short_help_of_every_program_fits_a_small_terminal_and_names_every_option(probe):
+    for name in ("gpuhal-probe", "gpuhal-check", "gpuhal-bench"):
+        program = os.path.join(os.path.dirname(probe.program), name)
+        short, whole = (subprocess.run([program, option], capture_output=True, text=True) for option in ("-h", "--help"))
+        lines = short.stdout.splitlines()
+        check(short.returncode == 0 and not short.stderr and len(lines) < 24 and max(map(len, lines)) < 80, short.stdout)
+        for option in set(re.findall(r"^ .{0,5}(--[a-z-]+)", whole.stdout, re.M)) - {"--usage", "--version"}:
+            check(re.search(rf"{option}\b", short.stdout), option, short.stdout)
 
 
 def the_table_has_the_columns_that_are_asked_for(probe):

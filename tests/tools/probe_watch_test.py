@@ -4,72 +4,13 @@
 import os
 import re
 import shlex
-import shutil
+import signal
 import subprocess
-import sys
-import tempfile
-import time
 
 from probe_support import check, columns_of, fake_cuda, main
+from terminal import Terminal
 
-PATIENCE = 60  # seconds for what takes a fraction of one on an idle machine
 EIGHT = "devices 8; memory * 80G; used 2 61G; used 3 78G; name * NVIDIA H100 80GB HBM3; name 7 Fake L40S"
-
-
-class Terminal:
-    """A shell in a terminal, in which a command runs."""
-
-    def __init__(self, probe, columns, lines, plugins=(), **settings):
-        if not shutil.which("tmux"):
-            print("skipped: tmux is not installed")
-            sys.exit(77)
-        self.folder = tempfile.TemporaryDirectory()
-        self.socket = os.path.join(self.folder.name, "tmux")
-        environment = probe.environment(plugins, settings) | {"PS1": "$ ", "ENV": ""}
-        environment.pop("TERM", None)  # tmux says which terminal it is
-        exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in environment.items() if re.fullmatch(r"\w+", name))
-        script = os.path.join(self.folder.name, "shell")
-        with open(script, "w", encoding="utf-8") as file:
-            file.write(exports + "exec sh -i\n")
-        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(lines), f"sh {script}")
-        self.tmux("set-option", "-g", "status", "off")
-        self.resize(columns, lines)
-        self.wait(r"^\$")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        subprocess.run(["tmux", "-S", self.socket, "kill-server"], capture_output=True)
-
-    def tmux(self, *words):
-        done = subprocess.run(["tmux", "-S", self.socket, *words], capture_output=True, text=True, encoding="utf-8", timeout=PATIENCE,
-                              env=os.environ | {"LC_ALL": "C.UTF-8", "TMUX": ""})
-        check(done.returncode == 0, words, done)
-        return done.stdout
-
-    def resize(self, columns, lines):
-        self.tmux("resize-window", "-x", str(columns), "-y", str(lines))
-
-    def type(self, *keys):
-        self.tmux("send-keys", *keys)
-
-    def run(self, command):
-        self.tmux("send-keys", "-l", command)
-        self.type("Enter")
-
-    def lines(self, *options):
-        return self.tmux("capture-pane", "-p", *options).split("\n")[:-1]
-
-    def wait(self, pattern):
-        """Waits until a line of the screen matches, and returns the whole screen."""
-        end = time.monotonic() + PATIENCE
-        while True:
-            lines = self.lines()
-            if any(re.search(pattern, line) for line in lines):
-                return lines
-            check(time.monotonic() < end, f"this did not appear: {pattern}", *lines)
-            time.sleep(0.05)
 
 
 def watch(probe, terminal, *options, pattern=r"^> cuda:0 "):
@@ -154,7 +95,7 @@ def the_screen_is_as_before_after_q_and_after_signals(probe):
                 children = subprocess.run(["pgrep", "-f", f"^{re.escape(probe.program)} --watch$"], capture_output=True, text=True).stdout.split()
                 mine = [pid for pid in children if terminal.socket in open(f"/proc/{pid}/environ", encoding="utf-8", errors="replace").read()]
                 check(len(mine) == 1, children)
-                os.kill(int(mine[0]), getattr(__import__("signal"), f"SIG{how}"))
+                os.kill(int(mine[0]), getattr(signal, f"SIG{how}"))
             lines = terminal.wait("^ended 0$")
             check(any(line == "before" for line in lines) and not any("cuda:0" in line for line in lines), how, *lines)
             terminal.run("stty -a | grep -o ' echo ' ; echo 'still' 'here'")  # keys are shown again

@@ -54,6 +54,15 @@ enum {
 };
 
 static const struct argp_option known[] = {
+    /* -h has a line for each of these, and the names of the others. */
+    {"all", OPTION_ALL, NULL, 0,
+     "every interface of each physical device, the preferred one marked with +, and the evidence that they are one; "
+     "the processor, software devices and display-only hardware, too",
+     0},
+    {"device", OPTION_DEVICE, "SELECTOR", 0,
+     "only these devices, several with commas: auto, gpu, cuda, cuda:1, cuda:0,2, cuda:0-3, cuda:*, 0 (the first row), "
+     "GPU-UUID or MIG-UUID or the beginning of one, c1:00.0 (a PCI address), name=GLOB",
+     0},
     {"format", OPTION_FORMAT, "FORMAT", 0,
      "table (as usual), wide (every column), json, jsonl (the same in one line), csv, openmetrics (also for the "
      "textfile "
@@ -61,17 +70,10 @@ static const struct argp_option known[] = {
      0},
     {"json", OPTION_JSON, "VERSION", OPTION_ARG_OPTIONAL,
      "the same as --format json: everything that is known, as gpuhal.probe/2; --json=1 prints gpuhal.probe/1", 0},
-    {"columns", OPTION_COLUMNS, "NAMES", 0, "these columns of the table or of CSV, in this order; several with commas",
-     0},
-    {"color", OPTION_COLOR, "WHEN", 0, "auto (on terminals, unless NO_COLOR is set), always, never", 0},
     {"watch", OPTION_WATCH, "SECONDS", OPTION_ARG_OPTIONAL,
      "a live view with curves and processes, sampled once a second or in this period; in a pipe a line of JSON for "
      "each sample",
      0},
-    {"output", OPTION_OUTPUT, "FILE", 0, "write the listing to this file, whole or not at all", 0},
-    {"every", OPTION_EVERY, "SECONDS", 0, "list again in this period, until SIGTERM or Ctrl-C", 0},
-    {"cached", OPTION_CACHED, NULL, 0, "read no values: the fastest listing, from what is cached", 0},
-    {"strict", OPTION_STRICT, NULL, 0, "exit with 4 also where hardware is only hidden, or has no driver installed", 0},
     {"explain", OPTION_EXPLAIN, NULL, 0,
      "what is wrong first, then which plugins are used, or why not, which devices are one physical device, and the "
      "choice; --explain TARGET: all about a plugin (cuda), a device (cuda:1) or hardware (c1:00.0)",
@@ -84,31 +86,30 @@ static const struct argp_option known[] = {
      "how devices are connected, and where they are: NUMA nodes, network cards; with --verify also whether bytes come "
      "through right, and how fast",
      0},
-    {"timings", OPTION_TIMINGS, NULL, 0, "how long each plugin took, or that its result is cached", 0},
-    {"env", OPTION_ENV, NULL, 0, "the environment variables of the library", 0},
-    {"all", OPTION_ALL, NULL, 0,
-     "every interface of each physical device, the preferred one marked with +, and the evidence that they are one; "
-     "the processor, software devices and display-only hardware, too",
-     0},
-    {"device", OPTION_DEVICE, "SELECTOR", 0,
-     "only these devices, several with commas: auto, gpu, cuda, cuda:1, cuda:0,2, cuda:0-3, cuda:*, 0 (the first row), "
-     "GPU-UUID or MIG-UUID or the beginning of one, c1:00.0 (a PCI address), name=GLOB",
-     0},
-    {"backends", OPTION_BACKENDS, "LIST", 0,
-     "only these backends, in this order (rocm,vulkan), or all but some (-opencl)", 0},
-    {"timeout", OPTION_TIMEOUT, "SECONDS", 0,
-     "time for everything together, of which one that hangs takes a part; without it a plugin has 15 s to list its "
-     "devices, and a device or a link 60 s to be verified", 0},
-    {"refresh", OPTION_REFRESH, NULL, 0, "run all plugins again, also those in quarantine", 0},
-    {"retry", OPTION_RETRY, "NAMES", 0,
-     "run these plugins again, even if their results are cached or they are quarantined; several with commas, "
-     "or all",
-     0},
     {"report", OPTION_REPORT, "FILE", 0,
      "write what a bug report needs to a new file, - for standard output: versions, environment, devices, why plugins "
      "are used or not, hardware, registry, the kernel's log about GPUs, and the JSON, without names of host and user, "
      "network addresses and UUIDs",
      0},
+    {"strict", OPTION_STRICT, NULL, 0, "exit with 4 also where hardware is only hidden, or has no driver installed", 0},
+    {"refresh", OPTION_REFRESH, NULL, 0, "run all plugins again, also those in quarantine", 0},
+    {"env", OPTION_ENV, NULL, 0, "the environment variables of the library", 0},
+    {"columns", OPTION_COLUMNS, "NAMES", 0, "these columns of the table or of CSV, in this order; several with commas",
+     1},
+    {"color", OPTION_COLOR, "WHEN", 0, "auto (on terminals, unless NO_COLOR is set), always, never", 1},
+    {"output", OPTION_OUTPUT, "FILE", 0, "write the listing to this file, whole or not at all", 1},
+    {"every", OPTION_EVERY, "SECONDS", 0, "list again in this period, until SIGTERM or Ctrl-C", 1},
+    {"cached", OPTION_CACHED, NULL, 0, "read no values: the fastest listing, from what is cached", 1},
+    {"timings", OPTION_TIMINGS, NULL, 0, "how long each plugin took, or that its result is cached", 1},
+    {"backends", OPTION_BACKENDS, "LIST", 0,
+     "only these backends, in this order (rocm,vulkan), or all but some (-opencl)", 1},
+    {"timeout", OPTION_TIMEOUT, "SECONDS", 0,
+     "time for everything together, of which one that hangs takes a part; without it a plugin has 15 s to list its "
+     "devices, and a device or a link 60 s to be verified", 1},
+    {"retry", OPTION_RETRY, "NAMES", 0,
+     "run these plugins again, even if their results are cached or they are quarantined; several with commas, "
+     "or all",
+     1},
     {NULL, 0, NULL, 0, "The record that the library keeps of this machine:", 0},
     {"registry", OPTION_REGISTRY, NULL, 0,
      "show it, without running any plugin: physical devices with their numbers, drivers over time, plugins, links, "

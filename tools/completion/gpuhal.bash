@@ -1,0 +1,29 @@
+# Completion of gpuhal-probe, gpuhal-check and gpuhal-bench by bash-completion: options as --help states them, and devices of this
+# machine from the cache.
+
+# A column of the listing.
+_gpuhal_column() {
+    gpuhal-probe --cached --all --format csv --columns "$1" 2>/dev/null | tail -n +2 | tr -d '\r' | sort -u
+}
+
+_gpuhal() {
+    local cur prev words cword split=false
+    _init_completion -s -n : || return
+    case $prev in
+    --device | --explain)
+        COMPREPLY=($(compgen -W "auto gpu $(_gpuhal_column id)" -- "$cur"))
+        __ltrim_colon_completions "$cur"
+        return
+        ;;
+    --backends | --retry | --forget) COMPREPLY=($(compgen -W "$(_gpuhal_column backend)" -- "$cur")) && return ;;
+    --format) COMPREPLY=($(compgen -W 'table wide json jsonl csv openmetrics gres' -- "$cur")) && return ;;
+    --color) COMPREPLY=($(compgen -W 'auto always never' -- "$cur")) && return ;;
+    esac
+    if ! $split && [[ $cur == -* ]]; then
+        COMPREPLY=($(compgen -W "$(_parse_help "$1")" -- "$cur"))
+        [[ ${COMPREPLY-} == *= ]] && compopt -o nospace
+    else
+        _filedir
+    fi
+}
+complete -F _gpuhal gpuhal-probe gpuhal-check gpuhal-bench
