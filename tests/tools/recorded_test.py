@@ -23,7 +23,7 @@ from machine_tree import Tree
 
 DEADLINE = 60
 WIDTHS = (80, 120, 200)
-RUNS = (("probe.json", "--format=json"),)
+RUNS = (("probe.json", "--format=json"), ("probe.csv", "--format=csv"), ("gres.conf", "--format=gres"), ("metrics.txt", "--format=openmetrics"))
 NOWHERE = "/nowhere"  # where a library would be that this machine lacks
 LIBRARIES = {"cuda": (("GPUHAL_CUDA_LIBRARY", "cuda/libcuda.so.1"),),
              "nvml": (("GPUHAL_NVML_LIBRARY", "cuda/libnvidia-ml.so.1"),),
