@@ -92,6 +92,18 @@ void gpuhal_hardware_group(gpuhal_hardware_view *view, uint32_t number, char *to
 
 /* ---- modules */
 
+static bool has_word(const char *piece, size_t bytes, const char *word, size_t length)
+{
+    const char *at = piece;
+    while (bytes >= length && (at = memchr(at, word[0], bytes - length + 1 - (size_t)(at - piece))) != NULL) {
+        if (memcmp(at, word, length) == 0) {
+            return true;
+        }
+        at++;
+    }
+    return false;
+}
+
 /* Pieces overlap, so that a word that lies across two of them is found. */
 bool gpuhal_hardware_contains(gpuhal_hardware_view *view, const char *word, const char *format, ...)
 {
@@ -109,7 +121,7 @@ bool gpuhal_hardware_contains(gpuhal_hardware_view *view, const char *word, cons
     view->error = piece || view->error ? view->error : ENOMEM;
     for (uint64_t offset = 0; got == PIECE && !found; offset += PIECE - length) {
         found = gpuhal_os_file_read_at(path, offset, piece, PIECE, &got) == 0 &&
-                memmem(piece, got, word, length) != NULL;
+                has_word(piece, got, word, length);
     }
     free(piece);
     return found;
