@@ -33,7 +33,7 @@ typedef struct gpuhal_probe_comparison {
 } gpuhal_probe_comparison;
 
 /* For people. */
-void gpuhal_probe_diff_print(const gpuhal_probe_comparison *comparison, const gpuhal_probe_screen *screen);
+void gpuhal_probe_diff_print(const gpuhal_probe_comparison *own, const gpuhal_probe_screen *screen);
 /* The document gpuhal.diff/1. false without memory. */
 bool gpuhal_probe_diff_json(const gpuhal_probe_comparison *comparison, FILE *out);
 

@@ -56,7 +56,7 @@ static size_t fits(const char *at, const char *form)
     size_t i = 0;
     for (; form[i]; i++) {
         const unsigned char c = (unsigned char)at[i];
-        if (!(form[i] == 'x' ? isxdigit(c) : c == form[i])) {
+        if (!(form[i] == 'x' ? isxdigit(c) : c == (unsigned char)form[i])) {
             return 0;
         }
     }
