@@ -11,7 +11,7 @@
  *
  *  When a system call fails, the detail of the error has the call and the system's number (errno, on Windows that of
  *  GetLastError()) as vendor_call and vendor_code, and the sentence names the file and the offset. A limit on the size
- *  of files (RLIMIT_FSIZE) sends SIGXFSZ, as it does for every write.
+ *  of files (RLIMIT_FSIZE) is such a failure; SIGXFSZ, which it would send, is held back.
  */
 #ifndef GPUHAL_FILE_H
 #define GPUHAL_FILE_H

@@ -1,5 +1,6 @@
 /* os/linux/file_io.c: reads and writes large pieces of files at offsets, through the page cache or around it. The
  * position of a descriptor is neither used nor changed, so one descriptor serves any number of threads. */
+#include "os/linux/size_limit.h"
 #include "os/os.h"
 
 #include <errno.h>
@@ -116,19 +117,18 @@ int gpuhal_os_file_read_piece(intptr_t file, uint64_t offset, void *to, uint64_t
 /* Without this check a disk that accepts no bytes and gives no error would be retried for ever. */
 int gpuhal_os_file_write_piece(intptr_t file, uint64_t offset, const void *from, uint64_t bytes, uint64_t *out_done)
 {
+    gpuhal_size_limit held;
+    int error = 0;
     *out_done = 0;
-    while (*out_done < bytes) {
+    gpuhal_size_limit_begin(&held);
+    while (*out_done < bytes && !error) {
         ssize_t put =
             pwrite((int)file, (const char *)from + *out_done, (size_t)(bytes - *out_done), (off_t)(offset + *out_done));
-        if (put < 0 && errno != EINTR) {
-            return errno;
-        }
-        if (put == 0) {
-            return EIO;
-        }
         *out_done += put > 0 ? (uint64_t)put : 0;
+        error = put > 0 || (put < 0 && errno == EINTR) ? 0 : put == 0 ? EIO : errno;
     }
-    return 0;
+    gpuhal_size_limit_end(&held, error);
+    return error;
 }
 
 /* RWF_NOWAIT (Linux 4.14) reads cached bytes and returns EAGAIN for others; a file on a filesystem without it counts
@@ -191,7 +191,11 @@ int gpuhal_os_file_open_unnamed(const char *folder, intptr_t *out_file)
 
 int gpuhal_os_file_truncate(intptr_t file, uint64_t bytes)
 {
-    return ftruncate((int)file, (off_t)bytes) ? errno : 0;
+    gpuhal_size_limit held;
+    gpuhal_size_limit_begin(&held);
+    const int error = ftruncate((int)file, (off_t)bytes) ? errno : 0;
+    gpuhal_size_limit_end(&held, error);
+    return error;
 }
 
 /* Files without a disk need no sync. */

@@ -1,5 +1,6 @@
 /* os/linux/state.c: files that are replaced as a whole, and a lock between processes. Only the owner may access what
  * is made here. A file counts as written when the disk has it. */
+#include "os/linux/size_limit.h"
 #include "os/os.h"
 
 #include <errno.h>
@@ -93,23 +94,12 @@ int gpuhal_os_directory_make(const char *path)
     return 0;
 }
 
-/* Suppresses SIGXFSZ, which would kill a host whose file grows above its limit. A signal that was pending before is the
- * host's and stays. One that this write raised is taken back, or it would be delivered once the mask is restored. */
 static ssize_t write_quietly(int file, const char *bytes, size_t count)
 {
-    sigset_t limit, before, pending;
-    const struct timespec at_once = {0};
-    sigemptyset(&limit);
-    sigaddset(&limit, SIGXFSZ);
-    sigpending(&pending);
-    pthread_sigmask(SIG_BLOCK, &limit, &before);
+    gpuhal_size_limit held;
+    gpuhal_size_limit_begin(&held);
     ssize_t done = write(file, bytes, count);
-    int error = errno;
-    if (done < 0 && error == EFBIG && !sigismember(&pending, SIGXFSZ)) {
-        sigtimedwait(&limit, NULL, &at_once);
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    errno = error;
+    gpuhal_size_limit_end(&held, done < 0 ? errno : 0);
     return done;
 }
 

@@ -1,0 +1,34 @@
+/* os/linux/size_limit.h: holds SIGXFSZ back, which would kill a host whose file grows above its limit (RLIMIT_FSIZE).
+ * A signal that was pending before is the host's and stays. One that was raised meanwhile is taken back, or it would be
+ * delivered once the mask is restored: the kernel sends it to the thread that writes. */
+#ifndef GPUHAL_OS_SIZE_LIMIT_H
+#define GPUHAL_OS_SIZE_LIMIT_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+
+typedef struct gpuhal_size_limit {
+    sigset_t limit, before, pending;
+} gpuhal_size_limit;
+
+static inline void gpuhal_size_limit_begin(gpuhal_size_limit *own)
+{
+    sigemptyset(&own->limit);
+    sigaddset(&own->limit, SIGXFSZ);
+    sigpending(&own->pending);
+    pthread_sigmask(SIG_BLOCK, &own->limit, &own->before);
+}
+
+/* `error`: errno of the call, 0 after a success. */
+static inline void gpuhal_size_limit_end(const gpuhal_size_limit *own, int error)
+{
+    const struct timespec at_once = {0};
+    if (error == EFBIG && !sigismember(&own->pending, SIGXFSZ)) {
+        sigtimedwait(&own->limit, NULL, &at_once);
+    }
+    pthread_sigmask(SIG_SETMASK, &own->before, NULL);
+    errno = error;
+}
+
+#endif
