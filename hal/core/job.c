@@ -124,6 +124,7 @@ static void end_late(gpuhal_job_worker *own)
         job->late(job);
     }
     atomic_store(&job->ended, true);
+    current = NULL; /* its end may close a gpuhal object, which begins jobs of its own */
     gpuhal_job_release(job);
     free_worker(own);
 }

@@ -199,36 +199,4 @@ TEST(no_device_node_is_opened)
     end_look(gpu, view);
 }
 
-/* The best of many, since the machine may be busy. */
-TEST(eight_gpus_are_looked_at_in_less_than_two_milliseconds)
-{
-    begin_machine();
-    for (unsigned i = 0; i < 8; i++) {
-        char address[16], text[96];
-        snprintf(address, sizeof address, "0000:%02x:00.0", 16 * i + 1);
-        put_pci(address, "030200", "10de:2330", "nvidia");
-        snprintf(text, sizeof text, "proc/driver/nvidia/gpus/%s/information", address);
-        put(text, "Model: \t NVIDIA H100 80GB HBM3\nDevice Minor: \t 0\n");
-        put_at(address, "numa_node", "0\n");
-        put_at(address, "local_cpulist", "0-31\n");
-        put_at(address, "config", "\xde\x10");
-        put_at(address, "power/runtime_status", "active\n");
-        keep_fact(add_device("cuda", "NVIDIA H100 80GB HBM3"), "pci_address", address);
-    }
-    gpuhal *gpu = open_listed(NULL);
-    uint64_t best = UINT64_MAX;
-    for (int i = 0; i < 100; i++) {
-        const uint64_t begin = gpuhal_os_monotonic_ns();
-        gpuhal_hardware_view *view = view_or_fail(gpu);
-        const uint64_t end = gpuhal_os_monotonic_ns();
-        assert_int_equal(gpuhal_hardware_count(view), 8);
-        gpuhal_hardware_view_release(view);
-        best = end - begin < best ? end - begin : best;
-    }
-    print_message("8 GPUs in %llu us\n", (unsigned long long)best / 1000);
-    assert_in_range(best, 1, 2000000);
-    gpuhal_close(gpu);
-    end_machine();
-}
-
 #include "test_main.h"

@@ -42,7 +42,7 @@ static gpuhal_sampler *sampler_or_fail(gpuhal *gpu, gpuhal_sampler_desc desc)
 {
     gpuhal_sampler *sampler = NULL;
     desc.size = sizeof desc;
-    desc.period_ns = desc.period_ns ? desc.period_ns : 10 * MS;
+    desc.period_ns = desc.period_ns ? desc.period_ns : 10 * MS * GPUHAL_TEST_SLOWNESS; /* a sample's deadline, too */
     assert_ok(gpuhal_sampler_create(gpu, &desc, &sampler));
     return sampler;
 }
