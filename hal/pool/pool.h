@@ -317,6 +317,11 @@ void gpuhal_part_put_back(gpuhal_part *part);
  * gpuhal_pending_record() has to record, or NULL. */
 gpuhal_pending *gpuhal_part_give(gpuhal_part *part);
 
+/* ---- scope.c */
+
+/* Whether a scope has the reference with which the part was allocated. */
+bool gpuhal_scope_owns(const gpuhal_part *part);
+
 /* ---- segment.c */
 
 /* Asks the driver for a segment with room for so many bytes. OUT_OF_MEMORY with its detail, also above a limit. Without

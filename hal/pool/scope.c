@@ -116,6 +116,14 @@ gpuhal_status gpuhal_scope_keep(gpuhal_scope *scope, gpuhal_buffer *buffer)
     return inside ? GPUHAL_OK : invalid("gpuhal_scope_keep", "the buffer is not of this scope");
 }
 
+bool gpuhal_scope_owns(const gpuhal_part *part)
+{
+    gpuhal_mutex_lock(&part->pool->mutex);
+    const bool owned = part->scope != NULL;
+    gpuhal_mutex_unlock(&part->pool->mutex);
+    return owned;
+}
+
 /* One that is begun in it, or else the scope itself. With the mutex held. */
 static gpuhal_scope *innermost(gpuhal_scope *scope)
 {

@@ -68,6 +68,9 @@ static gpuhal_status check_part(const gpuhal_store *store, const char *call, con
         return invalid(call, desc->load ? "a loader fills buffers of the store's own"
                                         : "a buffer is not a part of the store's pool");
     }
+    if (buffer && gpuhal_scope_owns((const gpuhal_part *)buffer)) {
+        return invalid(call, "a buffer belongs to a scope; gpuhal_scope_keep() takes it out");
+    }
     if (!buffer && parts[i].bytes == 0) {
         return invalid(call, "a buffer has at least 1 byte");
     }
@@ -332,7 +335,8 @@ gpuhal_status gpuhal_entry_wait(gpuhal_store *store, gpuhal_entry *entry, const 
     entry->references++;
     while (entry->state == state && status == GPUHAL_NOT_READY) {
         gpuhal_condition_wait_until(&store->condition, &store->mutex, deadline_ns);
-        if (entry->state == state && gpuhal_os_monotonic_ns() >= deadline_ns) {
+        /* Also where it is another thread by now: callers look again after each change. */
+        if (entry->worker && gpuhal_os_monotonic_ns() >= deadline_ns) {
             status = gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "%s: \"%s\": another thread is working with the entry",
                                       call, text);
         }

@@ -76,12 +76,13 @@ typedef struct gpuhal_item_part {
     const char *name;      /**< Unlike those of the others; NULL: without a name. */
     uint64_t bytes;        /**< From 1 up; not used with a buffer. */
     /** For gpuhal_store_put(): a buffer of the store's pool, whose reference the store takes over when the call returns
-     *  OK. The caller has no other reference then. NULL: the store allocates one. */
+     *  OK. The caller has no other reference then, and no scope has it. NULL: the store allocates one. */
     gpuhal_buffer *buffer;
 } gpuhal_item_part;
 
 /** Fills the buffers of an entry (gpuhal_item_buffer()), with work in @p queue or by calls that return when it is done.
- *  May call the store for other keys; for its own, calls that need the entry return BUSY. @p queue: the one of
+ *  May call the store for other keys; for its own, calls that need the entry return BUSY. Loaders of two threads that
+ *  acquire each other's keys wait for each other, until a timeout of theirs ends. @p queue: the one of
  *  gpuhal_store_acquire(), which may be NULL. @p item is valid during the call. A status other than OK is what the
  *  acquire returns. */
 typedef gpuhal_status gpuhal_load_fn(void *user, gpuhal_queue *queue, gpuhal_item *item);
