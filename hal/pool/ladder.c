@@ -7,6 +7,7 @@
 #include "device/fault_log.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 /* An allocation on its way up. */
 typedef struct climb {
@@ -246,9 +247,16 @@ static gpuhal_status out_of_memory(climb *c)
     report->used_bytes = gpuhal_amount_now(&pool->used);
     report->free_bytes = gpuhal_bins_free_bytes(pool->common);
     report->largest_free_bytes = gpuhal_bins_largest(&pool->blocks, pool->common);
+    const gpuhal_lane *lane = c->request->queue ? gpuhal_lane_find(pool, c->request->queue) : NULL;
+    const uint64_t own_bytes = lane ? gpuhal_bins_largest(&pool->blocks, lane->bins) : 0;
     gpuhal_mutex_unlock(&pool->mutex);
+    char own[64] = "";
+    if (own_bytes > report->largest_free_bytes) { /* behind the queue's own work, which it need not wait for */
+        snprintf(own, sizeof own, ", for this queue %" PRIu64, own_bytes);
+    }
     report->asked_bytes = c->request->bytes;
     report->limit_bytes = atomic_load(&pool->limit_bytes);
+    report->limit_bytes = report->limit_bytes ? report->limit_bytes : atomic_load(&pool->device->limit_bytes);
     report->ordered_bytes = report->reserved_bytes - report->used_bytes - report->free_bytes;
     report->driver_free_bytes = c->refused ? c->refusal.memory.driver_free_bytes : UINT64_MAX;
     gpuhal_pressure_count(pool->device, pool, report);
@@ -256,9 +264,9 @@ static gpuhal_status out_of_memory(climb *c)
     gpuhal_error_set(GPUHAL_ERROR_OUT_OF_MEMORY,
                      "%s: %" PRIu64 " bytes requested of a pool of %" PRIu64 ", of which %" PRIu64
                      " are in use, %" PRIu64 " behind work of queues and %" PRIu64 " free, %" PRIu64
-                     " in one piece%s%s",
+                     " in one piece%s%s%s",
                      pool->device->id, report->asked_bytes, report->reserved_bytes, report->used_bytes,
-                     report->ordered_bytes, report->free_bytes, report->largest_free_bytes, c->refused ? "; " : "",
+                     report->ordered_bytes, report->free_bytes, report->largest_free_bytes, own, c->refused ? "; " : "",
                      c->refused ? c->refusal.sentence : "");
     gpuhal_error_add_device(pool->device->candidate->name, pool->device->id);
     gpuhal_error_add_bytes(report->asked_bytes, report->free_bytes,

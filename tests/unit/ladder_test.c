@@ -102,6 +102,27 @@ TEST(memory_that_waits_for_another_queue_is_taken_over_before_others_are_asked)
     end(gpu, pool);
 }
 
+TEST(the_failure_names_the_largest_piece_that_the_queue_may_have_and_the_limit_of_the_device)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.segment_bytes = SEGMENT});
+    gpuhal_queue *queue = queue_or_fail(gpu);
+    gpuhal_buffer *half = take(pool, queue, SEGMENT / 2), *other = take(pool, queue, SEGMENT / 2), *none = NULL;
+    gpuhal_event *gate = close_gate(gpu, queue);
+    char words[64];
+    assert_ok(gpuhal_device_limit_memory(gpuhal_device_at(gpu, 0), SEGMENT));
+    assert_ok(gpuhal_fill(queue, half, 0, SEGMENT / 2, 1, 1));
+    gpuhal_buffer_release(half);
+    assert_int_equal(gpuhal_pool_allocate(pool, queue, SEGMENT, 0, 0, &none), GPUHAL_ERROR_OUT_OF_MEMORY);
+    snprintf(words, sizeof words, " 0 in one piece, for this queue %d", SEGMENT / 2);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, words));
+    assert_int_equal(report_or_fail().limit_bytes, SEGMENT);
+    open_gate(gate);
+    gpuhal_buffer_release(other);
+    gpuhal_queue_destroy(queue);
+    end(gpu, pool);
+}
+
 TEST(memory_that_work_still_has_is_waited_for_before_others_are_asked)
 {
     gpuhal *gpu = open_one();
