@@ -170,7 +170,9 @@ static gpuhal_status list_all(gpuhal_device *device, const gpuhal_time *time, gp
         return gpuhal_error_host_memory();
     }
     gpuhal_process_list_merge(list);
-    qsort(list->list, list->count, list->list ? sizeof *list->list : 1, compare);
+    if (list->count > 0) {
+        qsort(list->list, list->count, sizeof *list->list, compare);
+    }
     if (by_plugins == GPUHAL_ERROR_NOT_SUPPORTED) {
         return by_clients == GPUHAL_ERROR_NOT_SUPPORTED
                    ? gpuhal_error_set(by_clients, "%s: no source lists the processes of this device", device->id)
