@@ -77,6 +77,11 @@ void gpuhal_job_init(gpuhal_job *job, gpuhal_job_fn *run, gpuhal_job_fn *late, g
     *job = (gpuhal_job){.run = run, .late = late, .destroy = destroy, .caller = gpuhal_job_caller(), .references = 1};
 }
 
+void gpuhal_job_stand_alone(gpuhal_job *job)
+{
+    job->caller = job;
+}
+
 void gpuhal_job_retain(gpuhal_job *job)
 {
     atomic_fetch_add(&job->references, 1);

@@ -50,6 +50,9 @@ void gpuhal_job_init(gpuhal_job *job, gpuhal_job_fn *run, gpuhal_job_fn *late, g
 /* Runs the job and waits for it: DONE, ABANDONED after `deadline_ns` without a step, or NO_THREAD with the error
  * detail set, when it did not run. */
 gpuhal_job_state gpuhal_job_run(gpuhal_job *job, uint64_t deadline_ns);
+/* Makes it another caller than the thread that begins it, before it begins: for jobs that one thread runs side by side,
+ * or abandons and comes again. What it calls is then ended by deadlines, not found to call itself. */
+void gpuhal_job_stand_alone(gpuhal_job *job);
 /* Begins the job without waiting. RUNNING, NO_THREAD, or DONE where it ran on the caller's thread. */
 gpuhal_job_state gpuhal_job_begin(gpuhal_job *job);
 /* Waits for a job that is RUNNING; must be called once for each. DONE or ABANDONED; subtracts the time from *left_ns,

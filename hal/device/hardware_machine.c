@@ -173,6 +173,10 @@ bool gpuhal_hardware_is_blocked(gpuhal_hardware_view *view, const char *module, 
         bool found = false;
         (void)gpuhal_hardware_names(view, &names, &count, "%s", folders[f]);
         for (size_t i = 0; i < count && !found; i++) {
+            const size_t length = strlen(names[i]);
+            if (length < 5 || strcmp(names[i] + length - 5, ".conf") != 0) {
+                continue; /* modprobe does not read it either */
+            }
             (void)gpuhal_hardware_bytes(view, text, sizeof text, "%s/%s", folders[f], names[i]);
             found = blocks(text, module);
             if (found) {

@@ -78,9 +78,15 @@ void gpuhal_process_list_add(gpuhal_process_list *list, const gpuhal_plugin_proc
     }
 }
 
+/* Of two namespaces, a pid means two processes. */
+static uint64_t identity(const gpuhal_listed_process *process)
+{
+    return (uint64_t)process->pid << 1 | ((process->flags & GPUHAL_PROCESS_FOREIGN_NAMESPACE) != 0);
+}
+
 static int compare(const void *one, const void *other)
 {
-    const uint32_t a = ((const gpuhal_listed_process *)one)->pid, b = ((const gpuhal_listed_process *)other)->pid;
+    const uint64_t a = identity(one), b = identity(other);
     return a < b ? -1 : a > b;
 }
 
@@ -102,7 +108,7 @@ void gpuhal_process_list_merge(gpuhal_process_list *list)
         qsort(list->list, list->count, sizeof *list->list, compare);
     }
     for (size_t i = 0; i < list->count; i++) {
-        if (kept > 0 && list->list[i].pid != 0 && list->list[i].pid == list->list[kept - 1].pid) {
+        if (kept > 0 && list->list[i].pid != 0 && identity(&list->list[i]) == identity(&list->list[kept - 1])) {
             join(&list->list[kept - 1], &list->list[i]);
         } else {
             list->list[kept++] = list->list[i];

@@ -50,7 +50,7 @@ static void run(gpuhal_job *job)
     asking *own = (asking *)job;
     gpuhal_backend *backend = NULL;
     const gpuhal_listed_device *listed = NULL;
-    char problem[GPUHAL_QUERY_PROBLEM_BYTES];
+    char problem[GPUHAL_QUERY_PROBLEM_BYTES] = "";
     own->status = gpuhal_device_check(own->iface); /* the driver of a lost device is not called */
     own->status = own->status ? own->status : gpuhal_device_start_backend(own->iface, &backend, &listed);
     if (own->status || atomic_load(&own->given_up)) {
@@ -73,6 +73,9 @@ static void run(gpuhal_job *job)
             own->status = gpuhal_device_failed(own->iface, own->status, "reading values");
         } else if (own->facts.failed) {
             own->status = gpuhal_error_host_memory();
+        } else if (problem[0]) {
+            own->status = gpuhal_error_set(GPUHAL_ERROR_DRIVER, "%s: the plugin broke a rule while it read values: %s",
+                                           own->iface->id, problem);
         }
     }
 }
@@ -128,7 +131,7 @@ static void take_fact(const asking *own, gpuhal_value *value)
         gpuhal_value_set(&given, fact->u64, fact->source[0] ? fact->source : backend);
     }
     const uint32_t bit = value->key - GPUHAL_VALUE_MEMORY_FREE_BYTES;
-    if (given.missing == GPUHAL_MISSING_NOT_SUPPORTED && bit < 64) {
+    if (given.missing == GPUHAL_MISSING_NOT_SUPPORTED && bit < 64 && !own->status) {
         atomic_fetch_or(&own->iface->unsupported, UINT64_C(1) << bit);
     }
     gpuhal_value_improve(value, &given);
@@ -181,10 +184,10 @@ static void begin(asking *own, bool alone)
     if (alone && is_quick) {
         own->job.run(&own->job);
     } else {
-        own->begun = gpuhal_job_begin(&own->job) == GPUHAL_JOB_RUNNING;
-        if (!own->begun && own->job.state == GPUHAL_JOB_NO_THREAD) {
-            own->status = GPUHAL_ERROR_HOST_MEMORY;
-        }
+        gpuhal_job_stand_alone(&own->job);
+        const gpuhal_job_state state = gpuhal_job_begin(&own->job);
+        own->begun = state == GPUHAL_JOB_RUNNING;
+        own->status = state == GPUHAL_JOB_NO_THREAD ? GPUHAL_ERROR_HOST_MEMORY : own->status;
     }
 }
 

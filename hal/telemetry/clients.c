@@ -141,10 +141,11 @@ bool gpuhal_walks_has(gpuhal_key key)
            key == GPUHAL_VALUE_MEMORY_FREE_BYTES;
 }
 
-/* Whether two walks may be compared. */
+/* Whether two walks may be compared: to a client that the earlier one left out, all of its time would be new. */
 static bool are_two(const gpuhal_walks *walks)
 {
-    return walks->before.time_ns != 0 && walks->latest.time_ns - walks->before.time_ns <= GPUHAL_RATE_MAX_NS;
+    return walks->before.time_ns != 0 && !walks->before.partial &&
+           walks->latest.time_ns - walks->before.time_ns <= GPUHAL_RATE_MAX_NS;
 }
 
 static void set_busy(const gpuhal_walks *walks, const gpuhal_client_match *match, gpuhal_value *value)

@@ -14,6 +14,8 @@
 enum { GPUHAL_CLIENTS_MAX = 4096 };
 /* What /proc/self/ns/pid points to outside of containers (PROC_PID_INIT_INO of the kernel). */
 #define GPUHAL_FIRST_PID_NAMESPACE "pid:[4026531836]"
+/* Whether this process is in another one: drivers then list pids that mean other processes here, or none. */
+bool gpuhal_pids_are_contained(const char *root);
 #define GPUHAL_WALK_MIN_NS UINT64_C(250000000)
 
 /* The clients of one walk, sorted by place and id, each once. */

@@ -24,6 +24,7 @@ typedef struct gpuhal_files {
     uint64_t memory_total;           /* as the device's preferred interface lists it; 0: unknown */
     bool is_part;                    /* a part of a divided device, which has no files of its own */
     uint64_t left_ns;                /* for a file that takes a second */
+    char traffic[96];                /* its line, once it was read */
     /* Found when they are first needed. */
     bool looked_for_sensors, looked_for_card, looked_for_labels, is_labelled;
     char sensors[GPUHAL_PATH_BYTES], card[GPUHAL_PATH_BYTES]; /* directories; "": none */

@@ -23,8 +23,10 @@ void gpuhal_frequency_core(gpuhal_files *files, gpuhal_value *value)
 {
     gpuhal_value second = {.key = value->key};
     char path[GPUHAL_PATH_BYTES];
-    if (read_clock(gpuhal_files_sensors(files, value), "freq1_input", 1, "hwmon", value) ||
-        read_clock(files->device, "tile0/gt0/freq0/act_freq", 1000000, "sysfs", &second) ||
+    if (read_clock(gpuhal_files_sensors(files, value), "freq1_input", 1, "hwmon", value)) {
+        return;
+    }
+    if (read_clock(files->device, "tile0/gt0/freq0/act_freq", 1000000, "sysfs", &second) ||
         read_clock(gpuhal_files_card(files), "gt/gt0/rps_act_freq_mhz", 1000000, "sysfs", &second) ||
         read_clock(gpuhal_files_card(files), "gt_act_freq_mhz", 1000000, "sysfs", &second)) {
         gpuhal_value_improve(value, &second);
@@ -50,7 +52,7 @@ static const struct {
     {"pl1", GPUHAL_THROTTLE_POWER_CAP},     {"pl2", GPUHAL_THROTTLE_POWER_CAP},
     {"pl4", GPUHAL_THROTTLE_POWER_CAP},     {"thermal", GPUHAL_THROTTLE_THERMAL},
     {"prochot", GPUHAL_THROTTLE_THERMAL},   {"ratl", GPUHAL_THROTTLE_THERMAL},
-    {"vr_thermalert", GPUHAL_THROTTLE_THERMAL}, {"vr_tdc", GPUHAL_THROTTLE_HARDWARE},
+    {"vr_thermalert", GPUHAL_THROTTLE_THERMAL}, {"vr_tdc", GPUHAL_THROTTLE_POWER_CAP},
 };
 
 /* Reads a directory's file `status`, whether there is a reason, and the flags of the reasons. Returns false where it

@@ -93,7 +93,10 @@ static void read_own_memory(gpuhal_gather *own, const gpuhal_time *time)
     for (uint32_t i = 0; i < own->count; i++) {
         if (own->wanted[i] && own->values[i].key == GPUHAL_VALUE_MEMORY_PROCESS_BYTES && !own->asleep &&
             !own->is_unusable && own->values[i].missing == GPUHAL_MISSING_NOT_SUPPORTED) {
+            gpuhal_error_detail before;
+            gpuhal_error_save(&before);
             gpuhal_processes_own_memory(&own->place, own->may_wake, time, &own->values[i]);
+            (void)gpuhal_error_restore(&before);
         }
     }
     update_wanted(own);

@@ -66,8 +66,10 @@ static void see_counters(const gpuhal_sampler *sampler, gpuhal_sampled *own, uin
         memory->events = value;
     }
     if (value_of(sampler, own, GPUHAL_VALUE_PCIE_REPLAYS_TOTAL, &value)) {
-        const bool over = now_ns - memory->replays_ns >= HOLD_NS;
-        if (memory->replays_ns > 0 && value > memory->replays && value - memory->replays > REPLAYS_MAX) {
+        const uint64_t passed_ns = now_ns - memory->replays_ns;
+        const bool over = passed_ns >= HOLD_NS;
+        const uint64_t most = over ? REPLAYS_MAX * (passed_ns / HOLD_NS) : REPLAYS_MAX;
+        if (memory->replays_ns > 0 && value > memory->replays && value - memory->replays > most) {
             set(memory, GPUHAL_HEALTH_PCIE_REPLAYS, now_ns + HOLD_NS);
         }
         if (memory->replays_ns == 0 || over || value < memory->replays) {
@@ -81,7 +83,9 @@ static void see_state(const gpuhal_sampler *sampler, gpuhal_sampled *own, uint64
 {
     uint64_t reasons = 0;
     (void)value_of(sampler, own, GPUHAL_VALUE_THROTTLE_REASONS, &reasons);
-    if (reasons & (GPUHAL_THROTTLE_THERMAL | GPUHAL_THROTTLE_HARDWARE)) {
+    /* NVIDIA's HARDWARE stands beside its cause: heat, or the power brake. */
+    const bool hot = (reasons & GPUHAL_THROTTLE_HARDWARE) && !(reasons & GPUHAL_THROTTLE_POWER_BRAKE);
+    if (hot || (reasons & GPUHAL_THROTTLE_THERMAL)) {
         set(&own->memory, GPUHAL_HEALTH_THERMAL, now_ns + HOLD_NS);
     }
     if (reasons & GPUHAL_THROTTLE_POWER_BRAKE) {

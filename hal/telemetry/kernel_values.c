@@ -47,7 +47,12 @@ static void read_used(gpuhal_files *files, gpuhal_value *value)
 static void read_free(gpuhal_files *files, gpuhal_value *value)
 {
     uint64_t total = 0, used = 0;
-    if (read_memory(files, &total, &used, value)) {
+    if (!read_memory(files, &total, &used, value)) {
+        return;
+    }
+    if (used > total && used - total > total / 8) { /* a little more may be what the other total leaves out */
+        gpuhal_value_miss(value, GPUHAL_MISSING_FAILED, "the system's files report more memory in use than there is");
+    } else {
         gpuhal_value_set(value, used < total ? total - used : 0, "sysfs");
     }
 }

@@ -68,14 +68,14 @@ void gpuhal_metrics_energy(gpuhal_files *files, gpuhal_value *value)
     }
 }
 
-/* Groups of the kernel's bits: power limits, limits of current, temperatures, and requests of others. */
+/* Groups of the kernel's bits: limits of power and of current, which a full load reaches by itself, temperatures, and
+ * requests of others. */
 void gpuhal_metrics_throttle(gpuhal_files *files, gpuhal_value *value)
 {
     uint64_t bits = 0;
     if (read_field(files, THROTTLING, &bits, value)) {
         gpuhal_value_set(value,
-                         (bits & UINT64_C(0xffff) ? GPUHAL_THROTTLE_POWER_CAP : 0) |
-                             (bits & UINT64_C(0xffff0000) ? GPUHAL_THROTTLE_HARDWARE : 0) |
+                         (bits & UINT64_C(0xffffffff) ? GPUHAL_THROTTLE_POWER_CAP : 0) |
                              (bits & UINT64_C(0xffffff00000000) ? GPUHAL_THROTTLE_THERMAL : 0) |
                              (bits & UINT64_C(0xff00000000000000) ? GPUHAL_THROTTLE_OTHER : 0),
                          "sysfs");

@@ -125,16 +125,16 @@ void gpuhal_pci_replays(gpuhal_files *files, gpuhal_value *value)
  * that one may carry: more than that it cannot have been. */
 static void read_traffic(gpuhal_files *files, bool sent, gpuhal_value *value)
 {
-    char text[96];
     uint64_t numbers[3] = {0};
-    if (files->left_ns < UINT64_C(1500000000)) {
+    if (!files->traffic[0] && files->left_ns < UINT64_C(1500000000)) {
         gpuhal_value_miss(value, GPUHAL_MISSING_NOT_READ, "reading it takes a second, and there was less time");
         return;
     }
-    if (!gpuhal_files_line(files->device, "pcie_bw", text, sizeof text, value)) {
+    if (!files->traffic[0] &&
+        !gpuhal_files_line(files->device, "pcie_bw", files->traffic, sizeof files->traffic, value)) {
         return;
     }
-    if (sscanf(text, "%" SCNu64 " %" SCNu64 " %" SCNu64, &numbers[0], &numbers[1], &numbers[2]) != 3 ||
+    if (sscanf(files->traffic, "%" SCNu64 " %" SCNu64 " %" SCNu64, &numbers[0], &numbers[1], &numbers[2]) != 3 ||
         numbers[2] > 65536 || numbers[sent ? 1 : 0] > UINT32_MAX) {
         gpuhal_value_miss(value, GPUHAL_MISSING_FAILED, "the system's file pcie_bw holds no usable numbers");
         return;

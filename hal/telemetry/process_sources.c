@@ -135,16 +135,18 @@ static void destroy(gpuhal_job *job)
     gpuhal_unreference(gpu);
 }
 
+/* In a container, drivers list the pids of the machine: one that exists here, too, is another process. */
 static void take(listing *own, gpuhal_process_list *to)
 {
     char problem[GPUHAL_QUERY_PROBLEM_BYTES] = "";
+    const bool contained = gpuhal_pids_are_contained(own->gpu->settings.system_root);
     to->failed = to->failed || own->list.failed;
     for (size_t i = 0; i < own->list.count; i++) {
         const gpuhal_listed_process *from = &own->list.list[i];
         const gpuhal_plugin_process process = {
             .size = sizeof process,
             .pid = from->pid,
-            .flags = from->flags,
+            .flags = from->flags | (contained ? GPUHAL_PROCESS_FOREIGN_NAMESPACE : 0),
             .busy_permille = from->busy_permille,
             .memory_bytes = from->memory_bytes,
             .name = from->name[0] ? from->name : NULL,
@@ -167,12 +169,13 @@ static gpuhal_status list_one(gpuhal_device *iface, bool may_wake, const gpuhal_
     own->iface = iface;
     own->flags = may_wake ? GPUHAL_SAMPLE_MAY_WAKE : 0;
     own->deadline_ns = gpuhal_time_share(time);
+    gpuhal_job_stand_alone(&own->job);
     /* Twice its own deadline, so that it is the call of the driver that is abandoned, and what it gave is there. */
     gpuhal_job_state state = gpuhal_job_run(&own->job, 2 * own->deadline_ns);
     gpuhal_status status = GPUHAL_ERROR_HOST_MEMORY;
     if (state == GPUHAL_JOB_DONE) {
         status = own->status;
-        if (status) {
+        if (status && status != GPUHAL_ERROR_NOT_SUPPORTED) {
             gpuhal_error_restore(&own->job.detail);
         }
         take(own, to);

@@ -21,17 +21,6 @@ typedef struct naming {
     gpuhal_process list[];
 } naming;
 
-static bool is_contained(const char *root)
-{
-    char path[GPUHAL_SYSTEM_ROOT_BYTES + 64], *target = NULL;
-    uint32_t owner = 0;
-    snprintf(path, sizeof path, "%s/proc/self/ns/pid", root);
-    (void)gpuhal_os_link_info(path, &owner, &target);
-    const bool contained = target && strcmp(target, GPUHAL_FIRST_PID_NAMESPACE) != 0;
-    free(target);
-    return contained;
-}
-
 /* A program may call itself anything. */
 static void set_name(gpuhal_process *process, char *name)
 {
@@ -60,18 +49,12 @@ static void name_one(const char *root, gpuhal_process *process)
     }
 }
 
-/* In a container, drivers list the pids of the machine: one that exists here, too, is another process. */
 static void run(gpuhal_job *job)
 {
     naming *own = (naming *)job;
-    const bool contained = is_contained(own->root);
     for (uint32_t i = 0; i < own->count && gpuhal_os_monotonic_ns() < own->deadline_ns; i++) {
-        gpuhal_process *process = &own->list[i];
-        if (contained && strcmp(process->source, "fdinfo") != 0) {
-            process->flags |= GPUHAL_PROCESS_FOREIGN_NAMESPACE;
-        }
-        if (!(process->flags & GPUHAL_PROCESS_FOREIGN_NAMESPACE)) {
-            name_one(own->root, process);
+        if (!(own->list[i].flags & GPUHAL_PROCESS_FOREIGN_NAMESPACE)) {
+            name_one(own->root, &own->list[i]);
         }
     }
 }
@@ -119,6 +102,15 @@ static naming *make(const gpuhal *gpu, const gpuhal_process_list *list, uint32_t
 
 /* ---- the list */
 
+static void put(const gpuhal_process *list, uint32_t count, uint32_t size, gpuhal_process *out_processes)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        gpuhal_process *to = (gpuhal_process *)(void *)((char *)out_processes + (size_t)i * size);
+        memcpy(to, &list[i], size < sizeof *to ? size : sizeof *to);
+        to->size = size;
+    }
+}
+
 static gpuhal_status give(const gpuhal *gpu, gpuhal_process_list *list, const gpuhal_time *time,
                           gpuhal_process *out_processes, uint32_t capacity)
 {
@@ -130,11 +122,10 @@ static gpuhal_status give(const gpuhal *gpu, gpuhal_process_list *list, const gp
     if (!own) {
         return gpuhal_error_host_memory();
     }
+    put(own->list, own->count, size, out_processes); /* what is known without the names */
     const bool in_time = gpuhal_job_run(&own->job, gpuhal_time_share(time) + 1000000) == GPUHAL_JOB_DONE;
-    for (uint32_t i = 0; i < own->count && in_time; i++) {
-        gpuhal_process *to = (gpuhal_process *)(void *)((char *)out_processes + (size_t)i * size);
-        own->list[i].size = size;
-        memcpy(to, &own->list[i], size < sizeof *to ? size : sizeof *to);
+    if (in_time) {
+        put(own->list, own->count, size, out_processes);
     }
     gpuhal_job_release(&own->job);
     return in_time ? GPUHAL_OK
@@ -165,6 +156,8 @@ static gpuhal_status list_all(gpuhal_device *device, const gpuhal_time *time, gp
         return gpuhal_error_set(GPUHAL_NOT_READY, "%s: %s", device->id, GPUHAL_SLEEPS);
     }
     const gpuhal_status by_clients = gpuhal_processes_of_clients(device->gpu, &place, time, list);
+    gpuhal_error_detail why;
+    gpuhal_error_save(&why);
     const gpuhal_status by_plugins = gpuhal_processes_of_plugins(&place, false, time, list);
     if (list->failed) {
         return gpuhal_error_host_memory();
@@ -176,7 +169,7 @@ static gpuhal_status list_all(gpuhal_device *device, const gpuhal_time *time, gp
     if (by_plugins == GPUHAL_ERROR_NOT_SUPPORTED) {
         return by_clients == GPUHAL_ERROR_NOT_SUPPORTED
                    ? gpuhal_error_set(by_clients, "%s: no source lists the processes of this device", device->id)
-                   : by_clients;
+                   : by_clients ? gpuhal_error_restore(&why) : GPUHAL_OK;
     }
     return by_plugins;
 }
@@ -203,7 +196,7 @@ gpuhal_status gpuhal_device_processes(gpuhal_device *device, uint64_t timeout_ns
         gpuhal_error_detail detail;
         gpuhal_error_save(&detail);
         const gpuhal_status given = give(device->gpu, &list, &time, out_processes, capacity);
-        *out_count = given ? 0 : (uint32_t)list.count;
+        *out_count = given == GPUHAL_ERROR_HOST_MEMORY ? 0 : (uint32_t)list.count;
         status = given && !status ? given : status;
         if (status != given) {
             gpuhal_error_restore(&detail);

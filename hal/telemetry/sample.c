@@ -42,6 +42,7 @@ static bool begin(gpuhal_gather *own)
             gpuhal_value_miss(&own->values[i], GPUHAL_MISSING_NOT_SUPPORTED, "%s", "");
         } else {
             answer(own->device, &own->values[i]);
+            own->has_any = own->has_any || !own->values[i].missing;
         }
     }
     return any;

@@ -236,10 +236,9 @@ static gpuhal_status check_lists(const gpuhal *gpu, const gpuhal_sampler_desc *d
     return GPUHAL_OK;
 }
 
-/* What a NULL list of devices stands for; `space` has room for all of the object's. */
-static void choose_devices(gpuhal *gpu, gpuhal_sampler_desc *desc, gpuhal_device **space)
+/* What a NULL list of devices stands for, of the first `all`; `space` has room for so many. */
+static void choose_devices(gpuhal *gpu, gpuhal_sampler_desc *desc, gpuhal_device **space, uint32_t all)
 {
-    const uint32_t all = gpuhal_device_count(gpu);
     for (uint32_t d = 0; d < all && desc->device_count < UINT32_MAX; d++) {
         gpuhal_device *device = gpuhal_device_at(gpu, d);
         uint32_t number = 0, preferred = 0;
@@ -271,11 +270,12 @@ static gpuhal_status create(gpuhal *gpu, gpuhal_sampler_desc *desc, gpuhal_sampl
         choose_keys(desc, usual);
     }
     if (desc->device_count == 0) {
-        all = calloc(gpuhal_device_count(gpu) + 1u, sizeof *all);
+        const uint32_t count = gpuhal_device_count(gpu); /* grows while devices are added */
+        all = calloc(count + 1u, sizeof *all);
         if (!all) {
             return gpuhal_error_host_memory();
         }
-        choose_devices(gpu, desc, all);
+        choose_devices(gpu, desc, all, count);
     }
     status = desc->device_count > 0 ? check_lists(gpu, desc)
                                     : gpuhal_error_set(GPUHAL_ERROR_NO_DEVICE, "there is no device to sample");

@@ -134,20 +134,25 @@ static void keep(gpuhal_walks *walks, gpuhal_clients *clients)
     gpuhal_clients_finish(&superfluous);
 }
 
-/* Whether processes of the machine are out of sight: in a container, or where /proc hides those of other users. */
-static bool is_blinkered(const char *root, char *const *names, size_t count)
+bool gpuhal_pids_are_contained(const char *root)
 {
     char path[PROC_PATH_BYTES], *target = NULL;
     uint32_t owner = 0;
-    bool has_first = false;
-    for (size_t i = 0; i < count && !has_first; i++) {
-        has_first = strcmp(names[i], "1") == 0;
-    }
     snprintf(path, sizeof path, "%s/proc/self/ns/pid", root);
     (void)gpuhal_os_link_info(path, &owner, &target);
     const bool contained = target && strcmp(target, GPUHAL_FIRST_PID_NAMESPACE) != 0;
     free(target);
-    return contained || !has_first;
+    return contained;
+}
+
+/* Whether processes of the machine are out of sight: in a container, or where /proc hides those of other users. */
+static bool is_blinkered(const char *root, char *const *names, size_t count)
+{
+    bool has_first = false;
+    for (size_t i = 0; i < count && !has_first; i++) {
+        has_first = strcmp(names[i], "1") == 0;
+    }
+    return !has_first || gpuhal_pids_are_contained(root);
 }
 
 static void run(gpuhal_job *job)

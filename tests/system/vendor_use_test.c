@@ -4,6 +4,8 @@
 #include "support/idle.h"
 #include "vendor.h"
 
+#include <gpuhal/telemetry.h>
+
 #include <pthread.h>
 
 TEST(verify_passes_on_every_device_and_leaves_nothing)
@@ -16,6 +18,29 @@ TEST(verify_passes_on_every_device_and_leaves_nothing)
 }
 
 /* ---- bytes */
+
+/* Their plugin is not started yet: each sample begins that, and none takes another one's start for its own. */
+TEST(the_first_sample_of_several_devices_has_the_values_of_each)
+{
+    use_machine("devices 4");
+    gpuhal *gpu = open_backend(GPUHAL_ISOLATION_ALWAYS);
+    gpuhal_sample samples[4];
+    gpuhal_value values[4] = {{0}};
+    for (uint32_t i = 0; i < 4; i++) {
+        char id[16];
+        snprintf(id, sizeof id, BACKEND ":%u", i);
+        values[i].key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
+        samples[i] = (gpuhal_sample){
+            .size = sizeof *samples, .device = select_or_fail(gpu, id), .values = &values[i], .count = 1};
+    }
+    assert_ok(gpuhal_sample_all(gpu, samples, 4, 0));
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_int_equal(samples[i].status, GPUHAL_OK);
+        assert_int_equal(values[i].missing, 0);
+    }
+    gpuhal_close(gpu);
+    remove_reports();
+}
 
 TEST(transfers_within_a_device_are_byte_exact_for_every_kind_of_memory)
 {

@@ -150,6 +150,16 @@ TEST(what_cannot_be_is_missing_and_no_number)
     end_card(gpu);
 }
 
+TEST(a_clock_that_stands_still_sleeps_and_one_beyond_all_clocks_has_failed)
+{
+    gpuhal *gpu = open_card();
+    put(CARD "/hwmon/hwmon0/freq1_input", "0\n");
+    expect_missing(gpu, GPUHAL_VALUE_CLOCK_CORE_HERTZ, GPUHAL_MISSING_ASLEEP);
+    put(CARD "/hwmon/hwmon0/freq1_input", "65535000000\n");
+    expect_missing(gpu, GPUHAL_VALUE_CLOCK_CORE_HERTZ, GPUHAL_MISSING_FAILED);
+    end_card(gpu);
+}
+
 TEST(of_a_sleeping_device_nothing_is_read_unless_it_may_be_woken)
 {
     gpuhal *gpu = open_card();
