@@ -93,6 +93,12 @@ static bool has_vendor_form(const char *text)
     return begins_with(text, "GPU-") || begins_with(text, "MIG-");
 }
 
+/* As this library prints it, whole: the beginning of one could be a number or a name. */
+static bool has_plain_form(const char *text)
+{
+    return strlen(text) == 36 && text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-';
+}
+
 /* Parses a UUID, or its beginning, as vendors' tools print it, and keeps its hexadecimal digits. */
 static gpuhal_status parse_uuid(const char *word, const char *text, const char *source, gpuhal_selector *selector)
 {
@@ -214,7 +220,7 @@ static gpuhal_status parse(const char *word, const char *source, const gpuhal_se
     if (strpbrk(word, "*?")) {
         return parse_glob(word, source, selector);
     }
-    if (has_vendor_form(word)) {
+    if (has_vendor_form(word) || has_plain_form(word)) {
         return parse_uuid(word, word, source, selector);
     }
     if (strchr(word, '.') && strchr(word, ':')) {

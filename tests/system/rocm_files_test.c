@@ -303,7 +303,7 @@ TEST(the_files_of_a_card_for_displays_give_its_fan_and_miss_what_it_has_not)
     gpuhal_device *device = open_on_files(&gpu);
     EXPECT(device, {GPUHAL_VALUE_FAN_PERMILLE, 200, 0, NULL}, {GPUHAL_VALUE_POWER_MICROWATTS, 9000000, 0, NULL},
            {GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE, 1000, 0, NULL},
-           {GPUHAL_VALUE_THROTTLE_REASONS, GPUHAL_THROTTLE_HARDWARE | GPUHAL_THROTTLE_OTHER, 0, NULL},
+           {GPUHAL_VALUE_THROTTLE_REASONS, GPUHAL_THROTTLE_POWER_CAP | GPUHAL_THROTTLE_OTHER, 0, NULL},
            {GPUHAL_VALUE_ENERGY_MICROJOULES, 0, GPUHAL_MISSING_NOT_SUPPORTED, "the GPU does not measure it"},
            {GPUHAL_VALUE_ECC_CORRECTED_TOTAL, 0, GPUHAL_MISSING_NOT_SUPPORTED, "umc_err_count cannot be read"});
     close_on_files(gpu);

@@ -372,10 +372,24 @@ def gres_conf_has_the_files_of_the_one_part_of_a_divided_gpu(probe):
 
 # ---------------------------------------------------------------------------------------------- usage
 
+def what_a_descriptor_has_open_is_not_replaced(probe):
+    with tempfile.NamedTemporaryFile() as file:
+        for path in ("/dev/stdout", "/dev/stderr", "/dev/fd/2", "/proc/self/fd/2"):
+            os.truncate(file.name, 0)
+            with open(file.name, "w", encoding="utf-8") as errors:
+                errors.write("before\n")
+                errors.flush()
+                code = subprocess.run([probe.program, "--output", path], stdout=errors, stderr=errors, stdin=subprocess.DEVNULL,
+                                      env=probe.environment((), {})).returncode
+            with open(file.name, encoding="utf-8") as errors:
+                text = errors.read()
+            check(code == 1 and text.startswith("before\n") and "names a descriptor" in text, path, text)
+
+
 def options_that_make_no_sense_together_are_usage_errors(probe):
     wrong = (["--every", "0", "--output", "/tmp/x"], ["--watch=0"], ["--watch", "nothing"], ["--every", "1"], ["--every", "1", "--format", "json"],
              ["--watch", "--every", "1"], ["--watch", "--output", "x"], ["--watch", "--format", "csv"], ["--output", "-"], ["--format", "yaml"],
-             ["--format", "csv", "--explain"], ["--format", "gres", "--timings"], ["--registry", "--every", "1"], ["--registry", "--watch"], ["2"])
+             ["--report", "x", "--every", "1"], ["--explain", "cpu", "--output", "x"], ["--format", "csv", "--explain"], ["--format", "gres", "--timings"], ["--registry", "--every", "1"], ["--registry", "--watch"], ["2"])
     for options in wrong:
         result = probe.run(*options)
         wants_json = "json" in options

@@ -50,6 +50,7 @@ TEST(selectors_are_accepted_as_vendors_print_them_and_people_write_them)
         {"00000000:C2:00.0", "mock:3"},
         {"GPU-01234567-89ab-cdef-0123-456789abcdef", "mock:2"},
         {"uuid=GPU-01234567-89ab-cdef-0123-456789abcdef", "mock:2"},
+        {"01234567-89ab-cdef-0123-456789abcdef", "mock:2"},
         {"gpu-01234567", "mock:2"},
         {"GPU-0", "mock:2"},
         {"GPU-0123456789abcdef", "mock:2"},

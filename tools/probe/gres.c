@@ -73,8 +73,10 @@ static bool is_gpu(const gpuhal_probe_row *row)
     return !row->entry || !row->entry->processor;
 }
 
+static const char shared[] = "other parts of the GPU have the same device file, and none is known to be its own";
+
 /* Sets what the line says, or why there is none. The lines before it are `done`. */
-static void fill(gres *one, const gres *done, size_t count)
+static void fill(gres *one, gres *done, size_t count)
 {
     if (!one->row->entry) {
         one->left_out = one->row->hardware->why;
@@ -92,7 +94,13 @@ static void fill(gres *one, const gres *done, size_t count)
                             : "it has no device file of its own";
     }
     for (size_t i = 0; *one->files && i < count; i++) {
-        if (!done[i].left_out && strcmp(done[i].files, one->files) == 0) {
+        if (strcmp(done[i].files, one->files) != 0) {
+            continue;
+        }
+        /* A part must not be handed out as if it were the whole. */
+        if (*text_of(one, GPUHAL_FACT_PARTITION) && (!done[i].left_out || done[i].left_out == shared)) {
+            one->left_out = done[i].left_out = shared;
+        } else if (!done[i].left_out) {
             one->left_out = "its device file is that of a line above";
         }
     }

@@ -118,7 +118,7 @@ static const struct argp_option known[] = {
      0},
     {"diff", OPTION_DIFF, NULL, 0,
      "run all plugins but those in quarantine, and list which devices are new, back or gone, or have another driver "
-     "than at the baseline, which is made by the first run; with --json as gpuhal.diff/1",
+     "than at the baseline, which the first --diff makes of the record; with --json as gpuhal.diff/1",
      0},
     {"accept", OPTION_ACCEPT, NULL, 0, "with --diff: what is there now is the baseline from now on", 0},
     {"forget", OPTION_FORGET, "NAME", 0, "delete the results of this plugin; all: the whole record", 0},

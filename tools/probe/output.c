@@ -20,14 +20,27 @@ static bool fail(const char *path, const char *why)
     return false;
 }
 
+/* Links of /proc lead to what a descriptor has open, which this program has arranged anew for its own sake: behind
+ * /dev/stdout is what standard error has. */
+static bool names_descriptor(const char *path)
+{
+    char folder[PATH_MAX], real[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    return strncmp(path, "/dev/std", 8) == 0 || (realpath(folder, real) && strncmp(real, "/proc/", 6) == 0);
+}
+
 /* Where the file really is: a link stays a link. A file that may not be written is not replaced either, although its
  * folder would allow that. */
 static bool find_target(const char *path, char target[PATH_MAX])
 {
     struct stat status;
+    if (names_descriptor(path)) {
+        return fail(path, "it names a descriptor; without --output the listing goes to standard output");
+    }
     if (lstat(path, &status) != 0) {
-        const int length = snprintf(target, PATH_MAX, "%s", path);
-        return (errno == ENOENT && length < PATH_MAX) || fail(path, strerror(errno));
+        const int error = errno, length = snprintf(target, PATH_MAX, "%s", path);
+        return (error == ENOENT && length < PATH_MAX) || fail(path, strerror(error));
     }
     if (!realpath(path, target) || stat(target, &status) != 0) {
         return fail(path, strerror(errno));

@@ -1,6 +1,8 @@
 /* scrub.c: see scrub.h. What is found at a place is replaced there, the longest meaning first; the rest is copied. */
 #include "scrub.h"
 
+#include "../common/host.h"
+
 #include <ctype.h>
 #include <pwd.h>
 #include <stdbool.h>
@@ -25,9 +27,9 @@ static void read_identity(identity *out)
     const struct passwd *entry = getpwuid(getuid());
     const char *home = getenv("HOME");
     *out = (identity){0};
-    if (gethostname(out->host, sizeof out->host - 1) != 0 || strcmp(out->host, "localhost") == 0) {
-        out->host[0] = 0;
-    }
+    gpuhal_tool_host host;
+    gpuhal_tool_host_read(&host); /* as the listing has it */
+    keep(out->host, sizeof out->host, strcmp(host.name, "localhost") == 0 ? "" : host.name);
     keep(out->user, sizeof out->user, entry ? entry->pw_name : getenv("USER"));
     keep(out->home, sizeof out->home, home && *home ? home : entry ? entry->pw_dir : "");
     if (strcmp(out->user, "root") == 0) {

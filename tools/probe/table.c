@@ -240,7 +240,8 @@ bool gpuhal_probe_print_table(const gpuhal_probe_machine *machine, const gpuhal_
     bool printed = choose_columns(&table, options, machine->verifying) &&
                    gpuhal_probe_rows_make(machine, options, &table.rows) && fill(&table);
     if (printed && table.rows.count) {
-        if (screen->limited) {
+        /* What was asked for is there, however wide the screen. */
+        if (screen->limited && !options->columns && options->format != PROBE_FORMAT_WIDE) {
             fit(&table);
         }
         fputc('\n', screen->out);
