@@ -220,7 +220,7 @@ static uint32_t look_in_children(gpuhal_probe_machine *machine, uint64_t timeout
     while (place < machine->link_count && failures < FAILURES_MOST && gpuhal_probe_time_left(machine, 1, 1)) {
         job own = {.machine = machine, .first = place};
         gpuhal_tool_child child;
-        if (!gpuhal_tool_fork(work, &own, &child)) {
+        if (!gpuhal_probe_wait_fork(work, &own, &child)) {
             return place;
         }
         place = receive(machine, &child, place, timeout_ns, &failures);

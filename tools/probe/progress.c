@@ -1,8 +1,6 @@
 /* progress.c: see progress.h. A thread writes the line; `mutex` protects everything. */
 #include "progress.h"
 
-#include "../common/subprocess.h"
-
 #include "screen.h"
 
 #include <pthread.h>
@@ -15,9 +13,9 @@ enum { WHAT_BYTES = 160, PENDING_MOST = 16, NAME_BYTES = 32 };
 
 static struct {
     pthread_mutex_t mutex;
-    pthread_cond_t condition; /* `running` was cleared */
+    pthread_cond_t condition; /* `counting` was set, or `running` cleared */
     pthread_t thread;
-    bool running;
+    bool running, counting;
     uint64_t begin_ns, limit_ns;
     char what[WHAT_BYTES];
     char pending[PENDING_MOST][NAME_BYTES]; /* plugins whose helpers run; "" is free */
@@ -47,6 +45,8 @@ static void *count_seconds(void *unused)
     struct timespec next;
     clock_gettime(CLOCK_MONOTONIC, &next);
     pthread_mutex_lock(&own.mutex);
+    own.counting = true;
+    pthread_cond_signal(&own.condition);
     while (own.running) {
         show();
         next.tv_sec++;
@@ -68,11 +68,25 @@ void gpuhal_probe_wait_begin(const char *what, uint64_t limit_ns)
     snprintf(own.what, sizeof own.what, "%s", what);
     own.begin_ns = gpuhal_tool_now_ns();
     own.limit_ns = limit_ns;
-    own.running = true;
-    if (pthread_create(&own.thread, NULL, count_seconds, NULL) != 0) {
+    own.counting = false;
+    own.running = gpuhal_probe_shows_progress();
+    if (own.running && pthread_create(&own.thread, NULL, count_seconds, NULL) != 0) {
         own.running = false;
         show();
     }
+    pthread_mutex_lock(&own.mutex);
+    while (own.running && !own.counting) {
+        pthread_cond_wait(&own.condition, &own.mutex);
+    }
+    pthread_mutex_unlock(&own.mutex);
+}
+
+bool gpuhal_probe_wait_fork(void (*work)(void *user, int to), void *user, gpuhal_tool_child *out_child)
+{
+    pthread_mutex_lock(&own.mutex);
+    const bool forked = gpuhal_tool_fork(work, user, out_child);
+    pthread_mutex_unlock(&own.mutex);
+    return forked;
 }
 
 void gpuhal_probe_wait_end(void)

@@ -278,11 +278,17 @@ void gpuhal_probe_say(const char *format, ...)
     gpuhal_probe_screen_wrap(&screen, text, sizeof name, 4);
 }
 
+/* Lines of the log would be broken up. */
+bool gpuhal_probe_shows_progress(void)
+{
+    return is_capable(STDERR_FILENO) && !getenv("GPUHAL_LOG");
+}
+
 void gpuhal_probe_progress(const char *text)
 {
     static bool shown = false;
-    if (!is_capable(STDERR_FILENO) || getenv("GPUHAL_LOG")) {
-        return; /* lines of the log would be broken up */
+    if (!gpuhal_probe_shows_progress()) {
+        return;
     }
     if (shown || text) {
         fprintf(stderr, "\r\033[K%s", text ? text : "");

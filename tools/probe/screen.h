@@ -68,5 +68,7 @@ void gpuhal_probe_set_said(const char *message);
 
 /* One line on standard error that the next call replaces; only where that is a terminal. NULL: wipes it. */
 void gpuhal_probe_progress(const char *text);
+/* Whether it is. */
+bool gpuhal_probe_shows_progress(void);
 
 #endif

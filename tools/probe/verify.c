@@ -3,6 +3,8 @@
  * result. */
 #include "verify.h"
 
+#include "progress.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,7 +87,7 @@ void gpuhal_probe_verify(gpuhal_device *device, bool in_child, uint64_t timeout_
                          gpuhal_probe_result *out_result)
 {
     gpuhal_tool_child child;
-    if (!in_child || !gpuhal_tool_fork(work, device, &child)) {
+    if (!in_child || !gpuhal_probe_wait_fork(work, device, &child)) {
         verify_here(device, out_result);
         return;
     }
