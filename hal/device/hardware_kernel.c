@@ -228,8 +228,7 @@ bool gpuhal_hardware_find_kernel(gpuhal_hardware_view *view, const gpuhal_hardwa
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_PASSED_THROUGH,
                               one->is_virtual_function ? GPUHAL_HARDWARE_FINE : GPUHAL_HARDWARE_NOTE,
                               "it is bound to %s, for virtual machines", one->kernel_driver);
-        gpuhal_hardware_text(out->fix, sizeof out->fix, "echo %s | sudo tee /sys/bus/pci/drivers/%s/unbind",
-                             one->address, one->kernel_driver);
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo fuser -v /dev/vfio/*   # what has it");
         return true;
     }
     if (one->is_excluded) {

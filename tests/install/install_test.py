@@ -263,7 +263,7 @@ def every_installed_file_is_in_one_debian_package_and_they_work_together(o):
     both = files_below(prefix) ^ files_below(o.prefix)
     expect(not both, "these are either in the packages or in the installation, not in both:", "\n".join(sorted(both)))
     for end, name in (("/LICENSE", library), ("/gpuhal-helper", library), ("/libgpuhal.so", "libgpuhal-dev"),
-                      ("/gpuhal.h", "libgpuhal-dev"), ("/gpuhal-check", "gpuhal-tools"), ("/cpu.gpuhal", "gpuhal-plugin-cpu")):
+                      ("/gpuhal.h", "libgpuhal-dev"), ("bin/gpuhal-check", "gpuhal-tools"), ("/cpu.gpuhal", "gpuhal-plugin-cpu")):
         found = [package for file, package in owner.items() if file.endswith(end)]
         expect(found == [name], f"a file {end} is in {found}, not in {name}")
 

@@ -127,7 +127,7 @@ TEST(a_device_for_virtual_machines_is_no_problem_and_an_idle_virtual_function_is
     put_pci(GPU, "030000", "10de:25a2", "vfio-pci");
     put_pci("0000:02:00.1", "038000", "8086:56c0", NULL);
     put_link("sys/bus/pci/devices/0000:02:00.1/physfn", "../0000:02:00.0");
-    expect(GPU, GPUHAL_HARDWARE_PASSED_THROUGH, GPUHAL_HARDWARE_NOTE, "vfio-pci, for virtual machines", "unbind");
+    expect(GPU, GPUHAL_HARDWARE_PASSED_THROUGH, GPUHAL_HARDWARE_NOTE, "vfio-pci, for virtual machines", "fuser");
     gpuhal *gpu = open_listed(NULL);
     gpuhal_hardware_view *view = view_or_fail(gpu);
     assert_int_equal(gpuhal_hardware_count(view), 1);
