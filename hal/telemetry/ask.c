@@ -187,7 +187,9 @@ static void begin(asking *own, bool alone)
         gpuhal_job_stand_alone(&own->job);
         const gpuhal_job_state state = gpuhal_job_begin(&own->job);
         own->begun = state == GPUHAL_JOB_RUNNING;
-        own->status = state == GPUHAL_JOB_NO_THREAD ? GPUHAL_ERROR_HOST_MEMORY : own->status;
+        if (state == GPUHAL_JOB_NO_THREAD) { /* else the status is the job's */
+            own->status = GPUHAL_ERROR_HOST_MEMORY;
+        }
     }
 }
 
