@@ -24,9 +24,9 @@ static gpuhal_status sample_around(void)
     gpuhal_mock.devices[0].values[0].key = HEAT;
     gpuhal_status status = open_mock(&gpu);
     status = status ? status : gpuhal_sampler_create(gpu, &desc, &sampler);
+    status = status ? status : gpuhal_sampler_descriptor(sampler, &descriptor); /* events before that are not for it */
     status = status ? status : gpuhal_sampler_add_threshold(sampler, &hot, NULL);
     status = status ? status : gpuhal_sampler_on_health(sampler, hear, NULL);
-    status = status ? status : gpuhal_sampler_descriptor(sampler, &descriptor);
     if (!status) { /* one event comes, though a sample without memory is left out */
         gpuhal_sampler_event event = {.size = sizeof event};
         gpuhal_status next = GPUHAL_NOT_READY;
