@@ -324,7 +324,7 @@ static void *sample_slowly(void *device)
 
 TEST(waiting_for_another_ones_slow_question_to_nvml_takes_nothing_from_ones_own_time)
 {
-    use_machine("devices 1; smi_sleep_ms 1300");
+    use_machine("devices 1; smi_sleep_ms 900");
     gpuhal *gpu = open_backend(GPUHAL_ISOLATION_NEVER);
     gpuhal_device *device = select_or_fail(gpu, "cuda:0");
     pthread_t thread;
