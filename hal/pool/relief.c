@@ -67,7 +67,8 @@ static gpuhal_status wait_for_work(climb *c, uint64_t deadline_ns)
     gpuhal_queue_marks marks = {0};
     gpuhal_status status = gpuhal_pools_part_lanes(device);
     status = status ? status : gpuhal_queues_mark(device->gpu, &marks);
-    status = status ? status : GPUHAL_ERROR_OUT_OF_MEMORY;
+    /* What has ended since the last try is in no mark, and behind another queue's work there may be no other sign. */
+    status = status ? status : give_back(c, GPUHAL_RUNG_POLL);
     while (status == GPUHAL_ERROR_OUT_OF_MEMORY && gpuhal_queues_wait_mark(&marks, deadline_ns)) {
         status = give_back(c, GPUHAL_RUNG_WAIT);
     }
