@@ -3,6 +3,7 @@
 
 #include "core/log.h"
 #include "device/snapshot.h"
+#include "pool/pressure.h"
 
 #include <inttypes.h>
 
@@ -51,6 +52,16 @@ static void report_tag(const gpuhal_device *device, gpuhal_tag *tag)
     }
 }
 
+/* A store has its pool, and so its entries' memory, until it is destroyed. Each is one source that evicts. */
+static void report_stores(const gpuhal_device *device)
+{
+    const uint64_t stores = gpuhal_pressure_source_count(device, GPUHAL_PRESSURE_EVICT);
+    if (stores > 0) {
+        gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_INFO, "%s: not destroyed before gpuhal_close: %" PRIu64 " %s",
+                        device->id, stores, stores == 1 ? "store" : "stores");
+    }
+}
+
 /* Nothing else is done with the object meanwhile, so tags are only added by what comes back from the log. */
 void gpuhal_pools_report_left(gpuhal *gpu)
 {
@@ -64,6 +75,7 @@ void gpuhal_pools_report_left(gpuhal *gpu)
                             "%s: not destroyed before gpuhal_close: %" PRIu64 " %s with segments of %" PRIu64 " bytes",
                             device->id, pools, pools == 1 ? "pool" : "pools", bytes);
         }
+        report_stores(device);
         for (gpuhal_tag *tag = &device->untagged; tag; tag = tag->next) {
             report_tag(device, tag);
         }

@@ -327,6 +327,18 @@ bool gpuhal_pressure_has_source(const gpuhal_device *device)
     return entry != NULL;
 }
 
+uint64_t gpuhal_pressure_source_count(const gpuhal_device *device, gpuhal_pressure_rung rung)
+{
+    gpuhal_pressure *pressure = pressure_of(device);
+    uint64_t count = 0;
+    gpuhal_mutex_lock(&pressure->mutex);
+    for (const gpuhal_pressure_entry *entry = pressure->first; entry; entry = entry->next) {
+        count += entry->device == device && entry->source.rung == rung;
+    }
+    gpuhal_mutex_unlock(&pressure->mutex);
+    return count;
+}
+
 void gpuhal_pressure_count(const gpuhal_device *device, const struct gpuhal_pool *pool, gpuhal_memory_report *report)
 {
     gpuhal_pressure *pressure = pressure_of(device);

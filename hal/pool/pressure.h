@@ -83,6 +83,8 @@ typedef struct gpuhal_pressure_attempt {
 bool gpuhal_pressure_ask(gpuhal_pressure_attempt *attempt, uint64_t *out_given);
 /* Whether the device has any source. */
 bool gpuhal_pressure_has_source(const gpuhal_device *device);
+/* How many it has of the rung. */
+uint64_t gpuhal_pressure_source_count(const gpuhal_device *device, gpuhal_pressure_rung rung);
 /* Adds up what the sources state of the pool (NULL: of the device): members evictable_bytes, spillable_bytes and
  * pinned_bytes. */
 void gpuhal_pressure_count(const gpuhal_device *device, const struct gpuhal_pool *pool, gpuhal_memory_report *report);

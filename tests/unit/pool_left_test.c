@@ -1,6 +1,8 @@
 /* Tags, and what gpuhal_close() states to be left. */
 #include "pool_support.h"
 
+#include <gpuhal/store.h>
+
 typedef struct {
     char lines[16][200];
     uint32_t count;
@@ -80,6 +82,24 @@ TEST(closing_states_nothing_where_all_is_released_or_the_level_is_lower)
     gpuhal_close(gpu);
     assert_int_equal(all.count, 0);
     gpuhal_buffer_release(left);
+    expect_nothing_left();
+}
+
+TEST(closing_states_stores_that_were_not_destroyed)
+{
+    heard all;
+    gpuhal *gpu = open_heard(&all, 3);
+    gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
+    gpuhal_store *stores[3];
+    for (size_t i = 0; i < 3; i++) {
+        assert_ok(gpuhal_store_create(pool, NULL, &stores[i]));
+    }
+    gpuhal_store_destroy(stores[0]);
+    gpuhal_close(gpu);
+    assert_true(has_line(&all, "mock:0", "not destroyed", "2 stores"));
+    gpuhal_store_destroy(stores[1]);
+    gpuhal_store_destroy(stores[2]);
+    gpuhal_pool_destroy(pool);
     expect_nothing_left();
 }
 

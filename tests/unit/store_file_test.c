@@ -373,11 +373,26 @@ TEST(a_folder_that_cannot_have_the_file_is_refused_when_the_store_is_created)
     assert_int_not_equal(create_in(&f, path), GPUHAL_OK);
     assert_int_equal(unlink(path), 0);
     assert_int_not_equal(create_in(&f, "/proc"), GPUHAL_OK);
-    if (geteuid() != 0) { /* root may write anywhere */
-        assert_int_equal(mkdir(path, 0500), 0);
-        assert_int_equal(create_in(&f, path), GPUHAL_ERROR_NO_PERMISSION);
-        assert_int_equal(rmdir(path), 0);
-    }
+    close_file_store(&f);
+}
+
+/* Root may write anywhere, so it is another user meanwhile. */
+TEST(a_folder_of_another_user_is_taken_where_it_may_be_written_to)
+{
+    store_fixture f = open_file_store(0, 0);
+    char path[128];
+    const uid_t user = geteuid();
+    snprintf(path, sizeof path, "%s/other", folder);
+    assert_int_equal(chmod(folder, 0711), 0);
+    assert_int_equal(mkdir(path, 0500), 0);
+    assert_int_equal(user == 0 ? seteuid(65534) : 0, 0);
+    assert_int_equal(create_in(&f, path), GPUHAL_ERROR_NO_PERMISSION);
+    assert_int_equal(seteuid(user), 0);
+    assert_int_equal(chmod(path, 0777), 0);
+    assert_int_equal(user == 0 ? seteuid(65534) : 0, 0);
+    assert_int_equal(create_in(&f, path), GPUHAL_OK);
+    assert_int_equal(seteuid(user), 0);
+    assert_int_equal(rmdir(path), 0);
     close_file_store(&f);
 }
 

@@ -100,7 +100,8 @@ GPUHAL_API gpuhal_status gpuhal_open(const gpuhal_config *config, gpuhal **out_g
 
 /** Closes the object; a device is closed as soon as its last buffer is released. Vendor libraries stay loaded. What is
  *  left is stated in the log, at level 3 (info): for each device and tag (gpuhal_buffer_set_tag()) how many buffers
- *  with how many bytes, those included that only work of queues still uses, and pools that were not destroyed.
+ *  with how many bytes, those included that only work of queues still uses, and pools and stores that were not
+ *  destroyed.
  *  Callbacks of events and of released memory still come, also after this returns; those of changes do not.
  *  Owner: @p gpu and its device pointers are invalid afterwards. Threads: any, with no other call on @p gpu in
  *  progress. Blocks: yes, while all devices close concurrently: at most hang_ns where drivers hang; and until a
