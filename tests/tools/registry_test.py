@@ -368,6 +368,24 @@ def a_difference_is_reported_until_it_is_accepted_however_often_the_machine_is_l
     check(none.code == 0 and json.loads(none.out)["changes"] == [], none)
 
 
+def the_first_comparison_reports_what_an_earlier_run_found_missing(probe):
+    place = Place()
+    two, one = fake_cuda("devices 2; name 1 Second Card"), fake_cuda("devices 1")
+    settings = place.settings(GPUHAL_BACKENDS="cuda")
+    for machine in (two, one):  # the second records the loss
+        probe.run(**settings, **machine)
+    for _ in range(2):
+        result = probe.run("--diff", **settings, **one)
+        check(result.code == 7 and re.search(r"^gone +Second Card.*: cuda; last seen 20", result.out, re.M), result)
+    result = probe.run("--diff", **settings, **two)
+    check(result.code == 0 and "nothing has changed" in result.out, result)
+    check(probe.run("--diff", "--accept", **settings, **one).code == 0)
+    result = probe.run("--diff", **settings, **one)
+    check(result.code == 0 and not os.path.exists(os.path.join(place.path, "first")), result)
+    result = probe.run("--diff", **settings, **two)
+    check(result.code == 7 and result.out.startswith("back "), result)
+
+
 def a_damaged_baseline_is_named_and_replaced_by_accepting(probe):
     place = Place()
     settings = place.settings(GPUHAL_BACKENDS="cpu")

@@ -45,10 +45,10 @@ static gpuhal_probe_change_kind judge(const gpuhal_probe_comparison *own, bool g
     const gpuhal_registry_view *here = gone ? own->before : own->after, *there = gone ? own->after : own->before;
     const bool known = gpuhal_probe_find_interface(there, change->entry.number, &other, &place);
     change->driver = change->older = "";
-    if (!change->entry.is_present) {
+    if (!change->entry.is_present && !(gone && own->counts_all)) {
         return PROBE_CHANGE_KINDS;
     }
-    if (!known || !other.is_present) {
+    if (!known || !(other.is_present || (!gone && own->counts_all))) {
         return gone ? PROBE_CHANGE_GONE : known ? PROBE_CHANGE_BACK : PROBE_CHANGE_NEW;
     }
     const char *now = gpuhal_probe_last_driver(here, index), *then = gpuhal_probe_last_driver(there, place);
@@ -208,9 +208,9 @@ static bool is_empty(const gpuhal_registry_view *view)
     return gpuhal_registry_physical(view, 0, &physical) != GPUHAL_OK;
 }
 
-static void keep_baseline(const char *place, const gpuhal_registry_view *view)
+static void keep_baseline(const char *place, const gpuhal_registry_view *view, bool accepted)
 {
-    if (!gpuhal_probe_baseline_write(place, view)) {
+    if (!gpuhal_probe_baseline_write(place, view, accepted)) {
         gpuhal_probe_say("the baseline in %s/baseline cannot be written: %s", place, strerror(errno));
     }
 }
@@ -221,7 +221,9 @@ static gpuhal_probe_exit find_baseline(const gpuhal_probe_options *options, gpuh
 {
     const char *place = gpuhal_registry_place(*record);
     gpuhal_registry_view *baseline = NULL;
-    gpuhal_status status = gpuhal_probe_baseline_read(place, &baseline, &own->baseline_time);
+    bool accepted = false;
+    gpuhal_status status = gpuhal_probe_baseline_read(place, &baseline, &accepted, &own->baseline_time);
+    own->counts_all = !accepted;
     if ((status || (baseline && *gpuhal_registry_damage(baseline))) && !options->accept) {
         gpuhal_probe_say("the baseline in %s/baseline cannot be used: %s; gpuhal-probe --diff --accept makes a new one",
                          place, status ? gpuhal_last_error()->sentence : gpuhal_registry_damage(baseline));
@@ -236,7 +238,7 @@ static gpuhal_probe_exit find_baseline(const gpuhal_probe_options *options, gpuh
     own->baseline_time = gpuhal_probe_last_seen(*record);
     own->first = is_empty(*record);
     if (!own->first && !options->accept) {
-        keep_baseline(place, *record);
+        keep_baseline(place, *record, false);
     }
     *record = NULL; /* given to `own` */
     return PROBE_GO_ON;
@@ -267,7 +269,7 @@ static gpuhal_probe_exit report(const gpuhal_probe_options *options, gpuhal_prob
     if (unwritten) { /* else the next comparison would silently be with the same old state */
         gpuhal_probe_say("the results are not cached: the record in %s cannot be written", place);
     } else if (own->first || own->accepted) {
-        keep_baseline(place, own->after);
+        keep_baseline(place, own->after, true);
     }
     return code;
 }

@@ -27,6 +27,7 @@ typedef struct gpuhal_probe_comparison {
     const gpuhal_registry_view *before, *after;
     gpuhal_probe_change *changes; /* malloc'ed, by kind; those of one physical device are together */
     uint32_t count;
+    bool counts_all;        /* `before` was never accepted: what was gone by then counts as being there */
     bool first;             /* there was nothing to compare with */
     bool accepted;          /* what is there now is the baseline from now on */
     uint64_t baseline_time; /* seconds since 1970, when it was made; 0: unknown */
