@@ -27,6 +27,7 @@ void gpuhal_bench_rows_step(gpuhal_bench *bench, gpuhal_device *device);
 void gpuhal_bench_rows_allocate(gpuhal_bench *bench, gpuhal_device *device);
 void gpuhal_bench_rows_threads(gpuhal_bench *bench, gpuhal_device *device);
 void gpuhal_bench_rows_open(gpuhal_bench *bench, gpuhal_device *device);
+void gpuhal_bench_rows_sample(gpuhal_bench *bench, gpuhal_device *device);
 void gpuhal_bench_rows_share(gpuhal_bench *bench, gpuhal_device *device);
 void gpuhal_bench_rows_file(gpuhal_bench *bench, gpuhal_device *device);
 void gpuhal_bench_rows_store(gpuhal_bench *bench, gpuhal_device *device);
