@@ -92,6 +92,8 @@ gpuhal_stream_why gpuhal_cuda_nvml_why(nvmlReturn_t code)
     case GPUHAL_CUDA_NVML_OTHER_NAMESPACE:
         return gpuhal_cuda_because(GPUHAL_MISSING_NOT_SUPPORTED,
                                    "inside a container NVML may name processes by other numbers");
+    case GPUHAL_CUDA_NVML_NO_EVENT:
+        return gpuhal_cuda_because(GPUHAL_MISSING_NOT_READ, "the driver reported no error since it was first asked");
     case NVML_ERROR_NOT_SUPPORTED:
     case NVML_ERROR_FUNCTION_NOT_FOUND:
     case NVML_ERROR_ARGUMENT_VERSION_MISMATCH:
@@ -134,6 +136,9 @@ static nvmlReturn_t run(nvmlReturn_t (*work)(void *request), void *request)
     initialised = code == NVML_SUCCESS;
     if (initialised) {
         initialised = work(request) != NVML_ERROR_UNINITIALIZED;
+        if (!initialised) {
+            gpuhal_cuda_nvml_forget_events();
+        }
         code = initialised ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED;
     }
     return code;

@@ -31,9 +31,10 @@ gpuhal_stream_why gpuhal_cuda_nvml_run(nvmlReturn_t (*work)(void *request), void
 nvmlReturn_t gpuhal_cuda_nvml_find(const gpuhal_cuda_entry *entry, nvmlDevice_t *out_device, nvmlDevice_t *out_board);
 
 /* Codes that NVML does not give: it writes entries of processes that are longer than ours; its pids may be of another
- * namespace than this process sees. */
+ * namespace than this process sees; no error was reported so far. */
 #define GPUHAL_CUDA_NVML_OTHER_LAYOUT    0xfffffff0u
 #define GPUHAL_CUDA_NVML_OTHER_NAMESPACE 0xfffffff1u
+#define GPUHAL_CUDA_NVML_NO_EVENT        0xfffffff2u
 
 /* What a code means for a value. */
 gpuhal_stream_why gpuhal_cuda_nvml_why(nvmlReturn_t code);
@@ -44,14 +45,21 @@ typedef struct gpuhal_cuda_nvml_value {
     /* Converts to the unit that the key names. */
     nvmlReturn_t (*read)(nvmlDevice_t device, uint64_t *out_value);
     bool of_board; /* a part of a divided GPU has none of its own: read from the whole GPU */
-    bool is_slow;  /* 20 ms: read only where it is named */
+    bool is_slow;  /* 20 ms, or keeps something: read only where it is named */
     uint64_t least, most; /* what lies outside is rubbish, which NVML has been seen to give with success */
 } gpuhal_cuda_nvml_value;
-#define GPUHAL_CUDA_NVML_VALUES 27u
+#define GPUHAL_CUDA_NVML_VALUES 29u
 extern const gpuhal_cuda_nvml_value gpuhal_cuda_nvml_values[GPUHAL_CUDA_NVML_VALUES];
 
 /* nvml_processes.c: inside of gpuhal_cuda_nvml_run(). The memory that this process has taken of the device, through all
  * APIs. */
 nvmlReturn_t gpuhal_cuda_nvml_own_memory(nvmlDevice_t device, uint64_t *out_value);
+
+/* nvml_events.c: likewise. How many errors of the GPU the driver has reported since the first question, and the newest
+ * one's number: NO_EVENT before the first. */
+nvmlReturn_t gpuhal_cuda_nvml_events(nvmlDevice_t board, uint64_t *out_value);
+nvmlReturn_t gpuhal_cuda_nvml_event_code(nvmlDevice_t board, uint64_t *out_value);
+/* NVML has been shut down, and what it gave is not valid any more. */
+void gpuhal_cuda_nvml_forget_events(void);
 
 #endif

@@ -61,6 +61,10 @@
                                                           nvmlProcessInfo_t *processes)) \
     OPTIONAL(nvmlDeviceGetProcessUtilization, (nvmlDevice_t device, nvmlProcessUtilizationSample_t *samples, \
                                                unsigned int *count, unsigned long long since_us)) \
+    OPTIONAL(nvmlEventSetCreate, (nvmlEventSet_t *set)) \
+    OPTIONAL(nvmlDeviceRegisterEvents, (nvmlDevice_t device, unsigned long long types, nvmlEventSet_t set)) \
+    OPTIONAL(nvmlEventSetWait_v2, (nvmlEventSet_t set, nvmlEventData_t *data, unsigned int milliseconds)) \
+    OPTIONAL(nvmlEventSetFree, (nvmlEventSet_t set)) \
     OPTIONAL(nvmlDeviceGetMaxPcieLinkGeneration, (nvmlDevice_t device, unsigned int *generation)) \
     OPTIONAL(nvmlDeviceGetMaxPcieLinkWidth, (nvmlDevice_t device, unsigned int *lanes)) \
     OPTIONAL(nvmlDeviceGetTopologyCommonAncestor, (nvmlDevice_t one, nvmlDevice_t other, \
@@ -104,6 +108,7 @@
 #define GPUHAL_NVML_VALUES(VALUE) \
     VALUE(NVML_INIT_FLAG_NO_ATTACH, 2) \
     VALUE(NVML_PSTATE_UNKNOWN, 32) \
+    VALUE(nvmlEventTypeXidCriticalError, 8) \
     VALUE(NVML_DEVICE_UUID_V2_BUFFER_SIZE, 96) \
     VALUE(NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE, 80) \
     VALUE(NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE, 32) \
@@ -161,6 +166,8 @@
     TYPE(nvmlPstates_t) \
     TYPE(nvmlProcessInfo_t) \
     TYPE(nvmlProcessUtilizationSample_t) \
+    TYPE(nvmlEventSet_t) \
+    TYPE(nvmlEventData_t) \
     TYPE(nvmlValue_t) \
     TYPE(nvmlFieldValue_t)
 
@@ -195,6 +202,11 @@
     FIELD(nvmlProcessUtilizationSample_t, memUtil) \
     FIELD(nvmlProcessUtilizationSample_t, encUtil) \
     FIELD(nvmlProcessUtilizationSample_t, decUtil) \
+    FIELD(nvmlEventData_t, device) \
+    FIELD(nvmlEventData_t, eventType) \
+    FIELD(nvmlEventData_t, eventData) \
+    FIELD(nvmlEventData_t, gpuInstanceId) \
+    FIELD(nvmlEventData_t, computeInstanceId) \
     FIELD(nvmlFieldValue_t, fieldId) \
     FIELD(nvmlFieldValue_t, scopeId) \
     FIELD(nvmlFieldValue_t, timestamp) \
@@ -224,6 +236,7 @@ typedef unsigned int nvmlValueType_t;
 typedef unsigned int nvmlPstates_t;
 
 typedef struct nvmlDevice_st *nvmlDevice_t;
+typedef struct nvmlEventSet_st *nvmlEventSet_t;
 
 typedef struct nvmlPciInfo_t {
     char busIdLegacy[NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE];
@@ -265,6 +278,14 @@ typedef struct nvmlProcessUtilizationSample_t {
     unsigned long long timeStamp; /* microseconds since 1970 */
     unsigned int smUtil, memUtil, encUtil, decUtil; /* percent */
 } nvmlProcessUtilizationSample_t;
+
+/* Of nvmlEventSetWait_v2; what came before ended with eventData. */
+typedef struct nvmlEventData_t {
+    nvmlDevice_t device; /* the whole GPU, where it is divided */
+    unsigned long long eventType;
+    unsigned long long eventData; /* the Xid */
+    unsigned int gpuInstanceId, computeInstanceId;
+} nvmlEventData_t;
 
 typedef union nvmlValue_t {
     double dVal;

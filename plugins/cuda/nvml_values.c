@@ -294,6 +294,8 @@ const gpuhal_cuda_nvml_value gpuhal_cuda_nvml_values[GPUHAL_CUDA_NVML_VALUES] = 
     {GPUHAL_VALUE_PCIE_SEND_BYTES_PER_SECOND, pcie_send, BOARD, SLOW, 0, RATE_MOST},
     {GPUHAL_VALUE_PERFORMANCE_STATE, performance_state, BOARD, QUICK, 0, 15},
     {GPUHAL_VALUE_THROTTLE_REASONS, throttle_reasons, BOARD, QUICK, 0, UNLIMITED},
+    {GPUHAL_VALUE_VENDOR_EVENTS_TOTAL, gpuhal_cuda_nvml_events, BOARD, SLOW, 0, UNLIMITED},
+    {GPUHAL_VALUE_VENDOR_EVENT_CODE, gpuhal_cuda_nvml_event_code, BOARD, SLOW, 1, UINT32_MAX},
     {GPUHAL_VALUE_ECC_CORRECTED_TOTAL, ecc_corrected, PART, QUICK, 0, UNLIMITED},
     {GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL, ecc_uncorrected, PART, QUICK, 0, UNLIMITED},
 };

@@ -2,8 +2,9 @@
  * sleeps, as those of notebooks do when no process uses them: the system is asked first whether it does.
  *
  * A hanging NVML costs the values and not the caller (nvml.h). NVML measures PCI Express for 20 ms in each of its two
- * calls, so those are made only where their values are named. Of a part of a divided GPU (MIG) NVML has memory and ECC
- * counts; what the whole GPU shares is the whole GPU's, and its source is called nvml-board.
+ * calls, and keeps events once it was asked for them, so both are asked only where their values are named. Of a part of
+ * a divided GPU (MIG) NVML has memory and ECC counts; what the whole GPU shares is the whole GPU's, and its source is
+ * called nvml-board.
  */
 #include "nvml.h"
 
@@ -82,7 +83,7 @@ gpuhal_status gpuhal_cuda_sample(const gpuhal_host *host, gpuhal_plugin_instance
         if (own.wanted[i] && value->is_slow && count == 0) {
             own.wanted[i] = false;
             host->missing(host, sink, value->key, GPUHAL_MISSING_NOT_READ,
-                          "reading it takes 20 ms: it has to be asked for by name");
+                          "reading it takes 20 ms, or lasts: it has to be asked for by name");
         }
         any = any || own.wanted[i];
     }

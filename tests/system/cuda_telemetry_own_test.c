@@ -193,6 +193,39 @@ TEST(of_a_part_of_a_divided_gpu_the_whole_ones_values_are_marked)
     remove_reports();
 }
 
+TEST(errors_of_the_gpu_count_from_the_first_question_on_and_those_of_applications_do_not)
+{
+    start("devices 1; value 0 xid_1 31; value 0 xid_2 79; value 0 xid_3 48");
+    assert_int_equal(sample(GPUHAL_VALUE_VENDOR_EVENTS_TOTAL, false), GPUHAL_MISSING_NOT_READ);
+    assert_int_equal(calls_of("nvmlEventSetCreate"), 0);
+    assert_int_equal(value_of(GPUHAL_VALUE_VENDOR_EVENTS_TOTAL), 0);
+    assert_int_equal(value_of(GPUHAL_VALUE_VENDOR_EVENTS_TOTAL), 0); /* 31: a page fault of an application */
+    assert_int_equal(value_of(GPUHAL_VALUE_VENDOR_EVENT_CODE), 79);
+    assert_int_equal(value_of(GPUHAL_VALUE_VENDOR_EVENTS_TOTAL), 2);
+    assert_int_equal(value_of(GPUHAL_VALUE_VENDOR_EVENT_CODE), 48);
+    assert_int_equal(calls_of("nvmlEventSetCreate"), 1);
+    remove_reports();
+}
+
+TEST(before_the_first_error_there_is_no_code)
+{
+    start("devices 1; mig 0 7 0 1g.10gb 128M");
+    assert_int_equal(sample(GPUHAL_VALUE_VENDOR_EVENT_CODE, true), GPUHAL_MISSING_NOT_READ);
+    expect_word(heard.why, "reported no error");
+    assert_int_equal(value_of(GPUHAL_VALUE_VENDOR_EVENTS_TOTAL), 0);
+    assert_string_equal(heard.source, "nvml-board");
+    remove_reports();
+}
+
+TEST(an_nvml_that_watches_no_errors_costs_these_values_alone)
+{
+    start("devices 1; fail nvmlDeviceRegisterEvents 1+ 3");
+    assert_int_equal(sample(GPUHAL_VALUE_VENDOR_EVENTS_TOTAL, true), GPUHAL_MISSING_NOT_SUPPORTED);
+    assert_int_equal(calls_of("nvmlEventSetFree"), calls_of("nvmlEventSetCreate"));
+    assert_int_equal(value_of(GPUHAL_VALUE_POWER_MICROWATTS), 123456000);
+    remove_reports();
+}
+
 static void make_process(unsigned pid)
 {
     char path[64];

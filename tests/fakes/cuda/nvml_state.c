@@ -1,5 +1,8 @@
-/* tests/fakes/cuda/nvml_state.c: the fake NVML's PCI Express, video engines and performance state. */
+/* tests/fakes/cuda/nvml_state.c: the fake NVML's PCI Express, video engines, performance state, and events. */
 #include "nvml.h"
+
+#include <stdio.h>
+#include <stdlib.h>
 
 #define CONSTANT(function, name, number)                                                                               \
     nvmlReturn_t function(nvmlDevice_t device, unsigned int *out_value)                                                \
@@ -22,3 +25,58 @@ CONSTANT(nvmlDeviceGetPerformanceState, "performance_state", 2)
     }
 ENGINE(nvmlDeviceGetEncoderUtilization, "utilization_encoder", 21)
 ENGINE(nvmlDeviceGetDecoderUtilization, "utilization_decoder", 9)
+
+/* ---- events: the machine's values xid_1, xid_2, … each come between two questions, the first after the first one */
+
+struct nvmlEventSet_st {
+    nvmlDevice_t device; /* NULL: none is registered */
+    unsigned questions;  /* that were answered with: nothing more has come */
+    bool over;           /* the event of this question was given */
+};
+
+nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set)
+{
+    nvmlReturn_t code = fake_nvml_enter(__func__);
+    *set = code ? NULL : calloc(1, sizeof **set);
+    return code ? code : *set ? NVML_SUCCESS : NVML_ERROR_MEMORY;
+}
+
+/* The real one knows no events of parts. */
+nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long types, nvmlEventSet_t set)
+{
+    nvmlReturn_t code = fake_nvml_enter_whole(__func__, device);
+    code = !code && types != nvmlEventTypeXidCriticalError ? NVML_ERROR_INVALID_ARGUMENT : code;
+    set->device = code ? NULL : device;
+    return code;
+}
+
+/* A question must not wait: a time is a mistake. */
+nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data, unsigned int milliseconds)
+{
+    nvmlReturn_t code = fake_nvml_enter(__func__);
+    if (code || !set->device || milliseconds > 0) {
+        return code ? code : NVML_ERROR_INVALID_ARGUMENT;
+    }
+    char name[16];
+    snprintf(name, sizeof name, "xid_%u", set->questions);
+    set->over = !set->over;
+    const uint64_t xid = set->over ? fake_script_value(set->device->plan, name, 0) : 0;
+    if (xid == 0) {
+        set->over = false;
+        set->questions++;
+        return NVML_ERROR_TIMEOUT;
+    }
+    *data = (nvmlEventData_t){.device = set->device,
+                              .eventType = nvmlEventTypeXidCriticalError,
+                              .eventData = xid,
+                              .gpuInstanceId = UINT32_MAX,
+                              .computeInstanceId = UINT32_MAX};
+    return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set)
+{
+    nvmlReturn_t code = fake_nvml_enter(__func__);
+    free(set);
+    return code;
+}

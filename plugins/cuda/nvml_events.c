@@ -1,0 +1,110 @@
+/* cuda/nvml_events.c: errors that the driver reports of a GPU (Xid), by the events of NVML. They count from the first
+ * question on: NVML keeps none for those who come later. Each GPU has an event set, which stays until the process ends,
+ * since NVML cannot be shut down here (nvml.c).
+ */
+#include "nvml.h"
+
+#include <stdlib.h>
+
+/* A storm of errors must not keep the turn. */
+enum { EVENTS_AT_ONCE = 64 };
+
+/* By the one thread whose turn it is. */
+typedef struct watched {
+    struct watched *next;
+    nvmlDevice_t board;
+    nvmlEventSet_t set;
+    uint64_t count, code; /* of the newest */
+} watched;
+
+static watched *first;
+
+/* Errors of an application, which say nothing of the GPU: NVIDIA's "Xid Errors" gives a user's program as a cause of
+ * each, and NVIDIA's device plugin for Kubernetes leaves the same ones out. docs/telemetry.md has the list. */
+static bool is_of_application(unsigned long long xid)
+{
+    static const unsigned short list[] = {13, 31, 43, 45, 68, 109};
+    bool found = false;
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        found = found || list[i] == xid;
+    }
+    return found;
+}
+
+static nvmlReturn_t watch(nvmlDevice_t board, watched **out_watched)
+{
+    if (!gpuhal_cuda_nvml.nvmlEventSetCreate || !gpuhal_cuda_nvml.nvmlDeviceRegisterEvents ||
+        !gpuhal_cuda_nvml.nvmlEventSetWait_v2 || !gpuhal_cuda_nvml.nvmlEventSetFree) {
+        return NVML_ERROR_FUNCTION_NOT_FOUND;
+    }
+    watched *own = calloc(1, sizeof *own);
+    if (!own) {
+        return NVML_ERROR_MEMORY;
+    }
+    own->board = board;
+    nvmlReturn_t code = gpuhal_cuda_nvml.nvmlEventSetCreate(&own->set);
+    if (code == NVML_SUCCESS) {
+        code = gpuhal_cuda_nvml.nvmlDeviceRegisterEvents(board, nvmlEventTypeXidCriticalError, own->set);
+        if (code != NVML_SUCCESS) {
+            (void)gpuhal_cuda_nvml.nvmlEventSetFree(own->set);
+        }
+    }
+    if (code != NVML_SUCCESS) {
+        free(own);
+        return code;
+    }
+    own->next = first;
+    first = *out_watched = own;
+    return NVML_SUCCESS;
+}
+
+static nvmlReturn_t find(nvmlDevice_t board, watched **out_watched)
+{
+    watched *own = first;
+    while (own && own->board != board) {
+        own = own->next;
+    }
+    *out_watched = own;
+    return own ? NVML_SUCCESS : watch(board, out_watched);
+}
+
+/* Takes what has come, without waiting. A GPU that has fallen off the bus answers so in place of its last event. */
+static nvmlReturn_t take(nvmlDevice_t board, watched **out_watched)
+{
+    nvmlReturn_t code = find(board, out_watched);
+    for (int i = 0; i < EVENTS_AT_ONCE && code == NVML_SUCCESS; i++) {
+        nvmlEventData_t event = {0};
+        code = gpuhal_cuda_nvml.nvmlEventSetWait_v2((*out_watched)->set, &event, 0);
+        if (code == NVML_SUCCESS && event.eventType == nvmlEventTypeXidCriticalError &&
+            !is_of_application(event.eventData)) {
+            (*out_watched)->count++;
+            (*out_watched)->code = event.eventData;
+        }
+    }
+    return code == NVML_ERROR_TIMEOUT ? NVML_SUCCESS : code;
+}
+
+nvmlReturn_t gpuhal_cuda_nvml_events(nvmlDevice_t board, uint64_t *out_value)
+{
+    watched *own = NULL;
+    const nvmlReturn_t code = take(board, &own);
+    *out_value = own ? own->count : 0;
+    return code;
+}
+
+nvmlReturn_t gpuhal_cuda_nvml_event_code(nvmlDevice_t board, uint64_t *out_value)
+{
+    watched *own = NULL;
+    const nvmlReturn_t code = take(board, &own);
+    *out_value = own ? own->code : 0;
+    return code == NVML_SUCCESS && own->count == 0 ? GPUHAL_CUDA_NVML_NO_EVENT : code;
+}
+
+void gpuhal_cuda_nvml_forget_events(void)
+{
+    while (first) {
+        watched *own = first;
+        first = own->next;
+        free(own);
+    }
+}
