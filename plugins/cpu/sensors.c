@@ -3,7 +3,9 @@
 #include "sensors.h"
 #include "system.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,15 +24,63 @@ static gpuhal_cpu_reading given(uint64_t value, const char *source)
     return (gpuhal_cpu_reading){.value = value, .source = source};
 }
 
-/* Whether a file of one line says `wanted`, or begins with it where `wanted` ends with a star. */
+/* Whether a line is `wanted`, or begins with it where `wanted` ends with a star. */
+static bool is_like(const char *line, const char *wanted)
+{
+    const size_t length = strcspn(wanted, "*");
+    return strncmp(line, wanted, length) == 0 &&
+           (wanted[length] == '*' || line[length] == '\n' || line[length] == '\0');
+}
+
 static bool says(const char *root, const char *path, const char *wanted)
 {
     char *text = gpuhal_cpu_system_text(root, path);
-    const size_t length = strcspn(wanted, "*");
-    const bool same = text != NULL && strncmp(text, wanted, length) == 0 &&
-                      (wanted[length] == '*' || text[length] == '\n' || text[length] == '\0');
+    const bool same = text != NULL && is_like(text, wanted);
     free(text);
     return same;
+}
+
+/* Numbered folders of one kind, "hwmon3", and what the file in each says that names it. */
+typedef struct folders {
+    unsigned count;
+    struct {
+        unsigned number;
+        char name[24];
+    } list[FOLDERS_MAX];
+} folders;
+
+static void name_folder(const char *root, const char *path, char to[24])
+{
+    char *text = gpuhal_cpu_system_text(root, path);
+    snprintf(to, 24, "%s", text != NULL ? text : "");
+    free(text);
+}
+
+/* Those that are there: asking for every number up to the largest costs more than the values. */
+static void list_folders(const char *root, const char *where, const char *prefix, const char *file, folders *out)
+{
+    char path[PATH_MAX];
+    const size_t length = strlen(prefix);
+    snprintf(path, sizeof path, "%s%s", root, where);
+    DIR *directory = opendir(path);
+    out->count = 0;
+    for (const struct dirent *entry; directory != NULL && out->count < FOLDERS_MAX && (entry = readdir(directory));) {
+        unsigned number;
+        int end = 0;
+        if (strncmp(entry->d_name, prefix, length) != 0 || sscanf(entry->d_name + length, "%u%n", &number, &end) != 1 ||
+            entry->d_name[length + (size_t)end] != '\0') {
+            continue;
+        }
+        out->list[out->count].number = number;
+        if (file != NULL) {
+            snprintf(path, sizeof path, "%s/%s%u/%s", where, prefix, number, file);
+            name_folder(root, path, out->list[out->count].name);
+        }
+        out->count++;
+    }
+    if (directory != NULL) {
+        closedir(directory);
+    }
 }
 
 /* ---- clock */
@@ -89,56 +139,74 @@ gpuhal_cpu_reading gpuhal_cpu_read_clock(const char *root)
 static const struct {
     const char *driver, *label; /* "": any sensor */
 } chips[] = {
-    {"coretemp", "Package id*"}, {"k10temp", "Tdie"}, {"k10temp", "Tctl"}, {"zenpower", "Tdie"},
-    {"zenpower", "Tctl"},        {"cpu_thermal", ""},
+    {"coretemp", "Package id*"}, {"k10temp", "Tdie"},  {"k10temp", "Tctl"},
+    {"zenpower", "Tdie"},        {"zenpower", "Tctl"}, {"cpu_thermal", ""},
 };
 
-/* The hottest sensor of the chips that `driver` names, with this label. */
-static bool read_hwmon(const char *root, const char *driver, const char *label, uint64_t *out_value)
+/* The hottest sensor with this label of one chip. */
+static bool read_chip(const char *root, unsigned chip, const char *label, uint64_t *out_value)
 {
-    char path[96];
     bool found = false;
-    for (unsigned chip = 0; chip < FOLDERS_MAX; chip++) {
-        snprintf(path, sizeof path, "/sys/class/hwmon/hwmon%u/name", chip);
-        for (unsigned sensor = 1; says(root, path, driver) && sensor < 9; sensor++) {
-            char input[96], named[96];
-            uint64_t value = 0;
-            snprintf(named, sizeof named, "/sys/class/hwmon/hwmon%u/temp%u_label", chip, sensor);
-            snprintf(input, sizeof input, "/sys/class/hwmon/hwmon%u/temp%u_input", chip, sensor);
-            if ((label[0] == '\0' || says(root, named, label)) && gpuhal_cpu_system_number(root, input, &value) &&
-                value <= HOTTEST && (!found || value > *out_value)) {
-                *out_value = value;
-                found = true;
-            }
+    for (unsigned sensor = 1; sensor < 9; sensor++) {
+        char input[96], named[96];
+        uint64_t value = 0;
+        snprintf(named, sizeof named, "/sys/class/hwmon/hwmon%u/temp%u_label", chip, sensor);
+        snprintf(input, sizeof input, "/sys/class/hwmon/hwmon%u/temp%u_input", chip, sensor);
+        if ((label[0] == '\0' || says(root, named, label)) && gpuhal_cpu_system_number(root, input, &value) &&
+            value <= HOTTEST && (!found || value > *out_value)) {
+            *out_value = value;
+            found = true;
         }
     }
     return found;
 }
 
-static bool read_zone(const char *root, const char *type, uint64_t *out_value)
+/* The hottest sensor of the chips that `driver` names, with this label. */
+static bool read_hwmon(const char *root, const folders *all, const char *driver, const char *label, uint64_t *out_value)
 {
-    char path[96];
-    for (unsigned zone = 0; zone < FOLDERS_MAX; zone++) {
-        snprintf(path, sizeof path, "/sys/class/thermal/thermal_zone%u/type", zone);
-        if (says(root, path, type)) {
-            snprintf(path, sizeof path, "/sys/class/thermal/thermal_zone%u/temp", zone);
-            return gpuhal_cpu_system_number(root, path, out_value) && *out_value <= HOTTEST;
+    bool found = false;
+    for (unsigned i = 0; i < all->count; i++) {
+        uint64_t value = 0;
+        if (is_like(all->list[i].name, driver) && read_chip(root, all->list[i].number, label, &value) &&
+            (!found || value > *out_value)) {
+            *out_value = value;
+            found = true;
         }
     }
-    return false;
+    return found;
+}
+
+/* The hottest zone of this type. */
+static bool read_zone(const char *root, const folders *all, const char *type, uint64_t *out_value)
+{
+    char path[96];
+    bool found = false;
+    for (unsigned i = 0; i < all->count; i++) {
+        uint64_t value = 0;
+        snprintf(path, sizeof path, "/sys/class/thermal/thermal_zone%u/temp", all->list[i].number);
+        if (is_like(all->list[i].name, type) && gpuhal_cpu_system_number(root, path, &value) && value <= HOTTEST &&
+            (!found || value > *out_value)) {
+            *out_value = value;
+            found = true;
+        }
+    }
+    return found;
 }
 
 gpuhal_cpu_reading gpuhal_cpu_read_temperature(const char *root)
 {
     static const char *const zones[] = {"x86_pkg_temp", "cpu-thermal", "cpu_thermal", "cpu0-thermal"};
     uint64_t value = 0;
+    folders all;
+    list_folders(root, "/sys/class/hwmon", "hwmon", "name", &all);
     for (size_t i = 0; i < sizeof chips / sizeof chips[0]; i++) {
-        if (read_hwmon(root, chips[i].driver, chips[i].label, &value)) {
+        if (read_hwmon(root, &all, chips[i].driver, chips[i].label, &value)) {
             return given(value, "hwmon");
         }
     }
+    list_folders(root, "/sys/class/thermal", "thermal_zone", "type", &all);
     for (size_t i = 0; i < sizeof zones / sizeof zones[0]; i++) {
-        if (read_zone(root, zones[i], &value)) {
+        if (read_zone(root, &all, zones[i], &value)) {
             return given(value, "sysfs");
         }
     }
@@ -150,11 +218,16 @@ gpuhal_cpu_reading gpuhal_cpu_read_temperature(const char *root)
 #define PACKAGE "/sys/class/powercap/intel-rapl:%u/"
 
 /* AMD's processors appear under the same names. Zones that are not packages (psys) count others again. */
-static bool is_package(const char *root, unsigned zone)
+static void list_packages(const char *root, folders *out)
 {
-    char path[96];
-    snprintf(path, sizeof path, PACKAGE "name", zone);
-    return says(root, path, "package-*");
+    list_folders(root, "/sys/class/powercap", "intel-rapl:", "name", out);
+    unsigned count = 0;
+    for (unsigned i = 0; i < out->count; i++) {
+        if (is_like(out->list[i].name, "package-*") && out->list[i].number < GPUHAL_CPU_PACKAGES_MAX) {
+            out->list[count++] = out->list[i];
+        }
+    }
+    out->count = count;
 }
 
 /* Adds what the package used since the reading before. Of several threads each adds its own part. */
@@ -171,13 +244,13 @@ gpuhal_cpu_reading gpuhal_cpu_read_energy(const char *root, gpuhal_cpu_counters 
 {
     gpuhal_cpu_reading none = missing(GPUHAL_MISSING_NOT_SUPPORTED, "the kernel has no energy counter (RAPL) here");
     bool any = false;
-    for (unsigned zone = 0; zone < GPUHAL_CPU_PACKAGES_MAX; zone++) {
+    folders packages;
+    list_packages(root, &packages);
+    for (unsigned i = 0; i < packages.count; i++) {
         char path[96];
         uint64_t now = 0, range = 0;
+        const unsigned zone = packages.list[i].number;
         snprintf(path, sizeof path, PACKAGE "energy_uj", zone);
-        if (!is_package(root, zone)) {
-            continue;
-        }
         if (!gpuhal_cpu_system_number(root, path, &now)) {
             none = errno == EACCES || errno == EPERM
                        ? missing(GPUHAL_MISSING_NO_PERMISSION, "energy_uj of RAPL may be read by root only: chmod a+r")
@@ -195,10 +268,12 @@ gpuhal_cpu_reading gpuhal_cpu_read_energy(const char *root, gpuhal_cpu_counters 
 gpuhal_cpu_reading gpuhal_cpu_read_power_limit(const char *root)
 {
     uint64_t sum = 0, limit = 0;
-    for (unsigned zone = 0; zone < GPUHAL_CPU_PACKAGES_MAX; zone++) {
+    folders packages;
+    list_packages(root, &packages);
+    for (unsigned i = 0; i < packages.count; i++) {
         char path[96];
-        snprintf(path, sizeof path, PACKAGE "constraint_0_power_limit_uw", zone);
-        if (is_package(root, zone) && gpuhal_cpu_system_number(root, path, &limit)) {
+        snprintf(path, sizeof path, PACKAGE "constraint_0_power_limit_uw", packages.list[i].number);
+        if (gpuhal_cpu_system_number(root, path, &limit)) {
             sum += limit;
         }
     }
@@ -212,9 +287,11 @@ gpuhal_cpu_reading gpuhal_cpu_read_ecc(const char *root, const char *which)
 {
     uint64_t sum = 0, count = 0;
     bool any = false;
-    for (unsigned controller = 0; controller < FOLDERS_MAX; controller++) {
+    folders all;
+    list_folders(root, "/sys/devices/system/edac/mc", "mc", NULL, &all);
+    for (unsigned i = 0; i < all.count; i++) {
         char path[96];
-        snprintf(path, sizeof path, "/sys/devices/system/edac/mc/mc%u/%s", controller, which);
+        snprintf(path, sizeof path, "/sys/devices/system/edac/mc/mc%u/%s", all.list[i].number, which);
         if (gpuhal_cpu_system_number(root, path, &count)) {
             sum += count;
             any = true;

@@ -11,11 +11,10 @@
 #include <math.h>
 #include <time.h>
 
-enum { VALUES_MAX = 64 };
+enum { VALUES_MAX = 64, SAMPLES = 20, PERIOD_NS = 100000000, QUICK_PERIOD_NS = 10000000 };
 
 static const double sample_budget_ns = 200e3;
 static const double sampler_budget_ns = 250e3; /* eight devices once a second: 0.2 % of a core */
-static const uint64_t period_ns = 100000000, quick_period_ns = 10000000, samples = 20, quick_samples = 3;
 
 typedef struct sampled {
     gpuhal_device *device;
@@ -56,24 +55,33 @@ static void pause_for(uint64_t ns)
     nanosleep(&time, NULL);
 }
 
+/* Waits until the sampler has taken more than `least` samples; how many it has. */
+static uint32_t wait_for_samples(gpuhal_sampler *sampler, const gpuhal_device *device, uint64_t period_ns,
+                                 uint32_t least)
+{
+    gpuhal_point points[4 * SAMPLES];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < 100 * SAMPLES && count <= least; i++) {
+        pause_for(period_ns);
+        (void)gpuhal_sampler_history(sampler, device, GPUHAL_VALUE_MEMORY_HELD_BYTES, points, 4 * SAMPLES, &count);
+    }
+    return count;
+}
+
 /* The first sample, which opens files and libraries, is not counted. */
 static bool run_sampler(const gpuhal_bench *bench, gpuhal_device *device, double *out_ns)
 {
     const bool quick = bench->options->quick;
     const gpuhal_sampler_desc desc = {
-        .size = sizeof desc, .device_count = 1, .devices = &device, .period_ns = quick ? quick_period_ns : period_ns};
+        .size = sizeof desc, .device_count = 1, .devices = &device, .period_ns = quick ? QUICK_PERIOD_NS : PERIOD_NS};
     gpuhal_sampler *sampler = NULL;
-    gpuhal_point points[64];
-    uint32_t before = 0, after = 0;
     if (gpuhal_sampler_create(bench->gpu, &desc, &sampler) != GPUHAL_OK) {
         return gpuhal_bench_failed_call("gpuhal_sampler_create");
     }
-    pause_for(desc.period_ns + desc.period_ns / 2);
-    (void)gpuhal_sampler_history(sampler, device, GPUHAL_VALUE_MEMORY_HELD_BYTES, points, 64, &before);
+    const uint32_t before = wait_for_samples(sampler, device, desc.period_ns, 0);
     const double begin_ns = processor_ns();
-    pause_for(desc.period_ns * (quick ? quick_samples : samples));
+    const uint32_t after = wait_for_samples(sampler, device, desc.period_ns, before + (quick ? 0 : SAMPLES));
     const double taken_ns = processor_ns() - begin_ns;
-    (void)gpuhal_sampler_history(sampler, device, GPUHAL_VALUE_MEMORY_HELD_BYTES, points, 64, &after);
     gpuhal_sampler_destroy(sampler);
     *out_ns = taken_ns / (double)(after - before);
     return after > before || gpuhal_bench_failed("the sampler took no sample");
