@@ -9,12 +9,15 @@ same mutants of the same sources. Results are appended to a file of JSON lines a
 was, and a source that has changed since is judged anew. Nothing but Python's library, git, CMake and Ninja is needed.
 """
 import argparse
+import ctypes
 import hashlib
 import json
+import os
 import pathlib
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -111,16 +114,45 @@ def sources(arguments):
     return [name for name in names if not arguments.files or any(pathlib.PurePath(name).match(glob) for glob in arguments.files)]
 
 
+def adopt_orphans():
+    """From now on a descendant whose parent ends is a child of this process, also one that left its session and its group."""
+    child_subreaper = 36  # PR_SET_CHILD_SUBREAPER of sys/prctl.h
+    if ctypes.CDLL(None, use_errno=True).prctl(child_subreaper, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def children():
+    """The numbers of this process' children. None is another's by now: they stay taken until they are waited for."""
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(stat.read_text().rpartition(")")[2].split()[1])
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if parent == os.getpid():
+            yield int(stat.parent.name)
+
+
+def end_descendants():
+    """Kills the children until there is none: the children of one that ends become children of this process."""
+    try:
+        while True:
+            for child in children():
+                os.kill(child, signal.SIGKILL)
+            os.waitpid(-1, 0)
+    except ChildProcessError:
+        return
+
+
 def run(command, timeout, **options):
-    """True, False, or None when it took too long. Whatever it started ends with it."""
+    """True, False, or None when it took too long. Whatever it started ends with it, after adopt_orphans()."""
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
                           start_new_session=True, **options) as process:
         try:
             return process.wait(timeout) == 0
         except subprocess.TimeoutExpired:
-            subprocess.run(["kill", "-KILL", "--", f"-{process.pid}"], check=False)
-            process.wait()
             return None
+        finally:
+            end_descendants()
 
 
 def prepare(work):
@@ -220,6 +252,7 @@ def main():
         return 0
     if not chosen:
         sys.exit("no source has a place to change")
+    adopt_orphans()
     arguments.work.mkdir(parents=True, exist_ok=True)
     results_file = arguments.work / "results.jsonl"
     kept = [json.loads(line) for line in results_file.read_text().splitlines()] if results_file.exists() else []

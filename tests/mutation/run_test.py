@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What run.py may change: code alone, always the same for one seed."""
+"""What run.py may change: code alone, always the same for one seed. And that nothing stays that a mutant started."""
+import os
 import pathlib
 import sys
 import tempfile
@@ -21,6 +22,42 @@ int compare(int a, int b)
     return c;
 }
 """
+
+
+# Leaves its session, and then its parent, as a helper process does; writes its number, and stays.
+HELPER = """import os, pathlib, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        pathlib.Path(sys.argv[1] + ".new").write_text(str(os.getpid()))
+        os.rename(sys.argv[1] + ".new", sys.argv[1])
+        time.sleep(600)
+    os._exit(0)
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.01)
+time.sleep(float(sys.argv[2]))
+"""
+
+
+class Processes(unittest.TestCase):
+    def end_of(self, seconds, timeout):
+        """What run() returns for a program that takes so long, once its helper is gone."""
+        run.adopt_orphans()
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "helper"
+            result = run.run([sys.executable, "-c", HELPER, str(file), str(seconds)], timeout)
+            with self.assertRaises(ProcessLookupError):
+                os.kill(int(file.read_text()), 0)
+        return result
+
+    def test_a_helper_that_left_its_session_ends_with_the_program(self):
+        self.assertIs(self.end_of(0, 60), True)
+
+    def test_a_helper_that_left_its_session_ends_with_the_time(self):
+        self.assertIsNone(self.end_of(600, 5))
+
+    def test_a_program_that_fails_is_reported_so(self):
+        self.assertIs(run.run([sys.executable, "-c", "raise SystemExit(3)"], 60), False)
 
 
 class Mutants(unittest.TestCase):
