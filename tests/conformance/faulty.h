@@ -33,6 +33,9 @@ enum gpuhal_faulty_name gpuhal_faulty(void);
 #define DEVICES     2u
 #define TOTAL_BYTES (is(offset_32) || is(size_32) ? UINT64_C(64) << 30 : UINT64_C(16) << 20)
 
+/* Bytes of which a range's offsets and sizes are multiples. */
+#define GRANULE UINT64_C(65536)
+
 /* Something that stays when it should not. */
 void gpuhal_faulty_lose_descriptor(void);
 void gpuhal_faulty_lose_memory(unsigned bytes);
@@ -56,8 +59,8 @@ typedef struct gpuhal_faulty_memory {
     bool mapped;    /* bytes are a mapping */
     uint32_t index; /* of the device */
     gpuhal_memory_kind kind;
-    bool counted;   /* against TOTAL_BYTES */
-    bool lent;      /* the host's view, or all of it, belongs to another object */
+    bool counted; /* against TOTAL_BYTES */
+    bool lent;    /* the host's view, or all of it, belongs to another object */
     const gpuhal_plugin_device *owner;
     void *open_map; /* a bounce buffer handed out by map */
     uint64_t map_offset, map_bytes;
@@ -75,9 +78,15 @@ const gpuhal_host *gpuhal_faulty_host(const gpuhal_host *of_opening);
 /* faulty_memory.c */
 void gpuhal_faulty_describe_memory(gpuhal_ops *ops);
 uint64_t gpuhal_faulty_used(uint32_t index);
-void gpuhal_faulty_take(uint64_t bytes);                       /* counts as used on device 0, and never is given back */
+void gpuhal_faulty_take(uint64_t bytes); /* counts as used on device 0, and never is given back */
+/* Counts as used until it is given back; false: there is not so much. */
+bool gpuhal_faulty_use(uint32_t index, uint64_t bytes);
+void gpuhal_faulty_give_back(uint32_t index, uint64_t bytes);
 void gpuhal_faulty_forget(const gpuhal_plugin_device *device); /* empties all memory of other openings */
 bool gpuhal_faulty_states(gpuhal_memory_kind kind);
+
+/* faulty_range.c */
+void gpuhal_faulty_describe_ranges(gpuhal_ops *ops);
 
 /* faulty_transfer.c: with a NULL queue at once, otherwise through faulty_queue.c */
 void gpuhal_faulty_describe_transfer(gpuhal_ops *ops);

@@ -72,6 +72,22 @@ static bool fits(uint32_t index, uint64_t bytes)
     return room;
 }
 
+bool gpuhal_faulty_use(uint32_t index, uint64_t bytes)
+{
+    const bool room = fits(index, bytes);
+    pthread_mutex_lock(&lock);
+    used[index] += room ? bytes : 0;
+    pthread_mutex_unlock(&lock);
+    return room;
+}
+
+void gpuhal_faulty_give_back(uint32_t index, uint64_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    used[index] -= bytes;
+    pthread_mutex_unlock(&lock);
+}
+
 bool gpuhal_faulty_states(gpuhal_memory_kind kind)
 {
     return kind <= (is(good_minimal) ? GPUHAL_MEMORY_READBACK : GPUHAL_MEMORY_DEVICE_MAPPED);
@@ -210,9 +226,12 @@ static gpuhal_status faulty_allocate(gpuhal_plugin_device *device, const gpuhal_
     if (memory == NULL) {
         return GPUHAL_ERROR_HOST_MEMORY;
     }
-    *memory = (gpuhal_faulty_memory){.size = bytes, .descriptor = -1, .owner = device, .index = device->index,
-                                      .kind = alloc->kind,
-                                      .counted = alloc->import.kind == 0};
+    *memory = (gpuhal_faulty_memory){.size = bytes,
+                                     .descriptor = -1,
+                                     .owner = device,
+                                     .index = device->index,
+                                     .kind = alloc->kind,
+                                     .counted = alloc->import.kind == 0};
     const bool is_import =
         alloc->import.kind == GPUHAL_HANDLE_OPAQUE_FD || alloc->import.kind == GPUHAL_HANDLE_HOST_POINTER;
     const bool taken = is_import                 ? take_import(memory, &alloc->import)
@@ -386,6 +405,9 @@ static gpuhal_status faulty_native_memory(gpuhal_plugin_device *device, const gp
                                           gpuhal_native *out_native)
 {
     (void)device;
+    if (is(range_native) && (memory->flags & GPUHAL_MEMORY_DEVICE_LOCAL) != 0) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
     out_native->type = GPUHAL_NATIVE_OPENCL_BUFFER;
     out_native->values[0] = is(native_empty) ? 0 : (uintptr_t)memory->object;
     return GPUHAL_OK;

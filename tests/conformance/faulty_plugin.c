@@ -217,6 +217,7 @@ static gpuhal_status faulty_describe(const gpuhal_host *host, gpuhal_plugin_inst
         return GPUHAL_OK;
     }
     gpuhal_faulty_describe_queue(out_ops);
+    gpuhal_faulty_describe_ranges(out_ops);
     if (!is(open_adds_slot)) {
         out_ops->query_health = faulty_health;
     }
@@ -351,10 +352,10 @@ GPUHAL_API const gpuhal_plugin *gpuhal_plugin_query(uint32_t host_abi, const gpu
         plugins[i] = (gpuhal_plugin){
             .size = sizeof(gpuhal_plugin),
             .abi = is(abi_other) ? GPUHAL_ABI + 1 : GPUHAL_ABI,
-            .flags = is(flags_unknown)                             ? 0x80
-                     : is(fork_fails) || is(fork_crashes)          ? GPUHAL_PLUGIN_FORK_SAFE
-                     : is(block_overruns) || is(query_waits)       ? GPUHAL_PLUGIN_HONORS_TIMEOUTS
-                                                                   : 0,
+            .flags = is(flags_unknown)                       ? 0x80
+                     : is(fork_fails) || is(fork_crashes)    ? GPUHAL_PLUGIN_FORK_SAFE
+                     : is(block_overruns) || is(query_waits) ? GPUHAL_PLUGIN_HONORS_TIMEOUTS
+                                                             : 0,
             .name = is(name_upper_case) ? "Faulty" : "faulty",
             .version = is(version_none) ? NULL : "1.0",
             .start = faulty_start,

@@ -85,6 +85,15 @@ static unsigned char *at(const gpuhal_memory *memory, uint64_t offset)
     return gpuhal_faulty_of(memory)->bytes + (is(offset_32) ? (uint32_t)offset : offset);
 }
 
+/* How many of these bytes a driver moves that stops at the end of a granule of a range. Whole granules it moves, so
+ * that others than this transfer are right. */
+static uint64_t before_border(const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
+{
+    const bool of_range = (memory->flags & GPUHAL_MEMORY_DEVICE_LOCAL) != 0;
+    const uint64_t left = GRANULE - offset % GRANULE;
+    return of_range && bytes < GRANULE && bytes > left ? left : bytes;
+}
+
 /* A plugin that states an alignment may rely on it. */
 static bool aligned(uint64_t a, uint64_t b, uint64_t c)
 {
@@ -119,6 +128,8 @@ static gpuhal_status faulty_copy(gpuhal_plugin_device *device, gpuhal_plugin_que
         with_neighbours(&(const row){at(to, to_offset), at(from, from_offset), bytes});
         return GPUHAL_OK;
     }
+    bytes = is(range_copy_to_stops) ? before_border(to, to_offset, bytes) : bytes;
+    bytes = is(range_copy_from_stops) ? before_border(from, from_offset, bytes) : bytes;
     if (is(scratch_of_all_openings)) {
         pthread_mutex_lock(&device->scratch);
     }
@@ -140,6 +151,7 @@ static gpuhal_status faulty_write(gpuhal_plugin_device *device, gpuhal_plugin_qu
         exit(3);
     }
     bytes -= is(write_short) && bytes > 1;
+    bytes = is(range_write_stops) ? before_border(to, offset, bytes) : bytes;
     return move_early(queue, at(to, is(write_offset) ? 0 : offset), from, bytes, is(write_at_once));
 }
 
@@ -173,6 +185,7 @@ static gpuhal_status faulty_read(gpuhal_plugin_device *device, gpuhal_plugin_que
         return move(queue, to, stale_bytes(from) + offset, bytes);
     }
     bytes += is(read_past_end) && offset + bytes < from->bytes;
+    bytes = is(range_read_stops) ? before_border(from, offset, bytes) : bytes;
     bytes -= is(read_short_large) && bytes >= 1048575 ? 3 : 0;
     return move_early(queue, to, at(from, offset), bytes, is(read_at_once));
 }
@@ -198,6 +211,7 @@ static gpuhal_status faulty_fill(gpuhal_plugin_device *device, gpuhal_plugin_que
     if (is(fill_aborts)) {
         abort();
     }
+    bytes = is(range_fill_stops) ? before_border(memory, offset, bytes) : bytes;
     const uint64_t rounded = (bytes + 3) & ~UINT64_C(3);
     const filling one = {.to = at(memory, offset),
                          .bytes = is(fill_past_end) && offset + rounded <= memory->bytes ? rounded : bytes,

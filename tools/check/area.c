@@ -191,13 +191,21 @@ uint64_t gpuhal_area_usual(const gpuhal_context *context)
     return gpuhal_round_up(16384, unit) + 32 * unit;
 }
 
-void gpuhal_area_init(gpuhal_area *area, const gpuhal_context *context, const gpuhal_opened *opened,
-                      gpuhal_memory_kind kind, uint64_t bytes)
+void gpuhal_area_lend(gpuhal_area *area, const gpuhal_context *context, const gpuhal_opened *opened,
+                      const gpuhal_memory *memory, uint64_t bytes)
 {
-    *area = (gpuhal_area){.context = context, .opened = opened, .bytes = bytes};
+    *area = (gpuhal_area){.context = context, .opened = opened, .memory = *memory, .bytes = bytes, .lent = true};
     area->expected = gpuhal_own(calloc(1, (size_t)bytes));
     area->before = gpuhal_own(calloc(1, (size_t)bytes));
     area->actual = gpuhal_own(calloc(1, (size_t)bytes));
+}
+
+void gpuhal_area_init(gpuhal_area *area, const gpuhal_context *context, const gpuhal_opened *opened,
+                      gpuhal_memory_kind kind, uint64_t bytes)
+{
+    const gpuhal_memory none = {.size = sizeof none};
+    gpuhal_area_lend(area, context, opened, &none, bytes);
+    area->lent = false;
     gpuhal_expect_ok(gpuhal_plain_allocate(opened, kind, bytes, 0, &area->memory), "allocate");
     if (area->memory.bytes < bytes) {
         gpuhal_fail("allocate gave fewer bytes than asked for: %llu instead of %llu",
@@ -214,7 +222,9 @@ void gpuhal_area_reset(gpuhal_area *area, uint64_t seed, gpuhal_route route)
 
 void gpuhal_area_finish(gpuhal_area *area)
 {
-    gpuhal_plain_release(area->opened, &area->memory);
+    if (!area->lent) {
+        gpuhal_plain_release(area->opened, &area->memory);
+    }
     free(area->expected);
     free(area->before);
     free(area->actual);

@@ -24,6 +24,7 @@ typedef struct gpuhal_area {
     unsigned char *expected; /* what it should hold now */
     unsigned char *before;   /* what it should have held before the last change */
     unsigned char *actual;   /* room for what it does hold */
+    bool lent;               /* the memory is not the area's to release */
 } gpuhal_area;
 
 /* Bytes of the areas that most checks use: room for all the offsets and sizes below. */
@@ -32,6 +33,9 @@ uint64_t gpuhal_area_usual(const gpuhal_context *context);
 /* Allocates memory, or fails the check. */
 void gpuhal_area_init(gpuhal_area *area, const gpuhal_context *context, const gpuhal_opened *opened,
                       gpuhal_memory_kind kind, uint64_t bytes);
+/* The same over memory that there is already, which outlives the area. */
+void gpuhal_area_lend(gpuhal_area *area, const gpuhal_context *context, const gpuhal_opened *opened,
+                      const gpuhal_memory *memory, uint64_t bytes);
 /* Fills the whole area with the pattern of @p seed. */
 void gpuhal_area_reset(gpuhal_area *area, uint64_t seed, gpuhal_route route);
 void gpuhal_area_finish(gpuhal_area *area);

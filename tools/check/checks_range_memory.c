@@ -1,0 +1,218 @@
+/* checks_range_memory.c: virtual memory: what becomes of memory that is taken back, refused, or left at the end. */
+#include "pieces.h"
+#include "resources.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- memory that is given back */
+
+/* Compares one piece of an area whose pieces do not all have memory. */
+static void expect_piece(const gpuhal_area *area, const gpuhal_pieces *own, uint64_t number, const char *after)
+{
+    char fault[400];
+    const uint64_t offset = number * own->piece;
+    memset(area->actual, 0xee, (size_t)own->piece);
+    gpuhal_plain_get(area->opened, &area->memory, offset, area->actual, own->piece, ROUTE_ANY);
+    const gpuhal_claim claim = {
+        .expected = area->expected + offset, .actual = area->actual, .total = own->piece, .bytes = own->piece};
+    if (!gpuhal_claim_holds(&claim, fault, sizeof fault)) {
+        gpuhal_fail("another piece of the range, after %s: %s", after, fault);
+    }
+}
+
+static void expect_neighbours(const gpuhal_area *area, const gpuhal_pieces *own, const char *after)
+{
+    expect_piece(area, own, 0, after);
+    expect_piece(area, own, 3, after);
+}
+
+static void expect_commit_again(const gpuhal_pieces *own, uint64_t first, uint64_t count)
+{
+    const gpuhal_status status = gpuhal_pieces_commit(own, first, count);
+    if (status != GPUHAL_OK) {
+        gpuhal_fail("range_commit returned %s for addresses whose memory range_decommit had taken",
+                    gpuhal_status_text(status));
+    }
+}
+
+/* Memory goes in the middle, and comes again in other pieces than before. */
+static void change_middle(gpuhal_pieces *own)
+{
+    gpuhal_area area;
+    gpuhal_pieces_cover(&area, own, 4);
+    for (unsigned round = 0; round < 2; round++) {
+        gpuhal_area_reset(&area, 1 + round, ROUTE_ANY);
+        gpuhal_pieces_expect_decommit(own, 1, 2);
+        expect_neighbours(&area, own, "range_decommit");
+        expect_commit_again(own, 2, 1);
+        expect_commit_again(own, 1, 1);
+        expect_neighbours(&area, own, "range_commit");
+        gpuhal_area_reset(&area, 11 + round, ROUTE_ANY);
+        gpuhal_pieces_expect_decommit(own, 1, 1);
+        expect_piece(&area, own, 2, "range_decommit");
+        gpuhal_pieces_expect_decommit(own, 2, 1);
+        expect_neighbours(&area, own, "range_decommit");
+        expect_commit_again(own, 1, 2);
+        gpuhal_area_reset(&area, 21 + round, ROUTE_ANY);
+        gpuhal_area_verify(&area, (gpuhal_claim){.bytes = area.bytes}, ROUTE_ANY,
+                           "a range after memory had come and gone in it");
+    }
+    gpuhal_area_finish(&area);
+}
+
+enum { AGAIN = 12 };
+
+/* Takes memory and gives it back so often that a small device runs out where it is kept.
+ * @return what the device has less of after all but the first: what a driver keeps once is not lost each time */
+static uint64_t lost_by(gpuhal_pieces *own, uint64_t pieces, const char *what,
+                        gpuhal_status (*once)(gpuhal_pieces *own, uint64_t pieces))
+{
+    uint64_t before = 0, after = 0;
+    bool known = false;
+    for (int i = 1; i <= AGAIN; i++) {
+        const gpuhal_status status = once(own, pieces);
+        if (status == GPUHAL_ERROR_OUT_OF_MEMORY && i == 1) {
+            gpuhal_note("%" PRIu64 " KiB cannot be had: other programs hold them", pieces * own->piece >> 10);
+            return 0;
+        }
+        if (status != GPUHAL_OK) {
+            gpuhal_fail("range_commit number %d of %" PRIu64 " bytes, each of which was given back by %s, returned %s",
+                        i, pieces * own->piece, what, gpuhal_status_text(status));
+        }
+        known = i > 1 ? known : gpuhal_free_memory(own->context, own->context->index, &before);
+    }
+    known = known && gpuhal_free_memory(own->context, own->context->index, &after);
+    return known && after < before ? before - after : 0;
+}
+
+/* Twice, since another program may take memory meanwhile. */
+static void expect_given_back(gpuhal_pieces *own, const char *what,
+                              gpuhal_status (*once)(gpuhal_pieces *own, uint64_t pieces))
+{
+    const uint64_t total = gpuhal_device_fact(own->context, GPUHAL_FACT_MEMORY_TOTAL_BYTES, 0);
+    const uint64_t most = gpuhal_device_fact(own->context, GPUHAL_FACT_ALLOCATION_MAX_BYTES, total);
+    uint64_t bytes = total / 4 < most ? total / 4 : most;
+    bytes = bytes < GPUHAL_PIECE_MOST ? bytes : GPUHAL_PIECE_MOST;
+    const uint64_t pieces = bytes / own->piece, much = pieces * own->piece * (AGAIN - 1) / 2;
+    uint64_t lost = UINT64_MAX;
+    for (int round = 0; round < 2 && pieces > 0 && lost >= much; round++) {
+        lost = lost_by(own, pieces, what, once);
+    }
+    if (pieces > 0 && lost >= much) {
+        gpuhal_fail("range_commit of %" PRIu64 " KiB, given back by %s, cost %" PRIu64 " KiB when done %d times",
+                    pieces * own->piece >> 10, what, lost >> 10, AGAIN);
+    }
+}
+
+static gpuhal_status commit_and_decommit(gpuhal_pieces *own, uint64_t pieces)
+{
+    const gpuhal_status status = gpuhal_pieces_commit(own, 0, pieces);
+    if (status == GPUHAL_OK) {
+        gpuhal_pieces_expect_decommit(own, 0, pieces);
+    }
+    return status;
+}
+
+void gpuhal_check_range_decommit(gpuhal_context *context)
+{
+    gpuhal_pieces own;
+    if (!gpuhal_pieces_begin(context, &own)) {
+        return;
+    }
+    gpuhal_pieces_reserve(&own, 4);
+    gpuhal_pieces_expect_commit(&own, 0, 1);
+    gpuhal_pieces_expect_commit(&own, 1, 2);
+    gpuhal_pieces_expect_commit(&own, 3, 1);
+    change_middle(&own);
+    gpuhal_pieces_release(&own);
+    gpuhal_pieces_reserve(&own, GPUHAL_PIECE_MOST / own.piece);
+    expect_given_back(&own, "range_decommit", commit_and_decommit);
+    gpuhal_pieces_release(&own);
+}
+
+/* ---- memory that is short */
+
+/* TOO_LARGE is right above the largest allocation only; pools release something after OUT_OF_MEMORY alone.
+ * @return whether it was refused */
+static bool commit_refused(const gpuhal_pieces *own, uint64_t first, uint64_t count)
+{
+    const uint64_t most = gpuhal_device_fact(own->context, GPUHAL_FACT_ALLOCATION_MAX_BYTES, UINT64_MAX);
+    const gpuhal_status status = gpuhal_pieces_commit(own, first, count);
+    const bool may_be_too_large = count * own->piece > most;
+    if (status == GPUHAL_OK) {
+        gpuhal_pieces_expect_decommit(own, first, count);
+        gpuhal_note("the driver gives more than the memory that it states");
+    } else if (status != GPUHAL_ERROR_OUT_OF_MEMORY && (status != GPUHAL_ERROR_TOO_LARGE || !may_be_too_large)) {
+        gpuhal_fail("range_commit of %" PRIu64
+                    " bytes, more than the device has left, returned %s instead of out of memory",
+                    count * own->piece, gpuhal_status_text(status));
+    }
+    return status != GPUHAL_OK;
+}
+
+/* The pool that asked looks for memory elsewhere and asks again, for the same addresses or for fewer. */
+void gpuhal_check_range_refused(gpuhal_context *context)
+{
+    gpuhal_pieces own;
+    gpuhal_area area;
+    const uint64_t total = gpuhal_device_fact(context, GPUHAL_FACT_MEMORY_TOTAL_BYTES, 0);
+    if (!gpuhal_pieces_begin(context, &own)) {
+        return;
+    }
+    const uint64_t all = total / own.piece;
+    if (all < 2) {
+        gpuhal_skip("memory_total_bytes is missing, or less than two pieces");
+        return;
+    }
+    gpuhal_pieces_reserve(&own, 1 + all);
+    gpuhal_pieces_expect_commit(&own, 0, 1);
+    gpuhal_pieces_cover(&area, &own, 1);
+    gpuhal_area_reset(&area, 1, ROUTE_ANY);
+    for (int i = 0; i < 4 && commit_refused(&own, 1, all); i++) {
+        gpuhal_area_verify(&area, (gpuhal_claim){.bytes = area.bytes}, ROUTE_ANY,
+                           "the piece beside one that was refused");
+    }
+    gpuhal_area_finish(&area);
+    const gpuhal_status status = gpuhal_pieces_commit(&own, 1, 1);
+    if (status != GPUHAL_OK) {
+        gpuhal_fail("range_commit returned %s for a part of the addresses for which more had been refused",
+                    gpuhal_status_text(status));
+    }
+    gpuhal_pieces_cover(&area, &own, 2);
+    gpuhal_area_reset(&area, 2, ROUTE_ANY);
+    gpuhal_area_verify(&area, (gpuhal_claim){.bytes = area.bytes}, ROUTE_ANY, "a range after a refusal");
+    gpuhal_area_finish(&area);
+    gpuhal_pieces_release(&own);
+}
+
+/* ---- ranges that end */
+
+static gpuhal_status commit_and_release(gpuhal_pieces *own, uint64_t pieces)
+{
+    gpuhal_pieces_reserve(own, pieces);
+    const gpuhal_status status = gpuhal_pieces_commit(own, 0, pieces);
+    gpuhal_pieces_release(own);
+    return status;
+}
+
+/* With memory in one of two pieces, which no call names again. */
+static void use_and_release(void *user)
+{
+    gpuhal_pieces *own = user;
+    gpuhal_pieces_reserve(own, 4);
+    gpuhal_pieces_expect_commit(own, 0, 1);
+    gpuhal_pieces_expect_commit(own, 1, 2);
+    gpuhal_pieces_expect_decommit(own, 0, 1);
+    gpuhal_pieces_release(own);
+}
+
+void gpuhal_check_range_release(gpuhal_context *context)
+{
+    gpuhal_pieces own;
+    if (!gpuhal_pieces_begin(context, &own)) {
+        return;
+    }
+    expect_given_back(&own, "range_release", commit_and_release);
+    gpuhal_expect_no_leak("using and releasing a range", 20, 80, use_and_release, &own);
+}

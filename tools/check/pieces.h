@@ -1,0 +1,31 @@
+/* pieces.h: a range of addresses, and the memory that comes and goes behind pieces of it. Each step fails the check
+ * where the plugin breaks what plugin.h says of the slot. */
+#ifndef GPUHAL_CHECK_PIECES_H
+#define GPUHAL_CHECK_PIECES_H
+
+#include "area.h"
+
+#define GPUHAL_PIECE_MOST (UINT64_C(64) << 20)
+
+/* Offsets and sizes are counted in pieces. */
+typedef struct gpuhal_pieces {
+    const gpuhal_context *context;
+    const gpuhal_ops *ops;
+    uint64_t granule; /* of the plugin */
+    uint64_t piece;   /* bytes of one: a granule or more, GPUHAL_PIECE_MOST at most */
+    uint64_t unit;    /* bytes: offsets and sizes of every transfer are multiples; an eighth of a piece at most */
+    gpuhal_plugin_range *handle;
+    gpuhal_memory memory;
+} gpuhal_pieces;
+
+/* Asks for the granularity; false: the device has no ranges, and the check is skipped. */
+bool gpuhal_pieces_begin(const gpuhal_context *context, gpuhal_pieces *out);
+void gpuhal_pieces_reserve(gpuhal_pieces *own, uint64_t pieces);
+gpuhal_status gpuhal_pieces_commit(const gpuhal_pieces *own, uint64_t first, uint64_t count);
+void gpuhal_pieces_expect_commit(const gpuhal_pieces *own, uint64_t first, uint64_t count);
+void gpuhal_pieces_expect_decommit(const gpuhal_pieces *own, uint64_t first, uint64_t count);
+void gpuhal_pieces_release(gpuhal_pieces *own);
+/* An area over the first pieces. What has no memory must not be touched through it. */
+void gpuhal_pieces_cover(gpuhal_area *area, const gpuhal_pieces *own, uint64_t pieces);
+
+#endif
