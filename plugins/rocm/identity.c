@@ -115,22 +115,36 @@ void gpuhal_rocm_find_partitions(gpuhal_rocm_entry *entries, uint32_t count)
 
 /* ---- reporting */
 
-/* Parts have render nodes too, below another device than that on the bus. */
+/* Where "major:minor" of the render node stands; false where it is not known. That of a part is below a platform device
+ * of its own, and the kernel's compute driver knows which; a part that we have numbered may have another number there. */
+static bool find_render_node(const gpuhal_rocm_entry *entry, char out_path[GPUHAL_STREAM_PATH])
+{
+    char node[24];
+    if (entry->partition >= 0) {
+        const uint32_t minor = entry->is_counted ? 0 : gpuhal_rocm_read_render_minor(entry);
+        gpuhal_rocm_path(out_path, "/sys/class/drm/renderD%u/dev", (unsigned)minor);
+        return minor != 0;
+    }
+    gpuhal_rocm_path(out_path, GPUHAL_STREAM_DEVICES "/%s/drm", entry->pci);
+    if (!entry->has_address || !gpuhal_rocm_find_name(out_path, "renderD", node, sizeof node)) {
+        return false;
+    }
+    gpuhal_rocm_path(out_path, GPUHAL_STREAM_DEVICES "/%s/drm/%s/dev", entry->pci, node);
+    return true;
+}
+
 static void list_render_node(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *entry)
 {
-    char directory[GPUHAL_STREAM_PATH], node[24], name[48], text[24];
+    char path[GPUHAL_STREAM_PATH], text[24];
     unsigned major = 0, minor = 0;
-    gpuhal_rocm_path(directory, GPUHAL_STREAM_DEVICES "/%s/drm", entry->pci);
-    if (entry->partition < 0 && entry->has_address && gpuhal_rocm_find_name(directory, "renderD", node, sizeof node)) {
-        snprintf(name, sizeof name, "drm/%s/dev", node);
-        if (gpuhal_rocm_read_system(entry, name, text, sizeof text) && sscanf(text, "%9u:%9u", &major, &minor) == 2) {
-            snprintf(text, sizeof text, "%u:%u", major, minor);
-            host->text(host, sink, GPUHAL_FACT_DRM_RENDER_NODE, text);
-            return;
-        }
+    if (find_render_node(entry, path) && gpuhal_rocm_read_line(path, text, sizeof text) &&
+        sscanf(text, "%9u:%9u", &major, &minor) == 2) {
+        snprintf(text, sizeof text, "%u:%u", major, minor);
+        host->text(host, sink, GPUHAL_FACT_DRM_RENDER_NODE, text);
+    } else {
+        host->missing(host, sink, GPUHAL_FACT_DRM_RENDER_NODE, GPUHAL_MISSING_NOT_SUPPORTED,
+                      "the system does not report it");
     }
-    host->missing(host, sink, GPUHAL_FACT_DRM_RENDER_NODE, GPUHAL_MISSING_NOT_SUPPORTED,
-                  "the system does not report it");
 }
 
 void gpuhal_rocm_list_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *entry)

@@ -62,59 +62,81 @@ static bool read_property(const char *properties, const char *name, uint32_t *ou
     const size_t length = strlen(name);
     for (const char *at = properties; *at != '\0'; at += strcspn(at, "\n"), at += *at == '\n' ? 1 : 0) {
         if (strncmp(at, name, length) == 0 && at[length] == ' ') {
-            return sscanf(at + length, "%9u", out_value) == 1;
+            return sscanf(at + length, "%10u", out_value) == 1;
         }
     }
     return false;
 }
 
-typedef struct target_search {
+typedef struct node_search {
     const gpuhal_rocm_entry *entry;
-    uint32_t target;
-    uint32_t gpu_id; /* of the same part, where the device is divided */
-} target_search;
+    uint32_t location, target, render_minor; /* of the node at the device's address that was read last */
+    uint32_t gpu_id;                         /* of the same part, where the device is divided */
+    bool found;                              /* that part */
+} node_search;
 
-/* The kernel has the function, and for a part of a device its number, in the three lowest bits. */
+/* Bus and device are bits 3 to 15 of the location. A part of a device has its number in the four highest bits, with
+ * other kernels in the three lowest (kfd_topology.c, kfd_topology_add_device). */
+static uint32_t part_at(uint32_t location)
+{
+    return location >> 28 ? location >> 28 : location & 7;
+}
+
 static bool match_node(const char *node, void *user)
 {
-    target_search *own = user;
+    node_search *own = user;
     const gpuhal_rocm_entry *entry = own->entry;
     char path[GPUHAL_STREAM_PATH], properties[4096];
-    uint32_t location = 0, domain = 0;
+    uint32_t domain = 0;
     gpuhal_rocm_path(path, GPUHAL_ROCM_NODES "/%.10s/properties", node);
-    return gpuhal_rocm_read_file(path, properties, sizeof properties) > 0 &&
-           read_property(properties, "location_id", &location) && read_property(properties, "domain", &domain) &&
-           location >> 3 == (entry->bus << 5 | entry->slot) && domain == entry->domain &&
-           read_property(properties, "gfx_target_version", &own->target) && own->target > 0;
+    if (gpuhal_rocm_read_file(path, properties, sizeof properties) == 0 ||
+        !read_property(properties, "location_id", &own->location) || !read_property(properties, "domain", &domain) ||
+        (own->location & 0xffff) >> 3 != (entry->bus << 5 | entry->slot) || domain != entry->domain ||
+        !read_property(properties, "gfx_target_version", &own->target) || own->target == 0) {
+        return false;
+    }
+    own->render_minor = 0;
+    (void)read_property(properties, "drm_render_minor", &own->render_minor);
+    return true;
 }
 
 static bool match_part(const char *node, void *user)
 {
-    target_search *own = user;
+    node_search *own = user;
     const uint32_t part = own->entry->partition > 0 ? (uint32_t)own->entry->partition : 0;
-    char path[GPUHAL_STREAM_PATH], properties[4096], text[24];
-    uint32_t location = 0;
-    gpuhal_rocm_path(path, GPUHAL_ROCM_NODES "/%.10s/properties", node);
-    if (!match_node(node, user) || gpuhal_rocm_read_file(path, properties, sizeof properties) == 0 ||
-        !read_property(properties, "location_id", &location) || (location & 7) != part) {
+    char path[GPUHAL_STREAM_PATH], text[24];
+    if (!match_node(node, user) || part_at(own->location) != part) {
         return false;
     }
     gpuhal_rocm_path(path, GPUHAL_ROCM_NODES "/%.10s/gpu_id", node);
-    return gpuhal_rocm_read_line(path, text, sizeof text) && sscanf(text, "%10u", &own->gpu_id) == 1;
+    if (!gpuhal_rocm_read_line(path, text, sizeof text) || sscanf(text, "%10u", &own->gpu_id) != 1) {
+        own->gpu_id = 0;
+    }
+    own->found = true;
+    return true;
 }
 
 uint32_t gpuhal_rocm_read_gpu_id(const gpuhal_rocm_entry *entry)
 {
-    target_search own = {.entry = entry};
+    node_search own = {.entry = entry};
     if (entry->has_address) {
         each_node(match_part, &own);
     }
     return own.gpu_id;
 }
 
+uint32_t gpuhal_rocm_read_render_minor(const gpuhal_rocm_entry *entry)
+{
+    node_search own = {.entry = entry};
+    if (entry->has_address) {
+        each_node(match_part, &own);
+    }
+    return own.found ? own.render_minor : 0;
+}
+
 uint32_t gpuhal_rocm_read_target(const gpuhal_rocm_entry *entry)
 {
-    target_search own = {.entry = entry};
+    node_search own = {.entry = entry};
     if (entry->has_address) {
         each_node(match_node, &own);
     }

@@ -2,6 +2,7 @@
  * works as with CUDA is in vendor_use_test.c. */
 #include "exercise.h"
 #include "rocm_fake.h"
+#include "rocm_tree.h"
 
 TEST(devices_are_listed_with_their_identity_and_no_context_is_made)
 {
@@ -53,6 +54,37 @@ TEST(the_parts_of_a_divided_gpu_have_one_address_and_numbers_and_work)
     const char *text = NULL;
     assert_int_not_equal(gpuhal_device_text(select_or_fail(gpu, "rocm:3"), GPUHAL_FACT_PARTITION, &text), GPUHAL_OK);
     close_clean(gpu);
+}
+
+/* A node of the kernel's compute driver. */
+static void put_part(unsigned node, unsigned long location, unsigned minor)
+{
+    char path[96], text[128];
+    snprintf(path, sizeof path, "sys/class/kfd/kfd/topology/nodes/%u/properties", node);
+    snprintf(text, sizeof text,
+             "simd_count 38\ngfx_target_version 90402\nlocation_id %lu\ndomain 0\ndrm_render_minor %u\n", location,
+             minor);
+    put(path, text);
+    snprintf(path, sizeof path, "sys/class/drm/renderD%u/dev", minor);
+    snprintf(text, sizeof text, "226:%u\n", minor);
+    put(path, text);
+}
+
+/* The number of a part is in the lowest bits of the location, or in the highest. */
+TEST(each_part_of_a_divided_gpu_has_the_render_node_that_the_kernel_gave_it)
+{
+    use_machine("devices 1; partitions 0 3; memory 0 384M");
+    make_tree();
+    put_of_device("drm/renderD128/dev", "226:128\n");
+    put_part(1, 0x1100, 128);
+    put_part(2, 0x1101, 140);
+    put_part(3, 2ul << 28 | 0x1100, 139);
+    gpuhal *gpu = open_backend(0);
+    expect_text(select_or_fail(gpu, "rocm:0"), GPUHAL_FACT_DRM_RENDER_NODE, "226:128");
+    expect_text(select_or_fail(gpu, "rocm:1"), GPUHAL_FACT_DRM_RENDER_NODE, "226:140");
+    expect_text(select_or_fail(gpu, "rocm:2"), GPUHAL_FACT_DRM_RENDER_NODE, "226:139");
+    close_clean(gpu);
+    remove_tree();
 }
 
 /* As kernels give it that keep the number of a part beside the address: HIP hands on the address alone. */

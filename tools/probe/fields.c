@@ -188,10 +188,6 @@ static const char *hardware_text(const gpuhal_probe_row *row, gpuhal_probe_origi
         return hardware->address;
     case PROBE_ORIGIN_KERNEL_DRIVER:
         return hardware->kernel_driver;
-    case PROBE_ORIGIN_DRM_CARD:
-        return hardware->drm_card;
-    case PROBE_ORIGIN_RENDER_NODE:
-        return hardware->drm_render_node;
     case PROBE_ORIGIN_VENDOR_NODE:
         return hardware->vendor_node;
     case PROBE_ORIGIN_LOCAL_CPUS:
@@ -229,6 +225,10 @@ static const char *device_text(const gpuhal_probe_row *row, gpuhal_probe_origin 
         return fact_text(row, GPUHAL_FACT_VENDOR);
     case PROBE_ORIGIN_PCI:
         return fact_text(row, GPUHAL_FACT_PCI_ADDRESS);
+    case PROBE_ORIGIN_DRM_CARD:
+        return gpuhal_probe_card_node(row->entry, row->hardware);
+    case PROBE_ORIGIN_RENDER_NODE:
+        return gpuhal_probe_render_node(row->entry, row->hardware, space);
     default:
         return "";
     }

@@ -7,8 +7,6 @@
 #include "mig.h"
 #include "plain.h"
 
-#include "../common/text.h"
-
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -49,22 +47,18 @@ static const char *text_of(const gres *one, gpuhal_key key)
     return gpuhal_device_text(one->row->entry->device, key, &text) == GPUHAL_OK ? text : "";
 }
 
-/* Of a partition of AMD the render node is its own; of a GPU it is that of the bus. */
 static void set_files(gres *one)
 {
     const gpuhal_hardware_info *hardware = one->row->hardware;
-    const char *node = text_of(one, GPUHAL_FACT_DRM_RENDER_NODE), *partition = text_of(one, GPUHAL_FACT_PARTITION);
-    const char *minor;
-    uint64_t number;
-    const bool is_nvidia = hardware->size && strncmp(hardware->vendor_node, "/dev/nvidia", 11) == 0;
+    const char *partition = text_of(one, GPUHAL_FACT_PARTITION);
+    char space[PROBE_NODE_BYTES];
+    const bool is_nvidia = hardware && strncmp(hardware->vendor_node, "/dev/nvidia", 11) == 0;
     if (is_nvidia && *partition) {
         one->several = gpuhal_probe_mig_files(hardware->vendor_node, one->files, FILES_BYTES);
     } else if (is_nvidia) {
         snprintf(one->files, FILES_BYTES, "%s", hardware->vendor_node);
-    } else if ((minor = strchr(node, ':')) && gpuhal_tool_read_number(minor + 1, 0, 1u << 20, &number, NULL)) {
-        snprintf(one->files, FILES_BYTES, "/dev/dri/renderD%" PRIu64, number);
-    } else if (hardware->size) {
-        snprintf(one->files, FILES_BYTES, "%s", hardware->drm_render_node);
+    } else {
+        snprintf(one->files, FILES_BYTES, "%s", gpuhal_probe_render_node(one->row->entry, hardware, space));
     }
 }
 

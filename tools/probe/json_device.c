@@ -172,10 +172,11 @@ static json_t *make_mig(gpuhal_probe_json *builder, const gpuhal_device *device)
     return object;
 }
 
-static void put_hardware(gpuhal_probe_json *builder, json_t *object, const gpuhal_hardware_info *hardware)
+static void put_hardware(gpuhal_probe_json *builder, json_t *object, const gpuhal_probe_device *entry,
+                         const gpuhal_hardware_info *hardware)
 {
     gpuhal_probe_put(builder, object, "kernel_driver", gpuhal_probe_make_kernel_driver(builder, hardware));
-    gpuhal_probe_put(builder, object, "device_nodes", gpuhal_probe_make_nodes(builder, hardware));
+    gpuhal_probe_put(builder, object, "device_nodes", gpuhal_probe_make_nodes(builder, entry, hardware));
     gpuhal_probe_put(builder, object, "cpu_affinity", gpuhal_probe_text(hardware ? hardware->local_cpus : ""));
 }
 
@@ -203,7 +204,7 @@ json_t *gpuhal_probe_make_device(gpuhal_probe_json *builder, const gpuhal_probe_
     gpuhal_probe_put(builder, object, "mig", make_mig(builder, device));
     gpuhal_probe_put(builder, object, "physical_device", gpuhal_probe_number(entry->physical));
     gpuhal_probe_put(builder, object, "preferred", json_boolean(entry->preferred != 0));
-    put_hardware(builder, object, gpuhal_probe_hardware_of(machine, entry));
+    put_hardware(builder, object, entry, gpuhal_probe_hardware_of(machine, entry));
     gpuhal_probe_put(builder, object, "capabilities", gpuhal_probe_make_capabilities(builder, device));
     gpuhal_probe_put_result(builder, object, missing, entry->verified, &entry->result, machine->verifying);
     gpuhal_probe_put(builder, object, "telemetry", gpuhal_probe_make_telemetry(builder, entry));

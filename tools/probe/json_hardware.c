@@ -1,5 +1,6 @@
 /* json_hardware.c: the hardware and the problems, in documents; see json_parts.h. */
 #include "json_parts.h"
+#include "rows.h"
 
 #include <stdio.h>
 
@@ -14,11 +15,13 @@ json_t *gpuhal_probe_make_kernel_driver(gpuhal_probe_json *builder, const gpuhal
     return object;
 }
 
-json_t *gpuhal_probe_make_nodes(gpuhal_probe_json *builder, const gpuhal_hardware_info *hardware)
+json_t *gpuhal_probe_make_nodes(gpuhal_probe_json *builder, const gpuhal_probe_device *entry,
+                                const gpuhal_hardware_info *hardware)
 {
     json_t *array = json_array();
-    const char *const nodes[] = {hardware ? hardware->vendor_node : "", hardware ? hardware->drm_card : "",
-                                 hardware ? hardware->drm_render_node : ""};
+    char space[PROBE_NODE_BYTES];
+    const char *const nodes[] = {hardware ? hardware->vendor_node : "", gpuhal_probe_card_node(entry, hardware),
+                                 gpuhal_probe_render_node(entry, hardware, space)};
     for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
         if (*nodes[i]) {
             gpuhal_probe_append(builder, array, gpuhal_probe_any_text(nodes[i]));
@@ -60,7 +63,7 @@ static json_t *make_one(gpuhal_probe_json *builder, const gpuhal_hardware_info *
                      hardware->numa_node == UINT32_MAX ? json_null() : gpuhal_probe_number(hardware->numa_node));
     gpuhal_probe_put(builder, object, "cpu_affinity", gpuhal_probe_text(hardware->local_cpus));
     gpuhal_probe_put(builder, object, "kernel_driver", gpuhal_probe_make_kernel_driver(builder, hardware));
-    gpuhal_probe_put(builder, object, "device_nodes", gpuhal_probe_make_nodes(builder, hardware));
+    gpuhal_probe_put(builder, object, "device_nodes", gpuhal_probe_make_nodes(builder, NULL, hardware));
     gpuhal_probe_put(builder, object, "asleep", json_boolean(hardware->is_asleep != 0));
     gpuhal_probe_put(builder, object, "last_seen", gpuhal_probe_time(hardware->last_seen));
     gpuhal_probe_put(builder, object, "why", gpuhal_probe_text(hardware->why));

@@ -34,7 +34,8 @@ json_t *gpuhal_probe_make_problems(gpuhal_probe_json *builder, const gpuhal_prob
 /* The same for the hardware, and for a device that stands for it: the kernel's driver, or null; paths of its device
  * files. */
 json_t *gpuhal_probe_make_kernel_driver(gpuhal_probe_json *builder, const gpuhal_hardware_info *hardware);
-json_t *gpuhal_probe_make_nodes(gpuhal_probe_json *builder, const gpuhal_hardware_info *hardware);
+json_t *gpuhal_probe_make_nodes(gpuhal_probe_json *builder, const gpuhal_probe_device *entry,
+                                const gpuhal_hardware_info *hardware);
 
 /* Makes gpuhal.probe/1 out of the document gpuhal.probe/2. */
 void gpuhal_probe_make_former(gpuhal_probe_json *builder, const gpuhal_probe_machine *machine, json_t *document);

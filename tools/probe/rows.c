@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Of hardware that no device stands for, in the place of its values. */
 static void write_state(const gpuhal_hardware_info *hardware, char to[48])
@@ -44,6 +45,27 @@ const gpuhal_hardware_info *gpuhal_probe_hardware_of(const gpuhal_probe_machine 
         }
     }
     return NULL;
+}
+
+const char *gpuhal_probe_render_node(const gpuhal_probe_device *entry, const gpuhal_hardware_info *hardware,
+                                     char space[PROBE_NODE_BYTES])
+{
+    const char *number;
+    unsigned minor = 0;
+    if (entry && gpuhal_device_text(entry->device, GPUHAL_FACT_DRM_RENDER_NODE, &number) == GPUHAL_OK &&
+        sscanf(number, "%*u:%7u", &minor) == 1) {
+        snprintf(space, PROBE_NODE_BYTES, "/dev/dri/renderD%u", minor);
+        return space;
+    }
+    return hardware ? hardware->drm_render_node : "";
+}
+
+const char *gpuhal_probe_card_node(const gpuhal_probe_device *entry, const gpuhal_hardware_info *hardware)
+{
+    char space[PROBE_NODE_BYTES];
+    const bool is_own =
+        hardware && strcmp(gpuhal_probe_render_node(entry, hardware, space), hardware->drm_render_node) == 0;
+    return is_own ? hardware->drm_card : "";
 }
 
 static void add_device(gpuhal_probe_rows *rows, const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry)

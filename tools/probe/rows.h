@@ -28,6 +28,13 @@ void gpuhal_probe_rows_finish(gpuhal_probe_rows *rows);
 const gpuhal_hardware_info *gpuhal_probe_hardware_of(const gpuhal_probe_machine *machine,
                                                      const gpuhal_probe_device *entry);
 
+/* The DRM nodes of a device, or of hardware that none stands for: a part of a GPU that has a render node of its own is
+ * not reached by the card of the whole. "" where none is known. */
+enum { PROBE_NODE_BYTES = 32 };
+const char *gpuhal_probe_render_node(const gpuhal_probe_device *entry, const gpuhal_hardware_info *hardware,
+                                     char space[PROBE_NODE_BYTES]);
+const char *gpuhal_probe_card_node(const gpuhal_probe_device *entry, const gpuhal_hardware_info *hardware);
+
 /* Whether the hardware has a row of its own: no device stands for it, and it is no mere display controller unless all
  * is asked for. With --device only what was selected is listed. */
 bool gpuhal_probe_is_listed(const gpuhal_probe_options *options, const gpuhal_hardware_info *hardware);
