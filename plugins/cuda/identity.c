@@ -57,6 +57,14 @@ void gpuhal_cuda_identify(gpuhal_cuda_entry *entry)
     identify_uuid(entry);
 }
 
+/* The driver's name of a part ends with its profile: "MIG 1g.10gb". */
+void gpuhal_cuda_name_part(const gpuhal_cuda_entry *entry, char *name, size_t size)
+{
+    (void)entry;
+    (void)name;
+    (void)size;
+}
+
 void gpuhal_cuda_list_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_cuda_entry *entry)
 {
     if (entry->pci[0] != '\0') {

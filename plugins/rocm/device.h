@@ -109,6 +109,8 @@ uint32_t gpuhal_rocm_count_system(void);
 uint32_t gpuhal_rocm_read_target(const gpuhal_rocm_entry *entry);
 /* The number by which the kernel's compute driver calls the device; 0 when it lists none. */
 uint32_t gpuhal_rocm_read_gpu_id(const gpuhal_rocm_entry *entry);
+/* How many parts of the GPU at the device's address the kernel's compute driver has; 0 when it lists none. */
+uint32_t gpuhal_rocm_count_parts(const gpuhal_rocm_entry *entry);
 /* The minor number of the render node by which the kernel's compute driver opens the device, or the part that it is; 0
  * when it names none. */
 uint32_t gpuhal_rocm_read_render_minor(const gpuhal_rocm_entry *entry);

@@ -116,7 +116,8 @@ void gpuhal_rocm_find_partitions(gpuhal_rocm_entry *entries, uint32_t count)
 /* ---- reporting */
 
 /* Where "major:minor" of the render node stands; false where it is not known. That of a part is below a platform device
- * of its own, and the kernel's compute driver knows which; a part that we have numbered may have another number there. */
+ * of its own, and the kernel's compute driver knows which; a part that we have numbered may have another number there.
+ */
 static bool find_render_node(const gpuhal_rocm_entry *entry, char out_path[GPUHAL_STREAM_PATH])
 {
     char node[24];
@@ -145,6 +146,34 @@ static void list_render_node(const gpuhal_host *host, gpuhal_sink *sink, const g
         host->missing(host, sink, GPUHAL_FACT_DRM_RENDER_NODE, GPUHAL_MISSING_NOT_SUPPORTED,
                       "the system does not report it");
     }
+}
+
+/* "CPX", "NPS1": how the GPU is divided; "" where the driver does not say. */
+static void read_mode(const gpuhal_rocm_entry *entry, const char *file, char mode[16])
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    if (!gpuhal_rocm_read_system(entry, file, mode, 16) || mode[strspn(mode, letters)] != '\0') {
+        mode[0] = '\0';
+    }
+}
+
+/* HIP gives all parts the name of the whole. "CPX/NPS1 partition 3 of 8", counted from 0 as by the kernel. */
+void gpuhal_rocm_name_part(const gpuhal_rocm_entry *entry, char *name, size_t size)
+{
+    char compute[16], memory[16];
+    const size_t length = strlen(name);
+    if (entry->partition < 0 || length == 0) {
+        return;
+    }
+    read_mode(entry, "current_compute_partition", compute);
+    read_mode(entry, "current_memory_partition", memory);
+    const uint32_t count = gpuhal_rocm_count_parts(entry);
+    char total[24] = "";
+    if (count > (uint32_t)entry->partition) {
+        snprintf(total, sizeof total, " of %u", (unsigned)count);
+    }
+    snprintf(name + length, size - length, "%s%s%s%s partition %d%s", compute[0] ? " " : "", compute,
+             compute[0] && memory[0] ? "/" : "", compute[0] ? memory : "", (int)entry->partition, total);
 }
 
 void gpuhal_rocm_list_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *entry)

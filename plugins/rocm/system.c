@@ -73,6 +73,7 @@ typedef struct node_search {
     uint32_t location, target, render_minor; /* of the node at the device's address that was read last */
     uint32_t gpu_id;                         /* of the same part, where the device is divided */
     bool found;                              /* that part */
+    uint32_t count;                          /* of the parts */
 } node_search;
 
 /* Bus and device are bits 3 to 15 of the location. A part of a device has its number in the four highest bits, with
@@ -114,6 +115,21 @@ static bool match_part(const char *node, void *user)
     }
     own->found = true;
     return true;
+}
+
+static bool count_part(const char *node, void *user)
+{
+    ((node_search *)user)->count += match_node(node, user) ? 1 : 0;
+    return false;
+}
+
+uint32_t gpuhal_rocm_count_parts(const gpuhal_rocm_entry *entry)
+{
+    node_search own = {.entry = entry};
+    if (entry->has_address) {
+        each_node(count_part, &own);
+    }
+    return own.count;
 }
 
 uint32_t gpuhal_rocm_read_gpu_id(const gpuhal_rocm_entry *entry)

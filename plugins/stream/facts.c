@@ -16,10 +16,10 @@ static const struct {
 };
 
 /* Drivers give ASCII; anything else would come from a broken one. */
-static void list_name(const gpuhal_host *host, gpuhal_sink *sink, int device)
+static void list_name(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry)
 {
     char name[256] = "";
-    const vendor_code code = GPUHAL_VENDOR(DeviceGetName)(name, (int)sizeof name - 1, device);
+    const vendor_code code = GPUHAL_VENDOR(DeviceGetName)(name, (int)sizeof name - 1, entry->device);
     if (code != GPUHAL_VENDOR_OK) {
         GPUHAL_OWN(ignore)(code);
         name[0] = '\0';
@@ -31,6 +31,7 @@ static void list_name(const gpuhal_host *host, gpuhal_sink *sink, int device)
     while (length > start && name[length - 1] == ' ') {
         name[--length] = '\0';
     }
+    GPUHAL_OWN(name_part)(entry, name, sizeof name);
     host->text(host, sink, GPUHAL_FACT_NAME, name[start] != '\0' ? name + start : GPUHAL_VENDOR_API " device");
 }
 
@@ -115,7 +116,7 @@ void GPUHAL_OWN(list_facts)(const gpuhal_host *host, gpuhal_sink *sink, const gp
 {
     const int device = entry->device;
     const bool integrated = GPUHAL_OWN(attribute)(device, GPUHAL_VENDOR_ATTRIBUTE_INTEGRATED, 0) != 0;
-    list_name(host, sink, device);
+    list_name(host, sink, entry);
     host->text(host, sink, GPUHAL_FACT_VENDOR, GPUHAL_VENDOR_COMPANY);
     host->u64(host, sink, GPUHAL_FACT_VENDOR_ID, GPUHAL_VENDOR_PCI_ID);
     host->u64(host, sink, GPUHAL_FACT_TYPE, integrated ? GPUHAL_DEVICE_INTEGRATED_GPU : GPUHAL_DEVICE_GPU);

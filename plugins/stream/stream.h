@@ -103,6 +103,8 @@ int GPUHAL_OWN(attribute)(int device, unsigned int attribute, int otherwise);
 /* identity.c: fills in the entry's identity; lists it. */
 void GPUHAL_OWN(identify)(gpuhal_stream_entry *entry);
 void GPUHAL_OWN(list_identity)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry);
+/* Appends which part of a divided GPU it is to the name, where the driver's has no word of that. */
+void GPUHAL_OWN(name_part)(const gpuhal_stream_entry *entry, char *name, size_t size);
 /* compute.c: lists what the device computes with. */
 void GPUHAL_OWN(list_compute)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry);
 

@@ -44,10 +44,13 @@ TEST(the_parts_of_a_divided_gpu_have_one_address_and_numbers_and_work)
     use_machine("devices 2; partitions 0 3; memory 0 384M");
     gpuhal *gpu = open_backend(0);
     static const char *const ids[] = {"rocm:0", "rocm:1", "rocm:2"}, *const parts[] = {"0", "1", "2"};
+    char name[64];
     for (int i = 0; i < 3; i++) {
         gpuhal_device *part = select_or_fail(gpu, ids[i]);
         expect_text(part, GPUHAL_FACT_PCI_ADDRESS, "0000:11:00.0");
         expect_text(part, GPUHAL_FACT_PARTITION, parts[i]);
+        snprintf(name, sizeof name, "Fake MI300X partition %d", i); /* no file says more */
+        expect_text(part, GPUHAL_FACT_NAME, name);
         assert_int_equal(number_of(part, GPUHAL_FACT_MEMORY_TOTAL_BYTES), 128 * MIB);
         assert_ok(gpuhal_device_verify(part));
     }
@@ -71,7 +74,7 @@ static void put_part(unsigned node, unsigned long location, unsigned minor)
 }
 
 /* The number of a part is in the lowest bits of the location, or in the highest. */
-TEST(each_part_of_a_divided_gpu_has_the_render_node_that_the_kernel_gave_it)
+TEST(each_part_of_a_divided_gpu_has_the_render_node_of_the_kernel_and_a_name)
 {
     use_machine("devices 1; partitions 0 3; memory 0 384M");
     make_tree();
@@ -79,7 +82,10 @@ TEST(each_part_of_a_divided_gpu_has_the_render_node_that_the_kernel_gave_it)
     put_part(1, 0x1100, 128);
     put_part(2, 0x1101, 140);
     put_part(3, 2ul << 28 | 0x1100, 139);
+    put_of_device("current_compute_partition", "CPX\n");
+    put_of_device("current_memory_partition", "NPS1\n");
     gpuhal *gpu = open_backend(0);
+    expect_text(select_or_fail(gpu, "rocm:2"), GPUHAL_FACT_NAME, "Fake MI300X CPX/NPS1 partition 2 of 3");
     expect_text(select_or_fail(gpu, "rocm:0"), GPUHAL_FACT_DRM_RENDER_NODE, "226:128");
     expect_text(select_or_fail(gpu, "rocm:1"), GPUHAL_FACT_DRM_RENDER_NODE, "226:140");
     expect_text(select_or_fail(gpu, "rocm:2"), GPUHAL_FACT_DRM_RENDER_NODE, "226:139");

@@ -22,13 +22,15 @@ typedef struct gres {
     const char *left_out; /* why; NULL: it is a line */
 } gres;
 
-/* "NVIDIA H100 80GB HBM3" becomes "nvidia_h100_80gb_hbm3", as Slurm itself names what it detects. */
+/* "NVIDIA H100 80GB HBM3" becomes "nvidia_h100_80gb_hbm3", as Slurm itself names what it detects. The parts of a GPU
+ * are of one type, whatever their number. */
 static void set_type(gres *one)
 {
     char space[PROBE_FIELD_BYTES];
     const char *name = gpuhal_probe_field_text(gpuhal_probe_field_named("name", 4), one->row, space);
+    const char *part = strstr(name, " partition "), *end = part ? part : name + strlen(name);
     size_t length = 0;
-    for (; *name && length + 1 < TYPE_BYTES; name++) {
+    for (; name < end && length + 1 < TYPE_BYTES; name++) {
         const unsigned char letter = (unsigned char)*name;
         const bool kept = letter < 0x80 && (isalnum(letter) || letter == '.' || letter == '-');
         if (kept || (length && one->type[length - 1] != '_')) {

@@ -138,10 +138,32 @@ static bool choose_columns(device_table *table, const gpuhal_probe_options *opti
     return true;
 }
 
+/* What names a part of a GPU stands at the end of its name, which is cut in front of that: "NVIDIA H1… 3g.40gb". */
+static const char *shorten(const device_table *table, const char *name, size_t width,
+                           char space[GPUHAL_PROBE_CELL_BYTES])
+{
+    static const char *const marks[] = {" MIG", " partition"};
+    const char *dots = table->screen->utf8 ? "…" : "..";
+    const size_t dots_width = table->screen->utf8 ? 1 : 2;
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+        const char *part = strstr(name, marks[i]);
+        part = part ? part + strlen(marks[i]) : "";
+        const size_t kept = strlen(part) + dots_width;
+        if (*part == ' ' && gpuhal_probe_screen_columns(table->screen, name) > width && width > kept) {
+            snprintf(space, GPUHAL_PROBE_CELL_BYTES, "%.*s%s%s", (int)(width - kept), name, dots, part);
+            return space;
+        }
+    }
+    return name;
+}
+
 /* The last column of a line is not padded: no blanks at the end. */
 static void print_cell(const device_table *table, size_t place, const char *text, gpuhal_probe_style style)
 {
-    const size_t own = gpuhal_probe_screen_columns(table->screen, text), width = table->widths[place];
+    const size_t width = table->widths[place];
+    char space[GPUHAL_PROBE_CELL_BYTES];
+    text = table->columns[place] == PROBE_COLUMN_NAME ? shorten(table, text, width, space) : text;
+    const size_t own = gpuhal_probe_screen_columns(table->screen, text);
     const bool padded = place + 1 < table->count || gpuhal_probe_column_is_right(table->columns[place]);
     fprintf(table->screen->out, "%*s", place ? (int)GAP_COLUMNS : 0, "");
     gpuhal_probe_screen_fit(table->screen, style, text, padded || own > width ? width : own,
