@@ -116,6 +116,9 @@ static void read_one(gpuhal_kernel_reading *own, uint32_t number, gpuhal_value *
     if (value->key == GPUHAL_VALUE_POWER_MICROWATTS && value->missing == GPUHAL_MISSING_NOT_SUPPORTED) {
         power_from_energy(own, value);
     }
+    if (own->files.is_part) {
+        gpuhal_value_of_board(value);
+    }
 }
 
 static void run(gpuhal_job *job)

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Returns the largest number that a device can have. The limits are generous: they are there to detect what is no
  * measurement at all, 0xffff degrees or megahertz among it. */
@@ -60,6 +61,14 @@ void gpuhal_value_set(gpuhal_value *value, uint64_t number, const char *source)
     }
     *value = (gpuhal_value){.key = value->key, .u64 = number};
     snprintf(value->source, sizeof value->source, "%s", source);
+}
+
+void gpuhal_value_of_board(gpuhal_value *value)
+{
+    const size_t length = strlen(value->source);
+    if (length > 0) {
+        snprintf(value->source + length, sizeof value->source - length, "-board");
+    }
 }
 
 void gpuhal_value_miss(gpuhal_value *value, gpuhal_missing reason, const char *format, ...)

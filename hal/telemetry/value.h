@@ -9,6 +9,8 @@
 /* Sets the number, unless no device can have it: sentinels of firmware (all ones), more than 100 percent, a power of
  * kilowatts. Then the value is missing (failed). */
 void gpuhal_value_set(gpuhal_value *value, uint64_t number, const char *source);
+/* Marks the number, if there is one, as that of the whole GPU, for a part of it: its source becomes "sysfs-board". */
+void gpuhal_value_of_board(gpuhal_value *value);
 void gpuhal_value_miss(gpuhal_value *value, gpuhal_missing reason, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Takes what another source has, where that is better: a number, or a reason that a user can act on in the place of

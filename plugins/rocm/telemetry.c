@@ -31,6 +31,16 @@ static gpuhal_stream_why may_ask(const gpuhal_rocm_entry *entry, gpuhal_key key,
     return (gpuhal_stream_why){0};
 }
 
+/* A part of a divided GPU has memory of its own, and nothing else. */
+static const char *source_of(const gpuhal_rocm_entry *entry, gpuhal_key key)
+{
+    if (gpuhal_rocm_smi_which() != GPUHAL_ROCM_SMI_AMD) {
+        return "rocm-smi"; /* it is asked for memory alone */
+    }
+    const bool is_memory = key == GPUHAL_VALUE_MEMORY_FREE_BYTES || key == GPUHAL_VALUE_MEMORY_USED_BYTES;
+    return entry->partition >= 0 && !is_memory ? "amd-smi-board" : "amd-smi";
+}
+
 gpuhal_status gpuhal_rocm_sample(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                  const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink)
 {
@@ -51,10 +61,10 @@ gpuhal_status gpuhal_rocm_sample(const gpuhal_host *host, gpuhal_plugin_instance
     }
     if (any) {
         gpuhal_rocm_ask_smi(&own, whys);
-        host->source(host, sink, gpuhal_rocm_smi_which() == GPUHAL_ROCM_SMI_AMD ? "amd-smi" : "rocm-smi");
     }
     for (size_t i = 0; i < GPUHAL_ROCM_VALUES; i++) {
         if (own.wanted[i] && whys[i].reason == 0) {
+            host->source(host, sink, source_of(own.entry, keys_of_values[i]));
             host->u64(host, sink, keys_of_values[i], own.numbers[i]);
         } else if (whys[i].reason != 0) {
             host->missing(host, sink, keys_of_values[i], whys[i].reason, whys[i].text);

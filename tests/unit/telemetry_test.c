@@ -114,6 +114,31 @@ TEST(amdgpus_files_become_values_in_their_units)
     end_card(gpu);
 }
 
+TEST(what_a_part_of_a_gpu_shares_with_its_siblings_has_the_source_of_the_board)
+{
+    gpuhal_mock = (gpuhal_mock_state){.count = 2,
+                                      .devices = {{.pci = "0000:c1:00.0", .partition = "0", .total_bytes = 1 << 30},
+                                                  {.pci = "0000:c1:00.0", .partition = "1", .total_bytes = 1 << 30}}};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+    begin_tree();
+    snprintf(gpu->settings.system_root, sizeof gpu->settings.system_root, "%s", tree_root);
+    put(CARD "/mem_info_vram_total", "2147483648\n");
+    put(CARD "/mem_info_vram_used", "1163091968\n");
+    put(CARD "/gpu_busy_percent", "37\n");
+    put(CARD "/hwmon/hwmon7/power1_average", "71000000\n");
+    for (uint32_t i = 0; i < 2; i++) {
+        gpuhal_value values[] = {{.key = GPUHAL_VALUE_POWER_MICROWATTS},
+                                 {.key = GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE},
+                                 {.key = GPUHAL_VALUE_MEMORY_USED_BYTES}};
+        assert_ok(gpuhal_device_sample(gpuhal_device_at(gpu, i), 0, values, 3, NULL));
+        assert_int_equal(values[0].u64, 71000000);
+        assert_string_equal(values[0].source, "hwmon-board");
+        assert_string_equal(values[1].source, "sysfs-board");
+        assert_int_equal(values[2].missing, GPUHAL_MISSING_NOT_SUPPORTED);
+    }
+    end_card(gpu);
+}
+
 TEST(what_cannot_be_is_missing_and_no_number)
 {
     static const struct {

@@ -3,7 +3,9 @@
 
 #include "machine.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define FIRST_VALUE 0x1000u /* keys of values begin here, without a gap */
 
@@ -51,6 +53,46 @@ static void set_keys(gpuhal_probe_values *values, bool every)
     }
 }
 
+static bool is_part(const gpuhal_probe_device *entry)
+{
+    const char *partition;
+    return gpuhal_device_text(entry->device, GPUHAL_FACT_PARTITION, &partition) == GPUHAL_OK;
+}
+
+/* The device that shows what is of the whole GPU: an undivided interface, else the first part that is read. */
+static const gpuhal_probe_device *board_of(const gpuhal_probe_machine *machine, const gpuhal_probe_device *own)
+{
+    const gpuhal_probe_device *found = NULL;
+    for (uint32_t i = 0; own->physical && i < machine->count; i++) {
+        const gpuhal_probe_device *other = &machine->devices[i];
+        if (other->physical == own->physical && other->preferred && other->values &&
+            (!found || (is_part(found) && !is_part(other)))) {
+            found = other;
+        }
+    }
+    return found ? found : own;
+}
+
+static bool is_of_board(const gpuhal_value *value)
+{
+    static const char board[] = "-board";
+    const size_t length = strlen(value->source);
+    return length >= sizeof board && strcmp(value->source + length - strlen(board), board) == 0;
+}
+
+/* Parts of a GPU repeat what is of the whole. It is shown once, so that sums over all rows are right. */
+static void leave_to_board(const gpuhal_probe_machine *machine, const gpuhal_probe_device *own)
+{
+    const gpuhal_probe_device *board = board_of(machine, own);
+    for (uint32_t i = 0; board->values != own->values && i < own->values->count; i++) {
+        gpuhal_value *value = &own->values->list[i];
+        if (!value->missing && is_of_board(value)) {
+            *value = (gpuhal_value){.key = value->key, .missing = GPUHAL_MISSING_NOT_SUPPORTED};
+            snprintf(value->why, sizeof value->why, "of the whole GPU: see %.64s", gpuhal_device_id(board->device));
+        }
+    }
+}
+
 /* Reads what has been prepared, in the order of the devices. */
 static void read_prepared(gpuhal_probe_machine *machine)
 {
@@ -58,6 +100,7 @@ static void read_prepared(gpuhal_probe_machine *machine)
         gpuhal_probe_values *own = machine->devices[i].values;
         if (own && source_of(machine, i) == i) {
             own->status = gpuhal_device_sample(machine->devices[i].device, 0, own->list, own->count, &own->time_ns);
+            leave_to_board(machine, &machine->devices[i]);
         }
     }
 }

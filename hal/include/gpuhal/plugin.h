@@ -127,8 +127,9 @@ struct gpuhal_host {
     const void *(*query_extension)(const gpuhal_host *host, const char *name);
 
     /** Names what gave the values that follow in this call of sample(): a library or an interface of the system
-     *  ("nvml", "hwmon"); 1 to 15 lower-case letters, digits, `-` and `_`. Until the first call, and after NULL, it is
-     *  the API of this plugin. The same for the processes of processes(). */
+     *  ("nvml", "hwmon"); 1 to 15 lower-case letters, digits, `-` and `_`. With "-board" at the end ("nvml-board") they
+     *  are measured for the whole GPU, and given for a part of it. Until the first call, and after NULL, it is the API
+     *  of this plugin. The same for the processes of processes(). */
     void (*source)(const gpuhal_host *host, gpuhal_sink *sink, const char *name);
     /** Gives one process; only inside processes(). One that is given twice counts once, with the flags of both. */
     void (*process)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_plugin_process *process);

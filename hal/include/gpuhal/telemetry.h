@@ -23,7 +23,8 @@ typedef struct gpuhal_value {
     uint64_t u64;
     char why[112];          /**< Why it is missing, "" when it is there. */
     /** Where it comes from: "nvml", "amd-smi", "rocm-smi", "sysfs", "hwmon", "fdinfo", "proc", "rapl", "cgroup",
-     *  "library" for what this library counts, or the backend whose API has it; "" when it is missing. */
+     *  "library" for what this library counts, or the backend whose API has it; "" when it is missing. With "-board"
+     *  behind it ("nvml-board") the value is that of the whole GPU, and equal for all its parts: count it once. */
     char source[16];
 } gpuhal_value;
 
