@@ -93,10 +93,13 @@ static bool has_vendor_form(const char *text)
     return begins_with(text, "GPU-") || begins_with(text, "MIG-");
 }
 
-/* As this library prints it, whole: the beginning of one could be a number or a name. */
+/* Whole and without a prefix, as this library has it, or as the kernel has AMD's unique id: the beginning of one could
+ * be a number or a name. */
 static bool has_plain_form(const char *text)
 {
-    return strlen(text) == 36 && text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-';
+    const size_t length = strlen(text);
+    return length == 36 ? text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-'
+                        : length == 16 && strspn(text, "0123456789abcdefABCDEF") == 16;
 }
 
 /* Parses a UUID, or its beginning, as vendors' tools print it, and keeps its hexadecimal digits. */

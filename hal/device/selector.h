@@ -58,6 +58,10 @@ gpuhal_device *gpuhal_entry_usable(const gpuhal_device_snapshot *snapshot, uint3
  * gpuhal_device_snapshot_mark_preferred(). */
 bool gpuhal_selector_matches(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot,
                              const gpuhal_device *device);
+/* AMD's UUID is the characters of a hexadecimal number of 16 digits, which its tools print: writes that number. False
+ * for other UUIDs. */
+bool gpuhal_selector_unique_id(const char *uuid, char out[17]);
+
 /* Returns OK; INVALID_ARGUMENT where the beginning of a UUID, or an address without its domain, names several devices;
  * NOT_FOUND where nothing matches, or no device has one of the numbers of a range. */
 gpuhal_status gpuhal_selector_check(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot,

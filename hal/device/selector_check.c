@@ -16,28 +16,44 @@ static bool is_abbreviated(const gpuhal_selector *selector)
                                                  : false;
 }
 
+/* Whether both are what the selector names, not two candidates: an address names the physical device, and so does a
+ * UUID that all its partitions state, as AMD's do. */
+static bool is_the_same(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot, uint32_t a, uint32_t b)
+{
+    const gpuhal_interface *one = &snapshot->identity.interfaces[a], *other = &snapshot->identity.interfaces[b];
+    const char *uuid = gpuhal_facts_text(&snapshot->entries[a].listed->facts, GPUHAL_FACT_UUID);
+    const char *same = gpuhal_facts_text(&snapshot->entries[b].listed->facts, GPUHAL_FACT_UUID);
+    const bool whole = selector->form == GPUHAL_SELECT_PCI || (uuid && same && strcmp(uuid, same) == 0);
+    return whole ? one->physical == other->physical : one->partition == other->partition;
+}
+
+static void add_candidate(const gpuhal_device *device, bool pci, uint32_t number, gpuhal_text *to)
+{
+    const char *own = gpuhal_facts_text(&device->listed->facts, pci ? GPUHAL_FACT_PCI_ADDRESS : GPUHAL_FACT_UUID);
+    char digits[17];
+    const bool is_amd = !pci && own && gpuhal_selector_unique_id(own, digits);
+    gpuhal_text_printf(to, "%s%s", number ? ", " : "", device->id);
+    if (own) {
+        gpuhal_text_printf(to, " (%s%s)", is_amd ? "GPU-" : "", is_amd ? digits : own);
+    }
+}
+
 /* Counts the devices, or partitions, that the selector names, and names an interface of each: the first of those that
  * match. */
 static uint32_t name_candidates(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot,
                                 gpuhal_text *to)
 {
-    const gpuhal_interface *interfaces = snapshot->identity.interfaces;
-    bool pci = selector->form == GPUHAL_SELECT_PCI;
     uint32_t count = 0;
     for (uint32_t i = 0; i < snapshot->identity.count; i++) {
         const gpuhal_device *device = snapshot->entries[i].device;
         bool is_new = device && gpuhal_selector_matches(selector, snapshot, device);
         for (uint32_t e = 0; is_new && e < i; e++) {
             const gpuhal_device *earlier = snapshot->entries[e].device;
-            bool same = pci ? interfaces[e].physical == interfaces[i].physical
-                            : interfaces[e].partition == interfaces[i].partition;
-            is_new = !(earlier && same && gpuhal_selector_matches(selector, snapshot, earlier));
+            is_new = !(earlier && is_the_same(selector, snapshot, e, i) &&
+                       gpuhal_selector_matches(selector, snapshot, earlier));
         }
         if (is_new) {
-            const char *own = gpuhal_facts_text(&device->listed->facts, pci ? GPUHAL_FACT_PCI_ADDRESS
-                                                                            : GPUHAL_FACT_UUID);
-            gpuhal_text_printf(to, "%s%s%s%s%s", count++ ? ", " : "", device->id, own ? " (" : "", own ? own : "",
-                               own ? ")" : "");
+            add_candidate(device, selector->form == GPUHAL_SELECT_PCI, count++, to);
         }
     }
     return count;

@@ -101,8 +101,7 @@ static bool digits_begin(const char *uuid, const char *digits)
     return true;
 }
 
-/* AMD's 16 bytes are the characters of a hexadecimal number, which its tools print: writes that number. */
-static bool read_characters(const char *uuid, char out[17])
+bool gpuhal_selector_unique_id(const char *uuid, char out[17])
 {
     size_t count = 0;
     for (; *uuid && count < 16; uuid += 2) {
@@ -121,7 +120,8 @@ static bool read_characters(const char *uuid, char out[17])
 static bool begins_with(const char *uuid, const char *digits)
 {
     char characters[17];
-    return digits_begin(uuid, digits) || (read_characters(uuid, characters) && digits_begin(characters, digits));
+    return digits_begin(uuid, digits) ||
+           (gpuhal_selector_unique_id(uuid, characters) && digits_begin(characters, digits));
 }
 
 /* A UUID that several devices state, or an emulating device, identifies only that interface. */

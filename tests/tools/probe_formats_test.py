@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 
-from probe_support import DEADLINE, check, fake_cuda, main
+from probe_support import DEADLINE, check, fake_cuda, fake_hip, main
 
 NAMED = 'devices 2; memory * 80G; used 0 61G; name 0 Fake "H100", 80GB \\ HBM3; name 1 Fake L40S'
 
@@ -77,6 +77,39 @@ def csv_has_a_line_for_each_device_and_units_in_its_names(probe):
     check(first["kernel_driver"] == "" or "\n" not in first["kernel_driver"], first)
 
 
+def column(probe, name, *options, **settings):
+    result = probe.run("--format", "csv", "--columns", f"backend,{name}", *options, **settings)
+    check(result.code == 0, result)
+    return [line[1] for line in rows_of(result.out)[1:] if line[0] != "cpu"]
+
+
+def uuids_are_written_as_the_vendors_tools_take_them(probe):
+    settings = fake_cuda("devices 1; mig 0 3 0 1g.10gb 1G")
+    part, = column(probe, "uuid", "--backends", "cuda", **settings)
+    check(re.fullmatch("MIG-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", part), part)
+    check(column(probe, "partition", "--backends", "cuda", **settings) == [part])
+    whole, = column(probe, "uuid", "--backends", "cuda", **fake_cuda("devices 1"))
+    check(re.fullmatch("GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", whole), whole)
+    with tempfile.TemporaryDirectory() as state:
+        settings = fake_hip("devices 2; uuid 0 1a2b3c4d5e6f7080; uuid 1 fa2b3c4d5e6f7081") | {"GPUHAL_REGISTRY": state}
+        check(column(probe, "uuid", "--backends", "rocm", **settings) == ["GPU-1a2b3c4d5e6f7080", "GPU-fa2b3c4d5e6f7081"])
+        for selector in ("GPU-fa2b3c4d5e6f7081", "fa2b3c4d5e6f7081", "GPU-fa2b", "uuid=fa2b", "66613262-3363-3464-3565-366637303831"):
+            check(column(probe, "id", "--backends", "rocm", "--device", selector, **settings) == ["rocm:1"], selector)
+        shown, record = probe.run("--registry", **settings), probe.run("--export", "-", **settings)
+        check("GPU-1a2b3c4d5e6f7080" in shown.out and "uuid = 31613262-3363-3464-3565-366637303830" in record.out, shown, record)
+        report = probe.run("--report", "-", "--backends", "rocm", **settings)
+        check("GPU-uuid-" in report.out and "1a2b3c4d5e6f7080" not in report.out, report)
+
+
+def what_is_of_a_whole_gpu_is_shown_once_among_its_parts(probe):
+    settings = fake_hip("devices 1; memory 0 384M; partitions 0 3")
+    heat = column(probe, "temperature", "--backends", "rocm", **settings)
+    check(len(heat) == 3 and heat[0] and not any(heat[1:]), heat)
+    memory = column(probe, "memory_used", "--backends", "rocm", **settings)
+    check(memory[1:] == ["0", "0"], memory)
+    check(column(probe, "temperature", "--backends", "rocm", "--device", "rocm:2", **settings) == heat[:1])
+
+
 def csv_has_the_columns_that_are_asked_for_in_their_order(probe):
     result = probe.run("--format", "csv", "--columns", "memory_total, id,power_watts", "--backends", "cuda", **fake_cuda("devices 1; memory 0 1G"))
     names, line, *_ = rows_of(result.out)
@@ -108,7 +141,7 @@ def openmetrics_passes_the_parser_of_a_scraper(probe):
     used = {sample.labels["device"]: sample for sample in samples_of(families, "gpuhal_memory_used_bytes")}
     check(used["cuda:0"].value >= 61 << 30 > used["cuda:1"].value, used)
     check(used["cuda:0"].labels["name"] == 'Fake "H100", 80GB \\ HBM3' and used["cuda:0"].labels["backend"] == "cuda", used)
-    check(used["cuda:0"].labels["pci"] == "0000:11:00.0" and len(used["cuda:0"].labels["uuid"]) == 36, used)
+    check(used["cuda:0"].labels["pci"] == "0000:11:00.0" and used["cuda:0"].labels["uuid"].startswith("GPU-"), used)
     heat = [sample for sample in samples_of(families, "gpuhal_temperature_celsius") if sample.labels["sensor"] == "core"]
     check(len(heat) >= 2 and all(0 < sample.value < 150 for sample in heat), heat)
     check(families["gpuhal_energy_joules"].type == "counter" and families["gpuhal_energy_joules"].unit == "joules", families)

@@ -160,6 +160,16 @@ def fake_cuda(machine):
             "GPUHAL_NVML_LIBRARY": os.path.join(libraries, "libnvidia-ml.so.1")}
 
 
+def fake_hip(machine):
+    """The same of AMD."""
+    libraries = os.path.join(os.environ.get("PROBE_TEST_FAKES", "/nowhere"), "rocm")
+    if not os.path.exists(os.path.join(libraries, "libamdhip64.so.6")):
+        print("skipped: the fake HIP runtime was not built")
+        sys.exit(77)
+    return {"GPUHAL_HIP_LIBRARY": os.path.join(libraries, "libamdhip64.so.6"), "FAKE_HIP": machine,
+            "GPUHAL_AMD_SMI_LIBRARY": os.path.join(libraries, "libamd_smi.so"), "GPUHAL_SYSTEM_ROOT": os.path.join(libraries, "system")}
+
+
 def rows_of(result):
     """The lines of the table that name a device: mark and id."""
     return [(line[0], line[2:].split()[0]) for line in result.out.splitlines() if re.match("[*+! ] [a-z][a-z0-9_]*:[0-9]+ ", line)]

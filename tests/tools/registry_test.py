@@ -9,7 +9,7 @@ import stat
 import sys
 import tempfile
 
-from probe_support import Probe, changed, check, columns_of, complaints, fake_cuda, is_a_path, places, screen_lines, spoilings, validator
+from probe_support import Probe, changed, check, columns_of, complaints, fake_cuda, fake_hip, is_a_path, places, screen_lines, spoilings, validator
 
 MARCH = 1772357400  # 2026-03-01 09:30:00 UTC
 JULY = 1783846980  # 2026-07-12 09:03:00 UTC
@@ -123,8 +123,23 @@ def no_line_of_the_record_is_wider_than_the_screen(probe):
         result = probe.on_terminal("--registry", columns=columns, **Place(text).settings())
         check(result.code == 0, result)
         for line in screen_lines(result.out):
-            one_word = is_a_path(line) or line.startswith("registry: /") or re.fullmatch(r" +uuid +[0-9a-f-]{36}", line)
+            one_word = is_a_path(line) or line.startswith("registry: /") or re.fullmatch(r" +uuid +(GPU-|MIG-)?[0-9a-f-]{36}", line)
             check(columns_of(line) <= columns or one_word, f"{columns_of(line)} columns: {line}", result.out)
+
+
+def partitions_of_amd_keep_their_numbers_in_a_record_with_their_former_names(probe):
+    """Their address is not known there: the UUID alone, as the library writes it, recognises them."""
+    parts = [record("interface", ("generation", 3), ("number", 7 - part), ("physical", 5), ("present", 1), ("backend", "rocm"), ("partition", part),
+                    ("name", "Fake MI300X"), ("uuid", "31613262-3363-3464-3565-366637303830"), ("first_seen", MARCH), ("last_seen", JULY))
+             for part in range(2)]
+    card = record("physical", ("generation", 3), ("number", 5), ("host", 0), ("vendor_id", 0x1002), ("name", "Fake MI300X"), ("first_seen", MARCH),
+                  ("last_seen", JULY))
+    settings = Place(registry_text(card, *parts)).settings(**fake_hip("devices 1; memory 0 384M; partitions 0 2; uuid 0 1a2b3c4d5e6f7080"))
+    document, result = probe.json("--backends", "rocm", **settings)
+    check([device["physical_device"] for device in document["devices"] if device["backend"] == "rocm"] == [5, 5], result)
+    known = json.loads(probe.run("--registry", "--json", **settings).out)["physical_devices"][0]
+    check([(one["number"], one["partition"], one["uuid"]) for one in known["interfaces"]] ==
+          [(7, "0", "GPU-1a2b3c4d5e6f7080"), (6, "1", "GPU-1a2b3c4d5e6f7080")], known)
 
 
 def a_driver_cannot_write_escape_codes_through_the_record(probe):

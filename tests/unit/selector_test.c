@@ -201,19 +201,26 @@ TEST(an_address_without_its_domain_that_two_domains_have_names_the_candidates)
 TEST(uuids_of_amd_and_of_partitions_are_selected_as_their_tools_print_them)
 {
     static const char part[] = "33333333-4444-5555-6666-777777777777";
-    gpuhal_mock = (gpuhal_mock_state){.count = 3,
+    static const char shared[] = "62316232-6333-6434-6535-663630373138"; /* by AMD's partitions */
+    gpuhal_mock = (gpuhal_mock_state){.count = 5,
                                       .devices = {{.uuid = "61316232-6333-6434-6535-663630373138"},
                                                   {.uuid = part, .partition = part, .pci = "0000:61:00.0"},
-                                                  {.uuid = "33333333-0000-5555-6666-777777777777"}}};
+                                                  {.uuid = "33333333-0000-5555-6666-777777777777"},
+                                                  {.uuid = shared, .partition = "0", .pci = "0000:62:00.0"},
+                                                  {.uuid = shared, .partition = "1", .pci = "0000:62:00.0"}}};
     gpuhal *gpu = gpuhal_mock_open(NULL, 1);
     assert_string_equal(chosen(gpu, "GPU-a1b2c3d4e5f60718", 0), "mock:0");
+    assert_string_equal(chosen(gpu, "A1b2c3d4e5f60718", 0), "mock:0");
+    assert_string_equal(chosen(gpu, "uuid=a1b2", 0), "mock:0");
     assert_string_equal(chosen(gpu, "GPU-a1b2", 0), "mock:0");
     assert_string_equal(chosen(gpu, "GPU-61316232-6333-6434-6535-663630373138", 0), "mock:0");
     assert_string_equal(chosen(gpu, "GPU-a1b2c3d4e5f607189", 0), "none");
     assert_string_equal(chosen(gpu, "MIG-33333333-4444-5555-6666-777777777777", 0), "mock:1");
     assert_string_equal(chosen(gpu, "MIG-3", 0), "mock:1");
+    assert_string_equal(chosen(gpu, "GPU-b1b2c3d4e5f60718", 0), "mock:3");
     expect_ambiguous(gpu, "GPU-33333333", "mock:1", "mock:2");
-    assert_string_equal(chosen(gpu, "MIG-6", 0), "none");
+    expect_ambiguous(gpu, "uuid=6", "mock:0 (GPU-a1b2c3d4e5f60718)", "mock:3 (GPU-b1b2c3d4e5f60718)");
+    assert_string_equal(chosen(gpu, "MIG-9", 0), "none");
     gpuhal_close(gpu);
 }
 

@@ -1,6 +1,7 @@
 /* diff_json.c: the document gpuhal.diff/1; docs/gpuhal.diff-1.schema.json describes it. */
 #include "build.h"
 #include "diff.h"
+#include "uuid.h"
 
 #include <time.h>
 
@@ -8,6 +9,7 @@ static json_t *make_change(gpuhal_probe_json *builder, const gpuhal_probe_change
 {
     static const char *const kinds[PROBE_CHANGE_KINDS] = {"new", "back", "gone", "driver"};
     json_t *object = json_object();
+    char uuid[PROBE_UUID_BYTES];
     gpuhal_probe_put(builder, object, "change", gpuhal_probe_text(kinds[change->kind]));
     gpuhal_probe_put(builder, object, "device", gpuhal_probe_text(change->id));
     gpuhal_probe_put(builder, object, "backend", gpuhal_probe_text(change->entry.backend));
@@ -15,7 +17,9 @@ static json_t *make_change(gpuhal_probe_json *builder, const gpuhal_probe_change
     gpuhal_probe_put(builder, object, "physical_device", gpuhal_probe_number(change->physical.number));
     gpuhal_probe_put(builder, object, "name", gpuhal_probe_text(change->entry.name));
     gpuhal_probe_put(builder, object, "pci_address", gpuhal_probe_text(change->physical.pci_address));
-    gpuhal_probe_put(builder, object, "uuid", gpuhal_probe_text(change->entry.uuid));
+    gpuhal_probe_put(builder, object, "uuid",
+                     gpuhal_probe_text(gpuhal_probe_uuid(change->entry.uuid, change->physical.vendor_id,
+                                                         *change->entry.partition != 0, uuid)));
     gpuhal_probe_put(builder, object, "last_seen", gpuhal_probe_time(change->entry.last_seen));
     gpuhal_probe_put(builder, object, "driver", gpuhal_probe_text(change->driver));
     gpuhal_probe_put(builder, object, "driver_before", gpuhal_probe_text(change->older));

@@ -1,5 +1,6 @@
 /* fields.c: see fields.h. */
 #include "fields.h"
+#include "uuid.h"
 
 #include "../common/text.h"
 
@@ -38,7 +39,7 @@ static const gpuhal_probe_field columns[] = {
     TEXT("backend", BACKEND, "Backend of the preferred interface."),
     TEXT("physical", PHYSICAL, "Number of the physical device in the registry."),
     TEXT("pci", PCI, "PCI address."),
-    FACT("uuid", UUID, TEXT, "UUID."),
+    FACT("uuid", UUID, TEXT, "UUID, as the vendor's tools write it."),
     FACT("partition", PARTITION, TEXT, "Partition of a physical device."),
     TEXT("vendor", VENDOR, "Manufacturer."),
     FACT("architecture", TARGET_ARCHITECTURE, TEXT, "Instruction set, as compilers name it."),
@@ -301,6 +302,9 @@ const char *gpuhal_probe_field_text(const gpuhal_probe_field *column, const gpuh
     if (column->origin != PROBE_ORIGIN_KEY) {
         const char *text = device_text(row, column->origin, space);
         return *text ? text : hardware_text(row, column->origin);
+    }
+    if (row->entry && (column->key == GPUHAL_FACT_UUID || column->key == GPUHAL_FACT_PARTITION)) {
+        return gpuhal_probe_device_uuid(row->entry->device, column->key, space);
     }
     if (column->unit == PROBE_UNIT_TEXT) {
         return fact_text(row, column->key);

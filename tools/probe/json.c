@@ -4,6 +4,7 @@
 #include "json_parts.h"
 #include "print.h"
 #include "times.h"
+#include "uuid.h"
 
 #include "../common/host.h"
 
@@ -49,9 +50,12 @@ static json_t *make_physical(gpuhal_probe_json *builder, const gpuhal *gpu, uint
                              const gpuhal_physical_info *physical)
 {
     json_t *object = json_object(), *interfaces = json_array(), *array = json_array();
+    char space[PROBE_UUID_BYTES];
     gpuhal_probe_put(builder, object, "number", gpuhal_probe_number(physical->number));
     gpuhal_probe_put(builder, object, "pci_address", gpuhal_probe_text(physical->pci_address));
-    gpuhal_probe_put(builder, object, "uuid", gpuhal_probe_text(physical->uuid));
+    gpuhal_probe_put(
+        builder, object, "uuid",
+        gpuhal_probe_text(gpuhal_probe_physical_uuid(physical, gpuhal_physical_device(gpu, index, 0), space)));
     for (uint32_t i = 0; i < physical->device_count; i++) {
         gpuhal_probe_append(builder, interfaces,
                             gpuhal_probe_any_text(gpuhal_device_id(gpuhal_physical_device(gpu, index, i))));

@@ -1,6 +1,7 @@
 /* json_device.c: a device, in gpuhal.probe/2; see json_parts.h. Sets of bits are lists of words. */
 #include "json_parts.h"
 #include "rows.h"
+#include "uuid.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -159,6 +160,7 @@ static void put_versions(gpuhal_probe_json *builder, json_t *object, json_t *mis
 static json_t *make_mig(gpuhal_probe_json *builder, const gpuhal_device *device)
 {
     const char *name = "", *uuid = "", *mark = NULL;
+    char space[PROBE_UUID_BYTES];
     if (gpuhal_device_text(device, GPUHAL_FACT_PARTITION, &uuid) == GPUHAL_OK &&
         gpuhal_device_text(device, GPUHAL_FACT_NAME, &name) == GPUHAL_OK) {
         mark = strstr(name, " MIG ");
@@ -168,7 +170,8 @@ static json_t *make_mig(gpuhal_probe_json *builder, const gpuhal_device *device)
     }
     json_t *object = json_object();
     gpuhal_probe_put(builder, object, "profile", gpuhal_probe_text(mark + strlen(" MIG ")));
-    gpuhal_probe_put(builder, object, "uuid", gpuhal_probe_text(uuid));
+    gpuhal_probe_put(builder, object, "uuid",
+                     gpuhal_probe_text(gpuhal_probe_device_uuid(device, GPUHAL_FACT_PARTITION, space)));
     return object;
 }
 
@@ -187,6 +190,7 @@ json_t *gpuhal_probe_make_device(gpuhal_probe_json *builder, const gpuhal_probe_
                                       GPUHAL_FACT_NUMA_NODE, GPUHAL_FACT_DRIVER_VERSION};
     const gpuhal_device *device = entry->device;
     uint64_t software = 0;
+    char uuid[PROBE_UUID_BYTES];
     gpuhal_device_u64(device, GPUHAL_FACT_SOFTWARE, &software);
     json_t *object = json_object(), *missing = json_object();
     gpuhal_probe_put(builder, object, "id", gpuhal_probe_any_text(gpuhal_device_id(device)));
@@ -199,6 +203,8 @@ json_t *gpuhal_probe_make_device(gpuhal_probe_json *builder, const gpuhal_probe_
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         gpuhal_probe_put_fact(builder, object, missing, device, keys[i], false);
     }
+    gpuhal_probe_put(builder, object, "uuid",
+                     gpuhal_probe_text(gpuhal_probe_device_uuid(device, GPUHAL_FACT_UUID, uuid)));
     put_versions(builder, object, missing, device);
     gpuhal_probe_put_fact(builder, object, missing, device, GPUHAL_FACT_NATIVE_INDEX, false);
     gpuhal_probe_put(builder, object, "mig", make_mig(builder, device));

@@ -132,6 +132,11 @@ void gpuhal_probe_make_former(gpuhal_probe_json *builder, const gpuhal_probe_mac
     for (size_t i = 0; i < json_array_size(links); i++) {
         rename_link(builder, json_array_get(links, i));
     }
+    gpuhal_physical_info physical = {.size = sizeof physical};
+    for (uint32_t i = 0; gpuhal_physical_get(machine->gpu, i, &physical) == GPUHAL_OK; i++) {
+        gpuhal_probe_put(builder, json_array_get(json_object_get(document, "physical_devices"), i), "uuid",
+                         gpuhal_probe_text(physical.uuid));
+    }
     for (uint32_t i = 0; i < machine->count; i++) {
         gpuhal_probe_append(builder, devices, make_device(builder, &machine->devices[i], machine->verifying));
     }

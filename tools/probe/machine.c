@@ -86,7 +86,8 @@ static bool names_interfaces(const char *selectors)
         item += strspn(item, " \t");
         size_t word = strcspn(item, ":=, "), whole = strcspn(item, ",");
         const char *dot = memchr(item, '.', whole);
-        bool named = !(isdigit((unsigned char)*item) || (item[word] == ':' && dot)) &&
+        const bool uuid = (whole == 16 || whole == 36) && strspn(item, "0123456789abcdefABCDEF-") >= whole;
+        bool named = !(isdigit((unsigned char)*item) || uuid || (item[word] == ':' && dot)) &&
                      strncasecmp(item, "GPU-", 4) != 0 && strncasecmp(item, "MIG-", 4) != 0;
         for (size_t i = 0; i < sizeof hardware / sizeof *hardware; i++) {
             named = named && !(strlen(hardware[i]) == word && strncmp(item, hardware[i], word) == 0);

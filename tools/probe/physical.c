@@ -1,5 +1,6 @@
 /* physical.c: physical devices for people: what each is, and why devices are its interfaces or are not. */
 #include "print.h"
+#include "uuid.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -28,13 +29,14 @@ void gpuhal_probe_print_heading(const gpuhal_probe_machine *machine, uint32_t in
     if (!gpuhal_probe_physical(machine, index, &physical)) {
         return;
     }
-    char title[48], text[160] = "";
+    char title[48], text[160] = "", space[PROBE_UUID_BYTES];
+    const char *uuid = gpuhal_probe_physical_uuid(&physical, gpuhal_physical_device(machine->gpu, index, 0), space);
     snprintf(title, sizeof title, "physical device %u", physical.number);
     if (is_processor(machine, index)) {
         snprintf(text, sizeof text, "the host's processor");
-    } else if (*physical.pci_address || *physical.uuid) {
+    } else if (*physical.pci_address || *uuid) {
         snprintf(text, sizeof text, "%s%s%s%s%s", *physical.pci_address ? "PCI " : "", physical.pci_address,
-                 *physical.pci_address && *physical.uuid ? ", " : "", *physical.uuid ? "UUID " : "", physical.uuid);
+                 *physical.pci_address && *uuid ? ", " : "", *uuid ? "UUID " : "", uuid);
     } else {
         snprintf(text, sizeof text, "neither PCI address nor UUID is known");
     }

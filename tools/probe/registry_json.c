@@ -2,6 +2,7 @@
  * there and in this order; what is unknown is null. */
 #include "build.h"
 #include "registry.h"
+#include "uuid.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -56,14 +57,16 @@ static json_t *make_drivers(gpuhal_probe_json *builder, const gpuhal_registry_vi
 }
 
 static json_t *make_interface(gpuhal_probe_json *builder, const gpuhal_registry_view *view, uint32_t index,
-                              const gpuhal_interface_record *entry)
+                              const gpuhal_interface_record *entry, uint32_t vendor_id)
 {
+    char uuid[PROBE_UUID_BYTES];
     json_t *object = json_object();
     gpuhal_probe_put(builder, object, "number", gpuhal_probe_number(entry->number));
     gpuhal_probe_put(builder, object, "backend", gpuhal_probe_text(entry->backend));
     gpuhal_probe_put(builder, object, "name", gpuhal_probe_text(entry->name));
     gpuhal_probe_put(builder, object, "partition", gpuhal_probe_text(entry->partition));
-    gpuhal_probe_put(builder, object, "uuid", gpuhal_probe_text(entry->uuid));
+    gpuhal_probe_put(builder, object, "uuid",
+                     gpuhal_probe_text(gpuhal_probe_uuid(entry->uuid, vendor_id, *entry->partition != 0, uuid)));
     gpuhal_probe_put(builder, object, "present", json_boolean(entry->is_present != 0));
     gpuhal_probe_put(builder, object, "first_seen", gpuhal_probe_time(entry->first_seen));
     gpuhal_probe_put(builder, object, "last_seen", gpuhal_probe_time(entry->last_seen));
@@ -87,7 +90,7 @@ static json_t *make_physical(gpuhal_probe_json *builder, const gpuhal_registry_v
     gpuhal_interface_record entry = {.size = sizeof entry};
     for (uint32_t i = 0; gpuhal_registry_interface(view, i, &entry) == GPUHAL_OK; i++) {
         if (entry.physical == physical->number) {
-            gpuhal_probe_append(builder, interfaces, make_interface(builder, view, i, &entry));
+            gpuhal_probe_append(builder, interfaces, make_interface(builder, view, i, &entry, physical->vendor_id));
         }
     }
     gpuhal_probe_put(builder, object, "interfaces", interfaces);

@@ -3,6 +3,7 @@
 #include "machine.h"
 #include "registry.h"
 #include "times.h"
+#include "uuid.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -45,14 +46,15 @@ static void print_title(const gpuhal_probe_screen *screen, const char *title, co
 static void print_interface(const gpuhal_registry_view *view, uint32_t index, const gpuhal_interface_record *entry,
                        const gpuhal_physical_record *physical, const gpuhal_probe_screen *screen)
 {
-    char title[64], text[WORDS], span[128];
+    char title[64], text[WORDS], span[128], uuid[PROBE_UUID_BYTES];
     snprintf(title, sizeof title, "  interface %u", entry->number);
     bool own_name = *entry->name && (physical->is_host || strcmp(entry->name, physical->name) != 0);
     snprintf(text, sizeof text, "%.64s%s%.128s%s%.256s%s", entry->backend, *entry->partition ? ", partition " : "",
              entry->partition, own_name ? ", " : "", own_name ? entry->name : "",
              entry->is_present ? "" : ", not there any more");
     print_title(screen, title, text, entry->is_present ? PROBE_PLAIN : PROBE_WARN);
-    gpuhal_probe_screen_field(screen, "uuid", entry->uuid);
+    gpuhal_probe_screen_field(screen, "uuid",
+                              gpuhal_probe_uuid(entry->uuid, physical->vendor_id, *entry->partition != 0, uuid));
     const char *version = NULL;
     uint64_t since = 0;
     for (uint32_t i = 0; gpuhal_registry_driver(view, index, i, &version, &since) == GPUHAL_OK; i++) {

@@ -126,6 +126,11 @@ static size_t replace(const identity *own, const char *text, const char *at, FIL
         fprintf(out, "uuid-%08x", checksum(at, length));
         return length;
     }
+    if (before == '-' && at - text >= 4 && strncmp(at - 4, "GPU-", 4) == 0 &&
+        (length = fits(at, "xxxxxxxxxxxxxxxx")) > 0) {
+        fprintf(out, "uuid-%08x", checksum(at, length));
+        return length;
+    }
     if (!is_word(before) && before != ':' && (length = fits(at, "xx:xx:xx:xx:xx:xx")) > 0) {
         fputs("ADDRESS", out);
         return length;

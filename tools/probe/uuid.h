@@ -1,0 +1,20 @@
+/* uuid.h: UUIDs as the tools of a GPU's vendor print and take them: "GPU-6a1b2c3d-…" and "MIG-…" for NVIDIA,
+ * "GPU-1a2b3c4d5e6f7080" for AMD. The library's own text is 8-4-4-4-12 digits, and so is that of other vendors. */
+#ifndef PROBE_UUID_H
+#define PROBE_UUID_H
+
+#include <gpuhal/gpuhal.h>
+
+#include <stdbool.h>
+
+enum { PROBE_UUID_BYTES = 48 };
+
+/* Returns the library's text as the vendor of that PCI id writes it, in `space` or unchanged. */
+const char *gpuhal_probe_uuid(const char *uuid, uint64_t vendor_id, bool is_part, char space[PROBE_UUID_BYTES]);
+/* The same of a device's UUID, or of its partition where that is a UUID; "" where it is not known. */
+const char *gpuhal_probe_device_uuid(const gpuhal_device *device, gpuhal_key key, char space[PROBE_UUID_BYTES]);
+/* And of a physical device, whose interface `device` is. */
+const char *gpuhal_probe_physical_uuid(const gpuhal_physical_info *physical, const gpuhal_device *device,
+                                       char space[PROBE_UUID_BYTES]);
+
+#endif
