@@ -429,5 +429,36 @@ def options_that_make_no_sense_together_are_usage_errors(probe):
         check(result.code == 2 and bool(result.out) == wants_json and result.err, options, result)
 
 
+def an_option_without_effect_beside_another_is_a_usage_error_that_names_both(probe):
+    ignored = (("--columns id", "--json --format=jsonl --format=openmetrics --format=gres --format=wide --report=x --watch"),
+               ("--all", "--report=x --forget=x"), ("--strict", "--report=x --watch"), ("--verify", "--watch"),
+               ("--timings", "--report=x --format=csv"), ("--env", "--report=x --format=openmetrics"), ("--explain", "--report=x --watch"))
+    beside_target = "--all --links --verify --timings --env --json --format=wide --columns=id --watch=2 --every=1 --output=x --report=x"
+    pairs = [(*one.split(), other) for one, others in ignored for other in others.split()]
+    for options in pairs + [("--explain", "cpu", other) for other in beside_target.split()]:
+        result = probe.run(*options)
+        words = re.match(r"gpuhal-probe: (--[a-z]+) has no meaning beside (--[a-z]+)", result.err)
+        names = {re.match("--[a-z]+", option)[0].replace("--json", "--format") for option in options if option.startswith("--")}
+        check(result.code == 2 and words and {word.replace("--json", "--format") for word in words.groups()} == names, options, result)
+
+
+def options_of_which_neither_is_ignored_go_together(probe):
+    for options in ("--json --all --explain --timings --color=never", "--format=csv --columns=id --all --strict --verify", "--links --columns=id,pci",
+                    "--explain cpu --cached --strict --refresh --timeout=30", "--report=- --verify --links --cached"):
+        result = probe.run(*options.split())
+        check(result.code in (0, 3, 4) and result.out, options, result)
+
+
+def variables_alone_are_what_env_prints_unless_a_listing_is_asked_for(probe):
+    check("cpu:0" not in probe.run("--env", "--device", "cpu").out, "an option that a variable stands for asks for none")
+    for options in (("--columns", "id"), ("--cached",), ("--strict",), ("--format", "table"), ("--timeout", "30")):
+        result = probe.run("--env", *options)
+        check("cpu:0" in result.out and "GPUHAL_BACKENDS" in result.out, options, result)
+    check(json.loads(probe.run("--env", "--format", "jsonl").out)["environment"], "a document is one")
+    with tempfile.TemporaryDirectory() as folder:
+        result = probe.run("--env", "--output", os.path.join(folder, "listing"))
+        check(not result.out and "GPUHAL_BACKENDS" in contents_of(os.path.join(folder, "listing")), result)
+
+
 if __name__ == "__main__":
     main(globals())

@@ -98,7 +98,7 @@ static gpuhal_probe_exit run(const gpuhal_probe_options *options, const gpuhal_p
     gpuhal_probe_machine machine;
     gpuhal_probe_exit code = gpuhal_probe_machine_open(options, &machine);
     if (code == PROBE_GO_ON) {
-        if (options->report || (options->target && options->format != PROBE_FORMAT_JSON)) {
+        if (options->report || options->target) {
             code = run_other(options, &machine, environment, *out);
         } else if (options->watch_ns && !options->format_given && isatty(fileno(*out))) {
             code = gpuhal_probe_watch(options, &machine, *out);
@@ -111,11 +111,12 @@ static gpuhal_probe_exit run(const gpuhal_probe_options *options, const gpuhal_p
     return code;
 }
 
-/* The variables alone need no plugin and are printed even where one hangs. */
+/* The variables alone need no plugin and are printed even where one hangs. What is about a listing asks for one. */
 static bool wants_variables_alone(const gpuhal_probe_options *options)
 {
-    return options->environment && options->format != PROBE_FORMAT_JSON && !options->explain && !options->verify &&
-           !options->timings && !options->all && !options->links && !options->retry && !options->report;
+    return options->environment && !options->format_given && !options->columns && !options->all && !options->links &&
+           !options->explain && !options->timings && !options->verify && !options->strict && !options->cached &&
+           !options->retry && !options->timeout_ns && !options->output;
 }
 
 int main(int count, char **arguments)

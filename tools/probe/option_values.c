@@ -1,12 +1,9 @@
 /* option_values.c: see option_values.h. */
 #include "option_values.h"
 
-#include "fields.h"
-
 #include "../common/command_line.h"
 #include "../common/text.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 bool gpuhal_probe_keep_one(struct argp_state *state, const char **to, const char *option, const char *value,
@@ -68,6 +65,11 @@ static const char *const formats[] = {
     [PROBE_FORMAT_GRES] = "gres",
 };
 
+const char *gpuhal_probe_format_name(gpuhal_probe_format format)
+{
+    return formats[format];
+}
+
 /* The place of the word in the list; `count` when it is not there. */
 static size_t find_word(const char *const *words, size_t count, const char *value)
 {
@@ -122,96 +124,5 @@ bool gpuhal_probe_keep_color(struct argp_state *state, gpuhal_probe_options *opt
         return false;
     }
     options->color = (gpuhal_probe_color)color;
-    return true;
-}
-
-/* What is printed is one file or one document, which a second would not fit behind. */
-static bool prints_documents(const gpuhal_probe_options *options)
-{
-    return options->format != PROBE_FORMAT_CSV && options->format != PROBE_FORMAT_JSON_LINES;
-}
-
-static bool refuse(struct argp_state *state, const char *option, const char *other)
-{
-    argp_error(state, "--%s has no meaning beside --%s", option, other);
-    return false;
-}
-
-/* Sections for people have no place in formats that are neither for people nor JSON. */
-static bool sections_fit(struct argp_state *state, const gpuhal_probe_options *options)
-{
-    const struct {
-        const char *name;
-        bool given;
-    } sections[] = {{"explain", options->explain},
-                    {"timings", options->timings},
-                    {"links", options->links},
-                    {"env", options->environment}};
-    const bool for_sections = options->format <= PROBE_FORMAT_JSON_LINES;
-    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
-        if (sections[i].given && (options->watch_ns || !for_sections)) {
-            argp_error(state, "--%s has no meaning beside --%s %s", sections[i].name,
-                       options->watch_ns ? "watch" : "format", options->watch_ns ? "" : formats[options->format]);
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool columns_fit(struct argp_state *state, const gpuhal_probe_options *options)
-{
-    char sentence[256];
-    if (!options->columns || options->format != PROBE_FORMAT_CSV) {
-        return true;
-    }
-    const gpuhal_probe_field **columns = gpuhal_probe_fields_read(options->columns, sentence);
-    if (!columns) {
-        argp_error(state, "--columns: %s", sentence);
-    }
-    free(columns);
-    return columns != NULL;
-}
-
-/* A report and what is known of one thing are no listings. */
-static bool is_listing_or_alone(struct argp_state *state, const gpuhal_probe_options *options)
-{
-    const struct {
-        const char *name;
-        bool given;
-    } of_listings[] = {{"watch", options->watch_ns != 0},
-                       {"every", options->every_ns != 0},
-                       {"output", options->output != NULL},
-                       {"format", options->report && options->format != PROBE_FORMAT_TABLE}};
-    for (size_t i = 0; (options->report || options->target) && i < sizeof of_listings / sizeof *of_listings; i++) {
-        if (of_listings[i].given) {
-            return refuse(state, of_listings[i].name, options->report ? "report" : "explain NAME");
-        }
-    }
-    return true;
-}
-
-bool gpuhal_probe_formats_go_together(struct argp_state *state, gpuhal_probe_options *options)
-{
-    if (options->watch_ns && options->every_ns) {
-        return refuse(state, "every", "watch");
-    }
-    if (options->watch_ns && options->output) {
-        return refuse(state, "output", "watch");
-    }
-    if (options->watch_ns && options->cached) {
-        return refuse(state, "cached", "watch");
-    }
-    if (options->watch_ns && options->format_given && options->format != PROBE_FORMAT_JSON_LINES) {
-        argp_error(state, "--watch prints no %s; --every SECONDS does", formats[options->format]);
-        return false;
-    }
-    if (options->every_ns && !options->output && prints_documents(options)) {
-        argp_error(state, "--every takes --output FILE, or --format csv or jsonl");
-        return false;
-    }
-    if (!is_listing_or_alone(state, options) || !sections_fit(state, options) || !columns_fit(state, options)) {
-        return false;
-    }
-    options->links = options->links || options->format == PROBE_FORMAT_GRES; /* Links= is made of them */
     return true;
 }

@@ -22,7 +22,7 @@ bool gpuhal_probe_keep_format(struct argp_state *state, gpuhal_probe_options *op
 /* `value` is the version of the document, or NULL. */
 bool gpuhal_probe_keep_json(struct argp_state *state, gpuhal_probe_options *options, const char *value);
 bool gpuhal_probe_keep_color(struct argp_state *state, gpuhal_probe_options *options, const char *value);
-/* Whether the formats, --columns, --watch, --every and --output make sense together, and what formats imply. */
-bool gpuhal_probe_formats_go_together(struct argp_state *state, gpuhal_probe_options *options);
+/* The format as it is given: "csv". */
+const char *gpuhal_probe_format_name(gpuhal_probe_format format);
 
 #endif

@@ -1,6 +1,7 @@
 /* options.c: see options.h. */
 #include "options.h"
 
+#include "option_rules.h"
 #include "option_values.h"
 
 #include "../common/command_line.h"
@@ -16,8 +17,8 @@ static const char doc[] =
     "default is marked with *, one with a problem with !. A GPU reachable through several APIs is listed once.\n\n"
     "What plugins list is cached as long as nothing changes that it depends on; values are read anew each time. A "
     "plugin that crashed or hung is quarantined. --refresh runs all plugins again.\v"
-    "Options win over environment variables. JSON always has every interface of every device. --env alone runs no "
-    "plugin.\n\n"
+    "Options win over environment variables. JSON always has every interface of every device, and what --explain and "
+    "--timings show. --env alone runs no plugin. An option that would have no effect beside another is bad usage.\n\n"
     "Exit status: 0 complete, 1 out of memory, or a file cannot be read or written, 2 bad usage, 3 no device, "
     "4 partial (a GPU is broken, lost or refused, a plugin failed, or --verify failed, or the registry is damaged), "
     "5 no such device, backend or plugin, 6 the selected device is refused to this user, 7 --diff found a "
@@ -175,7 +176,6 @@ static error_t keep(struct argp_state *state, gpuhal_probe_options *options, int
     case OPTION_IMPORT:
         return gpuhal_probe_keep_file(state, &options->import_from, "import", value) ? 0 : EINVAL;
     case OPTION_REPORT:
-        options->all = options->explain = true; /* it has everything */
         return gpuhal_probe_keep_one(state, &options->report, "report", value, "") ? 0 : EINVAL;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -187,66 +187,16 @@ bool gpuhal_probe_options_about_registry(const gpuhal_probe_options *options)
     return options->registry || options->diff || options->forget || options->export_to || options->import_from;
 }
 
-/* Options about the registry are tasks of their own: one at a time, and only with what has a meaning beside it. */
-static bool go_together(struct argp_state *state, const gpuhal_probe_options *options)
-{
-    const struct {
-        const char *name;
-        bool given;
-    } tasks[] = {{"registry", options->registry},
-                 {"diff", options->diff},
-                 {"forget", options->forget != NULL},
-                 {"export", options->export_to != NULL},
-                 {"import", options->import_from != NULL}},
-      others[] = {{"json", options->format == PROBE_FORMAT_JSON && !options->registry && !options->diff},
-                  {"format", options->format_given && options->format != PROBE_FORMAT_JSON},
-                  {"columns", options->columns != NULL},
-                  {"watch", options->watch_ns != 0},
-                  {"output", options->output != NULL},
-                  {"every", options->every_ns != 0},
-                  {"strict", options->strict},
-                  {"cached", options->cached},
-                  {"refresh", options->refresh && !options->diff},
-                  {"explain", options->explain},
-                  {"report", options->report != NULL},
-                  {"verify", options->verify},
-                  {"timings", options->timings},
-                  {"env", options->environment},
-                  {"all", options->all && !options->registry},
-                  {"links", options->links},
-                  {"device", options->device != NULL},
-                  {"backends", options->backends && !options->diff},
-                  {"timeout", options->timeout_ns && !options->diff},
-                  {"retry", options->retry && !options->diff}};
-    const char *task = NULL;
-    if (options->accept && !options->diff) {
-        argp_error(state, "--accept has a meaning beside --diff alone");
-        return false;
-    }
-    for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++) {
-        if (tasks[i].given && task) {
-            argp_error(state, "--%s and --%s are two tasks; give one of them", task, tasks[i].name);
-            return false;
-        }
-        task = tasks[i].given ? tasks[i].name : task;
-    }
-    for (size_t i = 0; task && i < sizeof others / sizeof *others; i++) {
-        if (others[i].given) {
-            argp_error(state, "--%s has no meaning beside --%s", others[i].name, task);
-            return false;
-        }
-    }
-    return true;
-}
-
 static bool finish(struct argp_state *state, gpuhal_probe_options *options)
 {
-    if (options->refresh && options->retry) {
-        argp_error(state, "--refresh and --retry are given; give one of them");
+    if (!gpuhal_probe_options_go_together(state, options)) {
         return false;
     }
     options->retry = options->refresh ? "all" : options->retry;
-    return go_together(state, options) && gpuhal_probe_formats_go_together(state, options);
+    options->all = options->all || options->report; /* it has everything */
+    options->explain = options->explain || options->report;
+    options->links = options->links || options->format == PROBE_FORMAT_GRES; /* Links= is made of them */
+    return true;
 }
 
 /* The period of --watch may stand behind it as a word of its own, as that of watch(1) does. */

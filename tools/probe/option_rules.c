@@ -1,0 +1,162 @@
+/* option_rules.c: see option_rules.h. One table says beside what an option would silently be ignored. What is not in it
+ * goes together: JSON has what --all, --explain and --timings show in any case, and --color is a wish about text for
+ * people, wherever there is some. */
+#include "option_rules.h"
+
+#include "fields.h"
+#include "option_values.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+/* What takes the place of the usual listing, or is its form. */
+enum {
+    REGISTRY = 1u << 0,
+    DIFF = 1u << 1,
+    FORGET = 1u << 2,
+    EXPORT = 1u << 3,
+    IMPORT = 1u << 4,
+    TASKS = REGISTRY | DIFF | FORGET | EXPORT | IMPORT, /* on the record of the machine */
+    REPORT = 1u << 5,
+    TARGET = 1u << 6,
+    WATCH = 1u << 7,
+    JSON = 1u << 8,
+    CSV = 1u << 9,
+    METRICS = 1u << 10,
+    GRES = 1u << 11,
+    PROGRAMS = CSV | METRICS | GRES, /* sections for people have no place there */
+    WIDE = 1u << 12,
+};
+
+typedef struct form {
+    unsigned bit;
+    const char *name;
+    bool given;
+} form;
+
+typedef struct rule {
+    const char *name;
+    bool given;
+    unsigned beside; /* these it has no meaning */
+} rule;
+
+/* A form that the option has no meaning beside; NULL: there is none. */
+static const form *ignores(const form *forms, size_t count, unsigned beside)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (forms[i].given && (forms[i].bit & beside)) {
+            return &forms[i];
+        }
+    }
+    return NULL;
+}
+
+static bool check(struct argp_state *state, const gpuhal_probe_options *options, const form *forms, size_t count)
+{
+    const bool json = options->format == PROBE_FORMAT_JSON;
+    const rule rules[] = {
+        {"json", json, (TASKS & ~(unsigned)(REGISTRY | DIFF)) | REPORT | TARGET},
+        {"format", options->format_given && !json, TASKS | REPORT | TARGET},
+        {"columns", options->columns != NULL, TASKS | REPORT | TARGET | WATCH | JSON | METRICS | GRES | WIDE},
+        {"watch", options->watch_ns != 0, TASKS | REPORT | TARGET},
+        {"output", options->output != NULL, TASKS | REPORT | TARGET | WATCH},
+        {"every", options->every_ns != 0, TASKS | REPORT | TARGET | WATCH},
+        {"strict", options->strict, TASKS | REPORT | WATCH},
+        {"cached", options->cached, TASKS | WATCH},
+        {"refresh", options->refresh, TASKS & ~(unsigned)DIFF},
+        {"explain", options->explain, TASKS | REPORT | WATCH | PROGRAMS},
+        {"report", options->report != NULL, TASKS | TARGET},
+        {"verify", options->verify, TASKS | TARGET | WATCH},
+        {"timings", options->timings, TASKS | REPORT | TARGET | WATCH | PROGRAMS},
+        {"env", options->environment, TASKS | REPORT | TARGET | WATCH | PROGRAMS},
+        {"all", options->all, (TASKS & ~(unsigned)REGISTRY) | REPORT | TARGET},
+        {"links", options->links, TASKS | TARGET | WATCH | PROGRAMS},
+        {"device", options->device != NULL, TASKS},
+        {"backends", options->backends != NULL, TASKS & ~(unsigned)DIFF},
+        {"timeout", options->timeout_ns != 0, TASKS & ~(unsigned)DIFF},
+        {"retry", options->retry != NULL, TASKS & ~(unsigned)DIFF},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        const form *other = rules[i].given ? ignores(forms, count, rules[i].beside) : NULL;
+        if (other) {
+            argp_error(state, "--%s has no meaning beside --%s", rules[i].name, other->name);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Those on the record come first: of them one at a time can be done. */
+static bool is_one_task(struct argp_state *state, const form *forms, size_t count)
+{
+    const form *task = NULL;
+    for (size_t i = 0; i < count && (forms[i].bit & TASKS); i++) {
+        if (forms[i].given && task) {
+            argp_error(state, "--%s and --%s are two tasks; give one of them", task->name, forms[i].name);
+            return false;
+        }
+        task = forms[i].given ? &forms[i] : task;
+    }
+    return true;
+}
+
+static bool columns_exist(struct argp_state *state, const gpuhal_probe_options *options)
+{
+    char sentence[256];
+    if (!options->columns || options->format != PROBE_FORMAT_CSV) {
+        return true;
+    }
+    const gpuhal_probe_field **columns = gpuhal_probe_fields_read(options->columns, sentence);
+    if (!columns) {
+        argp_error(state, "--columns: %s", sentence);
+    }
+    free(columns);
+    return columns != NULL;
+}
+
+/* What is printed again and again: one file or one document has no room for a second behind it. */
+static bool can_repeat(struct argp_state *state, const gpuhal_probe_options *options)
+{
+    const gpuhal_probe_format format = options->format;
+    if (options->watch_ns && options->format_given && format != PROBE_FORMAT_JSON_LINES) {
+        argp_error(state, "--watch prints no %s; --every SECONDS does", gpuhal_probe_format_name(format));
+        return false;
+    }
+    if (options->every_ns && !options->output && format != PROBE_FORMAT_CSV && format != PROBE_FORMAT_JSON_LINES) {
+        argp_error(state, "--every takes --output FILE, or --format csv or jsonl");
+        return false;
+    }
+    return true;
+}
+
+bool gpuhal_probe_options_go_together(struct argp_state *state, const gpuhal_probe_options *options)
+{
+    const gpuhal_probe_format format = options->format;
+    const form forms[] = {
+        {REGISTRY, "registry", options->registry},
+        {DIFF, "diff", options->diff},
+        {FORGET, "forget", options->forget != NULL},
+        {EXPORT, "export", options->export_to != NULL},
+        {IMPORT, "import", options->import_from != NULL},
+        {REPORT, "report", options->report != NULL},
+        {TARGET, "explain TARGET", options->target != NULL},
+        {WATCH, "watch", options->watch_ns != 0},
+        {JSON, "format json", format == PROBE_FORMAT_JSON},
+        {JSON, "format jsonl", format == PROBE_FORMAT_JSON_LINES},
+        {CSV, "format csv", format == PROBE_FORMAT_CSV},
+        {METRICS, "format openmetrics", format == PROBE_FORMAT_OPENMETRICS},
+        {GRES, "format gres", format == PROBE_FORMAT_GRES},
+        {WIDE, "format wide", format == PROBE_FORMAT_WIDE},
+    };
+    const size_t count = sizeof forms / sizeof *forms;
+    if (options->refresh && options->retry) {
+        argp_error(state, "--refresh and --retry are given; give one of them");
+        return false;
+    }
+    if (options->accept && !options->diff) {
+        argp_error(state, "--accept has a meaning beside --diff alone");
+        return false;
+    }
+    return is_one_task(state, forms, count) && check(state, options, forms, count) && can_repeat(state, options) &&
+           columns_exist(state, options);
+}

@@ -1,0 +1,12 @@
+/* option_rules.h: which options go together. */
+#ifndef PROBE_OPTION_RULES_H
+#define PROBE_OPTION_RULES_H
+
+#include "options.h"
+
+#include <argp.h>
+
+/* Whether every option that was given has a meaning beside the others; false after a sentence on standard error. */
+bool gpuhal_probe_options_go_together(struct argp_state *state, const gpuhal_probe_options *options);
+
+#endif
