@@ -27,6 +27,18 @@ def a_machine_without_any_device_answers_3(probe):
     check("cpu.devices" in probe.run("--explain", **settings).out)
 
 
+def a_machine_without_a_gpu_answers_3_when_it_is_strict(probe):
+    with machine_with() as root:
+        settings = {"GPUHAL_SYSTEM_ROOT": root}
+        document, result = probe.json("--strict", **settings)
+        check(result.code == 3 and document["status"] == "no_device" and "there is no GPU" in result.err, result)
+        check(not complaints(probe, document), complaints(probe, document))
+        result = probe.run("--strict", **settings)
+        check(result.code == 3 and "cpu:0" in result.out and "there is no GPU" in result.err, result)
+        check(probe.run("--strict", "--device", "cpu", **settings).code == 0 and probe.run(**settings).code == 0)
+    check(probe.run("--strict", plugins=("longname",)).code == 0, "a GPU of any plugin is one")
+
+
 def usage_errors_answer_2_with_a_sentence_and_a_hint(probe):
     for options in (["--nonsense"], ["stray"], ["--json", "stray"], ["--device"], ["--device", ""], ["--json=yes"], ["-x"],
                     ["--device", "cpu", "--device", "cpu"], ["--timeout", "soon"], ["--timeout", "-1"], ["--timeout", "nan"],

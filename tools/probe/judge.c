@@ -61,6 +61,16 @@ static bool is_refused(const gpuhal_probe_machine *machine)
     return false;
 }
 
+static bool has_gpu(const gpuhal_probe_machine *machine)
+{
+    for (uint32_t i = 0; i < machine->count; i++) {
+        if (!machine->devices[i].processor) {
+            return true;
+        }
+    }
+    return false;
+}
+
 gpuhal_probe_exit gpuhal_probe_judge_findings(const gpuhal_probe_machine *machine,
                                               const gpuhal_probe_problems *problems,
                                               const gpuhal_probe_options *options)
@@ -76,7 +86,8 @@ gpuhal_probe_exit gpuhal_probe_judge_findings(const gpuhal_probe_machine *machin
             return PROBE_PARTIAL;
         }
     }
-    return PROBE_COMPLETE;
+    /* A processor that was selected is what was asked for. */
+    return options->strict && !options->device && !has_gpu(machine) ? PROBE_NO_DEVICE : PROBE_COMPLETE;
 }
 
 /* Programs read the other formats; what the exit status is about is said to people, too. */
@@ -100,7 +111,7 @@ void gpuhal_probe_say_findings(const gpuhal_probe_machine *machine, const gpuhal
     } else {
         say_problems(problems, options);
     }
-    if (machine->count == 0) {
-        gpuhal_probe_say("there is no device; gpuhal-probe --explain says why");
+    if (machine->count == 0 || gpuhal_probe_judge_findings(machine, problems, options) == PROBE_NO_DEVICE) {
+        gpuhal_probe_say("there is no %s; gpuhal-probe --explain says why", machine->count ? "GPU" : "device");
     }
 }

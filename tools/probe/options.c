@@ -19,10 +19,10 @@ static const char doc[] =
     "plugin that crashed or hung is quarantined. --refresh runs all plugins again.\v"
     "Options win over environment variables. JSON always has every interface of every device, and what --explain and "
     "--timings show. --env alone runs no plugin. An option that would have no effect beside another is bad usage.\n\n"
-    "Exit status: 0 complete, 1 out of memory, or a file cannot be read or written, 2 bad usage, 3 no device, "
-    "4 partial (a GPU is broken, lost or refused, a plugin failed, or --verify failed, or the registry is damaged), "
-    "5 no such device, backend or plugin, 6 the selected device is refused to this user, 7 --diff found a "
-    "difference.";
+    "Exit status: 0 complete, 1 out of memory, or a file cannot be read or written, 2 bad usage, 3 no device, with "
+    "--strict no GPU, 4 partial (a GPU is broken, lost or refused, a plugin failed, or --verify failed, or the "
+    "registry is damaged), 5 no such device, backend or plugin, 6 the selected device is refused to this user, "
+    "7 --diff found a difference.";
 
 enum {
     OPTION_EXPLAIN = GPUHAL_TOOL_KEY, /* those without a value come first, in the order of keep() */
@@ -92,7 +92,8 @@ static const struct argp_option known[] = {
      "are used or not, hardware, registry, the kernel's log about GPUs, and the JSON, without names of host and user, "
      "network addresses and UUIDs",
      0},
-    {"strict", OPTION_STRICT, NULL, 0, "exit with 4 also where hardware is only hidden, or has no driver installed", 0},
+    {"strict", OPTION_STRICT, NULL, 0,
+     "exit with 4 also where hardware is only hidden, or has no driver installed, and with 3 where there is no GPU", 0},
     {"refresh", OPTION_REFRESH, NULL, 0, "run all plugins again, also those in quarantine", 0},
     {"env", OPTION_ENV, NULL, 0, "the environment variables of the library", 0},
     {"columns", OPTION_COLUMNS, "NAMES", 0, "these columns of the table or of CSV, in this order; several with commas",
