@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import time
 
-from probe_support import by_id, check, fake_cuda, main, rows_of, states
+from probe_support import by_id, check, complaints, fake_cuda, main, rows_of, states
 
 
 def options_win_over_the_environment(probe):
@@ -64,6 +64,25 @@ def variables_alone_are_printed_without_running_plugins(probe):
     check("GPUHAL_BACKENDS = nonsense" in result.out and "GPUHAL_DEVICES is not set" in result.out, result)
     result = probe.run("--env", "--timings", "--backends", "cpu", GPUHAL_BACKENDS="opencl")
     check("GPUHAL_BACKENDS = opencl (overruled by --backends)" in result.out and "cpu:0" in result.out, result)
+
+
+def variables_of_vendors_are_printed_where_they_are_set(probe):
+    """All that the library blames for hidden hardware, and those that docs/environment.md names."""
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+    with open(os.path.join(source, "hal/device/hardware_api.c"), encoding="utf-8") as file:
+        names = set(re.findall(r'\{"[a-z]+", "([A-Z_]+)", (?:true|false)\}', file.read()))
+    with open(os.path.join(source, "docs/environment.md"), encoding="utf-8") as file:
+        names |= set(re.findall(r"`((?!GPUHAL_)[A-Z]+_[A-Z_]+)`", file.read().partition("Variables of the vendors")[2]))
+    check({"CUDA_VISIBLE_DEVICES", "VK_ICD_FILENAMES", "OCL_ICD_VENDORS"} <= names, names)
+    for name in sorted(names):
+        set_one = probe.run("--env", **{name: "one,two"})
+        check(re.search(rf"^{name} = one,two\n    \S", set_one.out, re.M), name, set_one)
+    kept = [name for name in names if name in probe.run("--env").out and name not in os.environ]
+    check(not kept, "what is not set is left out", kept)
+    check('CUDA_VISIBLE_DEVICES = ""\n' in probe.run("--env", CUDA_VISIBLE_DEVICES="").out, "an empty list hides every device")
+    document, result = probe.json("--env", "--backends", "cpu", CUDA_VISIBLE_DEVICES="3")
+    found = [one["value"] for one in document["environment"] if one["name"] == "CUDA_VISIBLE_DEVICES"]
+    check(found == ["3"] and not complaints(probe, document), found, complaints(probe, document))
 
 
 def timings_name_every_plugin_that_was_probed(probe):

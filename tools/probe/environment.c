@@ -7,6 +7,39 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Variables of vendors' libraries, loaders and of batch systems that decide which devices are seen: those that plugins
+ * name in their manifests for that, and what a report of a bug needs besides. */
+static const struct {
+    const char *name, *meaning;
+} others[] = {
+    {"CUDA_DEVICE_ORDER", "CUDA: how it numbers GPUs, FASTEST_FIRST or PCI_BUS_ID"},
+    {"CUDA_VISIBLE_DEVICES", "CUDA and HIP: the GPUs that they list"},
+    {"DRI_PRIME", "Mesa: which GPU its drivers list first"},
+    {"GPU_DEVICE_ORDINAL", "HIP and AMD's OpenCL: the GPUs that they list"},
+    {"HIP_VISIBLE_DEVICES", "HIP: the GPUs that it lists"},
+    {"HSA_OVERRIDE_GFX_VERSION", "ROCm: the instruction set that GPUs are taken to have"},
+    {"LD_LIBRARY_PATH", "directories in which vendors' libraries are looked for first"},
+    {"LIBGL_ALWAYS_SOFTWARE", "Mesa: drivers that draw on the processor alone"},
+    {"MESA_VK_DEVICE_SELECT", "Mesa's layer of Vulkan: the GPU that is listed first, with ! alone"},
+    {"NVIDIA_VISIBLE_DEVICES", "NVIDIA's container runtime: the GPUs that the container is given"},
+    {"OCL_ICD_FILENAMES", "OpenCL's loader: further drivers"},
+    {"OCL_ICD_VENDORS", "OpenCL's loader: the directory of its drivers, or one of them"},
+    {"ONEAPI_DEVICE_SELECTOR", "Intel's oneAPI: the devices that it lists"},
+    {"OPENCL_VENDOR_PATH", "OpenCL's loader: the directory of its drivers"},
+    {"POCL_DEVICES", "PoCL: the devices that it lists"},
+    {"ROCR_VISIBLE_DEVICES", "ROCm: the GPUs that its runtime, and with it HIP and OpenCL, list"},
+    {"RUSTICL_ENABLE", "Mesa's OpenCL: the drivers that list devices"},
+    {"SLURM_JOB_GPUS", "Slurm: the GPUs of the job"},
+    {"VK_ADD_DRIVER_FILES", "Vulkan's loader: further drivers"},
+    {"VK_DRIVER_FILES", "Vulkan's loader: these drivers alone"},
+    {"VK_ICD_FILENAMES", "Vulkan's loader: these drivers alone, the older name"},
+    {"VK_LOADER_DEVICE_SELECT", "Vulkan's loader: the device that is listed first"},
+    {"VK_LOADER_DRIVERS_DISABLE", "Vulkan's loader: not the drivers whose names match"},
+    {"VK_LOADER_DRIVERS_SELECT", "Vulkan's loader: the drivers whose names match alone"},
+    {"ZE_AFFINITY_MASK", "Intel's Level Zero and OpenCL: the devices that they list"},
+};
+enum { OTHERS = sizeof others / sizeof *others };
+
 static const char *overruling(const gpuhal_probe_options *options, const char *name)
 {
     if (options->backends && strcmp(name, "GPUHAL_BACKENDS") == 0) {
@@ -18,6 +51,14 @@ static const char *overruling(const gpuhal_probe_options *options, const char *n
     return NULL;
 }
 
+/* Appends a variable with a copy of its value; false without memory. */
+static bool keep(gpuhal_probe_environment *to, gpuhal_probe_variable variable, const char *value)
+{
+    variable.value = value ? strdup(value) : NULL;
+    to->list[to->count++] = variable;
+    return variable.value || !value;
+}
+
 bool gpuhal_probe_environment_read(const gpuhal_probe_options *options, gpuhal_probe_environment *out_environment)
 {
     *out_environment = (gpuhal_probe_environment){0};
@@ -26,25 +67,27 @@ bool gpuhal_probe_environment_read(const gpuhal_probe_options *options, gpuhal_p
     while (gpuhal_environment_at(NULL, count, &entry) == GPUHAL_OK) {
         count++;
     }
-    out_environment->list = calloc(count + 1, sizeof *out_environment->list);
-    if (!out_environment->list) {
-        return false;
+    out_environment->list = calloc(count + OTHERS, sizeof *out_environment->list);
+    bool kept = out_environment->list != NULL;
+    for (uint32_t i = 0; kept && i < count && gpuhal_environment_at(NULL, i, &entry) == GPUHAL_OK; i++) {
+        const char *option = entry.value ? overruling(options, entry.name) : NULL;
+        kept =
+            keep(out_environment,
+                 (gpuhal_probe_variable){
+                     .name = entry.name, .meaning = entry.meaning, .overruled = option, .ignored = entry.ignored != 0},
+                 entry.value);
     }
-    for (uint32_t i = 0; i < count && gpuhal_environment_at(NULL, i, &entry) == GPUHAL_OK; i++) {
-        gpuhal_probe_variable *variable = &out_environment->list[out_environment->count++];
-        *variable = (gpuhal_probe_variable){
-            .name = entry.name,
-            .meaning = entry.meaning,
-            .value = entry.value ? strdup(entry.value) : NULL,
-            .overruled = entry.value ? overruling(options, entry.name) : NULL,
-            .ignored = entry.ignored != 0,
-        };
-        if (entry.value && !variable->value) {
-            gpuhal_probe_environment_finish(out_environment);
-            return false;
-        }
+    for (size_t i = 0; kept && i < OTHERS; i++) {
+        const char *value = getenv(others[i].name);
+        kept = !value ||
+               keep(out_environment,
+                    (gpuhal_probe_variable){.name = others[i].name, .meaning = others[i].meaning, .is_foreign = true},
+                    value);
     }
-    return true;
+    if (!kept) {
+        gpuhal_probe_environment_finish(out_environment);
+    }
+    return kept;
 }
 
 static void print_variable(const gpuhal_probe_variable *variable, const gpuhal_probe_screen *screen)
@@ -52,7 +95,7 @@ static void print_variable(const gpuhal_probe_variable *variable, const gpuhal_p
     gpuhal_probe_screen_put(screen, PROBE_BOLD, variable->name);
     if (variable->value) {
         fputs(" = ", screen->out);
-        gpuhal_probe_screen_put(screen, PROBE_PLAIN, variable->value);
+        gpuhal_probe_screen_put(screen, PROBE_PLAIN, *variable->value ? variable->value : "\"\"");
     } else {
         gpuhal_probe_screen_put(screen, PROBE_DIM, " is not set");
     }

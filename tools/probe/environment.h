@@ -1,4 +1,5 @@
-/* environment.h: the environment variables of the library as the user set them. */
+/* environment.h: the environment variables of the library as the user set them, then those of others that are set and
+ * decide which devices are seen. */
 #ifndef PROBE_ENVIRONMENT_H
 #define PROBE_ENVIRONMENT_H
 
@@ -12,6 +13,7 @@ typedef struct gpuhal_probe_variable {
     char *value;           /* NULL: not set */
     const char *overruled; /* the option that wins over it, NULL: none */
     bool ignored;
+    bool is_foreign; /* none of the library's, and set */
 } gpuhal_probe_variable;
 
 typedef struct gpuhal_probe_environment {

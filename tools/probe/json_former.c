@@ -113,6 +113,17 @@ static void rename_link(gpuhal_probe_json *builder, json_t *link)
     rename_key(builder, link, "cached", "remembered");
 }
 
+/* It had the library's own variables alone. */
+static void remove_foreign(json_t *environment)
+{
+    for (size_t i = json_array_size(environment); i-- > 0;) {
+        const char *name = json_string_value(json_object_get(json_array_get(environment, i), "name"));
+        if (name && strncmp(name, "GPUHAL_", strlen("GPUHAL_")) != 0) {
+            json_array_remove(environment, i);
+        }
+    }
+}
+
 void gpuhal_probe_make_former(gpuhal_probe_json *builder, const gpuhal_probe_machine *machine, json_t *document)
 {
     static const char *const later[] = {"generated_at", "status", "problems", "hardware"};
@@ -126,6 +137,7 @@ void gpuhal_probe_make_former(gpuhal_probe_json *builder, const gpuhal_probe_mac
     for (size_t i = 0; i < json_array_size(plugins); i++) {
         rename_state(builder, json_array_get(plugins, i));
     }
+    remove_foreign(json_object_get(document, "environment"));
     rename_in_all(builder, plugins, "cached", "remembered");
     rename_in_all(builder, plugins, "probed_at", "met");
     rename_in_all(builder, json_object_get(document, "physical_devices"), "interfaces", "faces");

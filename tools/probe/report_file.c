@@ -32,23 +32,18 @@ static void write_versions(FILE *to)
     }
 }
 
-/* The variables of the library that are set, and the drivers' own. */
-static void write_environment(FILE *to)
+/* Every variable with the library's prefix, mistyped ones too, and those of others. */
+static void write_environment(const gpuhal_probe_environment *environment, FILE *to)
 {
-    static const char *const names[] = {"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",    "NVIDIA_VISIBLE_DEVICES",
-                                        "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",  "GPU_DEVICE_ORDINAL",
-                                        "ONEAPI_DEVICE_SELECTOR", "ZE_AFFINITY_MASK",   "VK_DRIVER_FILES",
-                                        "VK_ICD_FILENAMES",     "OCL_ICD_VENDORS",      "LD_LIBRARY_PATH",
-                                        "SLURM_JOB_GPUS",       "LIBGL_ALWAYS_SOFTWARE"};
     title(to, "environment", "variables that are set");
     for (char **variable = environ; *variable; variable++) {
         if (strncmp(*variable, "GPUHAL_", strlen("GPUHAL_")) == 0) {
             fprintf(to, "%s\n", *variable);
         }
     }
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (getenv(names[i])) {
-            fprintf(to, "%s=%s\n", names[i], getenv(names[i]));
+    for (uint32_t i = 0; i < environment->count; i++) {
+        if (environment->list[i].is_foreign) {
+            fprintf(to, "%s=%s\n", environment->list[i].name, environment->list[i].value);
         }
     }
 }
@@ -147,7 +142,7 @@ static bool write_parts(const gpuhal_probe_machine *machine, const gpuhal_probe_
           "kernel log,\nand everything as JSON. Host, user and network addresses are replaced, UUIDs are checksums.\n",
           to);
     write_versions(to);
-    write_environment(to);
+    write_environment(environment, to);
     title(to, "devices", "gpuhal-probe --all --explain");
     gpuhal_probe_print_head(machine, options, &screen);
     if (!gpuhal_probe_print_table(machine, options, &screen)) {
