@@ -50,14 +50,16 @@ static void make_survey(survey *own)
 
 /* ---- when there is nothing */
 
+static const char *const hiding[] = {"CUDA_VISIBLE_DEVICES", NULL};
+
 static gpuhal_status no_device(const gpuhal_host *host, const char *call, CUresult code, const survey *known)
 {
-    char text[256];
+    char text[256], cause[160];
     gpuhal_status status = GPUHAL_ERROR_NO_DEVICE;
     if (known->count > 0) {
-        snprintf(text, sizeof text,
-                 "CUDA lists no device, and %s %u: CUDA_VISIBLE_DEVICES, or what the container may open, hides %s",
-                 known->source, known->count, known->count == 1 ? "it" : "them");
+        gpuhal_cuda_say_what_hides(hiding, cause, sizeof cause);
+        snprintf(text, sizeof text, "CUDA lists no device, and %s %u: %s %s", known->source, known->count, cause,
+                 known->count == 1 ? "it" : "them");
     } else {
         status = gpuhal_cuda_explain_nothing(text, sizeof text);
     }
@@ -151,11 +153,10 @@ static void fill_in(gpuhal_cuda_entry *entry, const survey *known)
 static void explain_hidden(const gpuhal_host *host, const survey *known, uint32_t listed)
 {
     if (known->count > listed) {
-        char text[200];
-        snprintf(text, sizeof text,
-                 "%s %u NVIDIA GPUs and CUDA lists %u devices: CUDA_VISIBLE_DEVICES, or what the container may open, "
-                 "hides the rest",
-                 known->source, known->count, listed);
+        char text[256], cause[160];
+        gpuhal_cuda_say_what_hides(hiding, cause, sizeof cause);
+        snprintf(text, sizeof text, "%s %u NVIDIA GPUs and CUDA lists %u devices: %s the rest", known->source,
+                 known->count, listed, cause);
         host->log(host, GPUHAL_LOG_INFO, text);
     }
 }

@@ -11,7 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define HIDING "ROCR_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES, CUDA_VISIBLE_DEVICES or GPU_DEVICE_ORDINAL"
+static const char *const hiding[] = {"ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES",
+                                     "GPU_DEVICE_ORDINAL", NULL};
 
 int gpuhal_rocm_attribute(hipDevice_t device, hipDeviceAttribute_t attribute, int otherwise)
 {
@@ -47,7 +48,7 @@ static const char *kernel_fault(gpuhal_status *out_status)
 static gpuhal_status no_device(const gpuhal_host *host, const char *call, hipError_t code)
 {
     gpuhal_status status = GPUHAL_ERROR_NO_DEVICE;
-    char text[480];
+    char text[480], cause[160];
     const char *description = gpuhal_rocm_error_text(code), *fault = kernel_fault(&status);
     /* HIP 5 describes a code by its name alone. */
     description = strcmp(description, gpuhal_rocm_result_name(code)) == 0 ? "HIP lists no device" : description;
@@ -56,11 +57,13 @@ static gpuhal_status no_device(const gpuhal_host *host, const char *call, hipErr
         status = GPUHAL_ERROR_NO_DEVICE; /* there is no GPU that permissions could hide */
     }
     if (fault) {
-        snprintf(text, sizeof text, "%s; %s; or " HIDING " hides every device", description, fault);
+        const bool set = gpuhal_rocm_list_variables(hiding, cause, sizeof cause);
+        snprintf(text, sizeof text, "%s; %s%s%s%s", description, fault, set ? "; or " : "", cause,
+                 set ? " hides every device" : "");
     } else if (known > 0) {
-        snprintf(text, sizeof text,
-                 "%s; the kernel's driver has %u: " HIDING " hides %s, or what the container may open", description,
-                 known, known == 1 ? "it" : "them");
+        gpuhal_rocm_say_what_hides(hiding, cause, sizeof cause);
+        snprintf(text, sizeof text, "%s; the kernel's driver has %u: %s %s", description, known, cause,
+                 known == 1 ? "it" : "them");
     } else {
         snprintf(text, sizeof text, "%s; the kernel's amdgpu driver has none either that computes", description);
     }
@@ -139,12 +142,10 @@ static void explain_hidden(const gpuhal_host *host, uint32_t listed)
 {
     const uint32_t known = gpuhal_rocm_count_system();
     if (known > listed) {
-        char text[256];
-        snprintf(text, sizeof text,
-                 "the kernel's driver has %u AMD GPUs and HIP lists %u devices: " HIDING
-                 ", or what the container may open, hides "
-                 "the rest",
-                 known, listed);
+        char text[256], cause[160];
+        gpuhal_rocm_say_what_hides(hiding, cause, sizeof cause);
+        snprintf(text, sizeof text, "the kernel's driver has %u AMD GPUs and HIP lists %u devices: %s the rest", known,
+                 listed, cause);
         host->log(host, GPUHAL_LOG_INFO, text);
     }
 }

@@ -274,6 +274,13 @@ bool GPUHAL_OWN(read_system)(const gpuhal_stream_entry *entry, const char *name,
 void GPUHAL_OWN(list_numa_node)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry);
 bool GPUHAL_OWN(is_asleep)(const gpuhal_stream_entry *entry);
 
+/* environment.c: lists those of the vendor's variables that are set, with commas; false, and "", where none is. The
+ * names end with NULL. */
+bool GPUHAL_OWN(list_variables)(const char *const *names, char *out_text, size_t size);
+/* What keeps devices from being listed that the kernel's driver has, up to the verb: "HIP_VISIBLE_DEVICES, or what this
+ * process may open, hides". */
+void GPUHAL_OWN(say_what_hides)(const char *const *names, char *out_text, size_t size);
+
 /* transfer.c: whether the driver would wait for the work of a stream before it comes back from a copy in it. A side
  * that is host memory is its address, one that is the device's is NULL. */
 bool GPUHAL_OWN(waits)(gpuhal_plugin_device *device, const void *to, const void *from, uint64_t bytes);

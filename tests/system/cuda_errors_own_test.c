@@ -95,8 +95,12 @@ TEST(devices_that_the_kernel_has_and_cuda_does_not_list_are_said_to_be_hidden)
     put_directory("proc/driver/nvidia/gpus/0000:c1:00.0");
     put_directory("proc/driver/nvidia/gpus/0000:c2:00.0");
     put("sys/module/nvidia/version", "570.12.34\n");
-    expect_nothing(GPUHAL_PLUGIN_NO_DEVICE, "CUDA lists no device, and the kernel's driver has 2: "
-                                            "CUDA_VISIBLE_DEVICES, or what the container may open, hides them");
+    expect_listed(GPUHAL_PLUGIN_NO_DEVICE,
+                  "CUDA lists no device, and the kernel's driver has 2: what this process may open hides them");
+    use_machine("devices 0");
+    setenv("GPUHAL_SYSTEM_ROOT", tree_root, 1);
+    setenv("CUDA_VISIBLE_DEVICES", "7", 1);
+    expect_nothing(GPUHAL_PLUGIN_NO_DEVICE, "CUDA_VISIBLE_DEVICES, or what this process may open, hides them");
 }
 
 TEST(a_container_without_the_nodes_is_said_to_be_the_reason)

@@ -18,7 +18,11 @@ TEST(a_system_without_the_kernels_node_gets_the_sentence_of_the_page)
     use_machine("devices 0");
     expect_listed(GPUHAL_PLUGIN_NO_DEVICE,
                   "there is no /dev/kfd: the kernel's amdgpu driver has found no GPU, or the container was not "
-                  "given the node; or");
+                  "given the node");
+    use_machine("devices 0");
+    setenv("GPU_DEVICE_ORDINAL", "0", 1);
+    expect_listed(GPUHAL_PLUGIN_NO_DEVICE, "; or GPU_DEVICE_ORDINAL hides every device");
+    unsetenv("GPU_DEVICE_ORDINAL");
 }
 
 /* A directory opens as little as a node whose GPU is being reset. */
@@ -52,9 +56,10 @@ TEST(a_list_that_hides_every_device_is_named_with_what_the_kernel_has)
     make_tree();
     put_gpus(2);
     setenv("HIP_VISIBLE_DEVICES", "-1", 1);
-    expect_listed(GPUHAL_PLUGIN_NO_DEVICE,
-                  "the kernel's driver has 2: ROCR_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES, CUDA_VISIBLE_DEVICES "
-                  "or GPU_DEVICE_ORDINAL hides them, or what the container may open");
+    expect_listed(GPUHAL_PLUGIN_NO_DEVICE, "HIP_VISIBLE_DEVICES, or what this process may open, hides them");
+    use_machine("devices 0");
+    setenv("GPUHAL_SYSTEM_ROOT", tree_root, 1);
+    expect_listed(GPUHAL_PLUGIN_NO_DEVICE, "the kernel's driver has 2: what this process may open hides them");
     remove_tree();
 }
 
