@@ -95,7 +95,7 @@ static void mark(gpuhal_hardware_view *view, uint32_t number, const gpuhal_entry
         one->is_seen_by_vendor = one->is_seen_by_vendor || strcmp(entry->candidate->name, "cuda") == 0 ||
                                  strcmp(entry->candidate->name, "rocm") == 0;
         one->info.device_count += entry->device != NULL;
-        one->info.physical = entry->device && !one->info.physical ? entry->physical_number : one->info.physical;
+        one->info.physical = one->info.physical ? one->info.physical : entry->physical_number;
     }
 }
 
@@ -155,6 +155,7 @@ static void set_gone(gpuhal_hardware *one, const gpuhal_database_physical *known
         gpuhal_hardware_text(one->address, sizeof one->address, "%s", or_empty(known->pci));
         gpuhal_hardware_text(one->name, sizeof one->name, "%s", or_empty(known->name));
         one->info.vendor_id = known->vendor_id;
+        one->info.physical = known->number;
         one->info.state = GPUHAL_HARDWARE_GONE;
         one->info.last_seen = known->last_seen;
     }
@@ -179,6 +180,7 @@ static void join_record(gpuhal_hardware_view *view, const gpuhal_database *datab
             set_gone(one ? one : gpuhal_hardware_add(view), known);
         } else if (fits && !one->is_seen && known->last_seen > one->info.last_seen) {
             one->info.last_seen = known->last_seen;
+            one->info.physical = known->number;
         }
     }
 }

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 
-from probe_support import DEADLINE, check, fake_cuda, fake_hip, main
+from probe_support import DEADLINE, check, fake_cuda, fake_hip, main, on_recorded
 
 NAMED = 'devices 2; memory * 80G; used 0 61G; name 0 Fake "H100", 80GB \\ HBM3; name 1 Fake L40S'
 
@@ -127,6 +127,21 @@ def csv_has_an_empty_cell_where_nothing_is_known(probe):
 def csv_has_no_control_character_of_a_driver(probe):
     result = probe.run("--format", "csv", "--columns", "id,name", "--backends", "cuda", **fake_cuda("devices 1; memory 0 1G; name 0 bad\x1b[31m\x07name"))
     check(rows_of(result.out)[1] == ["cuda:0", "bad?[31m?name"], result)
+
+
+def hardware_without_a_device_has_what_the_record_and_its_class_say(probe):
+    run = on_recorded("h100-8-one-gone")
+    names, *lines = rows_of(run("--format=csv").out)
+    gone, = (dict(zip(names, line)) for line in lines if line[names.index("state")] == "gone")
+    check((gone["type"], gone["physical"], gone["uuid"]) == ("gpu", "8", "70717273-7475-7677-7879-7a7b7c7d7e7f"), gone)
+    hardware = [one for one in json.loads(run("--json").out)["hardware"] if one["state"] != "display_only"]
+    check([(one["type"], one["physical_device"]) for one in hardware] == [("gpu", number) for number in range(1, 9)], hardware)
+    check(hardware[7]["uuid"] == gone["uuid"] and all(one["uuid"] for one in hardware), hardware)
+    labels = re.search(r'^gpuhal_hardware_state\{(.*),state="gone"\} 1$', run("--format=openmetrics").out, re.M)[1]
+    check(f'physical="8"' in labels and f'uuid="{gone["uuid"]}"' in labels, labels)
+    names, *lines = rows_of(on_recorded("mi300x-kfd-refused")("--format=csv").out)
+    refused = [dict(zip(names, line)) for line in lines if line[names.index("state")] == "no_permission"]
+    check(len(refused) == 8 and all(one["type"] == "gpu" and not one["uuid"] for one in refused), refused)
 
 
 # ---------------------------------------------------------------------------------------------- OpenMetrics

@@ -170,6 +170,25 @@ def fake_hip(machine):
             "GPUHAL_AMD_SMI_LIBRARY": os.path.join(libraries, "libamd_smi.so"), "GPUHAL_SYSTEM_ROOT": os.path.join(libraries, "system")}
 
 
+def on_recorded(name):
+    """A function that runs the program with options on a machine of tests/recorded, which has seen what it was earlier; 77 without the fakes."""
+    import recorded_test
+    fakes, recorded = os.environ.get("PROBE_TEST_FAKES", "/nowhere"), os.path.join(os.path.dirname(os.path.abspath(__file__)), "../recorded")
+    machine = recorded_test.Machine(os.path.realpath(os.path.join(recorded, name)))
+    if recorded_test.lacks(machine) or not os.path.exists(fakes):
+        print("skipped: the recorded machine needs what is not here")
+        sys.exit(77)
+    place = tempfile.TemporaryDirectory()
+    player = recorded_test.Player(sys.argv[2], fakes, place.name)
+    for earlier in (recorded_test.Machine(machine.folder.parent / one) for one in machine.lines("earlier")):
+        player.run(earlier, player.environment(earlier))
+    environment = player.environment(machine)
+
+    def run(*options, columns=400, of=place, **settings):
+        return Result(*player.run(machine, environment | settings, *options, columns=columns))
+    return run
+
+
 def rows_of(result):
     """The lines of the table that name a device: mark and id."""
     return [(line[0], line[2:].split()[0]) for line in result.out.splitlines() if re.match("[*+! ] [a-z][a-z0-9_]*:[0-9]+ ", line)]

@@ -375,6 +375,12 @@ TEST(what_was_there_and_is_not_listed_any_more_is_missing_from_the_bus_or_from_t
     keep_fact(add_device("cuda", "NVIDIA H100 80GB"), "vendor_id", "0x10de");
     keep_fact(&now.devices[2], "pci_address", "0000:02:00.0");
     expect("0000:02:00.0", GPUHAL_HARDWARE_READY, GPUHAL_HARDWARE_FINE, "", "");
+    gpuhal *earlier = open_listed(NULL);
+    gpuhal_hardware_view *before = view_or_fail(earlier);
+    const uint32_t number = info_at(before, "0000:02:00.0").physical;
+    assert_true(number > 0);
+    gpuhal_hardware_view_release(before);
+    gpuhal_close(earlier);
     gpuhal_facts_finish(&now.devices[2].facts);
     now.device_count = 2;
     expect("0000:02:00.0", GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM, "CUDA does not list it any more",
@@ -387,6 +393,7 @@ TEST(what_was_there_and_is_not_listed_any_more_is_missing_from_the_bus_or_from_t
     expect_state(&info, GPUHAL_HARDWARE_GONE, GPUHAL_HARDWARE_PROBLEM);
     assert_string_equal(info.name, "NVIDIA H100 80GB");
     assert_true(info.last_seen > 0);
+    assert_int_equal(info.physical, number);
     assert_non_null(strstr(info.why, "is not on the bus any more"));
     gpuhal_hardware_view_release(view);
     gpuhal_close(gpu);

@@ -171,7 +171,10 @@ const gpuhal_probe_field **gpuhal_probe_fields_read(const char *list, char sente
 static const char *fact_text(const gpuhal_probe_row *row, gpuhal_key key)
 {
     const char *text = "";
-    return row->entry && gpuhal_device_text(row->entry->device, key, &text) == GPUHAL_OK ? text : "";
+    if (!row->entry) {
+        return key == GPUHAL_FACT_UUID ? row->uuid : "";
+    }
+    return gpuhal_device_text(row->entry->device, key, &text) == GPUHAL_OK ? text : "";
 }
 
 static const char *hardware_text(const gpuhal_probe_row *row, gpuhal_probe_origin field)
@@ -205,14 +208,17 @@ static const char *hardware_text(const gpuhal_probe_row *row, gpuhal_probe_origi
 static const char *device_text(const gpuhal_probe_row *row, gpuhal_probe_origin field, char space[PROBE_FIELD_BYTES])
 {
     uint64_t type = 0;
-    uint32_t physical = row->entry ? row->entry->physical : 0;
+    const uint32_t physical = row->entry ? row->entry->physical : row->hardware->physical;
     switch (field) {
     case PROBE_ORIGIN_ID:
         return row->entry ? gpuhal_device_id(row->entry->device) : "";
     case PROBE_ORIGIN_BACKEND:
         return row->entry ? gpuhal_device_backend(row->entry->device) : "";
     case PROBE_ORIGIN_TYPE:
-        return row->entry && gpuhal_device_u64(row->entry->device, GPUHAL_FACT_TYPE, &type) == GPUHAL_OK
+        if (!row->entry) {
+            return row->type;
+        }
+        return gpuhal_device_u64(row->entry->device, GPUHAL_FACT_TYPE, &type) == GPUHAL_OK
                    ? gpuhal_device_type_name((gpuhal_device_type)type)
                    : "";
     case PROBE_ORIGIN_PHYSICAL:
@@ -241,13 +247,17 @@ bool gpuhal_probe_field_number(const gpuhal_probe_field *column, const gpuhal_pr
     const char *nowhere;
     const char **source = out_source ? out_source : &nowhere;
     *source = "";
-    const gpuhal_value *value = row->entry ? gpuhal_probe_value_find(row->entry, column->key) : NULL;
+    if (!row->entry) {
+        *out_number = row->hardware->numa_node;
+        return column->key == GPUHAL_FACT_NUMA_NODE && row->hardware->numa_node != UINT32_MAX;
+    }
+    const gpuhal_value *value = gpuhal_probe_value_find(row->entry, column->key);
     if (value) {
         *out_number = value->u64;
         *source = value->source;
         return value->missing == 0;
     }
-    return row->entry && column->key && column->unit != PROBE_UNIT_TEXT &&
+    return column->key && column->unit != PROBE_UNIT_TEXT &&
            gpuhal_device_u64(row->entry->device, column->key, out_number) == GPUHAL_OK;
 }
 

@@ -2,6 +2,8 @@
 #include "json_parts.h"
 #include "rows.h"
 
+#include "hardware_record.h"
+
 #include <stdio.h>
 
 json_t *gpuhal_probe_make_kernel_driver(gpuhal_probe_json *builder, const gpuhal_hardware_info *hardware)
@@ -43,7 +45,8 @@ static const char *grade_name(gpuhal_hardware_grade grade)
     return grade == GPUHAL_HARDWARE_PROBLEM ? "problem" : grade == GPUHAL_HARDWARE_NOTE ? "note" : "fine";
 }
 
-static json_t *make_one(gpuhal_probe_json *builder, const gpuhal_hardware_info *hardware)
+static json_t *make_one(gpuhal_probe_json *builder, const gpuhal_probe_machine *machine,
+                        const gpuhal_hardware_info *hardware)
 {
     json_t *object = json_object();
     gpuhal_probe_put(builder, object, "pci_address", gpuhal_probe_text(hardware->address));
@@ -52,6 +55,8 @@ static json_t *make_one(gpuhal_probe_json *builder, const gpuhal_hardware_info *
     gpuhal_probe_put(builder, object, "grade", gpuhal_probe_any_text(grade_name(hardware->grade)));
     gpuhal_probe_put(builder, object, "vendor", gpuhal_probe_text(hardware->vendor));
     gpuhal_probe_put(builder, object, "name", gpuhal_probe_text(hardware->name));
+    gpuhal_probe_put(builder, object, "type", gpuhal_probe_text(gpuhal_probe_hardware_type(machine, hardware)));
+    gpuhal_probe_put(builder, object, "uuid", gpuhal_probe_text(gpuhal_probe_hardware_uuid(machine, hardware)));
     gpuhal_probe_put(builder, object, "pci_class", make_hex(hardware, hardware->pci_class, 6));
     gpuhal_probe_put(builder, object, "vendor_id", make_hex(hardware, hardware->vendor_id, 4));
     gpuhal_probe_put(builder, object, "device_id", make_hex(hardware, hardware->device_id, 4));
@@ -75,7 +80,7 @@ json_t *gpuhal_probe_make_hardware(gpuhal_probe_json *builder, const gpuhal_prob
 {
     json_t *array = json_array();
     for (uint32_t i = 0; i < machine->hardware_count; i++) {
-        gpuhal_probe_append(builder, array, make_one(builder, &machine->hardware[i]));
+        gpuhal_probe_append(builder, array, make_one(builder, machine, &machine->hardware[i]));
     }
     return array;
 }

@@ -288,6 +288,9 @@ static gpuhal_probe_exit find_hardware(gpuhal_probe_machine *machine)
         complain(gpuhal_last_error()->sentence);
         return PROBE_GO_ON;
     }
+    if (gpuhal_registry_view_of(machine->gpu, &machine->record)) {
+        machine->record = NULL;
+    }
     const uint32_t count = gpuhal_hardware_count(machine->hardware_view);
     machine->hardware = calloc((size_t)count + 1, sizeof *machine->hardware);
     if (!machine->hardware) {
@@ -351,7 +354,9 @@ gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options,
 static void forget_hardware(gpuhal_probe_machine *machine)
 {
     gpuhal_hardware_view_release(machine->hardware_view);
+    gpuhal_registry_view_release(machine->record);
     free(machine->hardware);
+    machine->record = NULL;
     machine->hardware_view = NULL;
     machine->hardware = NULL;
     machine->hardware_count = 0;

@@ -9,6 +9,7 @@
 
 #include <gpuhal/gpuhal.h>
 #include <gpuhal/hardware.h>
+#include <gpuhal/registry.h>
 
 typedef struct gpuhal_probe_link gpuhal_probe_link; /* links.h */
 
@@ -31,6 +32,7 @@ struct gpuhal_probe_machine {
     gpuhal_hardware_view *hardware_view; /* NULL where it could not be made, which was said */
     gpuhal_hardware_info *hardware;      /* every display controller and accelerator, in the order of the addresses */
     uint32_t hardware_count;
+    gpuhal_registry_view *record; /* as new as the hardware; NULL where it could not be read */
     uint64_t hardware_ns; /* when it was looked for */
     uint64_t generation;  /* of the list of devices */
     gpuhal_device *chosen; /* NULL: none, or it failed verification */

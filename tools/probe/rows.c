@@ -1,6 +1,7 @@
 /* rows.c: see rows.h. */
 #include "rows.h"
 
+#include "hardware_record.h"
 #include "times.h"
 
 #include <gpuhal/rescan.h>
@@ -115,7 +116,10 @@ bool gpuhal_probe_rows_make(const gpuhal_probe_machine *machine, const gpuhal_pr
         const gpuhal_hardware_info *hardware = &machine->hardware[i];
         if (gpuhal_probe_is_listed(options, hardware)) {
             gpuhal_probe_row *row = &out_rows->list[out_rows->count++];
-            *row = (gpuhal_probe_row){.hardware = hardware, .is_problem = hardware->grade != GPUHAL_HARDWARE_FINE};
+            *row = (gpuhal_probe_row){.hardware = hardware,
+                                      .type = gpuhal_probe_hardware_type(machine, hardware),
+                                      .uuid = gpuhal_probe_hardware_uuid(machine, hardware),
+                                      .is_problem = hardware->grade != GPUHAL_HARDWARE_FINE};
             write_state(hardware, row->state);
         }
     }

@@ -53,7 +53,8 @@ typedef struct gpuhal_hardware_info {
     gpuhal_hardware_grade grade;
     uint32_t pci_class;    /**< 0x030200; 0: not on PCI, or unknown, as the four below. */
     uint32_t vendor_id, device_id, subsystem_vendor_id, subsystem_id;
-    uint32_t physical;     /**< As in gpuhal_device_physical(); 0: no visible device, or one without a number. */
+    /** As in gpuhal_device_physical(); also where no device stands for it, and the record has one; 0: unknown. */
+    uint32_t physical;
     uint32_t numa_node;    /**< UINT32_MAX: unknown. */
     uint32_t is_asleep;    /**< 1: suspended by the kernel's runtime power management. */
     uint32_t device_count; /**< Visible devices that stand for it; 0 when it is not READY. */
