@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Exit statuses of gpuhal-probe, and what it says when something is wrong. See probe_support.py."""
 
+import json
 import os
 import re
 import subprocess
 import tempfile
 import time
 
-from probe_support import by_id, check, complaints, machine_with, main, states, DEADLINE
+from probe_support import by_id, check, complaints, machine_with, main, on_recorded, states, DEADLINE
 
 
 def a_missing_driver_is_a_complete_listing(probe):
@@ -65,6 +66,28 @@ def an_unknown_selector_answers_5_and_is_named(probe):
         check(selector.split(",")[-1] in result.err and "--device" in result.err, result)
     result = probe.run(GPUHAL_DEVICES="nosuch:9")
     check(result.code == 5 and "GPUHAL_DEVICES" in result.err and "nosuch:9" in result.err, result)
+
+
+def a_selected_gpu_that_cannot_be_used_answers_4_or_6_with_its_reason_and_the_next_command(probe):
+    for name, selectors, code, words in (
+            ("h100-8-one-gone", ("df:00.0", "pci=0000:DF:00.0", "cuda:7", "cuda:0-7", "cuda:0,cuda:7", "GPU-70717273", "uuid=70717273",
+                                 "70717273-7475-7677-7879-7a7b7c7d7e7f"), 4, r"at 0000:df:00\.0: it was there on .*; next: sudo dmesg"),
+            ("h100-8-one-off-bus", ("GPU-70717273", "df:00.0"), 4, "at 0000:df:00\\.0: .*; next: sudo dmesg"),
+            ("h100-8-hidden-by-variable", ("1b:00.0",), 4, r'CUDA_VISIBLE_DEVICES="" hides it from CUDA; next: unset CUDA_VISIBLE_DEVICES'),
+            ("laptop-without-nvidia-driver", ("01:00.0",), 4, "at 0000:01:00\\.0: no kernel driver is bound to it.*; next: "),
+            ("mi300x-kfd-refused", ("0c:00.0", "0c:00.0,22:00.0"), 6, "may not open /dev/kfd.*; next: sudo chgrp")):
+        run = on_recorded(name)
+        for selector in selectors:
+            result = run("--device", selector)
+            check(result.code == code and not result.out and re.match(f"gpuhal-probe: --device: .*{words}", result.err), name, selector, result)
+        document = json.loads(run("--device", selectors[0], "--json").out)
+        check(document["error"]["code"] == ("not_usable" if code == 4 else "no_permission") and not complaints(probe, document), document)
+        result = run(GPUHAL_DEVICES=selectors[0])
+        check(result.code == code and re.match(f"gpuhal-probe: GPUHAL_DEVICES: .*{words}", result.err), name, result)
+    run = on_recorded("h100-8-one-gone")
+    for selector in ("cuda:8", "cuda:7-9", "GPU-ff", "ff:00.0", "opencl:0", "00000000-7475-7677-7879-7a7b7c7d7e7f"):
+        result = run("--device", selector)
+        check(result.code == 5 and "no device matches" in result.err, selector, result)
 
 
 def a_selector_of_gpus_that_finds_only_software_says_so(probe):

@@ -9,7 +9,7 @@ import stat
 import tempfile
 import time
 
-from probe_support import by_id, check, fake_cuda, main
+from probe_support import by_id, check, fake_cuda, main, on_recorded
 
 
 def what_is_wrong_comes_first_and_what_works_is_one_line_each(probe):
@@ -53,6 +53,17 @@ def hardware_without_a_device_is_explained_by_its_address(probe):
         result = probe.run("--explain", "01:00.0", GPUHAL_SYSTEM_ROOT=root)
         check(result.code == 0 and result.out.startswith("0000:01:00.0: ") and "[10de:2684], no kernel driver\n" in result.out, result)
         check(re.search(r"^    reason +\S", result.out, re.M) and re.search(r"^    kernel +none is bound$", result.out, re.M), result)
+
+
+def hardware_is_explained_by_what_a_device_of_it_had_and_answers_by_its_grade(probe):
+    run = on_recorded("h100-8-one-gone")
+    for target in ("df:00.0", "cuda:7", "GPU-70717273", "70717273-7475-7677-7879-7a7b7c7d7e7f"):
+        result = run("--explain", target)
+        check(result.code == 4 and result.out.startswith("0000:df:00.0: NVIDIA H100") and not result.err, target, result)
+        check(re.search(r"^    reason +it was there on .*\n    next +sudo dmesg", result.out, re.M), result)
+    check(run("--explain", "cuda:0").code == 0 and run("--explain", "cuda:8").code == 5)
+    hidden = on_recorded("h100-8-hidden-by-variable")
+    check((hidden("--explain", "1b:00.0").code, hidden("--explain", "1b:00.0", "--strict").code) == (0, 4), hidden("--explain", "1b:00.0"))
 
 
 def a_report_has_everything_and_nothing_private(probe):

@@ -58,6 +58,7 @@ bool gpuhal_probe_print_error(gpuhal_probe_exit code, FILE *out)
     static const char *const codes[] = {
         [PROBE_INTERNAL] = "internal",
         [PROBE_USAGE] = "usage",
+        [PROBE_PARTIAL] = "not_usable",
         [PROBE_NOT_FOUND] = "not_found",
         [PROBE_NO_PERMISSION] = "no_permission",
     };

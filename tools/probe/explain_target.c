@@ -1,11 +1,11 @@
 /* explain_target.c: what is known of one thing: a plugin by its name, a device by a selector, hardware by its PCI
  * address, whether a device stands for it or not. */
 #include "explain.h"
+#include "hardware_record.h"
 #include "print.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 static bool explain_plugins(const gpuhal_probe_machine *machine, const char *target, const gpuhal_probe_screen *screen)
 {
@@ -21,15 +21,6 @@ static bool explain_plugins(const gpuhal_probe_machine *machine, const char *tar
 }
 
 /* ---- hardware */
-
-/* "0000:c1:00.0" by "c1:00.0", "0000:C1:00.0" and "pci=c1:00.0", too. */
-static bool is_address_of(const char *address, const char *target)
-{
-    target += strncmp(target, "pci=", 4) == 0 ? 4 : 0;
-    const size_t whole = strlen(address), length = strlen(target);
-    const bool ends = whole >= length && length > 0 && strcasecmp(address + whole - length, target) == 0;
-    return ends && (whole == length || address[whole - length - 1] == ':');
-}
 
 static void print_node(const char *node, char *to, size_t bytes)
 {
@@ -73,19 +64,30 @@ static void explain_hardware(const gpuhal_hardware_info *hardware, const gpuhal_
     }
 }
 
-/* All that the address fits, and that the physical device is, where one is meant. */
-static bool explain_all_hardware(const gpuhal_probe_machine *machine, const char *target, uint32_t physical,
-                                 const gpuhal_probe_screen *screen)
+/* All that the address fits, and that the device is, else what is meant and has none. NOT_FOUND, or what its grade
+ * deserves. */
+static gpuhal_probe_exit explain_all_hardware(const gpuhal_probe_machine *machine,
+                                              const gpuhal_probe_options *options, const gpuhal_device *device,
+                                              const gpuhal_probe_screen *screen)
 {
-    bool found = false;
+    gpuhal_probe_exit code = PROBE_NOT_FOUND;
+    uint32_t physical = 0, preferred = 0;
+    if (device) {
+        gpuhal_device_physical(device, &physical, &preferred);
+    }
     for (uint32_t i = 0; i < machine->hardware_count; i++) {
         const gpuhal_hardware_info *hardware = &machine->hardware[i];
-        if (is_address_of(hardware->address, target) || (physical && hardware->physical == physical)) {
+        const bool fits = gpuhal_probe_hardware_is_at(hardware, options->target) ||
+                          (device ? physical && hardware->physical == physical
+                                  : gpuhal_probe_hardware_is_meant(machine, hardware, options->target));
+        if (fits) {
+            const bool wrong = hardware->grade == GPUHAL_HARDWARE_PROBLEM ||
+                               (options->strict && hardware->grade == GPUHAL_HARDWARE_NOTE);
             explain_hardware(hardware, screen);
-            found = true;
+            code = wrong || code == PROBE_PARTIAL ? PROBE_PARTIAL : PROBE_COMPLETE;
         }
     }
-    return found;
+    return code;
 }
 
 /* ---- devices */
@@ -123,20 +125,17 @@ static void explain_device(const gpuhal_probe_machine *machine, const gpuhal_dev
     print_missing(device, screen);
 }
 
-bool gpuhal_probe_print_target(const gpuhal_probe_machine *machine, const char *target,
-                               const gpuhal_probe_screen *screen)
+gpuhal_probe_exit gpuhal_probe_print_target(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
+                                            const gpuhal_probe_screen *screen)
 {
     gpuhal_device *device = NULL;
-    uint32_t physical = 0, preferred = 0;
-    if (explain_plugins(machine, target, screen)) {
-        return true;
+    if (explain_plugins(machine, options->target, screen)) {
+        return PROBE_COMPLETE;
     }
-    if (gpuhal_select(machine->gpu, target, 0, &device, NULL) != GPUHAL_OK) {
+    if (gpuhal_select(machine->gpu, options->target, 0, &device, NULL) != GPUHAL_OK) {
         device = NULL;
-    } else {
-        gpuhal_device_physical(device, &physical, &preferred);
     }
-    bool found = explain_all_hardware(machine, target, physical, screen);
+    const gpuhal_probe_exit code = explain_all_hardware(machine, options, device, screen);
     if (device) {
         explain_device(machine, device, screen);
         gpuhal_plugin_report report;
@@ -146,5 +145,5 @@ bool gpuhal_probe_print_target(const gpuhal_probe_machine *machine, const char *
             }
         }
     }
-    return found || device;
+    return code == PROBE_NOT_FOUND && device ? PROBE_COMPLETE : code;
 }

@@ -8,45 +8,14 @@
 
 #define INDENT 2u
 
-/* The subjects of the problems with this one's cause: one sentence for eight GPUs that share it. */
-static void write_subjects(const gpuhal_probe_problems *problems, uint32_t first, char *to, size_t bytes)
-{
-    const gpuhal_probe_problem *own = &problems->list[first];
-    uint32_t more = 0;
-    snprintf(to, bytes, "%s", own->subject);
-    for (uint32_t i = first + 1; i < problems->count; i++) {
-        const gpuhal_probe_problem *other = &problems->list[i];
-        if (strcmp(other->code, own->code) == 0 && strcmp(other->why, own->why) == 0) {
-            more++;
-            gpuhal_tool_append(to, bytes, ", ", "%s", *other->hardware ? other->hardware : other->subject);
-        }
-    }
-    if (more) {
-        gpuhal_tool_append(to, bytes, " ", "(%u)", more + 1);
-    }
-}
-
-static bool is_said(const gpuhal_probe_problems *problems, uint32_t index)
-{
-    for (uint32_t i = 0; i < index; i++) {
-        if (strcmp(problems->list[i].code, problems->list[index].code) == 0 &&
-            strcmp(problems->list[i].why, problems->list[index].why) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 void gpuhal_probe_print_problems(const gpuhal_probe_problems *problems, const gpuhal_probe_screen *screen)
 {
     for (uint32_t i = 0; i < problems->count; i++) {
         const gpuhal_probe_problem *problem = &problems->list[i];
-        if (is_said(problems, i)) {
+        char text[GPUHAL_PROBE_JOINED_BYTES];
+        if (!gpuhal_probe_problem_joined(problems, i, text)) {
             continue;
         }
-        char subjects[1024], text[2200];
-        write_subjects(problems, i, subjects, sizeof subjects);
-        snprintf(text, sizeof text, "%s: %s", subjects, problem->why);
         fputc('\n', screen->out);
         gpuhal_probe_screen_put(screen, problem->grade == GPUHAL_HARDWARE_PROBLEM ? PROBE_BAD : PROBE_WARN, "! ");
         gpuhal_probe_screen_wrap(screen, text, INDENT, INDENT);

@@ -1,6 +1,12 @@
 /* hardware_record.c: see hardware_record.h. */
 #include "hardware_record.h"
 
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
 #define AMD                 0x1002u
 #define NVIDIA              0x10deu
 #define CLASS_ACCELERATOR   0x12u   /* the first byte of the class */
@@ -41,4 +47,128 @@ const char *gpuhal_probe_hardware_uuid(const gpuhal_probe_machine *machine, cons
         }
     }
     return "";
+}
+
+/* ---- selectors, as the library reads them */
+
+bool gpuhal_probe_hardware_is_at(const gpuhal_hardware_info *hardware, const char *selector)
+{
+    const char *address = hardware->address;
+    selector += strncmp(selector, "pci=", 4) == 0 ? 4 : 0;
+    const size_t whole = strlen(address), length = strlen(selector);
+    const bool ends = whole >= length && length > 0 && strcasecmp(address + whole - length, selector) == 0;
+    return ends && (whole == length || address[whole - length - 1] == ':');
+}
+
+static bool is_unlisted(const gpuhal_hardware_info *hardware)
+{
+    return hardware->device_count == 0 && hardware->state != GPUHAL_HARDWARE_READY;
+}
+
+enum { UUID_DIGITS = 32 };
+
+/* The digits of "GPU-1a2b", "uuid=1a2b" or of a whole UUID; false for what is none. */
+static bool read_digits(const char *selector, char to[UUID_DIGITS + 1])
+{
+    const char *text = selector + (strncmp(selector, "uuid=", 5) == 0 ? 5 : 0);
+    text += strncasecmp(text, "GPU-", 4) == 0 || strncasecmp(text, "MIG-", 4) == 0 ? 4 : 0;
+    size_t count = 0;
+    bool good = text > selector || (strlen(text) == UUID_DIGITS + 4 && text[8] == '-');
+    for (; good && *text; text++) {
+        good = *text == '-' || (isxdigit((unsigned char)*text) && count < UUID_DIGITS);
+        if (good && *text != '-') {
+            to[count++] = (char)tolower((unsigned char)*text);
+        }
+    }
+    to[count] = 0;
+    return good && count > 0;
+}
+
+static bool begins(const char *uuid, const char *digits)
+{
+    for (; *digits; uuid++) {
+        if (*uuid != '-' && *uuid != *digits++) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The bytes of AMD's are the characters of the number that its tools print. */
+static bool is_uuid(const char *uuid, const char *digits)
+{
+    char bytes[UUID_DIGITS * 2 + 1] = "";
+    for (size_t i = 0; digits[i]; i++) {
+        snprintf(bytes + 2 * i, 3, "%02x", (unsigned char)digits[i]);
+    }
+    return *uuid && (begins(uuid, digits) || begins(uuid, bytes));
+}
+
+static bool had_uuid(const gpuhal_probe_machine *machine, const gpuhal_hardware_info *hardware, const char *digits)
+{
+    gpuhal_interface_record known = {.size = sizeof known};
+    bool found = false;
+    for (uint32_t i = 0; !found && gpuhal_registry_interface(machine->record, i, &known) == GPUHAL_OK; i++) {
+        found = known.physical == hardware->physical && is_uuid(known.uuid, digits);
+    }
+    return found;
+}
+
+/* The backend and the last number of "cuda:7" and "cuda:0-7". */
+static bool read_id(const char *selector, char backend[32], unsigned long *out_last)
+{
+    const size_t length = strcspn(selector, ":");
+    char *end = NULL;
+    if (length >= 32 || !selector[length] || !isdigit((unsigned char)selector[length + 1])) {
+        return false;
+    }
+    snprintf(backend, 32, "%.*s", (int)length, selector);
+    *out_last = strtoul(selector + length + 1, &end, 10);
+    if (*end == '-') {
+        *out_last = strtoul(end + 1, &end, 10);
+    }
+    return *end == 0;
+}
+
+/* How many devices of the backend the record has of the hardware. */
+static uint32_t count_recorded(const gpuhal_probe_machine *machine, const gpuhal_hardware_info *hardware,
+                               const char *backend)
+{
+    gpuhal_interface_record known = {.size = sizeof known};
+    uint32_t count = 0;
+    for (uint32_t i = 0; gpuhal_registry_interface(machine->record, i, &known) == GPUHAL_OK; i++) {
+        count += known.physical == hardware->physical && strcmp(known.backend, backend) == 0;
+    }
+    return count;
+}
+
+/* Devices of a backend are numbered without gaps: where some are missing there are no last ones. */
+static bool would_exist(const gpuhal_probe_machine *machine, const char *backend, unsigned long last)
+{
+    unsigned long count = 0;
+    for (uint32_t i = 0; i < machine->count; i++) {
+        count += strcmp(gpuhal_device_backend(machine->devices[i].device), backend) == 0;
+    }
+    for (uint32_t i = 0; i < machine->hardware_count; i++) {
+        const gpuhal_hardware_info *hardware = &machine->hardware[i];
+        count += is_unlisted(hardware) && hardware->physical ? count_recorded(machine, hardware, backend) : 0;
+    }
+    return last < count;
+}
+
+bool gpuhal_probe_hardware_is_meant(const gpuhal_probe_machine *machine, const gpuhal_hardware_info *hardware,
+                                    const char *selector)
+{
+    char digits[UUID_DIGITS + 1], backend[32];
+    unsigned long last = 0;
+    if (!is_unlisted(hardware) || gpuhal_probe_hardware_is_at(hardware, selector)) {
+        return is_unlisted(hardware);
+    }
+    if (!hardware->physical) {
+        return false;
+    }
+    return read_digits(selector, digits) ? had_uuid(machine, hardware, digits)
+                                         : read_id(selector, backend, &last) &&
+                                               count_recorded(machine, hardware, backend) > 0 &&
+                                               would_exist(machine, backend, last);
 }

@@ -5,6 +5,7 @@
 #include "../common/text.h"
 
 #include "links.h"
+#include "problems.h"
 #include "progress.h"
 #include "screen.h"
 
@@ -20,7 +21,7 @@
 #define OPEN_NS    15000000000u /* for a plugin, as the library has it */
 #define VERIFY_NS  60000000000u /* for a device, and for a link, without --timeout */
 #define RESCAN_NS  5000000000u  /* the buses are looked at again after so long; it costs more than reading values */
-#define SEPARATORS ", \t"       /* between the names for --retry, as the library has them */
+#define SEPARATORS ", \t"       /* between names for --retry, and selectors, as the library has them */
 
 static void complain(const char *sentence)
 {
@@ -44,38 +45,6 @@ static gpuhal_status open_gpu(const gpuhal_probe_options *options, const char *d
     return gpuhal_open(&config, out_gpu);
 }
 
-/* A selector matched nothing. Whether that is because a plugin lacks permission: the library's sentence, `said`, has
- * its reason then. */
-static gpuhal_probe_exit judge_absence(const gpuhal_probe_options *options, const char *said)
-{
-    gpuhal_probe_exit code = PROBE_NOT_FOUND;
-    gpuhal *gpu = NULL;
-    unsetenv("GPUHAL_DEVICES");
-    if (open_gpu(options, NULL, &gpu) != GPUHAL_OK) {
-        return code; /* a backend's name is unknown, not the selector; that was reported */
-    }
-    gpuhal_plugin_report report;
-    for (uint32_t i = 0; gpuhal_probe_report(gpu, i, &report); i++) {
-        const bool refused = report.state == GPUHAL_PLUGIN_NO_PERMISSION;
-        code = refused && strstr(said, report.reason) ? PROBE_NO_PERMISSION : code;
-    }
-    gpuhal_close(gpu);
-    return code;
-}
-
-static gpuhal_probe_exit fail_open(const gpuhal_probe_options *options, gpuhal_status status)
-{
-    char said[1024];
-    snprintf(said, sizeof said, "%s", gpuhal_last_error()->sentence);
-    complain(said);
-    if (status == GPUHAL_ERROR_INVALID_ARGUMENT) {
-        return PROBE_USAGE;
-    }
-    if (status != GPUHAL_ERROR_NOT_FOUND) {
-        return PROBE_INTERNAL;
-    }
-    return options->device || getenv("GPUHAL_DEVICES") ? judge_absence(options, said) : PROBE_NOT_FOUND;
-}
 
 /* Whether a comma list of selectors names interfaces: by backend, id or name. Addresses, UUIDs and numbers name
  * physical devices; a number behind an id is of its backend, and that names interfaces already. */
@@ -303,6 +272,77 @@ static gpuhal_probe_exit find_hardware(gpuhal_probe_machine *machine)
         machine->hardware_count += gpuhal_hardware_at(machine->hardware_view, i, info) == GPUHAL_OK;
     }
     return PROBE_GO_ON;
+}
+
+/* ---- where a selector matches nothing */
+
+/* Says why hardware cannot be used that one of the selectors means, and what to do. NOT_FOUND where none means any. */
+static gpuhal_probe_exit say_unusable(const gpuhal_probe_machine *machine, const char *source, const char *selectors)
+{
+    gpuhal_probe_exit code = PROBE_NOT_FOUND;
+    for (const char *item = selectors; *item; item += strspn(item, SEPARATORS)) {
+        const size_t length = strcspn(item, SEPARATORS);
+        char selector[256], text[GPUHAL_PROBE_JOINED_BYTES];
+        gpuhal_device *device = NULL;
+        gpuhal_probe_problems problems = {0};
+        snprintf(selector, sizeof selector, "%.*s", (int)length, item);
+        const bool missing = *selector && gpuhal_select(machine->gpu, selector, 0, &device, NULL) != GPUHAL_OK;
+        if (missing && !gpuhal_probe_problems_of(machine, selector, &problems)) {
+            complain("out of memory");
+            code = PROBE_INTERNAL;
+        }
+        for (uint32_t i = 0; code != PROBE_INTERNAL && i < problems.count; i++) {
+            const bool refused =
+                strcmp(problems.list[i].code, gpuhal_hardware_state_name(GPUHAL_HARDWARE_NO_PERMISSION)) == 0;
+            code = !refused ? PROBE_PARTIAL : code == PROBE_NOT_FOUND ? PROBE_NO_PERMISSION : code;
+            if (gpuhal_probe_problem_joined(&problems, i, text)) {
+                gpuhal_probe_say("%s: %s; next: %s", source, text, problems.list[i].fix);
+            }
+        }
+        gpuhal_probe_problems_finish(&problems);
+        item += length;
+    }
+    return code;
+}
+
+/* A selector matched nothing. Hardware that cannot be used has its own reason; else the library's sentence, `said`, has
+ * that of a plugin which lacks permission. */
+static gpuhal_probe_exit judge_absence(const gpuhal_probe_options *options, const char *said)
+{
+    const char *variable = getenv("GPUHAL_DEVICES");
+    char *selectors = strdup(options->device ? options->device : variable ? variable : "");
+    gpuhal_probe_exit code = PROBE_NOT_FOUND;
+    gpuhal_probe_machine all = {0};
+    unsetenv("GPUHAL_DEVICES");
+    /* Where it does not open a backend's name is unknown, not the selector. */
+    const bool open = selectors && open_gpu(options, NULL, &all.gpu) == GPUHAL_OK;
+    if (open && list_devices(options, &all) == PROBE_GO_ON && find_hardware(&all) == PROBE_GO_ON) {
+        code = say_unusable(&all, options->device ? "--device" : "GPUHAL_DEVICES", selectors);
+    }
+    if (code == PROBE_NOT_FOUND) {
+        complain(said);
+    }
+    gpuhal_plugin_report report;
+    for (uint32_t i = 0; code == PROBE_NOT_FOUND && open && gpuhal_probe_report(all.gpu, i, &report); i++) {
+        const bool refused = report.state == GPUHAL_PLUGIN_NO_PERMISSION;
+        code = refused && strstr(said, report.reason) ? PROBE_NO_PERMISSION : code;
+    }
+    free(selectors);
+    gpuhal_probe_machine_finish(&all);
+    return code;
+}
+
+static gpuhal_probe_exit fail_open(const gpuhal_probe_options *options, gpuhal_status status)
+{
+    char said[1024];
+    snprintf(said, sizeof said, "%s", gpuhal_last_error()->sentence);
+    if (status == GPUHAL_ERROR_NOT_FOUND && (options->device || getenv("GPUHAL_DEVICES"))) {
+        return judge_absence(options, said);
+    }
+    complain(said);
+    return status == GPUHAL_ERROR_INVALID_ARGUMENT ? PROBE_USAGE
+           : status == GPUHAL_ERROR_NOT_FOUND      ? PROBE_NOT_FOUND
+                                                   : PROBE_INTERNAL;
 }
 
 gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options, gpuhal_probe_machine *out_machine)

@@ -83,12 +83,12 @@ static gpuhal_probe_exit run_other(const gpuhal_probe_options *options, const gp
         return gpuhal_probe_write_report(machine, options, environment, out);
     }
     gpuhal_probe_screen_init(&screen, out);
-    if (!gpuhal_probe_print_target(machine, options->target, &screen)) {
+    const gpuhal_probe_exit code = gpuhal_probe_print_target(machine, options, &screen);
+    if (code == PROBE_NOT_FOUND) {
         gpuhal_probe_say("--explain: \"%s\" is neither a plugin, nor a device, nor hardware of this machine",
                          options->target);
-        return PROBE_NOT_FOUND;
     }
-    return PROBE_COMPLETE;
+    return code;
 }
 
 /* A listing closes the output: no document about an error follows it. */

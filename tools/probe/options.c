@@ -20,9 +20,9 @@ static const char doc[] =
     "Options win over environment variables. JSON always has every interface of every device, and what --explain and "
     "--timings show. --env alone runs no plugin. An option that would have no effect beside another is bad usage.\n\n"
     "Exit status: 0 complete, 1 out of memory, or a file cannot be read or written, 2 bad usage, 3 no device, with "
-    "--strict no GPU, 4 partial (a GPU is broken, lost or refused, a plugin failed, or --verify failed, or the "
-    "registry is damaged), 5 no such device, backend or plugin, 6 the selected device is refused to this user, "
-    "7 --diff found a difference.";
+    "--strict no GPU, 4 partial (a GPU is broken, lost or refused, or the selected one cannot be used, a plugin "
+    "failed, or --verify failed, or the registry is damaged), 5 no such device, backend or plugin, 6 the selected "
+    "device is refused to this user, 7 --diff found a difference.";
 
 enum {
     OPTION_EXPLAIN = GPUHAL_TOOL_KEY, /* those without a value come first, in the order of keep() */
@@ -77,7 +77,8 @@ static const struct argp_option known[] = {
      0},
     {"explain", OPTION_EXPLAIN, NULL, 0,
      "what is wrong first, then which plugins are used, or why not, which devices are one physical device, and the "
-     "choice; --explain TARGET: all about a plugin (cuda), a device (cuda:1) or hardware (c1:00.0)",
+     "choice; --explain TARGET: all about a plugin (cuda), a device (cuda:1) or hardware (c1:00.0), also one that is "
+     "gone, by its UUID, too",
      0},
     {"verify", OPTION_VERIFY, NULL, 0,
      "move bytes to each device and back, and compare them; only the devices that are listed, with --all every "

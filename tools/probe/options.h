@@ -12,7 +12,7 @@ typedef enum gpuhal_probe_exit {
     PROBE_INTERNAL = 1,      /* no memory, or a file or the output cannot be read or written */
     PROBE_USAGE = 2,         /* a bad option, or a bad value in an option or environment variable */
     PROBE_NO_DEVICE = 3,     /* there is no device at all, or with --strict no GPU */
-    PROBE_PARTIAL = 4,       /* a GPU, a plugin, or with --verify a device or link fails; or a damaged registry */
+    PROBE_PARTIAL = 4,       /* a GPU, a plugin, with --verify a device or link fails; a damaged registry */
     PROBE_NOT_FOUND = 5,     /* no such device, backend or plugin */
     PROBE_NO_PERMISSION = 6, /* the device that was asked for may not be used by this user */
     PROBE_DIFFERS = 7,       /* the machine differs from the record */

@@ -26,9 +26,10 @@ bool gpuhal_probe_print_links(const gpuhal_probe_machine *machine, const gpuhal_
  * has listed that already; the choice, and the notes. */
 void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                     const gpuhal_probe_screen *screen);
-/* All about one thing: a plugin, a device by a selector, hardware by its address. false: there is none of it. */
-bool gpuhal_probe_print_target(const gpuhal_probe_machine *machine, const char *target,
-                               const gpuhal_probe_screen *screen);
+/* All about the target of --explain: a plugin, a device by a selector, hardware by its address, or by a selector that
+ * means a device which is not listed any more. The exit status of the hardware; NOT_FOUND: there is none of it. */
+gpuhal_probe_exit gpuhal_probe_print_target(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
+                                            const gpuhal_probe_screen *screen);
 /* Physical device number `index`; false past the last. */
 bool gpuhal_probe_physical(const gpuhal_probe_machine *machine, uint32_t index, gpuhal_physical_info *out_physical);
 /* One line: "physical device 1: PCI 0000:c1:00.0, UUID ...". */

@@ -1,6 +1,9 @@
 /* problems.c: see problems.h. */
 #include "problems.h"
 
+#include "../common/text.h"
+
+#include "hardware_record.h"
 #include "links.h"
 #include "rows.h"
 
@@ -32,24 +35,42 @@ static gpuhal_probe_problem *add(finder *own, gpuhal_hardware_grade grade, const
     return problem;
 }
 
+static bool add_hardware(finder *own, const gpuhal_hardware_info *hardware)
+{
+    gpuhal_probe_problem *problem = add(own, hardware->grade, gpuhal_hardware_state_name(hardware->state));
+    if (!problem) {
+        return false;
+    }
+    const char *place = *hardware->address ? hardware->address : hardware->place;
+    snprintf(problem->hardware, sizeof problem->hardware, "%s", place);
+    snprintf(problem->subject, sizeof problem->subject, "%.255s at %.127s", hardware->name, place);
+    snprintf(problem->why, sizeof problem->why, "%s", hardware->why);
+    snprintf(problem->fix, sizeof problem->fix, "%s", *hardware->fix ? hardware->fix : "gpuhal-probe --explain");
+    return true;
+}
+
 static bool find_in_hardware(finder *own, const gpuhal_probe_options *options)
 {
-    for (uint32_t i = 0; i < own->machine->hardware_count; i++) {
+    bool good = true;
+    for (uint32_t i = 0; good && !options->device && i < own->machine->hardware_count; i++) {
         const gpuhal_hardware_info *hardware = &own->machine->hardware[i];
-        if (hardware->grade == GPUHAL_HARDWARE_FINE || options->device) {
-            continue;
-        }
-        gpuhal_probe_problem *problem = add(own, hardware->grade, gpuhal_hardware_state_name(hardware->state));
-        if (!problem) {
-            return false;
-        }
-        const char *place = *hardware->address ? hardware->address : hardware->place;
-        snprintf(problem->hardware, sizeof problem->hardware, "%s", place);
-        snprintf(problem->subject, sizeof problem->subject, "%.255s at %.127s", hardware->name, place);
-        snprintf(problem->why, sizeof problem->why, "%s", hardware->why);
-        snprintf(problem->fix, sizeof problem->fix, "%s", *hardware->fix ? hardware->fix : "gpuhal-probe --explain");
+        good = hardware->grade == GPUHAL_HARDWARE_FINE || add_hardware(own, hardware);
     }
-    return true;
+    return good;
+}
+
+bool gpuhal_probe_problems_of(const gpuhal_probe_machine *machine, const char *selector,
+                              gpuhal_probe_problems *out_problems)
+{
+    *out_problems = (gpuhal_probe_problems){0};
+    finder own = {.machine = machine, .to = out_problems};
+    bool good = true;
+    for (uint32_t i = 0; good && i < machine->hardware_count; i++) {
+        const gpuhal_hardware_info *hardware = &machine->hardware[i];
+        const bool has_reason = *hardware->why && gpuhal_probe_hardware_is_meant(machine, hardware, selector);
+        good = !has_reason || add_hardware(&own, hardware);
+    }
+    return good;
 }
 
 /* Whether a sentence about hardware has given the plugin's reason already: without the steps before it, and behind the
@@ -201,4 +222,36 @@ void gpuhal_probe_problems_finish(gpuhal_probe_problems *problems)
 void gpuhal_probe_problem_sentence(const gpuhal_probe_problem *problem, char to[GPUHAL_PROBE_SENTENCE_BYTES])
 {
     snprintf(to, GPUHAL_PROBE_SENTENCE_BYTES, "%s: %s", problem->subject, problem->why);
+}
+
+static bool share_cause(const gpuhal_probe_problem *one, const gpuhal_probe_problem *other)
+{
+    return strcmp(one->code, other->code) == 0 && strcmp(one->why, other->why) == 0;
+}
+
+bool gpuhal_probe_problem_joined(const gpuhal_probe_problems *problems, uint32_t index,
+                                 char to[GPUHAL_PROBE_JOINED_BYTES])
+{
+    const gpuhal_probe_problem *own = &problems->list[index];
+    char subjects[1024];
+    uint32_t count = 1;
+    for (uint32_t i = 0; i < index; i++) {
+        if (share_cause(&problems->list[i], own)) {
+            return false;
+        }
+    }
+    snprintf(subjects, sizeof subjects, "%s", own->subject);
+    for (uint32_t i = index + 1; i < problems->count; i++) {
+        const gpuhal_probe_problem *other = &problems->list[i];
+        if (share_cause(other, own)) {
+            count++;
+            gpuhal_tool_append(subjects, sizeof subjects, ", ", "%s",
+                               *other->hardware ? other->hardware : other->subject);
+        }
+    }
+    if (count > 1) {
+        gpuhal_tool_append(subjects, sizeof subjects, " ", "(%u)", count);
+    }
+    snprintf(to, GPUHAL_PROBE_JOINED_BYTES, "%s: %s", subjects, own->why);
+    return true;
 }

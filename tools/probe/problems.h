@@ -23,9 +23,17 @@ typedef struct gpuhal_probe_problems {
 /* false without memory. Finish the list in both cases. */
 bool gpuhal_probe_problems_find(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                 gpuhal_probe_problems *out_problems);
+/* Those of the hardware that a selector means which matches no device; none where it means none. Likewise. */
+bool gpuhal_probe_problems_of(const gpuhal_probe_machine *machine, const char *selector,
+                              gpuhal_probe_problems *out_problems);
 void gpuhal_probe_problems_finish(gpuhal_probe_problems *problems);
 
 /* "NVIDIA GPU at 0000:01:00.0: no kernel driver is bound to it". */
 void gpuhal_probe_problem_sentence(const gpuhal_probe_problem *problem, char to[GPUHAL_PROBE_SENTENCE_BYTES]);
+/* The same for all that share its cause: "NVIDIA GPU at 0000:01:00.0, 0000:02:00.0 (2): …"; false: an earlier one of
+ * them has said it. */
+#define GPUHAL_PROBE_JOINED_BYTES 2200u
+bool gpuhal_probe_problem_joined(const gpuhal_probe_problems *problems, uint32_t index,
+                                 char to[GPUHAL_PROBE_JOINED_BYTES]);
 
 #endif
