@@ -66,6 +66,19 @@ def hardware_is_explained_by_what_a_device_of_it_had_and_answers_by_its_grade(pr
     check((hidden("--explain", "1b:00.0").code, hidden("--explain", "1b:00.0", "--strict").code) == (0, 4), hidden("--explain", "1b:00.0"))
 
 
+def a_device_is_explained_with_its_values_their_sources_and_why_others_are_missing(probe):
+    run = on_recorded("h100-8")
+    for target in ("cuda:2", "52:00.0"):
+        result = run("--explain", target)
+        values = dict(re.findall(r"^ +(?:values +)?([a-z ]+): ([^:]+ \([a-z-]+\))$", result.out, re.M))
+        check(values["memory used"] == "61.0 GiB (nvml)" and values["temperature"] == "67°C (nvml)" and values["power"] == "644 W (nvml)", values, result)
+        check(values["utilisation"] == "98% (nvml)" and values["power limit"] == "700 W (nvml)" and "clock" in values, values, result)
+    check("values" not in run("--explain", "cuda:2", "--cached").out, "--cached reads none")
+    asleep = on_recorded("laptop-hybrid-asleep")
+    result = asleep("--explain", "01:00.0")
+    check(re.search(r"^    missing  temperature: \S", result.out, re.M) and "_bytes" not in result.out, result)
+
+
 def a_report_has_everything_and_nothing_private(probe):
     with tempfile.TemporaryDirectory() as home:
         file = os.path.join(home, "report.txt")

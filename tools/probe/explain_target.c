@@ -66,9 +66,8 @@ static void explain_hardware(const gpuhal_hardware_info *hardware, const gpuhal_
 
 /* All that the address fits, and that the device is, else what is meant and has none. NOT_FOUND, or what its grade
  * deserves. */
-static gpuhal_probe_exit explain_all_hardware(const gpuhal_probe_machine *machine,
-                                              const gpuhal_probe_options *options, const gpuhal_device *device,
-                                              const gpuhal_probe_screen *screen)
+static gpuhal_probe_exit explain_all_hardware(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
+                                              const gpuhal_device *device, const gpuhal_probe_screen *screen)
 {
     gpuhal_probe_exit code = PROBE_NOT_FOUND;
     uint32_t physical = 0, preferred = 0;
@@ -92,11 +91,14 @@ static gpuhal_probe_exit explain_all_hardware(const gpuhal_probe_machine *machin
 
 /* ---- devices */
 
+#define FIRST_VALUE 0x1000u /* keys of values begin here */
+
+/* Of facts; values have lines of their own. */
 static void print_missing(const gpuhal_device *device, const gpuhal_probe_screen *screen)
 {
     gpuhal_key key = 0;
     for (uint32_t i = 0; gpuhal_device_key_at(device, i, &key) == GPUHAL_OK; i++) {
-        const char *why = "", *name = gpuhal_key_name(key);
+        const char *why = "", *name = key < FIRST_VALUE ? gpuhal_key_name(key) : NULL;
         char text[256];
         const gpuhal_missing missing = name ? gpuhal_device_missing(device, key, &why) : 0;
         if (missing && missing != GPUHAL_MISSING_NOT_SUPPORTED && *why) {
@@ -106,8 +108,56 @@ static void print_missing(const gpuhal_device *device, const gpuhal_probe_screen
     }
 }
 
-static void explain_device(const gpuhal_probe_machine *machine, const gpuhal_device *device,
-                           const gpuhal_probe_screen *screen)
+/* What people ask for first, in the units of the table. */
+static const struct {
+    const char *name;
+    gpuhal_key key;
+    double divisor;
+    int decimals;
+    const char *unit;
+} values[] = {
+    {"memory used", GPUHAL_VALUE_MEMORY_USED_BYTES, 1073741824.0, 1, " GiB"},
+    {"memory free", GPUHAL_VALUE_MEMORY_FREE_BYTES, 1073741824.0, 1, " GiB"},
+    {"utilisation", GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE, 10, 0, "%"},
+    {"temperature", GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, 1e3, 0, "C"},
+    {"power", GPUHAL_VALUE_POWER_MICROWATTS, 1e6, 0, " W"},
+    {"power limit", GPUHAL_VALUE_POWER_LIMIT_MICROWATTS, 1e6, 0, " W"},
+    {"clock", GPUHAL_VALUE_CLOCK_CORE_HERTZ, 1e6, 0, " MHz"},
+    {"memory clock", GPUHAL_VALUE_CLOCK_MEMORY_HERTZ, 1e6, 0, " MHz"},
+};
+enum { VALUES = sizeof values / sizeof *values };
+
+/* Each value with its source, then those that are missing, each with its reason. */
+static void print_values(gpuhal_device *device, const gpuhal_probe_screen *screen)
+{
+    gpuhal_value read[VALUES];
+    const char *label = "values";
+    char text[400];
+    for (size_t i = 0; i < VALUES; i++) {
+        read[i] = (gpuhal_value){.key = values[i].key};
+    }
+    (void)gpuhal_device_sample(device, 0, read, VALUES, NULL); /* what is missing then says why */
+    for (size_t i = 0; i < VALUES; i++) {
+        if (!read[i].missing) {
+            const double number = (double)(int64_t)read[i].u64 / values[i].divisor; /* below zero in cold stores */
+            const bool has_sign = screen->utf8 && values[i].key == GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS;
+            snprintf(text, sizeof text, "%s: %.*f%s%s (%s)", values[i].name, values[i].decimals, number,
+                     has_sign ? "°" : "", values[i].unit, read[i].source);
+            gpuhal_probe_screen_field(screen, label, text);
+            label = "";
+        }
+    }
+    for (size_t i = 0; i < VALUES; i++) {
+        if (read[i].missing) {
+            snprintf(text, sizeof text, "%s: %s%s%.300s", values[i].name, gpuhal_missing_name(read[i].missing),
+                     *read[i].why ? ": " : "", read[i].why);
+            gpuhal_probe_screen_field(screen, "missing", text);
+        }
+    }
+}
+
+static void explain_device(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
+                           gpuhal_device *device, const gpuhal_probe_screen *screen)
 {
     gpuhal_physical_info physical;
     uint32_t number = 0, preferred = 0;
@@ -121,6 +171,9 @@ static void explain_device(const gpuhal_probe_machine *machine, const gpuhal_dev
         if (own) {
             gpuhal_probe_explain_physical(machine, i, screen);
         }
+    }
+    if (!options->cached) {
+        print_values(device, screen);
     }
     print_missing(device, screen);
 }
@@ -137,7 +190,7 @@ gpuhal_probe_exit gpuhal_probe_print_target(const gpuhal_probe_machine *machine,
     }
     const gpuhal_probe_exit code = explain_all_hardware(machine, options, device, screen);
     if (device) {
-        explain_device(machine, device, screen);
+        explain_device(machine, options, device, screen);
         gpuhal_plugin_report report;
         for (uint32_t i = 0; gpuhal_probe_report(machine->gpu, i, &report); i++) {
             if (strcmp(gpuhal_probe_report_name(&report), gpuhal_device_backend(device)) == 0) {

@@ -384,7 +384,8 @@ gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options,
         code = PROBE_INTERNAL;
     }
     const bool for_people = options->format == PROBE_FORMAT_TABLE || options->format == PROBE_FORMAT_WIDE;
-    if (code == PROBE_GO_ON && !options->cached && !gpuhal_probe_values_read(out_machine, !for_people)) {
+    const bool wants_values = !options->cached && !options->target; /* which reads those of its device alone */
+    if (code == PROBE_GO_ON && wants_values && !gpuhal_probe_values_read(out_machine, !for_people)) {
         complain("out of memory");
         code = PROBE_INTERNAL;
     }
