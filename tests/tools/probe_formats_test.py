@@ -133,7 +133,7 @@ def hardware_without_a_device_has_what_the_record_and_its_class_say(probe):
     run = on_recorded("h100-8-one-gone")
     names, *lines = rows_of(run("--format=csv").out)
     gone, = (dict(zip(names, line)) for line in lines if line[names.index("state")] == "gone")
-    check((gone["type"], gone["physical"], gone["uuid"]) == ("gpu", "8", "70717273-7475-7677-7879-7a7b7c7d7e7f"), gone)
+    check((gone["type"], gone["physical"], gone["uuid"]) == ("gpu", "8", "GPU-70717273-7475-7677-7879-7a7b7c7d7e7f"), gone)
     hardware = [one for one in json.loads(run("--json").out)["hardware"] if one["state"] != "display_only"]
     check([(one["type"], one["physical_device"]) for one in hardware] == [("gpu", number) for number in range(1, 9)], hardware)
     check(hardware[7]["uuid"] == gone["uuid"] and all(one["uuid"] for one in hardware), hardware)

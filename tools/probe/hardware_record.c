@@ -35,7 +35,8 @@ const char *gpuhal_probe_hardware_type(const gpuhal_probe_machine *machine, cons
     return type ? gpuhal_device_type_name((gpuhal_device_type)type) : "";
 }
 
-const char *gpuhal_probe_hardware_uuid(const gpuhal_probe_machine *machine, const gpuhal_hardware_info *hardware)
+const char *gpuhal_probe_hardware_uuid(const gpuhal_probe_machine *machine, const gpuhal_hardware_info *hardware,
+                                       char space[PROBE_UUID_BYTES])
 {
     gpuhal_interface_record known = {.size = sizeof known};
     for (uint32_t i = 0; hardware->physical; i++) {
@@ -43,7 +44,7 @@ const char *gpuhal_probe_hardware_uuid(const gpuhal_probe_machine *machine, cons
             break;
         }
         if (known.physical == hardware->physical && *known.uuid && !*known.partition) {
-            return known.uuid;
+            return gpuhal_probe_uuid(known.uuid, hardware->vendor_id, false, space);
         }
     }
     return "";

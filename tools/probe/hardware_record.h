@@ -4,11 +4,13 @@
 #define PROBE_HARDWARE_RECORD_H
 
 #include "machine.h"
+#include "uuid.h"
 
 /* "gpu", as devices have it; "" where it is not certain, as of a card that may be a part of the processor. */
 const char *gpuhal_probe_hardware_type(const gpuhal_probe_machine *machine, const gpuhal_hardware_info *hardware);
 /* The UUID of the whole, not of a partition; "" where none is recorded. */
-const char *gpuhal_probe_hardware_uuid(const gpuhal_probe_machine *machine, const gpuhal_hardware_info *hardware);
+const char *gpuhal_probe_hardware_uuid(const gpuhal_probe_machine *machine, const gpuhal_hardware_info *hardware,
+                                       char space[PROBE_UUID_BYTES]);
 
 /* "0000:c1:00.0" by "c1:00.0", "0000:C1:00.0" and "pci=c1:00.0", too. */
 bool gpuhal_probe_hardware_is_at(const gpuhal_hardware_info *hardware, const char *selector);

@@ -48,6 +48,7 @@ static const char *grade_name(gpuhal_hardware_grade grade)
 static json_t *make_one(gpuhal_probe_json *builder, const gpuhal_probe_machine *machine,
                         const gpuhal_hardware_info *hardware)
 {
+    char uuid[PROBE_UUID_BYTES];
     json_t *object = json_object();
     gpuhal_probe_put(builder, object, "pci_address", gpuhal_probe_text(hardware->address));
     gpuhal_probe_put(builder, object, "place", gpuhal_probe_text(hardware->place));
@@ -56,7 +57,7 @@ static json_t *make_one(gpuhal_probe_json *builder, const gpuhal_probe_machine *
     gpuhal_probe_put(builder, object, "vendor", gpuhal_probe_text(hardware->vendor));
     gpuhal_probe_put(builder, object, "name", gpuhal_probe_text(hardware->name));
     gpuhal_probe_put(builder, object, "type", gpuhal_probe_text(gpuhal_probe_hardware_type(machine, hardware)));
-    gpuhal_probe_put(builder, object, "uuid", gpuhal_probe_text(gpuhal_probe_hardware_uuid(machine, hardware)));
+    gpuhal_probe_put(builder, object, "uuid", gpuhal_probe_text(gpuhal_probe_hardware_uuid(machine, hardware, uuid)));
     gpuhal_probe_put(builder, object, "pci_class", make_hex(hardware, hardware->pci_class, 6));
     gpuhal_probe_put(builder, object, "vendor_id", make_hex(hardware, hardware->vendor_id, 4));
     gpuhal_probe_put(builder, object, "device_id", make_hex(hardware, hardware->device_id, 4));

@@ -113,13 +113,14 @@ bool gpuhal_probe_rows_make(const gpuhal_probe_machine *machine, const gpuhal_pr
         }
     }
     for (uint32_t i = 0; i < machine->hardware_count; i++) {
+        char space[PROBE_UUID_BYTES];
         const gpuhal_hardware_info *hardware = &machine->hardware[i];
         if (gpuhal_probe_is_listed(options, hardware)) {
             gpuhal_probe_row *row = &out_rows->list[out_rows->count++];
             *row = (gpuhal_probe_row){.hardware = hardware,
                                       .type = gpuhal_probe_hardware_type(machine, hardware),
-                                      .uuid = gpuhal_probe_hardware_uuid(machine, hardware),
                                       .is_problem = hardware->grade != GPUHAL_HARDWARE_FINE};
+            snprintf(row->uuid, sizeof row->uuid, "%s", gpuhal_probe_hardware_uuid(machine, hardware, space));
             write_state(hardware, row->state);
         }
     }

@@ -4,11 +4,13 @@
 #define PROBE_ROWS_H
 
 #include "machine.h"
+#include "uuid.h"
 
 typedef struct gpuhal_probe_row {
     const gpuhal_probe_device *entry;     /* NULL: no device stands for it */
     const gpuhal_hardware_info *hardware; /* NULL: not found on a bus */
-    const char *type, *uuid;              /* of hardware without a device; "": unknown */
+    const char *type;                     /* of hardware without a device; "": unknown */
+    char uuid[PROBE_UUID_BYTES];          /* likewise */
     char state[48];                       /* stands in the place of values; "" */
     bool is_chosen, is_problem;
 } gpuhal_probe_row;
