@@ -133,7 +133,7 @@ def children():
 
 
 def end_descendants():
-    """Kills the children until there is none: the children of one that ends become children of this process."""
+    """Kills the children until no child is left: the children of one that ends become children of this process."""
     try:
         while True:
             for child in children():

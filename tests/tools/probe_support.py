@@ -150,24 +150,27 @@ def changed(document, path, change):
     return other
 
 
-def fake_cuda(machine):
-    """Settings for devices that are not there; 77 where the fake driver was not built."""
-    libraries = os.path.join(os.environ.get("PROBE_TEST_FAKES", "/nowhere"), "cuda")
-    if not os.path.exists(os.path.join(libraries, "libcuda.so.1")):
-        print("skipped: the fake CUDA driver was not built")
+def fakes_of(vendor, library):
+    """The folder of a fake driver; 77 where it was not built."""
+    folder = os.path.join(os.environ.get("PROBE_TEST_FAKES", "/nowhere"), vendor)
+    if not os.path.exists(os.path.join(folder, library)):
+        print(f"skipped: the fake {library} was not built")
         sys.exit(77)
-    return {"GPUHAL_CUDA_LIBRARY": os.path.join(libraries, "libcuda.so.1"), "FAKE_CUDA": machine,
-            "GPUHAL_NVML_LIBRARY": os.path.join(libraries, "libnvidia-ml.so.1")}
+    return folder
+
+
+def fake_cuda(machine):
+    """Settings for devices that are not there."""
+    folder = fakes_of("cuda", "libcuda.so.1")
+    return {"GPUHAL_CUDA_LIBRARY": os.path.join(folder, "libcuda.so.1"), "FAKE_CUDA": machine,
+            "GPUHAL_NVML_LIBRARY": os.path.join(folder, "libnvidia-ml.so.1")}
 
 
 def fake_hip(machine):
     """The same of AMD."""
-    libraries = os.path.join(os.environ.get("PROBE_TEST_FAKES", "/nowhere"), "rocm")
-    if not os.path.exists(os.path.join(libraries, "libamdhip64.so.6")):
-        print("skipped: the fake HIP runtime was not built")
-        sys.exit(77)
-    return {"GPUHAL_HIP_LIBRARY": os.path.join(libraries, "libamdhip64.so.6"), "FAKE_HIP": machine,
-            "GPUHAL_AMD_SMI_LIBRARY": os.path.join(libraries, "libamd_smi.so"), "GPUHAL_SYSTEM_ROOT": os.path.join(libraries, "system")}
+    folder = fakes_of("rocm", "libamdhip64.so.6")
+    return {"GPUHAL_HIP_LIBRARY": os.path.join(folder, "libamdhip64.so.6"), "FAKE_HIP": machine,
+            "GPUHAL_AMD_SMI_LIBRARY": os.path.join(folder, "libamd_smi.so"), "GPUHAL_SYSTEM_ROOT": os.path.join(folder, "system")}
 
 
 def on_recorded(name):

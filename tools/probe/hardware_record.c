@@ -68,7 +68,7 @@ static bool is_unlisted(const gpuhal_hardware_info *hardware)
 
 enum { UUID_DIGITS = 32 };
 
-/* The digits of "GPU-1a2b", "uuid=1a2b" or of a whole UUID; false for what is none. */
+/* The digits of "GPU-1a2b", "uuid=1a2b" or of a whole UUID; false for any other word. */
 static bool read_digits(const char *selector, char to[UUID_DIGITS + 1])
 {
     const char *text = selector + (strncmp(selector, "uuid=", 5) == 0 ? 5 : 0);
@@ -95,14 +95,13 @@ static bool begins(const char *uuid, const char *digits)
     return true;
 }
 
-/* The bytes of AMD's are the characters of the number that its tools print. */
-static bool is_uuid(const char *uuid, const char *digits)
+/* As the library has it, or as the vendor's tools write it. */
+static bool is_uuid(const char *uuid, uint32_t vendor_id, const char *digits)
 {
-    char bytes[UUID_DIGITS * 2 + 1] = "";
-    for (size_t i = 0; digits[i]; i++) {
-        snprintf(bytes + 2 * i, 3, "%02x", (unsigned char)digits[i]);
-    }
-    return *uuid && (begins(uuid, digits) || begins(uuid, bytes));
+    char space[PROBE_UUID_BYTES];
+    const char *written = gpuhal_probe_uuid(uuid, vendor_id, false, space);
+    written += strncmp(written, "GPU-", 4) == 0 ? 4 : 0;
+    return *uuid && (begins(uuid, digits) || begins(written, digits));
 }
 
 static bool had_uuid(const gpuhal_probe_machine *machine, const gpuhal_hardware_info *hardware, const char *digits)
@@ -110,7 +109,7 @@ static bool had_uuid(const gpuhal_probe_machine *machine, const gpuhal_hardware_
     gpuhal_interface_record known = {.size = sizeof known};
     bool found = false;
     for (uint32_t i = 0; !found && gpuhal_registry_interface(machine->record, i, &known) == GPUHAL_OK; i++) {
-        found = known.physical == hardware->physical && is_uuid(known.uuid, digits);
+        found = known.physical == hardware->physical && is_uuid(known.uuid, hardware->vendor_id, digits);
     }
     return found;
 }

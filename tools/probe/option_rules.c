@@ -40,7 +40,7 @@ typedef struct rule {
     unsigned beside; /* these it has no meaning */
 } rule;
 
-/* A form that the option has no meaning beside; NULL: there is none. */
+/* A form that the option has no meaning beside; NULL: it has a meaning. */
 static const form *ignores(const form *forms, size_t count, unsigned beside)
 {
     for (size_t i = 0; i < count; i++) {

@@ -27,7 +27,7 @@ bool gpuhal_probe_print_links(const gpuhal_probe_machine *machine, const gpuhal_
 void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                     const gpuhal_probe_screen *screen);
 /* All about the target of --explain: a plugin, a device by a selector, hardware by its address, or by a selector that
- * means a device which is not listed any more. The exit status of the hardware; NOT_FOUND: there is none of it. */
+ * means a device which is not listed any more. The exit status of the hardware; NOT_FOUND: no hardware is meant. */
 gpuhal_probe_exit gpuhal_probe_print_target(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                             const gpuhal_probe_screen *screen);
 /* Physical device number `index`; false past the last. */
