@@ -13,18 +13,6 @@ FOLDER = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../tools/co
 BASH_COMPLETION = "/usr/share/bash-completion/bash_completion"
 
 
-def complete(terminal, typed, completed):
-    """A shell that is still busy with the key before may lose this one: then it is typed again."""
-    pattern = re.escape(completed) + r"(?![a-z])"
-    for _ in range(3):
-        terminal.type("C-u", "C-l")
-        terminal.tmux("send-keys", "-l", typed)
-        terminal.type("Tab", "Tab")
-        if terminal.shows(pattern, 20):
-            return
-    terminal.wait(pattern)
-
-
 def expect_completed(probe, shell, begin):
     if not shutil.which(shell) or (shell == "bash" and not os.path.exists(BASH_COMPLETION)):
         print(f"skipped: {shell} or its completion is not installed")
@@ -36,7 +24,10 @@ def expect_completed(probe, shell, begin):
         for typed, completed in (("gpuhal-probe --devi", "gpuhal-probe --device"), ("gpuhal-probe --device=cu", "--device=cuda:"),
                                  ("gpuhal-probe --backends=cu", "--backends=cuda"),
                                  ("gpuhal-probe --format=openm", "--format=openmetrics"), ("gpuhal-check --dead", "gpuhal-check --deadline")):
-            complete(terminal, typed, completed)
+            terminal.type("C-u", "C-l")
+            terminal.tmux("send-keys", "-l", typed)
+            terminal.type("Tab", "Tab")
+            terminal.wait(re.escape(completed) + r"(?![a-z])")
 
 
 def bash_completes_options_devices_and_backends(probe):

@@ -59,18 +59,12 @@ class Terminal:
     def lines(self, *options):
         return self.tmux("capture-pane", "-p", *options).split("\n")[:-1]
 
-    def shows(self, pattern, seconds):
-        """Whether a line of the screen matches within the time: the whole screen, or None."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
+    def wait(self, pattern):
+        """Waits until a line of the screen matches, and returns the whole screen."""
+        end = time.monotonic() + PATIENCE
+        while True:
             lines = self.lines()
             if any(re.search(pattern, line) for line in lines):
                 return lines
+            check(time.monotonic() < end, f"this did not appear: {pattern}", *lines)
             time.sleep(0.05)
-        return None
-
-    def wait(self, pattern):
-        """Waits until a line of the screen matches, and returns the whole screen."""
-        lines = self.shows(pattern, PATIENCE)
-        check(lines, f"this did not appear: {pattern}", *self.lines())
-        return lines
