@@ -108,10 +108,11 @@ static uint64_t give_spare(void *user, gpuhal_device *device, uint64_t bytes, ui
     return given;
 }
 
-/* A device at its limit: half of a pool, half of buffers. What is given back is still used by work when it is. */
+/* A device at its limit: half of a pool, half of buffers. What is given back is still used by work when it is, which
+ * has to be short: after a second the library asks for more. */
 static void expect_given_under_pressure(gpuhal_device *device)
 {
-    enum { PART = SEGMENT / 4 };
+    enum { PART = SEGMENT / 4, TOUCHED = 4096 };
     spare parts = {.count = 0}, plain = {.count = 0};
     gpuhal_pool *pool = pool_or_fail(device, (gpuhal_pool_desc){.limit_bytes = SEGMENT, .segment_bytes = SEGMENT});
     gpuhal_queue *queue = queue_or_fail(device, 0);
@@ -121,9 +122,9 @@ static void expect_given_under_pressure(gpuhal_device *device)
     gpuhal_buffer_release(part);
     while (parts.count < 4) {
         assert_ok(gpuhal_pool_allocate(pool, queue, PART, 0, 0, &parts.buffers[parts.count]));
-        assert_ok(gpuhal_fill(queue, parts.buffers[parts.count++], 0, PART, 0x11, 1));
+        assert_ok(gpuhal_fill(queue, parts.buffers[parts.count++], 0, TOUCHED, 0x11, 1));
         assert_ok(gpuhal_buffer_create(device, &desc, &plain.buffers[plain.count]));
-        assert_ok(gpuhal_fill(queue, plain.buffers[plain.count++], 0, PART, 0x22, 1));
+        assert_ok(gpuhal_fill(queue, plain.buffers[plain.count++], 0, TOUCHED, 0x22, 1));
     }
     assert_ok(gpuhal_device_limit_memory(device, 2 * SEGMENT));
     assert_ok(gpuhal_device_on_pressure(device, 0, give_spare, &parts));
