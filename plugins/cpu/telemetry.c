@@ -1,7 +1,7 @@
 /* cpu/telemetry.c: values of the processor and its memory, from the files of the kernel.
  *
  * Memory is what this process may use, within its control groups. The share of time is that of the whole machine,
- * between this sample and the one before it; where the two would be too close, a sample waits for a few ticks.
+ * between this sample and the one before it; the first one waits for a few ticks.
  */
 #include "sensors.h"
 #include "system.h"
@@ -12,9 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TICKS_LEAST 10u /* fewer say nothing */
-#define WAIT_NS     20000000
-#define WAITS       5
+#define TICKS_LEAST 8u /* of all processors together; fewer say nothing */
+#define TICK_NS     10000000
+#define NAP_NS      2000000   /* the shortest, for a tick that is due */
+#define WAIT_NS     100000000 /* at most */
 
 typedef struct sample {
     const gpuhal_host *host;
@@ -42,18 +43,31 @@ static void give(const sample *own, gpuhal_key key, gpuhal_cpu_reading reading)
     own->host->u64(own->host, own->sink, key, reading.value);
 }
 
-static gpuhal_cpu_reading read_memory(const gpuhal_plugin_instance *instance, gpuhal_cpu_entry *entry, bool used)
+/* One reading for both, so that together they are the total. */
+static void give_memory(const sample *own, const gpuhal_plugin_instance *instance, gpuhal_cpu_entry *entry)
 {
+    const bool wants_free = wants(own, GPUHAL_VALUE_MEMORY_FREE_BYTES);
+    const bool wants_used = wants(own, GPUHAL_VALUE_MEMORY_USED_BYTES);
     gpuhal_cpu_memory memory = {.total = entry->total};
+    gpuhal_cpu_reading reading = {.source = entry->limited ? NULL : "proc"};
+    if (!wants_free && !wants_used) {
+        return;
+    }
     if (entry->limited) {
         memory.free = entry->total - atomic_load(&entry->allocated);
     } else if (!gpuhal_cpu_system_memory(instance->root, &memory)) {
-        return (gpuhal_cpu_reading){.reason = GPUHAL_MISSING_FAILED, .why = "/proc/meminfo cannot be read"};
+        reading = (gpuhal_cpu_reading){.reason = GPUHAL_MISSING_FAILED, .why = "/proc/meminfo cannot be read"};
+    } else if (memory.of_group) {
+        reading.source = "cgroup";
     }
-    return (gpuhal_cpu_reading){.value = used ? memory.total - memory.free : memory.free,
-                                .source = entry->limited    ? NULL
-                                          : memory.of_group ? "cgroup"
-                                                            : "proc"};
+    if (wants_free) {
+        reading.value = memory.free;
+        give(own, GPUHAL_VALUE_MEMORY_FREE_BYTES, reading);
+    }
+    if (wants_used) {
+        reading.value = memory.total - memory.free;
+        give(own, GPUHAL_VALUE_MEMORY_USED_BYTES, reading);
+    }
 }
 
 /* The second number of statm: pages that are in memory. */
@@ -82,6 +96,20 @@ static uint64_t read_ticks(const char *root)
     return fields < 4 ? 0 : (busy & UINT32_MAX) << 32 | (all & UINT32_MAX);
 }
 
+/* Sleeps until enough ticks have passed since `before`, no longer than that takes on this many processors. */
+static uint64_t wait_for_ticks(const char *root, uint64_t now, uint64_t before)
+{
+    for (long left = WAIT_NS; (uint32_t)now - (uint32_t)before < TICKS_LEAST && left > 0;) {
+        const long processors = sysconf(_SC_NPROCESSORS_ONLN); /* reads a file */
+        const long missing = TICKS_LEAST - ((uint32_t)now - (uint32_t)before);
+        const long due = missing * TICK_NS / (processors > 0 ? processors : 1), nap = due > NAP_NS ? due : NAP_NS;
+        nanosleep(&(const struct timespec){.tv_nsec = nap < left ? nap : left}, NULL);
+        left -= nap;
+        now = read_ticks(root);
+    }
+    return now;
+}
+
 static gpuhal_cpu_reading read_utilization(gpuhal_plugin_instance *instance)
 {
     gpuhal_cpu_counters *counters = &instance->counters;
@@ -93,14 +121,11 @@ static gpuhal_cpu_reading read_utilization(gpuhal_plugin_instance *instance)
         atomic_store(&counters->ticks, now);
         before = now;
     }
-    for (int waits = 0; (uint32_t)now - (uint32_t)before < TICKS_LEAST && waits < WAITS; waits++) {
-        const uint32_t last = atomic_load(&counters->permille);
-        if (last != 0) {
-            return (gpuhal_cpu_reading){.value = last - 1, .source = "proc"};
-        }
-        nanosleep(&(const struct timespec){.tv_nsec = WAIT_NS}, NULL);
-        now = read_ticks(instance->root);
+    const uint32_t last = atomic_load(&counters->permille);
+    if ((uint32_t)now - (uint32_t)before < TICKS_LEAST && last != 0) {
+        return (gpuhal_cpu_reading){.value = last - 1, .source = "proc"};
     }
+    now = wait_for_ticks(instance->root, now, before);
     const uint32_t busy = (uint32_t)(now >> 32) - (uint32_t)(before >> 32), all = (uint32_t)now - (uint32_t)before;
     /* The kernel's counters of idle time have been seen to go back: the difference is then a huge number. */
     if (all < TICKS_LEAST || busy > all || all > UINT32_MAX / 2) {
@@ -139,8 +164,7 @@ gpuhal_status gpuhal_cpu_sample(const gpuhal_host *host, gpuhal_plugin_instance 
     if (wants(&own, key)) {                                                                                            \
         give(&own, key, reading);                                                                                      \
     }
-    GIVE(GPUHAL_VALUE_MEMORY_FREE_BYTES, read_memory(instance, entry, false))
-    GIVE(GPUHAL_VALUE_MEMORY_USED_BYTES, read_memory(instance, entry, true))
+    give_memory(&own, instance, entry);
     GIVE(GPUHAL_VALUE_MEMORY_PROCESS_BYTES, read_own_memory(root))
     GIVE(GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE, read_utilization(instance))
     GIVE(GPUHAL_VALUE_CLOCK_CORE_HERTZ, gpuhal_cpu_read_clock(root))

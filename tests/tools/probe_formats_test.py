@@ -303,6 +303,22 @@ def a_repetition_opens_no_driver_again(probe):
         check(len(os.listdir(report)) == processes, "no helper was started again", os.listdir(report))
 
 
+def metrics_that_are_measured_over_a_time_are_those_of_a_repetition(probe):
+    settings = fake_cuda("devices 1; memory 0 1G")
+    measured = ("gpuhal_pcie_receive_bytes_per_second{", "gpuhal_pcie_send_bytes_per_second{")
+    single = probe.run("--format", "openmetrics", "--backends", "cuda,cpu", **settings).out
+    check(not any(name in single for name in measured) and 'gpuhal_utilization_ratio{device="cpu:0"' not in single, single)
+    check('gpuhal_utilization_ratio{device="cuda:0"' in single, single)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "gpuhal.prom")
+        child = start(probe, "--format", "openmetrics", "--output", path, "--every", "1", "--backends", "cuda,cpu", **settings)
+        wait_for(lambda: contents_of(path))
+        text = contents_of(path)
+        child.send_signal(signal.SIGTERM)
+        child.communicate(timeout=DEADLINE)
+        check(all(name in text for name in measured) and 'gpuhal_utilization_ratio{device="cpu:0"' in text, text)
+
+
 # ---------------------------------------------------------------------------------------------- Slurm
 
 class Tree:

@@ -45,7 +45,6 @@ static gpuhal_status open_gpu(const gpuhal_probe_options *options, const char *d
     return gpuhal_open(&config, out_gpu);
 }
 
-
 /* Whether a comma list of selectors names interfaces: by backend, id or name. Addresses, UUIDs and numbers name
  * physical devices; a number behind an id is of its backend, and that names interfaces already. */
 static bool names_interfaces(const char *selectors)
@@ -345,6 +344,21 @@ static gpuhal_probe_exit fail_open(const gpuhal_probe_options *options, gpuhal_s
                                                    : PROBE_INTERNAL;
 }
 
+/* A single scrape does not wait; what repeats has the time. */
+static gpuhal_probe_extent extent_of(const gpuhal_probe_options *options)
+{
+    switch (options->format) {
+    case PROBE_FORMAT_TABLE:
+    case PROBE_FORMAT_WIDE:
+        return PROBE_READ_TABLE;
+    case PROBE_FORMAT_OPENMETRICS:
+    case PROBE_FORMAT_GRES:
+        return options->every_ns ? PROBE_READ_ALL : PROBE_READ_AT_ONCE;
+    default:
+        return PROBE_READ_ALL;
+    }
+}
+
 gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options, gpuhal_probe_machine *out_machine)
 {
     *out_machine = (gpuhal_probe_machine){0};
@@ -383,9 +397,8 @@ gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options,
         complain("out of memory");
         code = PROBE_INTERNAL;
     }
-    const bool for_people = options->format == PROBE_FORMAT_TABLE || options->format == PROBE_FORMAT_WIDE;
     const bool wants_values = !options->cached && !options->target; /* which reads those of its device alone */
-    if (code == PROBE_GO_ON && wants_values && !gpuhal_probe_values_read(out_machine, !for_people)) {
+    if (code == PROBE_GO_ON && wants_values && !gpuhal_probe_values_read(out_machine, extent_of(options))) {
         complain("out of memory");
         code = PROBE_INTERNAL;
     }
@@ -415,7 +428,8 @@ static gpuhal_probe_exit list_again(const gpuhal_probe_options *options, gpuhal_
     return code == PROBE_GO_ON ? choose(options, machine) : code;
 }
 
-bool gpuhal_probe_machine_refresh(const gpuhal_probe_options *options, bool every_value, gpuhal_probe_machine *machine)
+bool gpuhal_probe_machine_refresh(const gpuhal_probe_options *options, gpuhal_probe_extent extent,
+                                  gpuhal_probe_machine *machine)
 {
     gpuhal_probe_exit code = PROBE_GO_ON;
     const uint64_t now_ns = gpuhal_tool_now_ns();
@@ -431,7 +445,7 @@ bool gpuhal_probe_machine_refresh(const gpuhal_probe_options *options, bool ever
         forget_hardware(machine);
         code = find_hardware(machine);
     }
-    if (code == PROBE_GO_ON && !options->cached && !gpuhal_probe_values_read(machine, every_value)) {
+    if (code == PROBE_GO_ON && !options->cached && !gpuhal_probe_values_read(machine, extent)) {
         complain("out of memory");
         code = PROBE_INTERNAL;
     }

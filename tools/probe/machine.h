@@ -33,12 +33,12 @@ struct gpuhal_probe_machine {
     gpuhal_hardware_info *hardware;      /* every display controller and accelerator, in the order of the addresses */
     uint32_t hardware_count;
     gpuhal_registry_view *record; /* as new as the hardware; NULL where it could not be read */
-    uint64_t hardware_ns; /* when it was looked for */
-    uint64_t generation;  /* of the list of devices */
-    gpuhal_device *chosen; /* NULL: none, or it failed verification */
-    char *chosen_reason;   /* also why there is none */
+    uint64_t hardware_ns;         /* when it was looked for */
+    uint64_t generation;          /* of the list of devices */
+    gpuhal_device *chosen;        /* NULL: none, or it failed verification */
+    char *chosen_reason;          /* also why there is none */
     uint64_t open_ns;
-    uint64_t until_ns; /* by the monotonic clock: when the time of --timeout is over; 0: it was not given */
+    uint64_t until_ns;        /* by the monotonic clock: when the time of --timeout is over; 0: it was not given */
     gpuhal_probe_link *links; /* NULL without --links */
     uint32_t link_count;
     bool verifying;              /* --verify was given: what is not verified has been left out by intention */
@@ -48,9 +48,9 @@ struct gpuhal_probe_machine {
 /* Finds everything, and verifies what the options ask for. PROBE_GO_ON, or an exit code after a sentence on standard
  * error. Finish the machine in both cases. */
 gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options, gpuhal_probe_machine *out_machine);
-/* Finds out again what may have changed since: devices, hardware and values; of the values every one, or those of the
- * table. false after a sentence on standard error. */
-bool gpuhal_probe_machine_refresh(const gpuhal_probe_options *options, bool every_value,
+/* Finds out again what may have changed since: devices, hardware and values. false after a sentence on standard error.
+ */
+bool gpuhal_probe_machine_refresh(const gpuhal_probe_options *options, gpuhal_probe_extent extent,
                                   gpuhal_probe_machine *machine);
 void gpuhal_probe_machine_finish(gpuhal_probe_machine *machine);
 

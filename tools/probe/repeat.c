@@ -125,7 +125,7 @@ static gpuhal_probe_exit go_on(const gpuhal_probe_options *options, const gpuhal
         /* What took longer than the period leaves samples out, and does not catch up. */
         const uint64_t now_ns = gpuhal_tool_now_ns();
         due_ns = now_ns >= due_ns + period_ns ? now_ns + period_ns : now_ns >= due_ns ? due_ns + period_ns : due_ns;
-        written = gpuhal_probe_machine_refresh(options, true, machine) &&
+        written = gpuhal_probe_machine_refresh(options, PROBE_READ_ALL, machine) &&
                   put_once(options, environment, machine, false, out) != PROBE_INTERNAL;
     }
     if (changes >= 0) {

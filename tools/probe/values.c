@@ -25,7 +25,7 @@ static uint32_t source_of(const gpuhal_probe_machine *machine, uint32_t place)
     return count == 1 ? found : place;
 }
 
-/* What the table shows. The others may take long: NVML measures the traffic on PCI Express for 20 ms and more. */
+/* What the table shows. */
 static const gpuhal_key table_keys[] = {
     GPUHAL_VALUE_MEMORY_FREE_BYTES,
     GPUHAL_VALUE_MEMORY_USED_BYTES,
@@ -42,14 +42,24 @@ static const gpuhal_key table_keys[] = {
     GPUHAL_VALUE_PCIE_WIDTH,
 };
 
-static void set_keys(gpuhal_probe_values *values, bool every)
+/* The traffic is measured for 20 ms by NVML and for a second by amdgpu, the use of the processor for some 40 ms. */
+static bool takes_time(const gpuhal_probe_device *entry, gpuhal_key key)
+{
+    return key == GPUHAL_VALUE_PCIE_RECEIVE_BYTES_PER_SECOND || key == GPUHAL_VALUE_PCIE_SEND_BYTES_PER_SECOND ||
+           (key == GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE && entry->processor);
+}
+
+static void set_keys(const gpuhal_probe_device *entry, gpuhal_probe_values *values, gpuhal_probe_extent extent)
 {
     const size_t count = sizeof table_keys / sizeof *table_keys;
-    for (size_t i = 0; !every && i < count; i++) {
+    for (size_t i = 0; extent == PROBE_READ_TABLE && i < count; i++) {
         values->list[values->count++] = (gpuhal_value){.key = table_keys[i]};
     }
-    for (gpuhal_key key = FIRST_VALUE; every && values->count < GPUHAL_PROBE_VALUES && gpuhal_key_name(key); key++) {
-        values->list[values->count++] = (gpuhal_value){.key = key};
+    for (gpuhal_key key = FIRST_VALUE;
+         extent != PROBE_READ_TABLE && values->count < GPUHAL_PROBE_VALUES && gpuhal_key_name(key); key++) {
+        if (extent == PROBE_READ_ALL || !takes_time(entry, key)) {
+            values->list[values->count++] = (gpuhal_value){.key = key};
+        }
     }
 }
 
@@ -105,7 +115,7 @@ static void read_prepared(gpuhal_probe_machine *machine)
     }
 }
 
-bool gpuhal_probe_values_read(gpuhal_probe_machine *machine, bool of_all)
+bool gpuhal_probe_values_read(gpuhal_probe_machine *machine, gpuhal_probe_extent extent)
 {
     machine->values = calloc(machine->count + 1, sizeof *machine->values);
     if (!machine->values) {
@@ -114,12 +124,12 @@ bool gpuhal_probe_values_read(gpuhal_probe_machine *machine, bool of_all)
     for (uint32_t i = 0; i < machine->count; i++) {
         gpuhal_probe_device *entry = &machine->devices[i];
         gpuhal_probe_values *own = &machine->values[source_of(machine, i)];
-        if (of_all || entry->row) {
+        if (extent != PROBE_READ_TABLE || entry->row) {
             entry->values = own;
             machine->devices[source_of(machine, i)].values = own;
         }
         if (entry->values && own->count == 0) {
-            set_keys(own, of_all);
+            set_keys(entry, own, extent);
         }
     }
     read_prepared(machine);

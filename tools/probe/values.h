@@ -19,9 +19,14 @@ typedef struct gpuhal_probe_values {
     uint64_t time_ns;     /* on the monotonic clock; 0: none was read */
 } gpuhal_probe_values;
 
-/* Reads what the table shows of the devices in it, or every value of all devices. Comes after everything that runs in a
- * child process, since it starts plugins in this one. false without memory. */
-bool gpuhal_probe_values_read(gpuhal_probe_machine *machine, bool of_all);
+typedef enum gpuhal_probe_extent {
+    PROBE_READ_TABLE,   /* what the table shows, of the devices in it */
+    PROBE_READ_AT_ONCE, /* of all devices, every value that need not be measured over a time first */
+    PROBE_READ_ALL
+} gpuhal_probe_extent;
+
+/* Comes after everything that runs in a child process, since it starts plugins in this one. false without memory. */
+bool gpuhal_probe_values_read(gpuhal_probe_machine *machine, gpuhal_probe_extent extent);
 void gpuhal_probe_values_finish(gpuhal_probe_machine *machine);
 
 /* The value with this key; NULL: it was not read (--cached, or not listed). */

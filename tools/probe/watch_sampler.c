@@ -194,7 +194,7 @@ static void *work(void *user) {
   do {
     last_ns = gpuhal_tool_now_ns();
     read_changes(sampler);
-    if (gpuhal_probe_machine_refresh(sampler->options, false, sampler->machine)) {
+    if (gpuhal_probe_machine_refresh(sampler->options, PROBE_READ_TABLE, sampler->machine)) {
       gpuhal_watch_frame *frame = make_frame(sampler);
       if (frame) {
         publish(sampler, frame);
