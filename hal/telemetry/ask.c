@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* Values that were asked of one interface. */
-typedef struct asking {
+struct gpuhal_asking {
     gpuhal_job job;
     gpuhal *gpu; /* with a reference */
     gpuhal_device *iface;
@@ -27,7 +27,8 @@ typedef struct asking {
     bool offers_none; /* the plugin has no sample() */
     gpuhal_facts facts;
     gpuhal_key keys[];
-} asking;
+};
+typedef gpuhal_asking asking;
 
 /* Vulkan and OpenCL know of memory, and of nothing else that changes. */
 static bool may_have(const gpuhal_device *iface, gpuhal_key key)
@@ -89,7 +90,7 @@ static void destroy(gpuhal_job *job)
     gpuhal_unreference(gpu);
 }
 
-static asking *make(gpuhal_gather *gather, gpuhal_device *iface, const gpuhal_time *time)
+static asking *make(gpuhal_gather *gather, gpuhal_device *iface, uint64_t share_ns, const gpuhal_time *time)
 {
     asking *own = calloc(1, sizeof *own + gather->count * sizeof *own->keys);
     if (!own) {
@@ -100,8 +101,9 @@ static asking *make(gpuhal_gather *gather, gpuhal_device *iface, const gpuhal_ti
     own->gpu = iface->gpu;
     own->iface = iface;
     own->gather = gather;
-    own->flags = gather->may_wake ? GPUHAL_SAMPLE_MAY_WAKE : 0;
-    own->deadline_ns = gpuhal_time_share(time);
+    /* What was awake a moment ago need not be looked at by the plugin again, for each value. */
+    own->flags = gather->may_wake || gather->power == GPUHAL_POWER_AWAKE ? GPUHAL_SAMPLE_MAY_WAKE : 0;
+    own->deadline_ns = share_ns;
     own->whole = time->deadline_ns != 0;
     for (uint32_t i = 0; i < gather->count; i++) {
         if (is_for(gather, iface, i)) {
@@ -175,7 +177,12 @@ static void take(asking *own)
     }
 }
 
-/* ---- the n-th interfaces */
+/* ---- the n-th interfaces
+ *
+ * Devices of one backend are asked one after the other: their driver would have the threads wait for each other, at a
+ * switch of threads for each value. Backends are asked side by side. */
+
+#define LATE_NS UINT64_C(1000000000) /* for all other devices of a backend of which one did not answer in time */
 
 /* Without a deadline for all, and alone, it needs no job: its parts have deadlines of their own. */
 static void begin(asking *own, bool alone)
@@ -231,49 +238,102 @@ static bool is_any_for(const gpuhal_gather *gather, const gpuhal_device *iface)
     return any;
 }
 
-static asking *begin_one(gpuhal_gather *gather, uint32_t n, bool alone, const gpuhal_time *time)
+static gpuhal_device *interface_of(const gpuhal_gather *gather, uint32_t n)
 {
     gpuhal_device *iface = n < gather->place.interface_count ? gather->place.interfaces[n] : NULL;
-    if (!iface || gather->asleep || gather->is_unusable || !is_any_for(gather, iface)) {
-        return NULL;
-    }
-    asking *own = make(gather, iface, time);
-    if (own) {
-        begin(own, alone);
-    } else {
-        miss(gather, iface, GPUHAL_MISSING_FAILED, "out of host memory");
-    }
-    return own;
+    const bool is_off = gather->power == GPUHAL_POWER_ASLEEP || gather->is_unusable;
+    return iface && !is_off && is_any_for(gather, iface) ? iface : NULL;
 }
 
-static void end_one(asking *own, const gpuhal_time *time)
+/* Whether it is the first of its backend's devices that have not been asked yet. */
+static bool is_first(const gpuhal_gather *list, uint32_t i)
 {
-    if (own && end(own, time)) {
-        take(own);
-    } else if (own) {
-        miss(own->gather, own->iface, GPUHAL_MISSING_TIMED_OUT, "the driver did not start in time");
+    bool first = list[i].iface != NULL;
+    for (uint32_t k = 0; k < i && first; k++) {
+        first = !list[k].iface || list[k].iface->candidate != list[i].iface->candidate;
     }
-    if (own) {
-        gpuhal_job_release(&own->job);
+    return first;
+}
+
+/* Those devices share the time, this one among them. */
+static uint64_t share_of(const gpuhal_gather *list, uint32_t count, uint32_t i, const gpuhal_time *time)
+{
+    uint64_t left_ns = gpuhal_time_share(time), devices = 0;
+    for (uint32_t k = i; k < count; k++) {
+        devices += list[k].iface && list[k].iface->candidate == list[i].iface->candidate;
     }
+    left_ns = list[i].is_late && left_ns > LATE_NS ? LATE_NS : left_ns;
+    return time->deadline_ns || list[i].is_late ? left_ns / devices : left_ns;
+}
+
+static void begin_one(gpuhal_gather *list, uint32_t count, uint32_t i, bool alone, const gpuhal_time *time)
+{
+    list[i].asking = make(&list[i], list[i].iface, share_of(list, count, i, time), time);
+    if (list[i].asking) {
+        begin(list[i].asking, alone);
+    } else {
+        miss(&list[i], list[i].iface, GPUHAL_MISSING_FAILED, "out of host memory");
+    }
+}
+
+/* Whether all that was asked was answered in time, or refused. */
+static bool was_in_time(const gpuhal_gather *gather)
+{
+    bool in_time = true;
+    for (uint32_t i = 0; i < gather->count && in_time; i++) {
+        in_time = !is_for(gather, gather->iface, i) || gather->values[i].missing != GPUHAL_MISSING_TIMED_OUT;
+    }
+    return in_time;
+}
+
+static void end_one(gpuhal_gather *list, uint32_t count, uint32_t i, const gpuhal_time *time)
+{
+    gpuhal_gather *own = &list[i];
+    if (own->asking && end(own->asking, time)) {
+        take(own->asking);
+    } else if (own->asking) {
+        miss(own, own->iface, GPUHAL_MISSING_TIMED_OUT, "the driver did not start in time");
+    }
+    if (own->asking) {
+        gpuhal_job_release(&own->asking->job);
+        own->asking = NULL;
+    }
+    for (uint32_t k = i; k < count && !was_in_time(own); k++) {
+        list[k].is_late = list[k].is_late || (list[k].iface && list[k].iface->candidate == own->iface->candidate);
+    }
+    own->iface = NULL;
+}
+
+/* Asks one device of each backend. Returns whether there was one. */
+static bool ask_round(gpuhal_gather *list, uint32_t count, const gpuhal_time *time)
+{
+    uint32_t backends = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        list[i].is_asked = is_first(list, i);
+        backends += list[i].is_asked;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (list[i].is_asked) {
+            begin_one(list, count, i, backends == 1, time);
+        }
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (list[i].is_asked) {
+            end_one(list, count, i, time);
+        }
+    }
+    return backends > 0;
 }
 
 void gpuhal_ask_interfaces(gpuhal_gather *list, uint32_t count, uint32_t n, const gpuhal_time *time)
 {
     gpuhal_error_detail before;
     gpuhal_error_save(&before);
-    asking **askings = calloc(count, sizeof *askings);
     for (uint32_t i = 0; i < count; i++) {
-        asking *own = begin_one(&list[i], n, count == 1 || !askings, time);
-        if (askings) {
-            askings[i] = own;
-        } else {
-            end_one(own, time);
-        }
+        list[i].iface = interface_of(&list[i], n);
+        list[i].is_late = false;
     }
-    for (uint32_t i = 0; askings && i < count; i++) {
-        end_one(askings[i], time);
+    while (ask_round(list, count, time)) {
     }
-    free(askings);
     gpuhal_error_restore(&before);
 }

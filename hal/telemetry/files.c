@@ -23,6 +23,11 @@ static void say_unreadable(gpuhal_value *value, const char *name, int error)
     gpuhal_value_miss(value, reason, "the system's file %.40s cannot be read (error %d)", name, error);
 }
 
+bool gpuhal_files_are_of_bus(const gpuhal_files *files)
+{
+    return strcmp(files->driver, "nvidia") == 0;
+}
+
 size_t gpuhal_files_bytes(const char *directory, const char *name, void *out_bytes, size_t size, gpuhal_value *value)
 {
     char path[GPUHAL_PATH_BYTES + 64];

@@ -13,23 +13,28 @@ enum {
     GPUHAL_PLACE_BYTES = GPUHAL_SYSTEM_ROOT_BYTES + 64, /* of the directory of a device */
     GPUHAL_PATH_BYTES = GPUHAL_PLACE_BYTES + 160,
     GPUHAL_DRIVER_BYTES = 32,
-    GPUHAL_SENSORS = 8,       /* temperatures of one device that are looked at */
+    GPUHAL_SENSORS = 8, /* temperatures of one device that are looked at */
     GPUHAL_LABEL_BYTES = 12
 };
 
 typedef struct gpuhal_files {
-    char device[GPUHAL_PLACE_BYTES]; /* its directory */
+    char device[GPUHAL_PLACE_BYTES];                                  /* its directory */
     char root[GPUHAL_SYSTEM_ROOT_BYTES], driver[GPUHAL_DRIVER_BYTES]; /* of the system; of the kernel, "" for none */
     gpuhal_client_match match;
-    uint64_t memory_total;           /* as the device's preferred interface lists it; 0: unknown */
-    bool is_part;                    /* a part of a divided device, which has no files of its own */
-    uint64_t left_ns;                /* for a file that takes a second */
-    char traffic[96];                /* its line, once it was read */
+    uint64_t memory_total; /* as the device's preferred interface lists it; 0: unknown */
+    bool is_part;          /* a part of a divided device, which has no files of its own */
+    uint64_t left_ns;      /* for a file that takes a second */
+    char traffic[96];      /* its line, once it was read */
     /* Found when they are first needed. */
     bool looked_for_sensors, looked_for_card, looked_for_labels, is_labelled;
     char sensors[GPUHAL_PATH_BYTES], card[GPUHAL_PATH_BYTES]; /* directories; "": none */
+    char link[GPUHAL_PATH_BYTES];                             /* directory; "": not looked for yet */
     char labels[GPUHAL_SENSORS][GPUHAL_LABEL_BYTES];
 } gpuhal_files;
+
+/* NVIDIA's kernel driver adds no files to those of the PCI core, and its cards have no bridges of their own. To look
+ * for them in vain costs more than all that is read. */
+bool gpuhal_files_are_of_bus(const gpuhal_files *files);
 
 /* Reads at most `size` - 1 bytes and ends them with 0. Returns their number; 0: nothing was there, and the reason is in
  * the value. `name` is relative to `directory`. */

@@ -42,8 +42,7 @@ static void read_files(gpuhal *gpu, gpuhal_gather *list, uint32_t count, const g
     }
     for (uint32_t i = 0; i < count; i++) {
         gpuhal_gather *own = &list[i];
-        own->asleep = gpuhal_kernel_end(own->reading, &left_ns, own->values, own->count, own->wanted,
-                                        own->place.driver);
+        own->power = gpuhal_kernel_end(own->reading, &left_ns, own->values, own->count, own->wanted, own->place.driver);
         gpuhal_kernel_device_release(own->kernel);
         update_wanted(own);
     }
@@ -56,8 +55,9 @@ static bool may_have(const gpuhal_gather *own, uint32_t i)
 {
     const gpuhal_key key = own->values[i].key;
     const bool memory = key == GPUHAL_VALUE_MEMORY_USED_BYTES || key == GPUHAL_VALUE_MEMORY_FREE_BYTES;
-    return own->wanted[i] && gpuhal_walks_has(key) && !own->asleep && !own->is_unusable && !own->place.is_part &&
-           own->values[i].missing == GPUHAL_MISSING_NOT_SUPPORTED && gpuhal_clients_are_of(own->place.driver) &&
+    return own->wanted[i] && gpuhal_walks_has(key) && own->power != GPUHAL_POWER_ASLEEP && !own->is_unusable &&
+           !own->place.is_part && own->values[i].missing == GPUHAL_MISSING_NOT_SUPPORTED &&
+           gpuhal_clients_are_of(own->place.driver) &&
            !(memory && (own->place.match.is_unified || strcmp(own->place.driver, "amdgpu") == 0));
 }
 
@@ -91,11 +91,13 @@ static void read_clients(gpuhal *gpu, gpuhal_gather *list, uint32_t count, const
 static void read_own_memory(gpuhal_gather *own, const gpuhal_time *time)
 {
     for (uint32_t i = 0; i < own->count; i++) {
-        if (own->wanted[i] && own->values[i].key == GPUHAL_VALUE_MEMORY_PROCESS_BYTES && !own->asleep &&
-            !own->is_unusable && own->values[i].missing == GPUHAL_MISSING_NOT_SUPPORTED) {
+        if (own->wanted[i] && own->values[i].key == GPUHAL_VALUE_MEMORY_PROCESS_BYTES &&
+            own->power != GPUHAL_POWER_ASLEEP && !own->is_unusable &&
+            own->values[i].missing == GPUHAL_MISSING_NOT_SUPPORTED) {
             gpuhal_error_detail before;
             gpuhal_error_save(&before);
-            gpuhal_processes_own_memory(&own->place, own->may_wake, time, &own->values[i]);
+            gpuhal_processes_own_memory(&own->place, own->may_wake || own->power == GPUHAL_POWER_AWAKE, time,
+                                        &own->values[i]);
             (void)gpuhal_error_restore(&before);
         }
     }

@@ -44,8 +44,8 @@ struct gpuhal_kernel_reading {
     gpuhal_kernel_device *device; /* a reference */
     gpuhal_files files;
     bool may_wake;
-    gpuhal_mutex mutex; /* protects what follows */
-    bool closed;        /* its caller has taken the values */
+    gpuhal_mutex mutex;          /* protects what follows */
+    bool closed;                 /* its caller has taken the values */
     bool looked, absent, asleep; /* whether the device has files, and sleeps */
     bool returned, counted;      /* protected by the device's mutex */
     char driver[GPUHAL_DRIVER_BYTES];
@@ -113,7 +113,8 @@ static void power_from_energy(gpuhal_kernel_reading *own, gpuhal_value *value)
 static void read_one(gpuhal_kernel_reading *own, uint32_t number, gpuhal_value *value)
 {
     gpuhal_kernel_value(number, &own->files, value);
-    if (value->key == GPUHAL_VALUE_POWER_MICROWATTS && value->missing == GPUHAL_MISSING_NOT_SUPPORTED) {
+    if (value->key == GPUHAL_VALUE_POWER_MICROWATTS && value->missing == GPUHAL_MISSING_NOT_SUPPORTED &&
+        !gpuhal_files_are_of_bus(&own->files)) {
         power_from_energy(own, value);
     }
     if (own->files.is_part) {
@@ -236,11 +237,11 @@ static void say_unread(const gpuhal_kernel_reading *own, gpuhal_value *value)
     }
 }
 
-bool gpuhal_kernel_end(gpuhal_kernel_reading *own, uint64_t *left_ns, gpuhal_value *values, uint32_t count,
-                       const bool *wanted, char out_driver[GPUHAL_DRIVER_BYTES])
+gpuhal_power gpuhal_kernel_end(gpuhal_kernel_reading *own, uint64_t *left_ns, gpuhal_value *values, uint32_t count,
+                               const bool *wanted, char out_driver[GPUHAL_DRIVER_BYTES])
 {
     if (!own) {
-        return false;
+        return GPUHAL_POWER_UNKNOWN;
     }
     if (own->job.worker && gpuhal_job_await(&own->job, left_ns) == GPUHAL_JOB_ABANDONED) {
         gpuhal_mutex_lock(&own->device->mutex);
@@ -250,7 +251,9 @@ bool gpuhal_kernel_end(gpuhal_kernel_reading *own, uint64_t *left_ns, gpuhal_val
     }
     gpuhal_mutex_lock(&own->mutex);
     own->closed = true;
-    const bool asleep = own->asleep;
+    const gpuhal_power power = !own->looked || own->absent ? GPUHAL_POWER_UNKNOWN
+                               : own->asleep               ? GPUHAL_POWER_ASLEEP
+                                                           : GPUHAL_POWER_AWAKE;
     memcpy(out_driver, own->driver, sizeof own->driver);
     for (uint32_t i = 0, k = 0; i < count; i++) {
         if (!wanted[i] || !gpuhal_kernel_has(values[i].key)) {
@@ -265,5 +268,5 @@ bool gpuhal_kernel_end(gpuhal_kernel_reading *own, uint64_t *left_ns, gpuhal_val
     }
     gpuhal_mutex_unlock(&own->mutex);
     gpuhal_job_release(&own->job);
-    return asleep;
+    return power;
 }

@@ -44,16 +44,21 @@ typedef struct gpuhal_kernel_request {
     uint64_t memory_total; /* as the device's preferred interface lists it; 0: unknown */
     bool is_part;          /* a part of a divided device */
     bool may_wake;
-    uint64_t left_ns;      /* until the deadline */
+    uint64_t left_ns; /* until the deadline */
 } gpuhal_kernel_request;
+typedef enum gpuhal_power {
+    GPUHAL_POWER_UNKNOWN, /* it has no files, or they did not answer in time */
+    GPUHAL_POWER_ASLEEP,
+    GPUHAL_POWER_AWAKE /* or it may be woken */
+} gpuhal_power;
 /* Begins to read those of the values that are wanted: NULL without memory or thread, and then their reasons say so. */
 gpuhal_kernel_reading *gpuhal_kernel_begin(const gpuhal_kernel_request *request, gpuhal_value *values, uint32_t count,
                                            const bool *wanted);
 /* Waits for the end of a reading, subtracts the time from *left_ns, and writes the wanted values, also those that are
- * missing. Returns whether the device sleeps, so that nothing was read; `out_driver`: its kernel driver, "" for none or
- * when it is not known in time. NULL does nothing. */
-bool gpuhal_kernel_end(gpuhal_kernel_reading *reading, uint64_t *left_ns, gpuhal_value *values, uint32_t count,
-                       const bool *wanted, char out_driver[GPUHAL_DRIVER_BYTES]);
+ * missing. Nothing is read of a device that sleeps. `out_driver`: its kernel driver, "" for none or when it is not
+ * known in time. NULL does nothing. */
+gpuhal_power gpuhal_kernel_end(gpuhal_kernel_reading *reading, uint64_t *left_ns, gpuhal_value *values, uint32_t count,
+                               const bool *wanted, char out_driver[GPUHAL_DRIVER_BYTES]);
 #define GPUHAL_SLEEPS "the GPU sleeps, and reading would wake it"
 
 /* kernel_values.c: the values that the kernel may have a file for, in the order in which they are read. */

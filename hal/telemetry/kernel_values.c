@@ -154,8 +154,9 @@ static void read_own_memory(gpuhal_files *files, gpuhal_value *value)
     gpuhal_clients_finish(&clients);
 }
 
-/* WHOLE: of a divided device, it says nothing of one part. */
-enum { QUICK = 0, WHOLE = 1 };
+/* BUS: the PCI core of the kernel reports it, whatever the driver. WHOLE: of a divided device, it says nothing of one
+ * part. */
+enum { DRIVER = 0, WHOLE = 1, BUS = 2 };
 
 static const struct {
     gpuhal_key key;
@@ -165,31 +166,31 @@ static const struct {
     {GPUHAL_VALUE_MEMORY_FREE_BYTES, read_free, WHOLE},
     {GPUHAL_VALUE_MEMORY_USED_BYTES, read_used, WHOLE},
     {GPUHAL_VALUE_MEMORY_PROCESS_BYTES, read_own_memory, WHOLE},
-    {GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, gpuhal_sensors_temperature, QUICK},
-    {GPUHAL_VALUE_TEMPERATURE_MEMORY_MILLICELSIUS, gpuhal_sensors_temperature_memory, QUICK},
-    {GPUHAL_VALUE_TEMPERATURE_HOT_SPOT_MILLICELSIUS, gpuhal_sensors_hot_spot, QUICK},
-    {GPUHAL_VALUE_POWER_MICROWATTS, gpuhal_sensors_power, QUICK},
-    {GPUHAL_VALUE_POWER_LIMIT_MICROWATTS, gpuhal_sensors_power_limit, QUICK},
-    {GPUHAL_VALUE_ENERGY_MICROJOULES, read_energy, QUICK},
-    {GPUHAL_VALUE_CLOCK_CORE_HERTZ, gpuhal_frequency_core, QUICK},
-    {GPUHAL_VALUE_CLOCK_MEMORY_HERTZ, gpuhal_frequency_memory, QUICK},
-    {GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE, read_busy, QUICK},
-    {GPUHAL_VALUE_UTILIZATION_MEMORY_PERMILLE, read_memory_busy, QUICK},
-    {GPUHAL_VALUE_UTILIZATION_ENCODER_PERMILLE, read_video_busy, QUICK},
-    {GPUHAL_VALUE_UTILIZATION_DECODER_PERMILLE, read_video_busy, QUICK},
-    {GPUHAL_VALUE_FAN_PERMILLE, gpuhal_sensors_fan, QUICK},
-    {GPUHAL_VALUE_FAN_REVOLUTIONS_PER_MINUTE, gpuhal_sensors_revolutions, QUICK},
-    {GPUHAL_VALUE_THROTTLE_REASONS, gpuhal_frequency_throttle, QUICK},
-    {GPUHAL_VALUE_ECC_CORRECTED_TOTAL, read_corrected, QUICK},
-    {GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL, read_uncorrected, QUICK},
-    {GPUHAL_VALUE_PCIE_GENERATION, gpuhal_pci_generation, QUICK},
-    {GPUHAL_VALUE_PCIE_WIDTH, gpuhal_pci_width, QUICK},
-    {GPUHAL_VALUE_PCIE_GENERATION_MAX, gpuhal_pci_generation_max, QUICK},
-    {GPUHAL_VALUE_PCIE_WIDTH_MAX, gpuhal_pci_width_max, QUICK},
-    {GPUHAL_VALUE_PCIE_REPLAYS_TOTAL, gpuhal_pci_replays, QUICK},
+    {GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, gpuhal_sensors_temperature, DRIVER},
+    {GPUHAL_VALUE_TEMPERATURE_MEMORY_MILLICELSIUS, gpuhal_sensors_temperature_memory, DRIVER},
+    {GPUHAL_VALUE_TEMPERATURE_HOT_SPOT_MILLICELSIUS, gpuhal_sensors_hot_spot, DRIVER},
+    {GPUHAL_VALUE_POWER_MICROWATTS, gpuhal_sensors_power, DRIVER},
+    {GPUHAL_VALUE_POWER_LIMIT_MICROWATTS, gpuhal_sensors_power_limit, DRIVER},
+    {GPUHAL_VALUE_ENERGY_MICROJOULES, read_energy, DRIVER},
+    {GPUHAL_VALUE_CLOCK_CORE_HERTZ, gpuhal_frequency_core, DRIVER},
+    {GPUHAL_VALUE_CLOCK_MEMORY_HERTZ, gpuhal_frequency_memory, DRIVER},
+    {GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE, read_busy, DRIVER},
+    {GPUHAL_VALUE_UTILIZATION_MEMORY_PERMILLE, read_memory_busy, DRIVER},
+    {GPUHAL_VALUE_UTILIZATION_ENCODER_PERMILLE, read_video_busy, DRIVER},
+    {GPUHAL_VALUE_UTILIZATION_DECODER_PERMILLE, read_video_busy, DRIVER},
+    {GPUHAL_VALUE_FAN_PERMILLE, gpuhal_sensors_fan, DRIVER},
+    {GPUHAL_VALUE_FAN_REVOLUTIONS_PER_MINUTE, gpuhal_sensors_revolutions, DRIVER},
+    {GPUHAL_VALUE_THROTTLE_REASONS, gpuhal_frequency_throttle, DRIVER},
+    {GPUHAL_VALUE_ECC_CORRECTED_TOTAL, read_corrected, DRIVER},
+    {GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL, read_uncorrected, DRIVER},
+    {GPUHAL_VALUE_PCIE_GENERATION, gpuhal_pci_generation, BUS},
+    {GPUHAL_VALUE_PCIE_WIDTH, gpuhal_pci_width, BUS},
+    {GPUHAL_VALUE_PCIE_GENERATION_MAX, gpuhal_pci_generation_max, BUS},
+    {GPUHAL_VALUE_PCIE_WIDTH_MAX, gpuhal_pci_width_max, BUS},
+    {GPUHAL_VALUE_PCIE_REPLAYS_TOTAL, gpuhal_pci_replays, DRIVER},
     /* They take a second, so they come last. */
-    {GPUHAL_VALUE_PCIE_RECEIVE_BYTES_PER_SECOND, gpuhal_pci_receive, QUICK},
-    {GPUHAL_VALUE_PCIE_SEND_BYTES_PER_SECOND, gpuhal_pci_send, QUICK},
+    {GPUHAL_VALUE_PCIE_RECEIVE_BYTES_PER_SECOND, gpuhal_pci_receive, DRIVER},
+    {GPUHAL_VALUE_PCIE_SEND_BYTES_PER_SECOND, gpuhal_pci_send, DRIVER},
 };
 #define TABLE_COUNT (sizeof table / sizeof table[0])
 
@@ -205,7 +206,9 @@ gpuhal_key gpuhal_kernel_key(uint32_t number)
 
 void gpuhal_kernel_value(uint32_t number, gpuhal_files *files, gpuhal_value *value)
 {
-    if (table[number].how == WHOLE && files->is_part) {
+    if (table[number].how != BUS && gpuhal_files_are_of_bus(files)) {
+        gpuhal_value_miss(value, GPUHAL_MISSING_NOT_SUPPORTED, "NVIDIA's kernel driver reports it to NVML alone");
+    } else if (table[number].how == WHOLE && files->is_part) {
         gpuhal_value_miss(value, GPUHAL_MISSING_NOT_SUPPORTED, "the system's files report it of the whole GPU only");
     } else {
         table[number].read_one(files, value);

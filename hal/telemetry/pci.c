@@ -31,15 +31,18 @@ static bool go_up(char *path)
     return last != NULL;
 }
 
-/* Writes the directory that has the link to the machine: the device's own, or that of the topmost bridge of its card.
+/* Returns the directory that has the link to the machine: the device's own, or that of the topmost bridge of its card.
  */
-static void find_link(const gpuhal_files *files, char out_path[GPUHAL_PATH_BYTES])
+static const char *find_link(gpuhal_files *files)
 {
     char vendor[16], above[GPUHAL_PATH_BYTES];
     int ignored = 0;
     gpuhal_value value = {0};
-    snprintf(out_path, GPUHAL_PATH_BYTES, "%s", files->device);
-    char *real = gpuhal_os_real_path(files->device, &ignored);
+    if (files->link[0]) {
+        return files->link;
+    }
+    snprintf(files->link, sizeof files->link, "%s", files->device);
+    char *real = gpuhal_files_are_of_bus(files) ? NULL : gpuhal_os_real_path(files->device, &ignored);
     if (real && strlen(real) < sizeof above && gpuhal_files_line(real, "vendor", vendor, sizeof vendor, &value)) {
         memcpy(above, real, strlen(real) + 1);
         while (go_up(above) && is_bridge_of(above, vendor)) {
@@ -49,19 +52,19 @@ static void find_link(const gpuhal_files *files, char out_path[GPUHAL_PATH_BYTES
             if (!name || strncmp(name, "/pci", 4) == 0) {
                 break; /* `above` is a root port */
             }
-            memcpy(out_path, above, sizeof above);
+            memcpy(files->link, above, sizeof above);
         }
     }
     free(real);
+    return files->link;
 }
 
 /* "16.0 GT/s PCIe", without its end on older kernels, or "Unknown". */
 static void read_generation(gpuhal_files *files, const char *name, gpuhal_value *value)
 {
     static const char *const speeds[] = {"2.5 GT/s", "5.0 GT/s", "8.0 GT/s", "16.0 GT/s", "32.0 GT/s", "64.0 GT/s"};
-    char path[GPUHAL_PATH_BYTES], text[40];
-    find_link(files, path);
-    if (!gpuhal_files_line(path, name, text, sizeof text, value)) {
+    char text[40];
+    if (!gpuhal_files_line(find_link(files), name, text, sizeof text, value)) {
         return;
     }
     for (uint32_t i = 0; i < sizeof speeds / sizeof speeds[0]; i++) {
@@ -80,10 +83,8 @@ static void read_generation(gpuhal_files *files, const char *name, gpuhal_value 
 /* 0 where there is no link, 255 where the device has fallen off the bus. */
 static void read_width(gpuhal_files *files, const char *name, gpuhal_value *value)
 {
-    char path[GPUHAL_PATH_BYTES];
     uint64_t lanes = 0;
-    find_link(files, path);
-    if (!gpuhal_files_number(path, name, &lanes, value)) {
+    if (!gpuhal_files_number(find_link(files), name, &lanes, value)) {
         return;
     }
     if (lanes == 0) {

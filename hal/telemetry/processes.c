@@ -132,27 +132,27 @@ static gpuhal_status give(const gpuhal *gpu, gpuhal_process_list *list, const gp
                    : gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "the names of the processes were not read in time");
 }
 
-/* Whether the device sleeps; and its kernel driver. */
-static bool look_at_device(gpuhal *gpu, gpuhal_location *place, const gpuhal_time *time)
+/* Finds out whether the device sleeps, and its kernel driver. */
+static gpuhal_power look_at_device(gpuhal *gpu, gpuhal_location *place, const gpuhal_time *time)
 {
     gpuhal_kernel_device *kernel =
         place->directory[0] ? gpuhal_kernel_device_get(&gpu->layers.telemetry->devices, place->directory) : NULL;
     if (!kernel) {
-        return false;
+        return GPUHAL_POWER_UNKNOWN;
     }
     uint64_t left_ns = gpuhal_time_share(time);
     const gpuhal_kernel_request request = {.device = kernel, .root = gpu->settings.system_root, .left_ns = left_ns};
     gpuhal_kernel_reading *reading = gpuhal_kernel_begin(&request, NULL, 0, NULL);
-    const bool asleep = gpuhal_kernel_end(reading, &left_ns, NULL, 0, NULL, place->driver);
+    const gpuhal_power power = gpuhal_kernel_end(reading, &left_ns, NULL, 0, NULL, place->driver);
     gpuhal_kernel_device_release(kernel);
-    return asleep;
+    return power;
 }
 
 static gpuhal_status list_all(gpuhal_device *device, const gpuhal_time *time, gpuhal_process_list *list)
 {
     gpuhal_location place;
     gpuhal_location_find(device, &place);
-    if (look_at_device(device->gpu, &place, time)) {
+    if (look_at_device(device->gpu, &place, time) == GPUHAL_POWER_ASLEEP) {
         return gpuhal_error_set(GPUHAL_NOT_READY, "%s: %s", device->id, GPUHAL_SLEEPS);
     }
     const gpuhal_status by_clients = gpuhal_processes_of_clients(device->gpu, &place, time, list);
@@ -169,7 +169,8 @@ static gpuhal_status list_all(gpuhal_device *device, const gpuhal_time *time, gp
     if (by_plugins == GPUHAL_ERROR_NOT_SUPPORTED) {
         return by_clients == GPUHAL_ERROR_NOT_SUPPORTED
                    ? gpuhal_error_set(by_clients, "%s: no source lists the processes of this device", device->id)
-                   : by_clients ? gpuhal_error_restore(&why) : GPUHAL_OK;
+               : by_clients ? gpuhal_error_restore(&why)
+                            : GPUHAL_OK;
     }
     return by_plugins;
 }

@@ -46,20 +46,27 @@ typedef struct gpuhal_location {
 } gpuhal_location;
 void gpuhal_location_find(gpuhal_device *device, gpuhal_location *out_place);
 
+typedef struct gpuhal_asking gpuhal_asking; /* ask.c */
+
 /* One device of a call. */
 typedef struct gpuhal_gather {
     gpuhal_device *device;
     gpuhal_value *values;
     uint32_t count;
     bool may_wake;
-    bool *wanted;          /* which values no source has yet; the others are the library's own */
-    bool is_unusable;      /* lost: nothing is read */
-    bool asleep, has_any;  /* some source had a value */
+    bool *wanted;     /* which values no source has yet; the others are the library's own */
+    bool is_unusable; /* lost: nothing is read */
+    bool has_any;     /* some source had a value */
+    gpuhal_power power;
     gpuhal_location place;
     gpuhal_kernel_device *kernel;
     gpuhal_kernel_reading *reading;
-    gpuhal_status status;  /* of its own plugin, or why it is unusable */
+    gpuhal_status status;       /* of its own plugin, or why it is unusable */
     gpuhal_error_detail detail; /* with `status` */
+    /* ask.c */
+    gpuhal_device *iface; /* the interface that is to be asked next; NULL: none */
+    gpuhal_asking *asking;
+    bool is_asked, is_late; /* in this round; a device of its backend did not answer in time */
 } gpuhal_gather;
 void gpuhal_gather_all(gpuhal *gpu, gpuhal_gather *list, uint32_t count, const gpuhal_time *time);
 

@@ -66,6 +66,6 @@ void GPUHAL_OWN(give_turn)(void)
 {
     pthread_mutex_lock(&turn_lock);
     inside = false;
-    pthread_cond_broadcast(&turn_ended);
+    pthread_cond_signal(&turn_ended); /* one can have it; one that gives up at this moment looks first */
     pthread_mutex_unlock(&turn_lock);
 }

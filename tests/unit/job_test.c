@@ -107,7 +107,7 @@ static void *sample_once(void *gpu)
 
 TEST(of_many_samples_at_once_few_threads_stay)
 {
-    enum { AT_ONCE = 12, STAY = 4 };
+    enum { AT_ONCE = 12, STAY = 8 };
     gpuhal_mock = (gpuhal_mock_state){.count = 1};
     int before = count_threads_first();
     gpuhal *gpu = gpuhal_mock_open(NULL, 0);

@@ -404,7 +404,11 @@ enum {
 };
 
 /** Flags of gpuhal_plugin.sample() and processes(). */
-enum { GPUHAL_SAMPLE_MAY_WAKE = 1u /**< A sleeping device may be woken for it. */ };
+enum {
+    /** A sleeping device may be woken for it, or was awake when the core looked at it a moment ago: the plugin need not
+     *  ask the system whether it sleeps. */
+    GPUHAL_SAMPLE_MAY_WAKE = 1u
+};
 
 /** The result of gpuhal_plugin_query(): one constant, valid as long as the process. Members up to close are
  *  mandatory. */

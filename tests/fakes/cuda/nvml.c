@@ -54,6 +54,15 @@ nvmlReturn_t fake_nvml_enter_whole(const char *function, nvmlDevice_t device)
     return !code && device->mig ? NVML_ERROR_NOT_SUPPORTED : code;
 }
 
+static struct nvmlDevice_st make(unsigned physical, const fake_plan *plan, const fake_mig *mig)
+{
+    struct nvmlDevice_st device = {.physical = physical, .plan = plan, .mig = mig};
+    char plain[37];
+    fake_uuid_text(mig ? &mig->uuid : &plan->uuid, plain);
+    snprintf(device.uuid, sizeof device.uuid, "%s-%s", mig ? "MIG" : "GPU", plain);
+    return device;
+}
+
 static void initialise(void)
 {
     const fake_script *script = fake_script_get();
@@ -63,9 +72,9 @@ static void initialise(void)
     fake_report_get()->smi_references = references;
     for (unsigned i = 0; i < script->device_count; i++) {
         const fake_plan *plan = &script->devices[i];
-        wholes[i] = (struct nvmlDevice_st){i, plan, NULL};
+        wholes[i] = make(i, plan, NULL);
         for (unsigned m = 0; m < plan->mig_count; m++) {
-            parts[i][m] = (struct nvmlDevice_st){i, plan, &plan->migs[m]};
+            parts[i][m] = make(i, plan, &plan->migs[m]);
         }
     }
     pthread_mutex_unlock(&lock);
@@ -139,36 +148,24 @@ nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *address, nvmlDevice_t 
     return NVML_ERROR_NOT_FOUND;
 }
 
-static void uuid_text(const struct nvmlDevice_st *device, char out[48])
-{
-    char plain[37];
-    fake_uuid_text(device->mig ? &device->mig->uuid : &device->plan->uuid, plain);
-    snprintf(out, 48, "%s-%s", device->mig ? "MIG" : "GPU", plain);
-}
-
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int length)
 {
     nvmlReturn_t code = fake_nvml_enter(__func__);
-    char text[48];
     if (code) {
         return code;
     }
-    uuid_text(device, text);
-    return (unsigned)snprintf(uuid, length, "%s", text) < length ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
+    return (unsigned)snprintf(uuid, length, "%s", device->uuid) < length ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
 }
 
 nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
 {
     nvmlReturn_t code = fake_nvml_enter(__func__);
-    char text[48];
     for (unsigned i = 0; !code && i < fake_script_get()->device_count; i++) {
-        uuid_text(&wholes[i], text);
         *device = &wholes[i];
-        bool found = strcasecmp(text, uuid) == 0;
+        bool found = strcasecmp(wholes[i].uuid, uuid) == 0;
         for (unsigned m = 0; !found && m < wholes[i].plan->mig_count; m++) {
-            uuid_text(&parts[i][m], text);
             *device = &parts[i][m];
-            found = strcasecmp(text, uuid) == 0;
+            found = strcasecmp(parts[i][m].uuid, uuid) == 0;
         }
         if (found) {
             return NVML_SUCCESS;

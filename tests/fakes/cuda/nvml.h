@@ -15,6 +15,7 @@ struct nvmlDevice_st {
     unsigned physical;
     const fake_plan *plan;
     const fake_mig *mig; /* NULL: the whole GPU */
+    char uuid[48];
 };
 
 /* Begins a call: counts it and plays its fault. Nothing is locked afterwards: the machine does not change. */
