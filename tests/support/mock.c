@@ -133,7 +133,8 @@ static gpuhal_status sample(const gpuhal_host *host, gpuhal_plugin_instance *ins
     (void)flags;
     gpuhal_mock.sample_thread = syscall(SYS_gettid);
     for (uint32_t i = 0; i < count; i++) {
-        if (gpuhal_mock.stop_key == 0 || gpuhal_mock.stop_key == keys[i]) {
+        if ((gpuhal_mock.stop_key == 0 || gpuhal_mock.stop_key == keys[i]) &&
+            (gpuhal_mock.stop_device == 0 || gpuhal_mock.stop_device == index + 1)) {
             stop_at(GPUHAL_MOCK_SAMPLE);
         }
         const gpuhal_mock_value *own = find_value(index, keys[i]);

@@ -90,6 +90,7 @@ typedef struct gpuhal_mock_state {
     _Atomic uint32_t enumerations;
     const gpuhal_host *host; /* that it was started with */
     gpuhal_key stop_key;  /* the value in whose reading GPUHAL_MOCK_SAMPLE stops; 0: every one */
+    uint32_t stop_device; /* the number of the device, from 1 on, for which it does; 0: every one */
     _Atomic uint32_t stops;   /* GPUHAL_MOCK_START … */
     _Atomic uint32_t stopped; /* calls that are in there */
     _Atomic pthread_t stopped_thread; /* of the last of them */

@@ -254,6 +254,25 @@ TEST(several_devices_are_read_at_once_and_a_driver_that_hangs_costs_its_values_i
     gpuhal_close(gpu);
 }
 
+TEST(a_device_that_hangs_leaves_time_to_those_that_are_asked_after_it)
+{
+    gpuhal_mock = (gpuhal_mock_state){.count = 3, .stop_device = 1, .stops = GPUHAL_MOCK_SAMPLE};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+    gpuhal_value values[3];
+    gpuhal_sample samples[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        values[i] = (gpuhal_value){.key = GPUHAL_VALUE_MEMORY_FREE_BYTES};
+        samples[i] = (gpuhal_sample){
+            .size = sizeof *samples, .device = gpuhal_device_at(gpu, i), .values = &values[i], .count = 1};
+    }
+    assert_ok(gpuhal_sample_all(gpu, samples, 3, 600 * MS));
+    assert_int_equal(values[0].missing, GPUHAL_MISSING_TIMED_OUT);
+    assert_int_equal(values[1].missing, 0);
+    assert_int_equal(values[2].missing, 0);
+    gpuhal_mock.stops = 0;
+    gpuhal_close(gpu);
+}
+
 /* ---- processes */
 
 TEST(without_a_source_processes_are_not_supported)

@@ -54,7 +54,8 @@ typedef struct gpuhal_sample {
 
 /** Reads the values of several devices of one gpuhal object at once, under one deadline: what a source does not return
  *  within @p timeout_ns is missing (timed out), and costs no other source's values. With a @p timeout_ns of 0 the
- *  deadlines are those of gpuhal_device_sample(). Each sample has a status of its own.
+ *  deadlines are those of gpuhal_device_sample(). Devices of one backend are asked in turn, and share the time that is
+ *  left. Each sample has a status of its own.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, FORKED, HOST_MEMORY
  *  Owner: caller. Threads: any. Drivers are called, and files read, on threads of the library. Blocks: yes, a little
  *  longer than the deadline at most. */
