@@ -13,7 +13,7 @@ static const char *const selectors[] = {"cpu:0", "opencl:0", "opencl:1", "vulkan
 static unsigned rounds(void)
 {
     const char *text = getenv("GPUHAL_TEST_RECLAIM_ROUNDS");
-    return text ? (unsigned)strtoul(text, NULL, 10) : 400;
+    return text ? (unsigned)strtoul(text, NULL, 10) : 150;
 }
 
 static gpuhal_status release_synchronize_create(gpuhal_device *device, gpuhal_queue *queue)

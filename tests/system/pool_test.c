@@ -10,7 +10,7 @@ enum { SMALL_WORDS = 100000, MOST_BYTES = 900000, LIMIT = 12 << 20 };
 #else
 enum { SMALL_WORDS = 600, MOST_BYTES = 20000, LIMIT = 96 * 1024 };
 #endif
-enum { QUEUES = 4, HELD = 24, CHECKS = 512, THREADS = 8, RUN_MS = 1200 };
+enum { QUEUES = 4, HELD = 24, CHECKS = 512, THREADS = 8, RUN_MS = 300 };
 
 /* Of each thread; 0: as many as there are in RUN_MS. */
 static uint64_t steps_wanted(void)

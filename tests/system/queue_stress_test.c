@@ -1,4 +1,4 @@
-/* 8 threads enqueue 100,000 random copies, fills, waits and releases on 6 queues over 4 devices; the bytes are those of
+/* 8 threads enqueue random copies, fills, waits and releases on 6 queues over 4 devices; the bytes are those of
  * a sequential model.
  *
  * Every buffer belongs to one queue, so its contents are what the model says after the same work in the order in which
@@ -9,12 +9,13 @@
  * semaphore for a moment after the work that awaited it has ended, which crashed within some hundred rounds. And
  * queues that are destroyed while other threads mark the end of all work of the device. */
 #include "exercise.h"
+#include "support/count.h"
 #include "system.h"
 
 #include <pthread.h>
 
 #define PATIENCE_NS (UINT64_C(300) * 1000000000u)
-enum { THREADS = 8, QUEUES = 6, DEVICES = 4, BUFFERS = 4, BYTES = 16384, STEPS = 100000, IN_FLIGHT = 64 };
+enum { THREADS = 8, QUEUES = 6, DEVICES = 4, BUFFERS = 4, BYTES = 16384, STEPS = 25000, IN_FLIGHT = 64 };
 
 static const char *const selectors[DEVICES] = {"cpu:0", "opencl:0", "opencl:1", "vulkan:0"};
 
@@ -186,7 +187,7 @@ static void close_lane(lane *own)
     pthread_mutex_destroy(&own->mutex);
 }
 
-TEST(a_hundred_thousand_random_steps_give_the_bytes_of_a_sequential_model)
+TEST(random_steps_of_eight_threads_give_the_bytes_of_a_sequential_model)
 {
     static stress all;
     static worker workers[THREADS];
@@ -196,7 +197,7 @@ TEST(a_hundred_thousand_random_steps_give_the_bytes_of_a_sequential_model)
         open_lane(&all.lanes[q], all.gpu, selectors[q % DEVICES]);
     }
     for (unsigned t = 0; t < THREADS; t++) {
-        workers[t] = (worker){.all = &all, .seed = 1000 + t, .steps = STEPS / THREADS};
+        workers[t] = (worker){.all = &all, .seed = 1000 + t, .steps = test_count(STEPS) / THREADS};
         assert_int_equal(pthread_create(&threads[t], NULL, work, &workers[t]), 0);
     }
     for (unsigned t = 0; t < THREADS; t++) {
@@ -245,7 +246,7 @@ static void *hurry(void *user)
     hasty *own = user;
     gpuhal_buffer *one = buffer_or_fail(own->device, GPUHAL_MEMORY_DEVICE, BYTES);
     gpuhal_buffer *two = buffer_or_fail(own->device, GPUHAL_MEMORY_DEVICE, BYTES);
-    for (int round = 0; round < 400 && !own->failed; round++) {
+    for (int round = 0; round < (int)test_count(200) && !own->failed; round++) {
         own->failed = live_briefly(own, one, two);
     }
     snprintf(own->sentence, sizeof own->sentence, "%s", own->failed ? gpuhal_last_error()->sentence : "");
@@ -311,7 +312,7 @@ TEST(a_device_is_synchronized_by_several_threads_while_its_queues_come_and_go)
             all[t] = (watcher){.device = device, .ends = &ends};
             assert_int_equal(pthread_create(&threads[t], NULL, keep_synchronizing, &all[t]), 0);
         }
-        for (unsigned i = 0; i < 4000; i++) {
+        for (unsigned i = 0; i < test_count(1000); i++) {
             live_for_one_fill(device, buffer);
         }
         ends = true;

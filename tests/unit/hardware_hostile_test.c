@@ -127,10 +127,10 @@ TEST(fifos_folders_and_circles_in_the_place_of_files_do_not_stop_it)
     end_look(gpu, view);
 }
 
-TEST(ten_thousand_entries_are_looked_through_and_a_bounded_number_is_listed)
+TEST(thousands_of_entries_are_looked_through_and_a_bounded_number_is_listed)
 {
     begin_machine();
-    for (unsigned i = 0; i < 10000; i++) {
+    for (unsigned i = 0; i < 3000; i++) {
         char path[128];
         snprintf(path, sizeof path, "sys/bus/pci/devices/%04x:%02x:00.0/class", i >> 8, i & 0xff);
         put(path, i % 10 ? "0x020000\n" : "0x030000\n");

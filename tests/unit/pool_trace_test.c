@@ -380,7 +380,7 @@ TEST(in_the_child_of_a_fork_a_trace_answers_forked)
 
 /* ---- threads */
 
-enum { THREADS = 4, ROUNDS = 30000, WRITES = 8 };
+enum { THREADS = 4, ROUNDS = 10000, WRITES = 3 };
 
 static void *allocate_and_release(void *user)
 {
