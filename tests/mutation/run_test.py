@@ -54,7 +54,7 @@ class Processes(unittest.TestCase):
         self.assertIs(self.end_of(0, 60), True)
 
     def test_a_helper_that_left_its_session_ends_with_the_time(self):
-        self.assertIsNone(self.end_of(600, 5))
+        self.assertIsNone(self.end_of(600, 2))
 
     def test_a_program_that_fails_is_reported_so(self):
         self.assertIs(run.run([sys.executable, "-c", "raise SystemExit(3)"], 60), False)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Every public header compiles alone, twice in one file, without a warning: headers_compile_alone.py STANDARD INCLUDE_DIRECTORY COMPILER…
 
-STANDARD is c11, c++17 and so on. Compilers that are not installed are passed over with a sentence; without any the test is skipped.
+STANDARD is c11, c++17 and so on. The first compiler sees each header alone; what it lacks is lacking for all, so that the others see all in
+one file, for their warnings. Compilers that are not installed are passed over with a sentence; without any the test is skipped.
 """
 
 import shutil
@@ -20,11 +21,11 @@ BAD_HEADERS = {
 }
 
 
-def complaint_of(compiler, standard, directory, header):
-    """What the compiler says about a file that includes the header twice and nothing else; None when it is content."""
+def complaint_of(compiler, standard, directory, *headers):
+    """What the compiler says about a file that includes the headers twice and nothing else; None when it is content."""
     language = "c++" if "++" in standard else "c"
     command = [compiler, "-x", language, f"-std={standard}", *WARNINGS, "-fsyntax-only", "-I", str(directory), "-"]
-    include = f"#include <{header}>\n"
+    include = "".join(f"#include <{header}>\n" for header in headers)
     result = subprocess.run(command, input=include + include, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     return None if result.returncode == 0 else result.stdout
 
@@ -47,12 +48,11 @@ def main():
                     print(f"the test itself is broken: {compiler} takes {name}: {BAD_HEADERS[name]}")
                     failed = True
     headers = sorted(path.relative_to(directory).as_posix() for path in directory.glob("gpuhal/*.h"))
-    for compiler in found:
-        for header in headers:
-            complaint = complaint_of(compiler, standard, directory, header)
-            if complaint is not None:
-                print(f"{compiler} -std={standard} {header}:\n{complaint}")
-                failed = True
+    for compiler, seen in [(found[0], [header]) for header in headers] + [(compiler, headers) for compiler in found[1:]]:
+        complaint = complaint_of(compiler, standard, directory, *seen)
+        if complaint is not None:
+            print(f"{compiler} -std={standard} {' '.join(seen)}:\n{complaint}")
+            failed = True
     print(f"{len(headers)} headers with {', '.join(found)}")
     return 1 if failed or not headers else 0
 

@@ -1,10 +1,12 @@
 #!/bin/sh
-# Runs gpuhal-check on the Vulkan plugin over the fake driver: vulkan_fake_check.sh GPUHAL_CHECK PLUGIN SCRIPT. Fails when a check fails or the
+# Runs gpuhal-check on the Vulkan plugin over the fake driver: vulkan_fake_check.sh GPUHAL_CHECK PLUGIN SCRIPT [OPTION...]. Fails when a check fails or the
 # driver noticed a broken rule of Vulkan in any of the processes.
 set -u
 log=$(mktemp) || exit 1
 trap 'rm -f "$log"' EXIT
-GPUHAL_FAKE_VULKAN=$3 GPUHAL_FAKE_VULKAN_LOG=$log "$1" "$2"
+check=$1 plugin=$2 script=$3
+shift 3
+GPUHAL_FAKE_VULKAN=$script GPUHAL_FAKE_VULKAN_LOG=$log "$check" "$@" "$plugin"
 status=$?
 if [ -s "$log" ]; then
     echo "broken rules of Vulkan:"
