@@ -65,23 +65,23 @@ def links_are_verified_and_measured_between_the_devices_that_are_listed(probe):
 
 
 def figures_of_software_devices_are_labelled_and_others_are_not(probe):
-    document, result = probe.json("--links", "--verify", "--all", "--backends", "opencl")
-    check(document["links"] and all(link["software"] is True for link in document["links"]), result)
     result = probe.run("--links", "--verify", "--all", "--backends", "opencl")
     for title in ("GiB/s", "µs"):
         numbers = {ends: cell for ends, cell in cells_of(result.out, title).items() if ends[0] != ends[1]}
         check(numbers and all(cell[-1] == "~" and float(cell[:-1]) > 0 for cell in numbers.values()), title, result)
     check("~         measured with a software device" in result.out, result)
     check("~" not in probe.run("--links", "--all", "--backends", "opencl").out, "nothing was measured")
-    settings = fake_cuda("devices 2")
-    document, result = probe.json("--links", "--verify", "--backends", "cuda", **settings)
-    check(all(link["software"] is False for link in document["links"]), result)
-    check("~" not in probe.run("--links", "--verify", "--backends", "cuda", **settings).out)
+    document, result = probe.json("--links", "--all", "--backends", "opencl")
+    check(document["links"] and all(link["software"] is True for link in document["links"]), result)
+    pair = fake_cuda("devices 2") | {"GPUHAL_BACKENDS": "cuda", "GPUHAL_DEVICES": "cuda:0,cuda:1"}
+    document, result = probe.json("--links", **pair)
+    check(document["links"] and all(link["software"] is False for link in document["links"]), result)
+    check("~" not in probe.run("--links", "--verify", **pair).out)
 
 
 def a_link_that_lies_answers_4_and_is_named(probe):
     settings = fake_cuda("devices 3; link 0 1 nvlink 4 18; silent 0 1; link 1 2 system")
-    document, result = probe.json("--links", "--verify", "--backends", "cuda", **settings)
+    document, result = probe.json("--links", "--verify", "--backends", "cuda", "--device", "cuda:0-2", **settings)
     links = by_ends(document)
     check(result.code == 4 and "the link from cuda:0 to cuda:1 failed verification: the driver reports that cuda:1 can access memory of cuda:0"
           in result.err, result)

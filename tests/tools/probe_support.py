@@ -136,18 +136,25 @@ def places(value, path=()):
             yield from places(item, path + (index,))
 
 
-def spoilings(key):
-    return (("removed", lambda at: at.pop(key)), ("of a wrong type", lambda at: at.update({key: [1.5]})),
-            ("renamed", lambda at: at.update({key + " x": at.pop(key)})))
+def spoilings(document):
+    """Where, which member, what is done to it, and how. A name that is not known passes: newer documents have some."""
+    for path, key in places(document):
+        yield path, key, "removed", lambda at: at.pop(key)
+        yield path, key, "of a wrong type", lambda at: at.update({key: [1.5]})
+
+
+def at_path(document, path):
+    return functools.reduce(lambda at, step: at[step], path, document)
 
 
 def changed(document, path, change):
-    other = copy.deepcopy(document)
-    at = other
-    for step in path:
-        at = at[step]
-    change(at)
-    return other
+    """A copy with a change there, without what lies beside it in the document's lists, which takes its time to validate."""
+    small, path = {key: [] if isinstance(value, list) else value for key, value in document.items()}, list(path)
+    if len(path) > 1 and isinstance(document[path[0]], list):
+        small[path[0]], path[1] = [document[path[0]][path[1]]], 0
+    small = copy.deepcopy(small)
+    change(at_path(small, path))
+    return small
 
 
 def fakes_of(vendor, library):

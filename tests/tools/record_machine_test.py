@@ -33,10 +33,17 @@ def without_numbers(what):
     return UUID.sub(b"ID", what) if isinstance(what, bytes) else what
 
 
+def keep_two_gpus(tree):
+    """Of several alike two show what all show."""
+    addresses = sorted({match.group() for match in map(re.compile(r"(?<=/devices/)\w{4}:\w\w:\w\w\.\w$").search, tree.things) if match})
+    tree.things = {path: what for path, what in tree.things.items() if not any(one in f"{path} {what}" for one in addresses[2:])}
+
+
 def a_recording_of_a_recorded_machine_is_that_machine_again(recorder, folder):
     for name in ("amd-discrete", "h100-8", "intel-arc-and-integrated", "laptop-hybrid-asleep", "mi300x-partitions", "nvidia-mig"):
         with tempfile.TemporaryDirectory() as place:
             tree = Tree(folder).read(name)
+            keep_two_gpus(tree)
             tree.write(place + "/root")
             again = record(recorder, place, place + "/root")
             wrong = [f"{path}: {tree.things.get(path)} became {again.things.get(path)}" for path in sorted(tree.things)
