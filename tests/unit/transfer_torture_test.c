@@ -5,7 +5,7 @@
 
 #include <fcntl.h>
 
-enum { COUNT = 640 * 1024 + 77 };
+enum { COUNT = 160 * 1024 + 77 };
 
 static unsigned char in[COUNT], out[COUNT];
 static bool vendor_queues;
@@ -25,7 +25,7 @@ static gpuhal_status open_devices(gpuhal **out_gpu)
                                   .backends = "mock",
                                   .registry = "none",
                                   .builtins = vendor_queues ? vendor : plain,
-                                  .staging_limit_bytes = 256 << 10};
+                                  .staging_limit_bytes = 64 << 10};
     gpuhal_mock.count = 2;
     for (uint32_t i = 0; i < 2; i++) {
         gpuhal_mock.devices[i].hidden = gpuhal_mock.devices[i].no_read_write = gpuhal_mock.devices[i].no_rect = 1;
