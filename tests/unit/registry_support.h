@@ -77,9 +77,11 @@ static inline size_t files_that_begin_with(const char *directory, const char *pr
 static inline char *contents_of(const char *path, size_t *out_bytes)
 {
     FILE *file = fopen(path, "rb");
+    struct stat about;
     assert_non_null(file);
-    char *text = calloc(1, 16u << 20);
-    *out_bytes = fread(text, 1, 16u << 20, file);
+    assert_int_equal(fstat(fileno(file), &about), 0);
+    char *text = calloc(1, (size_t)about.st_size + 1);
+    *out_bytes = fread(text, 1, (size_t)about.st_size, file);
     fclose(file);
     return text;
 }

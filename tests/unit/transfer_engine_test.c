@@ -60,18 +60,19 @@ TEST(it_is_from_a_device_of_pages_to_one_of_small_steps)
 /* Each call of a slot fails in turn. */
 static void fail_each(slot which, gpuhal_status failure, const char *call)
 {
+    enum { SOME = 1024 * 1024 + 11 }; /* several chunks */
     int failures = 0;
-    unsigned char *model = random_bytes(BYTES), *got = malloc(BYTES);
+    unsigned char *model = random_bytes(SOME), *got = malloc(SOME);
     bool reached = true;
     for (int at = 1; at <= 40 && reached; at++) {
         engine.failure = failure;
         gpuhal *gpu = open_engine();
-        gpuhal_buffer *from = gpuhal_mock_buffer(gpu, 0, BYTES), *to = gpuhal_mock_buffer(gpu, 1, BYTES);
+        gpuhal_buffer *from = gpuhal_mock_buffer(gpu, 0, SOME), *to = gpuhal_mock_buffer(gpu, 1, SOME);
         engine.calls[which] = 0;
         engine.fail_at[which] = at;
-        gpuhal_status status = gpuhal_write(NULL, from, 0, model, BYTES);
-        status = status ? status : gpuhal_copy(NULL, to, 0, from, 0, BYTES);
-        status = status ? status : gpuhal_read(NULL, got, to, 0, BYTES);
+        gpuhal_status status = gpuhal_write(NULL, from, 0, model, SOME);
+        status = status ? status : gpuhal_copy(NULL, to, 0, from, 0, SOME);
+        status = status ? status : gpuhal_read(NULL, got, to, 0, SOME);
         if (status) {
             failures++;
             assert_int_equal(status, failure);
@@ -80,9 +81,9 @@ static void fail_each(slot which, gpuhal_status failure, const char *call)
         }
         reached = engine.calls[which] >= at;
         engine.fail_at[which] = 0;
-        assert_int_equal(gpuhal_write(NULL, from, 0, model, BYTES), GPUHAL_OK);
-        assert_int_equal(gpuhal_copy(NULL, to, 0, from, 0, BYTES), GPUHAL_OK);
-        expect_contents(to, model, BYTES);
+        assert_int_equal(gpuhal_write(NULL, from, 0, model, SOME), GPUHAL_OK);
+        assert_int_equal(gpuhal_copy(NULL, to, 0, from, 0, SOME), GPUHAL_OK);
+        expect_contents(to, model, SOME);
         gpuhal_buffer_release(from);
         gpuhal_buffer_release(to);
         close_engine(gpu);

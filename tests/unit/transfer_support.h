@@ -47,8 +47,9 @@ static inline unsigned char *random_bytes(size_t count)
 {
     unsigned char *bytes = malloc(count);
     assert_non_null(bytes);
-    for (size_t i = 0; i < count; i++) {
-        bytes[i] = (unsigned char)next_random();
+    for (size_t i = 0; i < count; i += sizeof(uint32_t)) {
+        const uint32_t word = next_random();
+        memcpy(bytes + i, &word, count - i < sizeof word ? count - i : sizeof word);
     }
     return bytes;
 }
