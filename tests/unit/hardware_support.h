@@ -46,7 +46,8 @@ static inline void put_drm(const char *address, unsigned card, unsigned render)
 /* An empty machine, on which each test of a file begins. */
 static inline void begin_machine(void)
 {
-    snprintf(tree_root, sizeof tree_root, "/tmp/gpuhal-machine-XXXXXX");
+    const char *base = getenv("TMPDIR");
+    snprintf(tree_root, sizeof tree_root, "%s/gpuhal-machine-XXXXXX", base && *base ? base : "/tmp");
     assert_non_null(mkdtemp(tree_root));
     setenv("GPUHAL_SYSTEM_ROOT", tree_root, 1);
     setenv("GPUHAL_REGISTRY", "none", 1);
