@@ -124,7 +124,7 @@ def hardware_without_a_driver_is_in_the_document_with_cause_and_command(probe):
 
 def the_former_document_is_printed_on_request(probe):
     former = os.path.join(os.path.dirname(probe.schema_path), "gpuhal.probe-1.schema.json")
-    for options in ((), ("--verify", "--env", "--links", "--cached")):
+    for options in ((), ("--verify", "--env", "--links", "--cached", "--device", "cpu:0,wrong:0")):
         result = probe.run("--json=1", *options, plugins=("wrong", "crashing", "own_numbers"))
         document = json.loads(result.out)
         wrong = [f"{list(error.absolute_path)}: {error.message}" for error in validator(former).iter_errors(document)]
