@@ -195,8 +195,8 @@ TEST(helpers_that_print_without_end_stretch_no_deadline)
     settings.helper_deadline_ns = 500000000u;
     uint64_t begun = gpuhal_os_monotonic_ns();
     gpuhal_candidates candidates = run_loader(&settings);
-    /* A busy machine may add one. */
-    assert_true(gpuhal_os_monotonic_ns() - begun < 5 * settings.helper_deadline_ns);
+    /* A busy machine may add some seconds. */
+    assert_true(gpuhal_os_monotonic_ns() - begun < 8 * settings.helper_deadline_ns);
     assert_result(&candidates, find_candidate(&candidates, "copy_2"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_SPAWN,
                   "within 500 ms");
     gpuhal_candidates_finish(&candidates);
