@@ -2,9 +2,7 @@
  * unit. */
 #include "json.h"
 
-#include "../common/host.h"
-
-#include <jansson.h>
+#include "../common/json.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -12,13 +10,6 @@
 static json_t *number(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
-}
-
-/* Null also for "", and where a driver's text is not UTF-8. */
-static json_t *text(const char *value)
-{
-    json_t *string = value != NULL && *value != 0 ? json_string(value) : NULL;
-    return string != NULL ? string : json_null();
 }
 
 /* Takes the reference to @object, which may be NULL. The line is written at once, whole. */
@@ -31,16 +22,11 @@ static bool print_line(FILE *to, json_t *object)
 
 bool gpuhal_bench_json_header(FILE *to, const gpuhal_bench_options *options, const char *cpu_name)
 {
-    char abi[32];
-    gpuhal_tool_host host;
-    gpuhal_tool_host_read(&host);
-    snprintf(abi, sizeof abi, "%u.%u", gpuhal_abi_version() >> 16, gpuhal_abi_version() & 0xffffu);
-    return print_line(to, json_pack("{s:s, s:s, s:s, s:{s:o, s:o, s:o, s:o, s:o, s:I}, s:{s:I, s:b, s:b}}", "schema",
-                                    "gpuhal.bench/2", "library_version", gpuhal_version(), "abi_version", abi, "host",
-                                    "name", text(host.name), "os", text(host.os), "kernel", text(host.kernel),
-                                    "architecture", text(host.architecture), "cpu", text(cpu_name), "processors",
-                                    (json_int_t)host.processors, "settings", "pairs", (json_int_t)options->pairs,
-                                    "quick", (int)options->quick, "baseline", (int)options->baseline));
+    return print_line(to, json_pack("{s:s, s:s, s:o, s:o, s:{s:I, s:b, s:b}}", "schema", "gpuhal.bench/2",
+                                    "library_version", gpuhal_version(), "abi_version",
+                                    gpuhal_json_abi(gpuhal_abi_version()), "host", gpuhal_json_host(cpu_name),
+                                    "settings", "pairs", (json_int_t)options->pairs, "quick", (int)options->quick,
+                                    "baseline", (int)options->baseline));
 }
 
 /* The keys are printed in the order in which they are set. */
@@ -61,7 +47,7 @@ bool gpuhal_bench_json_row(FILE *to, const gpuhal_bench_row *row)
         {"ratio_low", number(amount ? NAN : row->result.low)},
         {"ratio_high", number(amount ? NAN : row->result.high)},
         {"ratio_of_slower_side", number(side ? row->result.median : NAN)},
-        {"unit", text(row->unit)},
+        {"unit", gpuhal_json_text(row->unit)},
         {"gpuhal", number(row->unit != NULL ? row->gpuhal : NAN)},
         {"baseline", number(row->unit != NULL ? row->baseline : NAN)},
         {"value", number(amount ? row->result.median : NAN)},
@@ -70,7 +56,7 @@ bool gpuhal_bench_json_row(FILE *to, const gpuhal_bench_row *row)
         {"budget", number(row->budget)},
         {"ok", status < 0 ? json_null() : json_boolean(status)},
         {"software", row->error != NULL ? json_null() : json_boolean(row->software || row->peer_software)},
-        {"error", text(row->error)},
+        {"error", gpuhal_json_text(row->error)},
     };
     json_t *object = json_pack("{s:s, s:s?, s:s, s:s?}", "device", row->device, "peer", row->peer, "test", row->test,
                                "path", row->path);

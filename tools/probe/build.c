@@ -1,11 +1,7 @@
 /* build.c: see build.h. */
 #include "build.h"
 
-#include "times.h"
-#include "../common/utf8.h"
-
 #include <stdlib.h>
-#include <string.h>
 
 void gpuhal_probe_put(gpuhal_probe_json *builder, json_t *object, const char *key, json_t *value)
 {
@@ -21,40 +17,9 @@ void gpuhal_probe_append(gpuhal_probe_json *builder, json_t *array, json_t *valu
     }
 }
 
-json_t *gpuhal_probe_any_text(const char *text)
-{
-    char *clean = malloc(strlen(text) * 3 + 1);
-    if (!clean) {
-        return NULL;
-    }
-    size_t used = 0;
-    while (*text) {
-        uint32_t character;
-        size_t length = gpuhal_tool_utf8_next(text, &character);
-        memcpy(clean + used, length ? text : "\xef\xbf\xbd", length ? length : 3);
-        used += length ? length : 3;
-        text += length ? length : 1;
-    }
-    json_t *value = json_stringn(clean, used);
-    free(clean);
-    return value;
-}
-
-json_t *gpuhal_probe_text(const char *text)
-{
-    return text && *text ? gpuhal_probe_any_text(text) : json_null();
-}
-
 json_t *gpuhal_probe_number(uint64_t value)
 {
     return value <= INT64_MAX ? json_integer((json_int_t)value) : json_real((double)value);
-}
-
-json_t *gpuhal_probe_time(uint64_t seconds)
-{
-    char stamp[GPUHAL_PROBE_TIME_BYTES];
-    gpuhal_probe_format_stamp(seconds, stamp);
-    return gpuhal_probe_text(stamp);
 }
 
 bool gpuhal_probe_json_print(const gpuhal_probe_json *builder, json_t *document, FILE *out)

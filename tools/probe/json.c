@@ -3,10 +3,7 @@
  * `missing` beside it. */
 #include "json_parts.h"
 #include "print.h"
-#include "times.h"
 #include "uuid.h"
-
-#include "../common/host.h"
 
 #include <math.h>
 #include <string.h>
@@ -19,30 +16,29 @@ static json_t *make_milliseconds(uint64_t time_ns)
 
 static json_t *make_plugin(gpuhal_probe_json *builder, const gpuhal_plugin_report *report)
 {
-    char words[GPUHAL_PROBE_TEXT_BYTES], probed_at[GPUHAL_PROBE_TIME_BYTES];
+    char words[GPUHAL_PROBE_TEXT_BYTES];
     json_t *object = json_object();
-    gpuhal_probe_put(builder, object, "name", gpuhal_probe_any_text(gpuhal_probe_report_name(report)));
-    gpuhal_probe_put(builder, object, "file", gpuhal_probe_text(report->file));
-    gpuhal_probe_put(builder, object, "state", gpuhal_probe_any_text(gpuhal_plugin_state_name(report->state)));
-    gpuhal_probe_put(builder, object, "stage", gpuhal_probe_any_text(gpuhal_plugin_stage_name(report->stage)));
-    gpuhal_probe_put(builder, object, "reason", gpuhal_probe_text(gpuhal_probe_in_options(report->reason, words)));
-    gpuhal_probe_put(builder, object, "driver", gpuhal_probe_text(report->driver));
+    gpuhal_probe_put(builder, object, "name", gpuhal_json_any_text(gpuhal_probe_report_name(report)));
+    gpuhal_probe_put(builder, object, "file", gpuhal_json_text(report->file));
+    gpuhal_probe_put(builder, object, "state", gpuhal_json_any_text(gpuhal_plugin_state_name(report->state)));
+    gpuhal_probe_put(builder, object, "stage", gpuhal_json_any_text(gpuhal_plugin_stage_name(report->stage)));
+    gpuhal_probe_put(builder, object, "reason", gpuhal_json_text(gpuhal_probe_in_options(report->reason, words)));
+    gpuhal_probe_put(builder, object, "driver", gpuhal_json_text(report->driver));
     gpuhal_probe_put(builder, object, "time_ms", make_milliseconds(report->time_ns));
     gpuhal_probe_put(builder, object, "cached", json_boolean(report->cached));
-    gpuhal_probe_format_stamp(report->probed_at, probed_at);
-    gpuhal_probe_put(builder, object, "probed_at", gpuhal_probe_text(probed_at));
+    gpuhal_probe_put(builder, object, "probed_at", gpuhal_json_time(report->probed_at));
     return object;
 }
 
 static json_t *make_evidence(gpuhal_probe_json *builder, const gpuhal_evidence *evidence)
 {
     json_t *object = json_object();
-    gpuhal_probe_put(builder, object, "device", gpuhal_probe_any_text(evidence->device));
-    gpuhal_probe_put(builder, object, "other", gpuhal_probe_any_text(evidence->other));
+    gpuhal_probe_put(builder, object, "device", gpuhal_json_any_text(evidence->device));
+    gpuhal_probe_put(builder, object, "other", gpuhal_json_any_text(evidence->other));
     gpuhal_probe_put(builder, object, "same", json_boolean(evidence->same != 0));
-    gpuhal_probe_put(builder, object, "matched_by", gpuhal_probe_any_text(evidence->matched_by));
-    gpuhal_probe_put(builder, object, "value", gpuhal_probe_text(evidence->value));
-    gpuhal_probe_put(builder, object, "sentence", gpuhal_probe_any_text(evidence->sentence));
+    gpuhal_probe_put(builder, object, "matched_by", gpuhal_json_any_text(evidence->matched_by));
+    gpuhal_probe_put(builder, object, "value", gpuhal_json_text(evidence->value));
+    gpuhal_probe_put(builder, object, "sentence", gpuhal_json_any_text(evidence->sentence));
     return object;
 }
 
@@ -52,13 +48,13 @@ static json_t *make_physical(gpuhal_probe_json *builder, const gpuhal *gpu, uint
     json_t *object = json_object(), *interfaces = json_array(), *array = json_array();
     char space[PROBE_UUID_BYTES];
     gpuhal_probe_put(builder, object, "number", gpuhal_probe_number(physical->number));
-    gpuhal_probe_put(builder, object, "pci_address", gpuhal_probe_text(physical->pci_address));
+    gpuhal_probe_put(builder, object, "pci_address", gpuhal_json_text(physical->pci_address));
     gpuhal_probe_put(
         builder, object, "uuid",
-        gpuhal_probe_text(gpuhal_probe_physical_uuid(physical, gpuhal_physical_device(gpu, index, 0), space)));
+        gpuhal_json_text(gpuhal_probe_physical_uuid(physical, gpuhal_physical_device(gpu, index, 0), space)));
     for (uint32_t i = 0; i < physical->device_count; i++) {
         gpuhal_probe_append(builder, interfaces,
-                            gpuhal_probe_any_text(gpuhal_device_id(gpuhal_physical_device(gpu, index, i))));
+                            gpuhal_json_any_text(gpuhal_device_id(gpuhal_physical_device(gpu, index, i))));
     }
     gpuhal_probe_put(builder, object, "interfaces", interfaces);
     gpuhal_evidence evidence = {.size = sizeof evidence};
@@ -75,43 +71,35 @@ static json_t *make_environment(gpuhal_probe_json *builder, const gpuhal_probe_e
     for (uint32_t i = 0; environment && i < environment->count; i++) {
         const gpuhal_probe_variable *variable = &environment->list[i];
         json_t *object = json_object();
-        gpuhal_probe_put(builder, object, "name", gpuhal_probe_any_text(variable->name));
+        gpuhal_probe_put(builder, object, "name", gpuhal_json_any_text(variable->name));
         gpuhal_probe_put(builder, object, "value",
-                         variable->value ? gpuhal_probe_any_text(variable->value) : json_null());
-        gpuhal_probe_put(builder, object, "meaning", gpuhal_probe_any_text(variable->meaning));
+                         variable->value ? gpuhal_json_any_text(variable->value) : json_null());
+        gpuhal_probe_put(builder, object, "meaning", gpuhal_json_any_text(variable->meaning));
         gpuhal_probe_put(builder, object, "ignored", json_boolean(variable->ignored));
-        gpuhal_probe_put(builder, object, "overruled_by", gpuhal_probe_text(variable->overruled));
+        gpuhal_probe_put(builder, object, "overruled_by", gpuhal_json_text(variable->overruled));
         gpuhal_probe_append(builder, array, object);
     }
     return array;
 }
 
-static json_t *make_host(gpuhal_probe_json *builder, const gpuhal_probe_machine *machine)
+/* NULL where the processor is hidden. */
+static const char *cpu_name(const gpuhal_probe_machine *machine)
 {
-    gpuhal_tool_host host;
-    gpuhal_tool_host_read(&host);
-    const char *cpu = NULL; /* null where the processor is hidden */
+    const char *cpu = NULL;
     for (uint32_t i = 0; i < machine->count && !cpu; i++) {
         if (strcmp(gpuhal_device_backend(machine->devices[i].device), "cpu") == 0) {
             gpuhal_device_text(machine->devices[i].device, GPUHAL_FACT_NAME, &cpu);
         }
     }
-    json_t *object = json_object();
-    gpuhal_probe_put(builder, object, "name", gpuhal_probe_text(host.name));
-    gpuhal_probe_put(builder, object, "os", gpuhal_probe_text(host.os));
-    gpuhal_probe_put(builder, object, "kernel", gpuhal_probe_text(host.kernel));
-    gpuhal_probe_put(builder, object, "architecture", gpuhal_probe_text(host.architecture));
-    gpuhal_probe_put(builder, object, "cpu", gpuhal_probe_text(cpu));
-    gpuhal_probe_put(builder, object, "processors", gpuhal_probe_number(host.processors));
-    return object;
+    return cpu;
 }
 
 static json_t *make_chosen(gpuhal_probe_json *builder, const gpuhal_probe_machine *machine)
 {
     json_t *object = json_object();
     gpuhal_probe_put(builder, object, "id",
-                     machine->chosen ? gpuhal_probe_any_text(gpuhal_device_id(machine->chosen)) : json_null());
-    gpuhal_probe_put(builder, object, "reason", gpuhal_probe_any_text(machine->chosen_reason));
+                     machine->chosen ? gpuhal_json_any_text(gpuhal_device_id(machine->chosen)) : json_null());
+    gpuhal_probe_put(builder, object, "reason", gpuhal_json_any_text(machine->chosen_reason));
     return object;
 }
 
@@ -155,21 +143,19 @@ static json_t *make_document(gpuhal_probe_json *builder, const gpuhal_probe_mach
                              const gpuhal_probe_problems *problems, const gpuhal_probe_options *options,
                              const gpuhal_probe_environment *environment)
 {
-    char abi[32];
-    snprintf(abi, sizeof abi, "%u.%u", gpuhal_abi_version() >> 16, gpuhal_abi_version() & 0xffffu);
     const char *status = status_name(gpuhal_probe_judge_findings(machine, problems, options)), *note;
     json_t *document = json_object(), *notes = json_array();
-    gpuhal_probe_put(builder, document, "schema", gpuhal_probe_any_text("gpuhal.probe/2"));
-    gpuhal_probe_put(builder, document, "generated_at", gpuhal_probe_time((uint64_t)time(NULL)));
-    gpuhal_probe_put(builder, document, "library_version", gpuhal_probe_any_text(gpuhal_version()));
-    gpuhal_probe_put(builder, document, "abi_version", gpuhal_probe_any_text(abi));
-    gpuhal_probe_put(builder, document, "host", make_host(builder, machine));
-    gpuhal_probe_put(builder, document, "status", gpuhal_probe_any_text(status));
+    gpuhal_probe_put(builder, document, "schema", gpuhal_json_any_text("gpuhal.probe/2"));
+    gpuhal_probe_put(builder, document, "generated_at", gpuhal_json_time((uint64_t)time(NULL)));
+    gpuhal_probe_put(builder, document, "library_version", gpuhal_json_any_text(gpuhal_version()));
+    gpuhal_probe_put(builder, document, "abi_version", gpuhal_json_abi(gpuhal_abi_version()));
+    gpuhal_probe_put(builder, document, "host", gpuhal_json_host(cpu_name(machine)));
+    gpuhal_probe_put(builder, document, "status", gpuhal_json_any_text(status));
     gpuhal_probe_put(builder, document, "problems", gpuhal_probe_make_problems(builder, problems));
     put_lists(builder, document, machine);
     gpuhal_probe_put(builder, document, "chosen", make_chosen(builder, machine));
     for (uint32_t i = 0; (note = gpuhal_note_at(machine->gpu, i)); i++) {
-        gpuhal_probe_append(builder, notes, gpuhal_probe_any_text(note));
+        gpuhal_probe_append(builder, notes, gpuhal_json_any_text(note));
     }
     gpuhal_probe_put(builder, document, "notes", notes);
     gpuhal_probe_put(builder, document, "environment", make_environment(builder, environment));

@@ -70,7 +70,7 @@ static json_t *make_words(gpuhal_probe_json *builder, uint64_t bits, const char 
     json_t *array = json_array();
     for (uint32_t bit = 0; bit < 64; bit++) {
         if (bits >> bit & 1u) {
-            gpuhal_probe_append(builder, array, gpuhal_probe_any_text(name(bit)));
+            gpuhal_probe_append(builder, array, gpuhal_json_any_text(name(bit)));
         }
     }
     return array;
@@ -83,7 +83,7 @@ static json_t *make_number(gpuhal_probe_json *builder, gpuhal_key key, uint64_t 
             return make_words(builder, number, translations[i].name);
         }
         if (translations[i].key == key) {
-            return translations[i].name ? gpuhal_probe_any_text(translations[i].name((uint32_t)number))
+            return translations[i].name ? gpuhal_json_any_text(translations[i].name((uint32_t)number))
                                         : json_boolean(number != 0);
         }
     }
@@ -122,7 +122,7 @@ static json_t *make_value(gpuhal_probe_json *builder, const gpuhal_value *value)
     if (value->missing) {
         gpuhal_probe_put_reason(builder, object, "reason", value->missing, value->why);
     } else {
-        gpuhal_probe_put(builder, object, "source", gpuhal_probe_text(value->source));
+        gpuhal_probe_put(builder, object, "source", gpuhal_json_text(value->source));
     }
     return object;
 }
@@ -149,10 +149,10 @@ static void put_versions(gpuhal_probe_json *builder, json_t *object, json_t *mis
     }
     if (found) {
         snprintf(version, sizeof version, "%.*s", (int)(found - text), text);
-        gpuhal_probe_put(builder, object, "api_version", gpuhal_probe_any_text(version));
+        gpuhal_probe_put(builder, object, "api_version", gpuhal_json_any_text(version));
     }
     gpuhal_probe_put(builder, object, "compute_capability",
-                     found ? gpuhal_probe_text(found + strlen(between)) : json_null());
+                     found ? gpuhal_json_text(found + strlen(between)) : json_null());
     gpuhal_probe_put_fact(builder, object, missing, device, GPUHAL_FACT_TARGET_ARCHITECTURE, false);
 }
 
@@ -169,9 +169,9 @@ static json_t *make_mig(gpuhal_probe_json *builder, const gpuhal_device *device)
         return json_null();
     }
     json_t *object = json_object();
-    gpuhal_probe_put(builder, object, "profile", gpuhal_probe_text(mark + strlen(" MIG ")));
+    gpuhal_probe_put(builder, object, "profile", gpuhal_json_text(mark + strlen(" MIG ")));
     gpuhal_probe_put(builder, object, "uuid",
-                     gpuhal_probe_text(gpuhal_probe_device_uuid(device, GPUHAL_FACT_PARTITION, space)));
+                     gpuhal_json_text(gpuhal_probe_device_uuid(device, GPUHAL_FACT_PARTITION, space)));
     return object;
 }
 
@@ -180,7 +180,7 @@ static void put_hardware(gpuhal_probe_json *builder, json_t *object, const gpuha
 {
     gpuhal_probe_put(builder, object, "kernel_driver", gpuhal_probe_make_kernel_driver(builder, hardware));
     gpuhal_probe_put(builder, object, "device_nodes", gpuhal_probe_make_nodes(builder, entry, hardware));
-    gpuhal_probe_put(builder, object, "cpu_affinity", gpuhal_probe_text(hardware ? hardware->local_cpus : ""));
+    gpuhal_probe_put(builder, object, "cpu_affinity", gpuhal_json_text(hardware ? hardware->local_cpus : ""));
 }
 
 json_t *gpuhal_probe_make_device(gpuhal_probe_json *builder, const gpuhal_probe_machine *machine,
@@ -193,8 +193,8 @@ json_t *gpuhal_probe_make_device(gpuhal_probe_json *builder, const gpuhal_probe_
     char uuid[PROBE_UUID_BYTES];
     gpuhal_device_u64(device, GPUHAL_FACT_SOFTWARE, &software);
     json_t *object = json_object(), *missing = json_object();
-    gpuhal_probe_put(builder, object, "id", gpuhal_probe_any_text(gpuhal_device_id(device)));
-    gpuhal_probe_put(builder, object, "backend", gpuhal_probe_any_text(gpuhal_device_backend(device)));
+    gpuhal_probe_put(builder, object, "id", gpuhal_json_any_text(gpuhal_device_id(device)));
+    gpuhal_probe_put(builder, object, "backend", gpuhal_json_any_text(gpuhal_device_backend(device)));
     gpuhal_probe_put(builder, object, "index", gpuhal_probe_number(gpuhal_device_index(device)));
     gpuhal_probe_put_fact(builder, object, missing, device, GPUHAL_FACT_NAME, false);
     gpuhal_probe_put_fact(builder, object, missing, device, GPUHAL_FACT_VENDOR, false);
@@ -204,7 +204,7 @@ json_t *gpuhal_probe_make_device(gpuhal_probe_json *builder, const gpuhal_probe_
         gpuhal_probe_put_fact(builder, object, missing, device, keys[i], false);
     }
     gpuhal_probe_put(builder, object, "uuid",
-                     gpuhal_probe_text(gpuhal_probe_device_uuid(device, GPUHAL_FACT_UUID, uuid)));
+                     gpuhal_json_text(gpuhal_probe_device_uuid(device, GPUHAL_FACT_UUID, uuid)));
     put_versions(builder, object, missing, device);
     gpuhal_probe_put_fact(builder, object, missing, device, GPUHAL_FACT_NATIVE_INDEX, false);
     gpuhal_probe_put(builder, object, "mig", make_mig(builder, device));

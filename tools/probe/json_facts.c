@@ -9,7 +9,7 @@ void gpuhal_probe_put_reason(gpuhal_probe_json *builder, json_t *missing, const 
 {
     char text[512];
     snprintf(text, sizeof text, "%s%s%s", gpuhal_missing_name(reason), why && *why ? ": " : "", why ? why : "");
-    gpuhal_probe_put(builder, missing, name, gpuhal_probe_any_text(text));
+    gpuhal_probe_put(builder, missing, name, gpuhal_json_any_text(text));
 }
 
 void gpuhal_probe_put_fact(gpuhal_probe_json *builder, json_t *object, json_t *missing, const gpuhal_device *device,
@@ -30,9 +30,9 @@ void gpuhal_probe_put_fact(gpuhal_probe_json *builder, json_t *object, json_t *m
         }
         return;
     }
-    gpuhal_probe_put(builder, object, name, gpuhal_probe_text(text));
+    gpuhal_probe_put(builder, object, name, gpuhal_json_text(text));
     if (!*text) {
-        gpuhal_probe_put(builder, missing, name, gpuhal_probe_any_text("failed: the driver gives an empty text"));
+        gpuhal_probe_put(builder, missing, name, gpuhal_json_any_text("failed: the driver gives an empty text"));
     }
 }
 
@@ -51,7 +51,7 @@ static void put_vendor_fact(gpuhal_probe_json *builder, json_t *object, json_t *
     } else if (gpuhal_device_u64(device, key, &number) == GPUHAL_OK) {
         gpuhal_probe_put(builder, object, name, gpuhal_probe_number(number));
     } else if (gpuhal_device_text(device, key, &text) == GPUHAL_OK) {
-        gpuhal_probe_put(builder, object, name, gpuhal_probe_any_text(text));
+        gpuhal_probe_put(builder, object, name, gpuhal_json_any_text(text));
     }
 }
 
@@ -70,7 +70,7 @@ json_t *gpuhal_probe_make_type(const gpuhal_device *device)
 {
     uint64_t type = 0;
     gpuhal_device_u64(device, GPUHAL_FACT_TYPE, &type);
-    return gpuhal_probe_any_text(gpuhal_device_type_name((gpuhal_device_type)type));
+    return gpuhal_json_any_text(gpuhal_device_type_name((gpuhal_device_type)type));
 }
 
 json_t *gpuhal_probe_make_capabilities(gpuhal_probe_json *builder, const gpuhal_device *device)
@@ -79,7 +79,7 @@ json_t *gpuhal_probe_make_capabilities(gpuhal_probe_json *builder, const gpuhal_
     uint32_t bits = gpuhal_device_capabilities(device);
     for (uint32_t bit = 0; bit < GPUHAL_CAPABILITY_COUNT; bit++) {
         if (bits >> bit & 1u) {
-            gpuhal_probe_append(builder, array, gpuhal_probe_any_text(gpuhal_capability_name(bit)));
+            gpuhal_probe_append(builder, array, gpuhal_json_any_text(gpuhal_capability_name(bit)));
         }
     }
     return array;
@@ -99,5 +99,5 @@ void gpuhal_probe_put_result(gpuhal_probe_json *builder, json_t *object, json_t 
         gpuhal_probe_put_reason(builder, missing, "verified", GPUHAL_MISSING_NOT_READ,
                                 gpuhal_probe_why_untried(verifying));
     }
-    gpuhal_probe_put(builder, object, "verify_error", failed ? gpuhal_probe_any_text(result->sentence) : json_null());
+    gpuhal_probe_put(builder, object, "verify_error", failed ? gpuhal_json_any_text(result->sentence) : json_null());
 }

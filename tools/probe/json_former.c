@@ -64,8 +64,8 @@ static json_t *make_device(gpuhal_probe_json *builder, const gpuhal_probe_device
     uint64_t software = 0;
     gpuhal_device_u64(device, GPUHAL_FACT_SOFTWARE, &software);
     json_t *object = json_object(), *missing = json_object();
-    gpuhal_probe_put(builder, object, "id", gpuhal_probe_any_text(gpuhal_device_id(device)));
-    gpuhal_probe_put(builder, object, "backend", gpuhal_probe_any_text(gpuhal_device_backend(device)));
+    gpuhal_probe_put(builder, object, "id", gpuhal_json_any_text(gpuhal_device_id(device)));
+    gpuhal_probe_put(builder, object, "backend", gpuhal_json_any_text(gpuhal_device_backend(device)));
     gpuhal_probe_put(builder, object, "index", gpuhal_probe_number(gpuhal_device_index(device)));
     gpuhal_probe_put_fact(builder, object, missing, device, GPUHAL_FACT_NAME, true);
     gpuhal_probe_put_fact(builder, object, missing, device, GPUHAL_FACT_VENDOR, true);
@@ -91,7 +91,7 @@ static void rename_state(gpuhal_probe_json *builder, json_t *plugin)
 {
     const char *state = json_string_value(json_object_get(plugin, "state"));
     if (state && (strcmp(state, "failed") == 0 || strcmp(state, "forked") == 0)) {
-        gpuhal_probe_put(builder, plugin, "state", gpuhal_probe_any_text("broken"));
+        gpuhal_probe_put(builder, plugin, "state", gpuhal_json_any_text("broken"));
     }
 }
 
@@ -147,12 +147,12 @@ void gpuhal_probe_make_former(gpuhal_probe_json *builder, const gpuhal_probe_mac
     gpuhal_physical_info physical = {.size = sizeof physical};
     for (uint32_t i = 0; gpuhal_physical_get(machine->gpu, i, &physical) == GPUHAL_OK; i++) {
         gpuhal_probe_put(builder, json_array_get(json_object_get(document, "physical_devices"), i), "uuid",
-                         gpuhal_probe_text(physical.uuid));
+                         gpuhal_json_text(physical.uuid));
     }
     for (uint32_t i = 0; i < machine->count; i++) {
         gpuhal_probe_append(builder, devices, make_device(builder, &machine->devices[i], machine->verifying));
     }
     gpuhal_probe_put(builder, document, "devices", devices);
-    gpuhal_probe_put(builder, document, "schema", gpuhal_probe_any_text("gpuhal.probe/1"));
+    gpuhal_probe_put(builder, document, "schema", gpuhal_json_any_text("gpuhal.probe/1"));
     rename_key(builder, document, "notes", "remarks");
 }

@@ -12,8 +12,8 @@ json_t *gpuhal_probe_make_kernel_driver(gpuhal_probe_json *builder, const gpuhal
         return json_null();
     }
     json_t *object = json_object();
-    gpuhal_probe_put(builder, object, "name", gpuhal_probe_any_text(hardware->kernel_driver));
-    gpuhal_probe_put(builder, object, "version", gpuhal_probe_text(hardware->kernel_driver_version));
+    gpuhal_probe_put(builder, object, "name", gpuhal_json_any_text(hardware->kernel_driver));
+    gpuhal_probe_put(builder, object, "version", gpuhal_json_text(hardware->kernel_driver_version));
     return object;
 }
 
@@ -26,7 +26,7 @@ json_t *gpuhal_probe_make_nodes(gpuhal_probe_json *builder, const gpuhal_probe_d
                                  gpuhal_probe_render_node(entry, hardware, space)};
     for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
         if (*nodes[i]) {
-            gpuhal_probe_append(builder, array, gpuhal_probe_any_text(nodes[i]));
+            gpuhal_probe_append(builder, array, gpuhal_json_any_text(nodes[i]));
         }
     }
     return array;
@@ -37,7 +37,7 @@ static json_t *make_hex(const gpuhal_hardware_info *hardware, uint32_t number, i
 {
     char text[16];
     snprintf(text, sizeof text, "%0*x", digits, number);
-    return hardware->pci_class ? gpuhal_probe_any_text(text) : json_null();
+    return hardware->pci_class ? gpuhal_json_any_text(text) : json_null();
 }
 
 static const char *grade_name(gpuhal_hardware_grade grade)
@@ -50,14 +50,14 @@ static json_t *make_one(gpuhal_probe_json *builder, const gpuhal_probe_machine *
 {
     char uuid[PROBE_UUID_BYTES];
     json_t *object = json_object();
-    gpuhal_probe_put(builder, object, "pci_address", gpuhal_probe_text(hardware->address));
-    gpuhal_probe_put(builder, object, "place", gpuhal_probe_text(hardware->place));
-    gpuhal_probe_put(builder, object, "state", gpuhal_probe_any_text(gpuhal_hardware_state_name(hardware->state)));
-    gpuhal_probe_put(builder, object, "grade", gpuhal_probe_any_text(grade_name(hardware->grade)));
-    gpuhal_probe_put(builder, object, "vendor", gpuhal_probe_text(hardware->vendor));
-    gpuhal_probe_put(builder, object, "name", gpuhal_probe_text(hardware->name));
-    gpuhal_probe_put(builder, object, "type", gpuhal_probe_text(gpuhal_probe_hardware_type(machine, hardware)));
-    gpuhal_probe_put(builder, object, "uuid", gpuhal_probe_text(gpuhal_probe_hardware_uuid(machine, hardware, uuid)));
+    gpuhal_probe_put(builder, object, "pci_address", gpuhal_json_text(hardware->address));
+    gpuhal_probe_put(builder, object, "place", gpuhal_json_text(hardware->place));
+    gpuhal_probe_put(builder, object, "state", gpuhal_json_any_text(gpuhal_hardware_state_name(hardware->state)));
+    gpuhal_probe_put(builder, object, "grade", gpuhal_json_any_text(grade_name(hardware->grade)));
+    gpuhal_probe_put(builder, object, "vendor", gpuhal_json_text(hardware->vendor));
+    gpuhal_probe_put(builder, object, "name", gpuhal_json_text(hardware->name));
+    gpuhal_probe_put(builder, object, "type", gpuhal_json_text(gpuhal_probe_hardware_type(machine, hardware)));
+    gpuhal_probe_put(builder, object, "uuid", gpuhal_json_text(gpuhal_probe_hardware_uuid(machine, hardware, uuid)));
     gpuhal_probe_put(builder, object, "pci_class", make_hex(hardware, hardware->pci_class, 6));
     gpuhal_probe_put(builder, object, "vendor_id", make_hex(hardware, hardware->vendor_id, 4));
     gpuhal_probe_put(builder, object, "device_id", make_hex(hardware, hardware->device_id, 4));
@@ -67,13 +67,13 @@ static json_t *make_one(gpuhal_probe_json *builder, const gpuhal_probe_machine *
                      hardware->physical ? gpuhal_probe_number(hardware->physical) : json_null());
     gpuhal_probe_put(builder, object, "numa_node",
                      hardware->numa_node == UINT32_MAX ? json_null() : gpuhal_probe_number(hardware->numa_node));
-    gpuhal_probe_put(builder, object, "cpu_affinity", gpuhal_probe_text(hardware->local_cpus));
+    gpuhal_probe_put(builder, object, "cpu_affinity", gpuhal_json_text(hardware->local_cpus));
     gpuhal_probe_put(builder, object, "kernel_driver", gpuhal_probe_make_kernel_driver(builder, hardware));
     gpuhal_probe_put(builder, object, "device_nodes", gpuhal_probe_make_nodes(builder, NULL, hardware));
     gpuhal_probe_put(builder, object, "asleep", json_boolean(hardware->is_asleep != 0));
-    gpuhal_probe_put(builder, object, "last_seen", gpuhal_probe_time(hardware->last_seen));
-    gpuhal_probe_put(builder, object, "why", gpuhal_probe_text(hardware->why));
-    gpuhal_probe_put(builder, object, "fix", gpuhal_probe_text(hardware->fix));
+    gpuhal_probe_put(builder, object, "last_seen", gpuhal_json_time(hardware->last_seen));
+    gpuhal_probe_put(builder, object, "why", gpuhal_json_text(hardware->why));
+    gpuhal_probe_put(builder, object, "fix", gpuhal_json_text(hardware->fix));
     return object;
 }
 
@@ -94,11 +94,11 @@ json_t *gpuhal_probe_make_problems(gpuhal_probe_json *builder, const gpuhal_prob
         char sentence[GPUHAL_PROBE_SENTENCE_BYTES];
         gpuhal_probe_problem_sentence(problem, sentence);
         json_t *object = json_object();
-        gpuhal_probe_put(builder, object, "code", gpuhal_probe_any_text(problem->code));
-        gpuhal_probe_put(builder, object, "grade", gpuhal_probe_any_text(grade_name(problem->grade)));
-        gpuhal_probe_put(builder, object, "hardware", gpuhal_probe_text(problem->hardware));
-        gpuhal_probe_put(builder, object, "sentence", gpuhal_probe_any_text(sentence));
-        gpuhal_probe_put(builder, object, "fix", gpuhal_probe_text(problem->fix));
+        gpuhal_probe_put(builder, object, "code", gpuhal_json_any_text(problem->code));
+        gpuhal_probe_put(builder, object, "grade", gpuhal_json_any_text(grade_name(problem->grade)));
+        gpuhal_probe_put(builder, object, "hardware", gpuhal_json_text(problem->hardware));
+        gpuhal_probe_put(builder, object, "sentence", gpuhal_json_any_text(sentence));
+        gpuhal_probe_put(builder, object, "fix", gpuhal_json_text(problem->fix));
         gpuhal_probe_append(builder, array, object);
     }
     return array;

@@ -9,13 +9,13 @@ static json_t *make_link_value(size_t place, uint64_t value)
 {
     switch (place) {
     case PROBE_LINK_KIND:
-        return gpuhal_probe_any_text(gpuhal_link_kind_name((gpuhal_link_kind)value));
+        return gpuhal_json_any_text(gpuhal_link_kind_name((gpuhal_link_kind)value));
     case PROBE_LINK_PATH:
-        return gpuhal_probe_any_text(gpuhal_path_name((gpuhal_path)value));
+        return gpuhal_json_any_text(gpuhal_path_name((gpuhal_path)value));
     case PROBE_LINK_ADVERTISED:
         return json_boolean(value != 0);
     case PROBE_LINK_TRIED:
-        return gpuhal_probe_time(value);
+        return gpuhal_json_time(value);
     default:
         return gpuhal_probe_number(value);
     }
@@ -41,8 +41,8 @@ static json_t *make_link(gpuhal_probe_json *builder, const gpuhal_probe_machine 
         "path", "measured_bytes_per_second",  "measured_latency_ns", "tried_at"};
     json_t *object = json_object(), *missing = json_object();
     gpuhal_probe_put(builder, object, "from",
-                     gpuhal_probe_any_text(gpuhal_device_id(machine->devices[link->from].device)));
-    gpuhal_probe_put(builder, object, "to", gpuhal_probe_any_text(gpuhal_device_id(machine->devices[link->to].device)));
+                     gpuhal_json_any_text(gpuhal_device_id(machine->devices[link->from].device)));
+    gpuhal_probe_put(builder, object, "to", gpuhal_json_any_text(gpuhal_device_id(machine->devices[link->to].device)));
     gpuhal_probe_put(builder, object, "software", json_boolean(link->software));
     for (size_t i = 0; i <= PROBE_LINK_TRIED; i++) {
         const gpuhal_value *value = &link->values[i];
@@ -53,7 +53,7 @@ static json_t *make_link(gpuhal_probe_json *builder, const gpuhal_probe_machine 
                                     untried ? gpuhal_probe_why_untried(machine->verifying) : value->why);
         }
         if (i == PROBE_LINK_KIND) {
-            gpuhal_probe_put(builder, object, "name", link->name_missing ? json_null() : gpuhal_probe_text(link->name));
+            gpuhal_probe_put(builder, object, "name", link->name_missing ? json_null() : gpuhal_json_text(link->name));
         }
         if (i == PROBE_LINK_ADVERTISED) {
             put_link_result(builder, object, missing, link, machine->verifying);

@@ -13,6 +13,7 @@
 #include "repeat.h"
 #include "report_file.h"
 #include "watch.h"
+#include "../common/errors.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -131,9 +132,13 @@ int main(int count, char **arguments)
     gpuhal_probe_options options;
     gpuhal_probe_environment environment = {0};
     const bool wants_json = gpuhal_probe_wants_json(count, arguments);
-    const int caught = wants_json ? gpuhal_probe_error_catch() : -1;
+    char said[2048];
+    const int caught = wants_json ? gpuhal_tool_errors_catch() : -1;
     gpuhal_probe_exit code = gpuhal_probe_options_read(count, arguments, out, &options);
-    gpuhal_probe_error_release(caught);
+    gpuhal_tool_errors_release(caught, said, sizeof said);
+    if (caught >= 0) {
+        gpuhal_probe_set_said(said);
+    }
     gpuhal_probe_screen_set_color(options.color);
     gpuhal_probe_column columns[PROBE_COLUMN_COUNT];
     const bool in_table = options.format == PROBE_FORMAT_TABLE || options.format == PROBE_FORMAT_WIDE;

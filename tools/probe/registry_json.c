@@ -14,7 +14,7 @@ static json_t *make_lines(gpuhal_probe_json *builder, const char *text)
         char line[4096];
         size_t length = strcspn(text, "\n");
         snprintf(line, sizeof line, "%.*s", (int)(length < sizeof line ? length : sizeof line - 1), text);
-        gpuhal_probe_append(builder, lines, gpuhal_probe_any_text(line));
+        gpuhal_probe_append(builder, lines, gpuhal_json_any_text(line));
         text += length + (text[length] != 0);
     }
     return lines;
@@ -26,19 +26,19 @@ static json_t *make_plugin(gpuhal_probe_json *builder, const gpuhal_registry_vie
     char why[512] = "";
     json_t *object = json_object();
     bool looked = gpuhal_probe_plugin_stale(view, index, plugin, why, sizeof why) == GPUHAL_OK;
-    gpuhal_probe_put(builder, object, "name", gpuhal_probe_text(plugin->name));
-    gpuhal_probe_put(builder, object, "file", gpuhal_probe_text(plugin->file));
-    gpuhal_probe_put(builder, object, "version", gpuhal_probe_text(plugin->version));
-    gpuhal_probe_put(builder, object, "state", gpuhal_probe_text(gpuhal_plugin_state_name(plugin->state)));
-    gpuhal_probe_put(builder, object, "stage", gpuhal_probe_text(gpuhal_plugin_stage_name(plugin->stage)));
-    gpuhal_probe_put(builder, object, "reason", gpuhal_probe_text(plugin->reason));
+    gpuhal_probe_put(builder, object, "name", gpuhal_json_text(plugin->name));
+    gpuhal_probe_put(builder, object, "file", gpuhal_json_text(plugin->file));
+    gpuhal_probe_put(builder, object, "version", gpuhal_json_text(plugin->version));
+    gpuhal_probe_put(builder, object, "state", gpuhal_json_text(gpuhal_plugin_state_name(plugin->state)));
+    gpuhal_probe_put(builder, object, "stage", gpuhal_json_text(gpuhal_plugin_stage_name(plugin->stage)));
+    gpuhal_probe_put(builder, object, "reason", gpuhal_json_text(plugin->reason));
     gpuhal_probe_put(builder, object, "signal", plugin->signal ? gpuhal_probe_number(plugin->signal) : json_null());
     gpuhal_probe_put(builder, object, "output", make_lines(builder, plugin->output));
-    gpuhal_probe_put(builder, object, "driver", gpuhal_probe_text(plugin->driver));
+    gpuhal_probe_put(builder, object, "driver", gpuhal_json_text(plugin->driver));
     gpuhal_probe_put(builder, object, "devices", gpuhal_probe_number(plugin->device_count));
-    gpuhal_probe_put(builder, object, "probed_at", gpuhal_probe_time(plugin->probed_at));
+    gpuhal_probe_put(builder, object, "probed_at", gpuhal_json_time(plugin->probed_at));
     gpuhal_probe_put(builder, object, "valid", looked ? json_boolean(*why == 0) : json_null());
-    gpuhal_probe_put(builder, object, "stale", gpuhal_probe_text(why));
+    gpuhal_probe_put(builder, object, "stale", gpuhal_json_text(why));
     return object;
 }
 
@@ -49,8 +49,8 @@ static json_t *make_drivers(gpuhal_probe_json *builder, const gpuhal_registry_vi
     uint64_t since = 0;
     for (uint32_t i = 0; gpuhal_registry_driver(view, index, i, &version, &since) == GPUHAL_OK; i++) {
         json_t *object = json_object();
-        gpuhal_probe_put(builder, object, "version", gpuhal_probe_text(version));
-        gpuhal_probe_put(builder, object, "since", gpuhal_probe_time(since));
+        gpuhal_probe_put(builder, object, "version", gpuhal_json_text(version));
+        gpuhal_probe_put(builder, object, "since", gpuhal_json_time(since));
         gpuhal_probe_append(builder, array, object);
     }
     return array;
@@ -62,14 +62,14 @@ static json_t *make_interface(gpuhal_probe_json *builder, const gpuhal_registry_
     char uuid[PROBE_UUID_BYTES];
     json_t *object = json_object();
     gpuhal_probe_put(builder, object, "number", gpuhal_probe_number(entry->number));
-    gpuhal_probe_put(builder, object, "backend", gpuhal_probe_text(entry->backend));
-    gpuhal_probe_put(builder, object, "name", gpuhal_probe_text(entry->name));
-    gpuhal_probe_put(builder, object, "partition", gpuhal_probe_text(entry->partition));
+    gpuhal_probe_put(builder, object, "backend", gpuhal_json_text(entry->backend));
+    gpuhal_probe_put(builder, object, "name", gpuhal_json_text(entry->name));
+    gpuhal_probe_put(builder, object, "partition", gpuhal_json_text(entry->partition));
     gpuhal_probe_put(builder, object, "uuid",
-                     gpuhal_probe_text(gpuhal_probe_uuid(entry->uuid, vendor_id, *entry->partition != 0, uuid)));
+                     gpuhal_json_text(gpuhal_probe_uuid(entry->uuid, vendor_id, *entry->partition != 0, uuid)));
     gpuhal_probe_put(builder, object, "present", json_boolean(entry->is_present != 0));
-    gpuhal_probe_put(builder, object, "first_seen", gpuhal_probe_time(entry->first_seen));
-    gpuhal_probe_put(builder, object, "last_seen", gpuhal_probe_time(entry->last_seen));
+    gpuhal_probe_put(builder, object, "first_seen", gpuhal_json_time(entry->first_seen));
+    gpuhal_probe_put(builder, object, "last_seen", gpuhal_json_time(entry->last_seen));
     gpuhal_probe_put(builder, object, "drivers", make_drivers(builder, view, index));
     return object;
 }
@@ -79,14 +79,14 @@ static json_t *make_physical(gpuhal_probe_json *builder, const gpuhal_registry_v
 {
     json_t *object = json_object(), *interfaces = json_array();
     gpuhal_probe_put(builder, object, "number", gpuhal_probe_number(physical->number));
-    gpuhal_probe_put(builder, object, "name", gpuhal_probe_text(physical->name));
-    gpuhal_probe_put(builder, object, "pci_address", gpuhal_probe_text(physical->pci_address));
+    gpuhal_probe_put(builder, object, "name", gpuhal_json_text(physical->name));
+    gpuhal_probe_put(builder, object, "pci_address", gpuhal_json_text(physical->pci_address));
     gpuhal_probe_put(builder, object, "vendor_id",
                      physical->vendor_id ? gpuhal_probe_number(physical->vendor_id) : json_null());
     gpuhal_probe_put(builder, object, "host_processor", json_boolean(physical->is_host != 0));
     gpuhal_probe_put(builder, object, "present", json_boolean(physical->is_present != 0));
-    gpuhal_probe_put(builder, object, "first_seen", gpuhal_probe_time(physical->first_seen));
-    gpuhal_probe_put(builder, object, "last_seen", gpuhal_probe_time(physical->last_seen));
+    gpuhal_probe_put(builder, object, "first_seen", gpuhal_json_time(physical->first_seen));
+    gpuhal_probe_put(builder, object, "last_seen", gpuhal_json_time(physical->last_seen));
     gpuhal_interface_record entry = {.size = sizeof entry};
     for (uint32_t i = 0; gpuhal_registry_interface(view, i, &entry) == GPUHAL_OK; i++) {
         if (entry.physical == physical->number) {
@@ -103,18 +103,18 @@ static json_t *make_link(gpuhal_probe_json *builder, const gpuhal_link_record *l
     bool measured = link->bytes_per_second != 0;
     gpuhal_probe_put(builder, object, "from", gpuhal_probe_number(link->from));
     gpuhal_probe_put(builder, object, "to", gpuhal_probe_number(link->to));
-    gpuhal_probe_put(builder, object, "from_driver", gpuhal_probe_text(link->from_driver));
-    gpuhal_probe_put(builder, object, "to_driver", gpuhal_probe_text(link->to_driver));
+    gpuhal_probe_put(builder, object, "from_driver", gpuhal_json_text(link->from_driver));
+    gpuhal_probe_put(builder, object, "to_driver", gpuhal_json_text(link->to_driver));
     gpuhal_probe_put(builder, object, "verified", json_boolean(link->verified != 0));
-    gpuhal_probe_put(builder, object, "reason", gpuhal_probe_text(link->reason));
+    gpuhal_probe_put(builder, object, "reason", gpuhal_json_text(link->reason));
     bool known = link->path >= GPUHAL_PATH_PEER && link->path <= GPUHAL_PATH_STAGED;
     gpuhal_probe_put(builder, object, "path",
-                     measured && known ? gpuhal_probe_text(gpuhal_path_name(link->path)) : json_null());
+                     measured && known ? gpuhal_json_text(gpuhal_path_name(link->path)) : json_null());
     gpuhal_probe_put(builder, object, "bytes_per_second",
                      measured ? gpuhal_probe_number(link->bytes_per_second) : json_null());
     gpuhal_probe_put(builder, object, "latency_ns",
                      link->latency_ns ? gpuhal_probe_number(link->latency_ns) : json_null());
-    gpuhal_probe_put(builder, object, "tried_at", gpuhal_probe_time(link->tried));
+    gpuhal_probe_put(builder, object, "tried_at", gpuhal_json_time(link->tried));
     return object;
 }
 
@@ -123,27 +123,27 @@ static json_t *make_write_path(gpuhal_probe_json *builder, const gpuhal_write_pa
     const uint64_t plugin = path->plugin_bytes_per_second, staged = path->staged_bytes_per_second;
     json_t *object = json_object();
     gpuhal_probe_put(builder, object, "interface", gpuhal_probe_number(path->interface_number));
-    gpuhal_probe_put(builder, object, "driver", gpuhal_probe_text(path->driver));
-    gpuhal_probe_put(builder, object, "plugin", gpuhal_probe_text(path->plugin));
-    gpuhal_probe_put(builder, object, "path", gpuhal_probe_text(path->is_staged ? "staged" : "plugin"));
+    gpuhal_probe_put(builder, object, "driver", gpuhal_json_text(path->driver));
+    gpuhal_probe_put(builder, object, "plugin", gpuhal_json_text(path->plugin));
+    gpuhal_probe_put(builder, object, "path", gpuhal_json_text(path->is_staged ? "staged" : "plugin"));
     gpuhal_probe_put(builder, object, "plugin_bytes_per_second", plugin ? gpuhal_probe_number(plugin) : json_null());
     gpuhal_probe_put(builder, object, "staged_bytes_per_second", staged ? gpuhal_probe_number(staged) : json_null());
-    gpuhal_probe_put(builder, object, "measured_at", gpuhal_probe_time(path->measured));
+    gpuhal_probe_put(builder, object, "measured_at", gpuhal_json_time(path->measured));
     return object;
 }
 
 static json_t *make_fault(gpuhal_probe_json *builder, const gpuhal_fault_record *fault)
 {
     json_t *object = json_object();
-    gpuhal_probe_put(builder, object, "kind", gpuhal_probe_text(fault->kind));
+    gpuhal_probe_put(builder, object, "kind", gpuhal_json_text(fault->kind));
     gpuhal_probe_put(builder, object, "interface",
                      fault->interface_number ? gpuhal_probe_number(fault->interface_number) : json_null());
-    gpuhal_probe_put(builder, object, "plugin", gpuhal_probe_text(fault->plugin));
-    gpuhal_probe_put(builder, object, "driver_version", gpuhal_probe_text(fault->driver_version));
-    gpuhal_probe_put(builder, object, "detail", gpuhal_probe_text(fault->detail));
+    gpuhal_probe_put(builder, object, "plugin", gpuhal_json_text(fault->plugin));
+    gpuhal_probe_put(builder, object, "driver_version", gpuhal_json_text(fault->driver_version));
+    gpuhal_probe_put(builder, object, "detail", gpuhal_json_text(fault->detail));
     gpuhal_probe_put(builder, object, "count", gpuhal_probe_number(fault->count));
-    gpuhal_probe_put(builder, object, "first", gpuhal_probe_time(fault->first));
-    gpuhal_probe_put(builder, object, "last", gpuhal_probe_time(fault->last));
+    gpuhal_probe_put(builder, object, "first", gpuhal_json_time(fault->first));
+    gpuhal_probe_put(builder, object, "last", gpuhal_json_time(fault->last));
     return object;
 }
 
@@ -152,11 +152,11 @@ bool gpuhal_probe_registry_json(const gpuhal_registry_view *view, FILE *out)
     gpuhal_probe_json builder = {0};
     json_t *document = json_object(), *physicals = json_array(), *plugins = json_array();
     json_t *links = json_array(), *write_paths = json_array(), *faults = json_array();
-    gpuhal_probe_put(&builder, document, "schema", gpuhal_probe_text("gpuhal.registry/2"));
-    gpuhal_probe_put(&builder, document, "library_version", gpuhal_probe_text(gpuhal_version()));
-    gpuhal_probe_put(&builder, document, "place", gpuhal_probe_text(gpuhal_registry_place(view)));
+    gpuhal_probe_put(&builder, document, "schema", gpuhal_json_text("gpuhal.registry/2"));
+    gpuhal_probe_put(&builder, document, "library_version", gpuhal_json_text(gpuhal_version()));
+    gpuhal_probe_put(&builder, document, "place", gpuhal_json_text(gpuhal_registry_place(view)));
     gpuhal_probe_put(&builder, document, "generation", gpuhal_probe_number(gpuhal_registry_generation(view)));
-    gpuhal_probe_put(&builder, document, "damage", gpuhal_probe_text(gpuhal_registry_damage(view)));
+    gpuhal_probe_put(&builder, document, "damage", gpuhal_json_text(gpuhal_registry_damage(view)));
     gpuhal_physical_record physical = {.size = sizeof physical};
     for (uint32_t i = 0; gpuhal_registry_physical(view, i, &physical) == GPUHAL_OK; i++) {
         gpuhal_probe_append(&builder, physicals, make_physical(&builder, view, &physical));

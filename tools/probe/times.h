@@ -1,4 +1,4 @@
-/* times.h: times for people, and as documents have them. */
+/* times.h: times for people. */
 #ifndef PROBE_TIMES_H
 #define PROBE_TIMES_H
 
@@ -10,7 +10,5 @@
 void gpuhal_probe_format_time(uint64_t seconds, char out_text[GPUHAL_PROBE_TIME_BYTES]);
 /* The day alone: "2026-11-21". */
 void gpuhal_probe_format_day(uint64_t seconds, char out_text[GPUHAL_PROBE_TIME_BYTES]);
-/* "2026-11-21T13:03:00Z"; "" for 0 and for nonsense. */
-void gpuhal_probe_format_stamp(uint64_t seconds, char out_stamp[GPUHAL_PROBE_TIME_BYTES]);
 
 #endif
