@@ -47,14 +47,15 @@ typedef struct gpuhal_check_options {
     const char *file;     /* the plugin, absolute */
     const char *manifest; /* that names it, absolute; NULL: the plugin itself was given */
     const char *folder;   /* of the tool's own, for a manifest; removed at the end */
-    const char *expect; /* file of expected failures; NULL: beside the plugin, when there is one */
+    const char *expect;   /* file of expected failures; NULL: beside the plugin, when there is one */
     const char *only[CHECKS_NAMED_MAX], *except[CHECKS_NAMED_MAX];
     unsigned only_count, except_count;
     bool one_device;
     uint32_t device; /* the one */
     uint32_t deadline_s;
-    bool large;          /* allocations above 4 GiB are welcome */
-    bool list;           /* print the checks and leave */
+    bool large; /* allocations above 4 GiB are welcome */
+    bool list;  /* print the checks and leave */
+    bool json;  /* a document instead of TAP */
 } gpuhal_check_options;
 
 /* The slots of a device in the space that the ABI promises to plugins, and guards behind it. */
@@ -132,8 +133,8 @@ const char *gpuhal_status_text(gpuhal_status status);
 #define GPUHAL_HINT_FILE "Give the path of a plugin's library, NAME.so, or of its manifest, NAME.gpuhal."
 /* Fails because the file is not there, or is not a plugin's for this machine: @p sentence is the library's. */
 _Noreturn void gpuhal_fail_file(const gpuhal_context *context, gpuhal_status status, const char *sentence);
-void gpuhal_session_load(gpuhal_context *context);      /* dlopen and handshake */
-void gpuhal_session_start(gpuhal_context *context);     /* start */
+void gpuhal_session_load(gpuhal_context *context);  /* dlopen and handshake */
+void gpuhal_session_start(gpuhal_context *context); /* start */
 void gpuhal_session_enumerate(
     gpuhal_context *context); /* the devices, into context->listing; sets context->listed for context->index */
 /* All three: the plugin is loaded and started, and its devices are listed. */

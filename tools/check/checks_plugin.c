@@ -14,7 +14,10 @@
  * parent. What it refuses, the core refuses too. */
 void gpuhal_check_file(gpuhal_context *context)
 {
-    gpuhal_session_list(context);
+    gpuhal_session_load(context);
+    gpuhal_child_self(context->plugin);
+    gpuhal_session_start(context);
+    gpuhal_session_enumerate(context);
     if (context->listing.count == 0) {
         gpuhal_fail("the plugin was started and lists no device");
     }

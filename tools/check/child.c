@@ -124,6 +124,15 @@ void gpuhal_note(const char *format, ...)
     send(&record);
 }
 
+/* Both texts may be anything: the check of them comes later. */
+void gpuhal_child_self(const gpuhal_plugin *plugin)
+{
+    gpuhal_record record = {.kind = RECORD_PLUGIN, .index = plugin->abi};
+    snprintf(record.text, sizeof record.text, "%.63s", plugin->name != NULL ? plugin->name : "");
+    snprintf(record.hint, sizeof record.hint, "%.63s", plugin->version != NULL ? plugin->version : "");
+    send(&record);
+}
+
 void gpuhal_child_device(uint32_t index)
 {
     const gpuhal_record record = {.kind = RECORD_DEVICE, .index = index};

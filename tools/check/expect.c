@@ -1,7 +1,7 @@
 /* expect.c: the file of expected failures: lines `check: reason` or `check@device: reason`, and comments that begin
  * with '#'. */
 #include "../common/text.h"
-#include "tap.h"
+#include "expect.h"
 
 #include <errno.h>
 #include <stdio.h>

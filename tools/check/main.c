@@ -1,12 +1,14 @@
 /* main.c: gpuhal-check, the conformance suite as a program that runs on a plugin binary.
  *
  * Read in this order: checks.inc (what is checked), check.h (what a check may do), this file, run.c and child.c
- * (processes), session.c, area.c and pattern.c (what checks are made of), then the checks_*.c.
+ * (processes), report.c (what the user gets), session.c, area.c and pattern.c (what checks are made of), then the
+ * checks_*.c.
  */
 #include "../common/command_line.h"
+#include "../common/errors.h"
 #include "manifest.h"
 #include "options.h"
-#include "tap.h"
+#include "report.h"
 
 #include <gpuhal/instance.h>
 
@@ -109,12 +111,24 @@ static void choose_device(gpuhal_runner *runner, gpuhal_result *result)
     }
 }
 
-static int give_up(gpuhal_tap *tap, const gpuhal_job *first, const gpuhal_result *result)
+static int broken(gpuhal_report *report, const char *why)
 {
-    gpuhal_tap_plan(1);
-    gpuhal_tap_result(tap, first, result);
-    puts("# the plugin cannot be used, so nothing else was checked");
-    return EXIT_NO_PLUGIN;
+    gpuhal_report_broken(report, why);
+    return EXIT_FAILED;
+}
+
+/* Too little memory for the document, or no space where it goes. */
+static int not_printed(void)
+{
+    fputs("gpuhal-check: the document could not be printed\n", stderr);
+    return EXIT_FAILED;
+}
+
+static int give_up(gpuhal_report *report, const gpuhal_self *self, const gpuhal_job *first, const gpuhal_result *result)
+{
+    gpuhal_report_plan(report, 1);
+    gpuhal_report_result(report, first, result);
+    return gpuhal_report_end(report, self, false) ? EXIT_NO_PLUGIN : not_printed();
 }
 
 static const gpuhal_result *refused_manifest(const gpuhal_check_options *options, gpuhal_result *result)
@@ -137,53 +151,60 @@ static void keep(void *user, const gpuhal_job *job, const gpuhal_result *result)
     *(gpuhal_result *)user = *result;
 }
 
-static void report(void *user, const gpuhal_job *job, const gpuhal_result *result)
+static void report_one(void *user, const gpuhal_job *job, const gpuhal_result *result)
 {
-    gpuhal_tap_result(user, job, result);
+    gpuhal_report_result(user, job, result);
 }
 
-static int run_jobs(gpuhal_runner *runner, gpuhal_tap *tap, const gpuhal_job *first, const gpuhal_result *first_result)
+static const char no_child[] = "no child process can be made";
+
+static int run_jobs(gpuhal_runner *runner, gpuhal_report *report, const gpuhal_job *first,
+                    const gpuhal_result *first_result)
 {
     unsigned count = 0;
     gpuhal_job *jobs = plan(runner->options, runner, &count);
-    gpuhal_tap_plan(count + 1);
-    gpuhal_tap_result(tap, first, first_result);
-    for (unsigned done = 0; jobs != NULL && done < count;) {
-        unsigned settled = gpuhal_runner_run(runner, jobs + done, count - done, report, tap);
+    if (jobs == NULL) {
+        return broken(report, "out of memory");
+    }
+    gpuhal_report_plan(report, count + 1);
+    gpuhal_report_result(report, first, first_result);
+    for (unsigned done = 0; done < count;) {
+        unsigned settled = gpuhal_runner_run(runner, jobs + done, count - done, report_one, report);
         if (settled == 0) {
-            puts("Bail out! No child process can be made");
             free(jobs);
-            return EXIT_FAILED;
+            return broken(report, no_child);
         }
         done += settled;
     }
-    gpuhal_tap_summary(tap);
-    int exit_status = jobs == NULL || tap->failed > 0 ? EXIT_FAILED : EXIT_PASSED;
     free(jobs);
-    return exit_status;
+    if (!gpuhal_report_end(report, &runner->self, true)) {
+        return not_printed();
+    }
+    return report->counts[OUTCOME_FAILED] > 0 ? EXIT_FAILED : EXIT_PASSED;
 }
 
 /* The first check runs before the plan can be written: how many lines there are depends on the devices that it
  * finds. */
 static int check(const gpuhal_check_options *options, const gpuhal_expectations *expectations)
 {
-    gpuhal_runner runner;
-    gpuhal_tap tap = {.expectations = expectations};
+    gpuhal_runner runner = {0};
+    gpuhal_report report = {.options = options, .expectations = expectations};
     const gpuhal_job first = {.check = &gpuhal_checks[0]};
     gpuhal_result result = {0};
+    if (!gpuhal_report_begin(&report)) {
+        return broken(&report, "out of memory");
+    }
     if (options->file == NULL) { /* the manifest names no library */
-        gpuhal_tap_version();
-        return give_up(&tap, &first, refused_manifest(options, &result));
+        return give_up(&report, &runner.self, &first, refused_manifest(options, &result));
     }
     if (!gpuhal_runner_init(&runner, options) || gpuhal_runner_run(&runner, &first, 1, keep, &result) == 0) {
-        fputs("gpuhal-check: no child process can be made\n", stderr);
-        return EXIT_FAILED;
+        return broken(&report, no_child);
     }
-    gpuhal_tap_version();
     if (result.status == CHECK_PASSED) {
         choose_device(&runner, &result);
     }
-    return result.status == CHECK_PASSED ? run_jobs(&runner, &tap, &first, &result) : give_up(&tap, &first, &result);
+    return result.status == CHECK_PASSED ? run_jobs(&runner, &report, &first, &result)
+                                         : give_up(&report, &runner.self, &first, &result);
 }
 
 /* The list beside the plugin, unless another was named. */
@@ -237,8 +258,8 @@ static int check_in_folder(gpuhal_check_options *options, const gpuhal_expectati
 {
     char folder[] = "/tmp/gpuhal-check-XXXXXX", manifest[64];
     if (mkdtemp(folder) == NULL) {
-        perror("gpuhal-check: /tmp");
-        return EXIT_FAILED;
+        gpuhal_report report = {.options = options};
+        return broken(&report, "no folder can be made in /tmp");
     }
     options->folder = folder;
     int exit_status = check(options, expectations);
@@ -248,24 +269,45 @@ static int check_in_folder(gpuhal_check_options *options, const gpuhal_expectati
     return exit_status;
 }
 
+/* Reads all that the user gives. GPUHAL_TOOL_GO_ON, or the exit code. */
+static int read_everything(int argc, char **argv, gpuhal_check_options *out_options,
+                           gpuhal_expectations *out_expectations)
+{
+    static char absolute[2 * PATH_MAX], library[2 * PATH_MAX];
+    const int exit_code = gpuhal_options_read(argc, argv, out_options);
+    if (exit_code != GPUHAL_TOOL_GO_ON || out_options->list) {
+        return exit_code;
+    }
+    make_absolute(out_options->file, absolute, sizeof absolute);
+    out_options->file = absolute;
+    take_manifest(out_options, library, sizeof library);
+    return read_expectations(out_options, out_expectations) ? GPUHAL_TOOL_GO_ON : EXIT_USAGE;
+}
+
+/* Whether the command line asks for JSON, be the rest of it right or wrong. */
+static bool wants_json(int argc, char *const *argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "--json") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 int main(int argc, char **argv)
 {
     gpuhal_check_options options;
     gpuhal_expectations expectations = {0};
-    const int exit_code = gpuhal_options_read(argc, argv, &options);
-    if (exit_code != GPUHAL_TOOL_GO_ON) {
-        return exit_code;
-    }
-    if (options.list) {
-        return list_checks();
-    }
-    char absolute[2 * PATH_MAX], library[2 * PATH_MAX];
-    make_absolute(options.file, absolute, sizeof absolute);
-    options.file = absolute;
-    take_manifest(&options, library, sizeof library);
-    int exit_status = EXIT_USAGE;
-    if (read_expectations(&options, &expectations)) {
-        exit_status = check_in_folder(&options, &expectations);
+    char said[1024];
+    const bool json = wants_json(argc, argv);
+    const int caught = json ? gpuhal_tool_errors_catch() : -1;
+    int exit_status = read_everything(argc, argv, &options, &expectations);
+    gpuhal_tool_errors_release(caught, said, sizeof said);
+    if (exit_status == GPUHAL_TOOL_GO_ON) {
+        exit_status = options.list ? list_checks() : check_in_folder(&options, &expectations);
+    } else if (exit_status == EXIT_USAGE && json) {
+        gpuhal_document_print_error("usage", said);
     }
     gpuhal_expectations_finish(&expectations);
     return exit_status;

@@ -3,7 +3,7 @@
 
 #include "../common/command_line.h"
 #include "../common/text.h"
-#include "tap.h"
+#include "report.h"
 
 #include <gpuhal/instance.h>
 
@@ -15,7 +15,7 @@ enum { DEADLINE_S = 60, LARGE_DEADLINE_S = 600 };
 
 static const char doc[] =
     "Runs the conformance suite on a plugin, or on a manifest and the plugin that it names, and reports in TAP "
-    "version 13.\v"
+    "version 13 or in JSON.\v"
     "Exit status: 0 all passed, 1 failures, 2 usage, 3 the plugin cannot be loaded or lists no such device.";
 
 enum {
@@ -25,7 +25,8 @@ enum {
     OPTION_DEVICE,
     OPTION_DEADLINE,
     OPTION_EXPECT,
-    OPTION_LARGE
+    OPTION_LARGE,
+    OPTION_JSON
 };
 
 static const struct argp_option known[] = {
@@ -34,9 +35,11 @@ static const struct argp_option known[] = {
     {"except", OPTION_EXCEPT, "CHECK", 0, "leave this check out; may be repeated; the check file always runs", 0},
     {"device", OPTION_DEVICE, "INDEX", 0, "check this device only", 0},
     {"deadline", OPTION_DEADLINE, "SECONDS", 0, "time for each check (60; with --large 600)", 0},
-    {"expect", OPTION_EXPECT, "FILE", 0,
-     "expected failures, in lines 'CHECK: REASON' (FILE.so.expect, if it exists)", 0},
+    {"expect", OPTION_EXPECT, "FILE", 0, "expected failures, in lines 'CHECK: REASON' (FILE.so.expect, if it exists)",
+     0},
     {"large", OPTION_LARGE, NULL, 0, "run above_4gib, which takes 8 GiB of a device", 0},
+    {"json", OPTION_JSON, NULL, 0, "a JSON document at the end instead of TAP, schema gpuhal.check/1; of errors, too",
+     0},
     {0},
 };
 
@@ -70,6 +73,24 @@ static error_t take_file(const struct argp_state *state, const char *value, gpuh
     return 0;
 }
 
+/* What the options are together. */
+static error_t judge(const struct argp_state *state, const gpuhal_check_options *options)
+{
+    if (options->file == NULL && !options->list) {
+        argp_error(state, "no plugin was given; it takes FILE.so or NAME.gpuhal");
+        return EINVAL;
+    }
+    if (options->json && options->list) {
+        argp_error(state, "--list goes without --json");
+        return EINVAL;
+    }
+    if (options->json && !gpuhal_document_built) {
+        argp_error(state, "--json: built without jansson (Debian: libjansson-dev)");
+        return EINVAL;
+    }
+    return 0;
+}
+
 static error_t parse(int key, char *value, struct argp_state *state)
 {
     gpuhal_check_options *options = state->input;
@@ -98,14 +119,13 @@ static error_t parse(int key, char *value, struct argp_state *state)
     case OPTION_LARGE:
         options->large = true;
         return 0;
+    case OPTION_JSON:
+        options->json = true;
+        return 0;
     case ARGP_KEY_ARG:
         return take_file(state, value, options);
     case ARGP_KEY_END:
-        if (options->file == NULL && !options->list) {
-            argp_error(state, "no plugin was given; it takes FILE.so or NAME.gpuhal");
-            return EINVAL;
-        }
-        return 0;
+        return judge(state, options);
     default:
         return ARGP_ERR_UNKNOWN;
     }

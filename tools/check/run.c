@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define RULE_GUEST 27 /* no call may abort, exit or crash */
-#define HANGS_MAX                                                                                                     \
+#define HANGS_MAX                                                                                                      \
     3 /* After so many the rest is given up: a plugin that always hangs would cost a deadline for each check. */
 
 static const uint64_t second_ns = 1000000000u;
@@ -94,6 +94,13 @@ static unsigned batch_of(const gpuhal_job *jobs, unsigned count)
     return count;
 }
 
+static void take_self(gpuhal_runner *runner, const gpuhal_record *record)
+{
+    snprintf(runner->self.name, sizeof runner->self.name, "%.63s", record->text);
+    snprintf(runner->self.version, sizeof runner->self.version, "%.63s", record->hint);
+    runner->self.abi = record->index;
+}
+
 static void take_device(gpuhal_runner *runner, uint32_t index)
 {
     if (runner->device_count < DEVICES_MAX) {
@@ -121,18 +128,22 @@ unsigned gpuhal_runner_run(gpuhal_runner *runner, const gpuhal_job *jobs, unsign
     const uint64_t deadline_ns = runner->options->deadline_s * second_ns;
     unsigned done = 0;
     gpuhal_tool_heard heard = GPUHAL_TOOL_HEARD;
-    uint64_t until_ns = gpuhal_tool_now_ns() + deadline_ns;
+    uint64_t begin_ns = gpuhal_tool_now_ns(), until_ns = begin_ns + deadline_ns;
     for (gpuhal_record record;
          done < count && (heard = gpuhal_tool_hear(&child, until_ns, &record, sizeof record)) == GPUHAL_TOOL_HEARD;) {
         record.text[sizeof record.text - 1] = '\0';
         if (record.kind == RECORD_BEGIN) {
-            until_ns = gpuhal_tool_now_ns() + deadline_ns;
+            begin_ns = gpuhal_tool_now_ns();
+            until_ns = begin_ns + deadline_ns;
         } else if (record.kind == RECORD_NOTE) {
             gpuhal_tool_append(result.notes, sizeof result.notes, "\n", "%s", record.text);
+        } else if (record.kind == RECORD_PLUGIN) {
+            take_self(runner, &record);
         } else if (record.kind == RECORD_DEVICE) {
             take_device(runner, record.index);
         } else {
             result.status = record.status;
+            result.time_ns = gpuhal_tool_now_ns() - begin_ns;
             result.rule = record.rule;
             memcpy(result.hint, record.hint, sizeof result.hint);
             memcpy(result.sentence, record.text, sizeof result.sentence);
@@ -151,6 +162,7 @@ unsigned gpuhal_runner_run(gpuhal_runner *runner, const gpuhal_job *jobs, unsign
     const bool timed_out = heard == GPUHAL_TOOL_TIMED_OUT;
     const bool by_itself = gpuhal_tool_end(&child, heard == GPUHAL_TOOL_ENDED ? second_ns : 0, &status);
     if (done < count) {
+        result.time_ns = gpuhal_tool_now_ns() - begin_ns;
         judge_end(runner, jobs[done].check, by_itself, timed_out, status, &result);
         runner->hangs += timed_out;
         take_printed(runner, &result);

@@ -21,6 +21,7 @@ typedef enum gpuhal_check_status { CHECK_PASSED, CHECK_FAILED, CHECK_SKIPPED } g
 
 typedef struct gpuhal_result {
     gpuhal_check_status status;
+    uint64_t time_ns;    /* that the check took, the preparation of the child included */
     unsigned rule;       /* that a failure breaks; 0: not one of the guide */
     char hint[256];      /* what to do about a failure; "": what the rule says */
     char sentence[1024]; /* the fault, or the reason for skipping */
@@ -30,7 +31,7 @@ typedef struct gpuhal_result {
 
 /* What the child sends to the parent. Smaller than PIPE_BUF, so that each arrives whole. */
 typedef struct gpuhal_record {
-    enum { RECORD_BEGIN, RECORD_NOTE, RECORD_DEVICE, RECORD_RESULT } kind;
+    enum { RECORD_BEGIN, RECORD_NOTE, RECORD_PLUGIN, RECORD_DEVICE, RECORD_RESULT } kind;
     gpuhal_check_status status;
     uint32_t index;
     unsigned rule;
@@ -40,6 +41,12 @@ typedef struct gpuhal_record {
 
 #define DEVICES_MAX 256
 
+/* What the plugin says of itself; "" and 0 when it could not be loaded. */
+typedef struct gpuhal_self {
+    char name[64], version[64];
+    uint32_t abi;
+} gpuhal_self;
+
 typedef struct gpuhal_runner {
     const gpuhal_check_options *options;
     int output;                    /* file that stands for standard output and error of the children */
@@ -47,7 +54,8 @@ typedef struct gpuhal_runner {
     _Atomic(const char *) *step;   /* shared with the child: what the plugin is doing */
     unsigned hangs;                /* checks that ran past the deadline */
     char printed[512];             /* the first that was printed in a check that passed, and in which */
-    uint32_t devices[DEVICES_MAX]; /* what the first check reported */
+    gpuhal_self self;              /* what the first check reported, and */
+    uint32_t devices[DEVICES_MAX]; /* what it listed */
     unsigned device_count;
 } gpuhal_runner;
 
@@ -66,7 +74,8 @@ typedef struct gpuhal_batch {
 
 /* The child's side (child.c): runs the jobs of the batch @p user and reports through @p pipe. Never returns. */
 _Noreturn void gpuhal_child_main(void *user, int pipe);
-/* Reports a device to the parent; for the first check. */
+/* Both report to the parent; for the first check. */
+void gpuhal_child_self(const gpuhal_plugin *plugin);
 void gpuhal_child_device(uint32_t index);
 
 #endif

@@ -1,6 +1,6 @@
-/* tap.h: the report, in TAP version 13, and the expected failures that change its meaning. */
-#ifndef GPUHAL_CHECK_TAP_H
-#define GPUHAL_CHECK_TAP_H
+/* expect.h: the expected failures, which change what results mean. */
+#ifndef GPUHAL_CHECK_EXPECT_H
+#define GPUHAL_CHECK_EXPECT_H
 
 #include "run.h"
 
@@ -25,15 +25,5 @@ const char *gpuhal_expectations_find(const gpuhal_expectations *expectations, co
 
 /* Whether "copy" or "copy@1" means this job; NULL job: whether there is any check of this name. */
 bool gpuhal_job_is(const gpuhal_job *job, const char *name);
-
-typedef struct gpuhal_tap {
-    const gpuhal_expectations *expectations;
-    unsigned number, passed, skipped, failed, expected;
-} gpuhal_tap;
-
-void gpuhal_tap_version(void);
-void gpuhal_tap_plan(unsigned count);
-void gpuhal_tap_result(gpuhal_tap *tap, const gpuhal_job *job, const gpuhal_result *result);
-void gpuhal_tap_summary(const gpuhal_tap *tap);
 
 #endif
