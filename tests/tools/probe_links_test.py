@@ -140,6 +140,41 @@ def links_that_are_all_alike_are_one_sentence(probe):
     check("from/to" in other.out and "all to all" not in other.out, other)
 
 
+def two_islands(inside, between):
+    """Eight devices: 0 to 3, and 4 to 7."""
+    return "; ".join(f"link {a} {b} {inside if (a < 4) == (b < 4) else between}" for a in range(8) for b in range(a + 1, 8))
+
+
+def islands_have_a_line_each_and_one_for_what_is_between_them(probe):
+    for between, word, reach in (("system", "system    from one NUMA node", "in a group each reaches"), ("pcie", "switch    PCI Express", "each reaches")):
+        result = probe.run("--links", "--backends", "cuda", **fake_cuda(f"devices 8; {two_islands('nvlink 4 2', between)}"))
+        lines = ["", "4 GPUs, NVLink 4 all to all, 2 links each: cuda:0 to cuda:3", "4 GPUs, NVLink 4 all to all, 2 links each: cuda:4 to cuda:7",
+                 f"between the groups: {word.split()[0]}", reach + " the other's memory, as the driver says; --verify tries it", word]
+        check("\n".join(lines) in result.out and "from/to" not in result.out, lines, result)
+        check("\nnvlink " not in result.out and "\n+ " not in result.out, result)
+    pairs = probe.run("--links", "--backends", "cuda", **fake_cuda("devices 4; link 0 2 nvlink 4 1; link 1 3 nvlink 4 3"))
+    check("\n2 GPUs, NVLink 4 to each other, 1 link each: cuda:0, cuda:2\n2 GPUs, NVLink 4 to each other, 3 links each: cuda:1, cuda:3\n" in pairs.out,
+          pairs)
+
+
+def islands_that_are_not_uniform_are_a_table(probe):
+    islands = f"devices 8; {two_islands('nvlink 4 2', 'system')}"
+    for case in (f"{islands}; link 0 5 pcie", f"{islands}; link 4 5 nvlink 4 1", f"{islands}; link 6 7 system", f"devices 9; {two_islands('nvlink 4 2', 'pcie')}",
+                 f"devices 8; {two_islands('pcie', 'nvlink 4 2')}", f"{islands}; link 3 4 nvlink 4 2"):
+        result = probe.run("--links", "--backends", "cuda", **fake_cuda(case))
+        count = int(case[8])
+        check(len(cells_of(result.out, "from/to")) == count * count and "between the groups" not in result.out, case, result)
+
+
+def a_link_that_failed_is_in_a_table_and_in_no_sentence(probe):
+    machine = "devices 4; link 0 1 nvlink 4 1; link 2 3 nvlink 4 1; link 0 2 system; link 0 3 system; link 1 2 system; link 1 3 system"
+    options = ("--links", "--verify", "--device", "cuda", "--backends", "cuda")
+    good = probe.run(*options, **fake_cuda(machine))
+    check("between the groups: system\nin a group each reaches the other's memory, as bytes have proven\n" in good.out and "from/to" not in good.out, good)
+    result = probe.run(*options, **fake_cuda(f"{machine}; silent 2 3"))
+    check(cells_of(result.out, "from/to")["cuda:2", "cuda:3"] == "nvlink!" and "between the groups" not in result.out, result)
+
+
 def a_legend_never_says_two_things_about_one_pair(probe):
     """A driver that offers direct access where no closer connection than the host's memory is known."""
     result = probe.run("--links", "--backends", "cuda", **fake_cuda("devices 3; link 0 1 system"))

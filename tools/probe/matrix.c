@@ -1,11 +1,9 @@
-/* matrix.c: what is known of links, for people: tables from the devices on the left to those on top, or one sentence
- * where all links are alike. A table that is too wide for the screen goes on below, with further devices on top. The
- * processor is left out where nothing is known of its links but that they are its memory. */
-#include "links.h"
+/* matrix.c: what is known of links, for people: tables from the devices on the left to those on top, or sentences where
+ * these say it all. A table that is too wide for the screen goes on below, with further devices on top. The processor
+ * is left out where nothing is known of its links but that they are its memory. */
+#include "link_rows.h"
 #include "times.h"
 #include "topology.h"
-
-#include "../common/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,74 +11,14 @@
 
 enum { CELL_BYTES = 24 };
 
-/* Short, and what it means; nvidia-smi's abbreviations stand behind. The places are those of the kinds. */
-static const char *const kinds[][2] = {
-    {"?", "not known"},
-    [GPUHAL_LINK_NVLINK] = {"nvlink", "NVLink, directly (NV)"},
-    [GPUHAL_LINK_NVLINK_SWITCH] = {"nvswitch", "NVLink, through NVSwitch (NV)"},
-    [GPUHAL_LINK_XGMI] = {"xgmi", "xGMI"},
-    [GPUHAL_LINK_SAME_BOARD] = {"board", "PCI Express inside one card, or parts of one device"},
-    [GPUHAL_LINK_PCIE_SWITCH] = {"switch", "PCI Express switches, not through the processor (PIX, PXB)"},
-    [GPUHAL_LINK_PCIE_HOST_BRIDGE] = {"bridge", "one PCI Express host bridge of the processor (PHB)"},
-    [GPUHAL_LINK_NUMA_NODE] = {"node", "several host bridges of one NUMA node (NODE)"},
-    [GPUHAL_LINK_SYSTEM] = {"system", "from one NUMA node to another (SYS)"},
-    [GPUHAL_LINK_SAME_MEMORY] = {"same", "one device seen twice, or both work in the host's memory"},
-    [GPUHAL_LINK_HOST] = {"host", "no closer connection than the host's memory is known"},
-    {"direct", "a direct connection, as the driver says; of which kind is not known"},
-    {"vendor", "a link of the vendor's own, which --json names"},
-};
-enum { KINDS = sizeof kinds / sizeof *kinds, DIRECT = KINDS - 2, VENDOR = KINDS - 1 };
-
-typedef struct table {
-    const gpuhal_probe_machine *machine;
-    const gpuhal_probe_screen *screen;
-    uint32_t *rows; /* places of the shown devices */
-    uint32_t count;
-} table;
-
 typedef gpuhal_probe_style write_cell(const gpuhal_probe_link *link, char cell[CELL_BYTES]);
-
-static const gpuhal_probe_link *find(const gpuhal_probe_machine *machine, uint32_t from, uint32_t to)
-{
-    for (uint32_t i = 0; i < machine->link_count; i++) {
-        if (machine->links[i].from == from && machine->links[i].to == to) {
-            return &machine->links[i];
-        }
-    }
-    return NULL;
-}
 
 /* ---- cells */
 
-static bool is_advertised(const gpuhal_probe_link *link)
-{
-    const gpuhal_value *advertised = &link->values[PROBE_LINK_ADVERTISED];
-    return !advertised->missing && advertised->u64 != 0;
-}
-
-/* A driver that offers direct access contradicts that nothing closer than the host's memory is known. */
-static size_t kind_of(const gpuhal_probe_link *link)
-{
-    const gpuhal_value *kind = &link->values[PROBE_LINK_KIND];
-    if (!kind->missing && kind->u64 >= GPUHAL_VENDOR_FIRST) {
-        return VENDOR;
-    }
-    const size_t known = kind->missing || kind->u64 > GPUHAL_LINK_HOST ? 0 : (size_t)kind->u64;
-    return is_advertised(link) && (known == 0 || known == GPUHAL_LINK_HOST) ? DIRECT : known;
-}
-
-/* 0: nothing to be said. A link that works and is not gone over has proven nothing. */
-static char mark_of(const gpuhal_probe_link *link)
-{
-    bool proven = link->values[PROBE_LINK_PATH].u64 == GPUHAL_PATH_PEER;
-    bool failed = link->result.status || (link->cached && !link->values[PROBE_LINK_VERIFIED].u64);
-    return failed ? '!' : is_advertised(link) && (proven || !link->tried) ? '+' : 0;
-}
-
 static gpuhal_probe_style write_kind(const gpuhal_probe_link *link, char cell[CELL_BYTES])
 {
-    char mark = mark_of(link);
-    snprintf(cell, CELL_BYTES, "%s%.1s", kinds[kind_of(link)][0], mark ? &mark : "");
+    char mark = gpuhal_probe_link_mark(link);
+    snprintf(cell, CELL_BYTES, "%s%.1s", gpuhal_probe_link_words[gpuhal_probe_link_kind(link)][0], mark ? &mark : "");
     return mark == '!' ? PROBE_BAD : link->tried && mark ? PROBE_GOOD : PROBE_PLAIN;
 }
 
@@ -117,13 +55,13 @@ static gpuhal_probe_style write_latency(const gpuhal_probe_link *link, char cell
 
 /* ---- tables */
 
-static const char *id_of(const table *own, uint32_t row)
+static const char *id_of(const gpuhal_probe_link_rows *own, uint32_t row)
 {
     return gpuhal_device_id(own->machine->devices[own->rows[row]].device);
 }
 
 /* Columns of the widest thing that stands under a device, its id included. */
-static size_t widest(const table *own, write_cell *write, size_t *out_id)
+static size_t widest(const gpuhal_probe_link_rows *own, write_cell *write, size_t *out_id)
 {
     size_t width = 0;
     *out_id = 0;
@@ -133,7 +71,7 @@ static size_t widest(const table *own, write_cell *write, size_t *out_id)
         for (uint32_t k = 0; k < own->count; k++) {
             char cell[CELL_BYTES] = "";
             if (i != k) {
-                write(find(own->machine, own->rows[i], own->rows[k]), cell);
+                write(gpuhal_probe_link_between(own, i, k), cell);
             }
             width = strlen(cell) > width ? strlen(cell) : width;
         }
@@ -141,14 +79,15 @@ static size_t widest(const table *own, write_cell *write, size_t *out_id)
     return width > *out_id ? width : *out_id;
 }
 
-static void print_row(const table *own, write_cell *write, uint32_t row, uint32_t begin, uint32_t end, size_t width)
+static void print_row(const gpuhal_probe_link_rows *own, write_cell *write, uint32_t row, uint32_t begin, uint32_t end,
+                      size_t width)
 {
     const gpuhal_probe_screen *screen = own->screen;
     for (uint32_t k = begin; k < end; k++) {
         char cell[CELL_BYTES] = ".";
         gpuhal_probe_style style = PROBE_DIM;
         if (row != k) {
-            style = write(find(own->machine, own->rows[row], own->rows[k]), cell);
+            style = write(gpuhal_probe_link_between(own, row, k), cell);
         }
         fputs("  ", screen->out);
         gpuhal_probe_screen_fit(screen, style, cell, width, true);
@@ -156,7 +95,7 @@ static void print_row(const table *own, write_cell *write, uint32_t row, uint32_
     fputc('\n', screen->out);
 }
 
-static void print_table(const table *own, const char *title, write_cell *write)
+static void print_table(const gpuhal_probe_link_rows *own, const char *title, write_cell *write)
 {
     const gpuhal_probe_screen *screen = own->screen;
     size_t id = 0, width = widest(own, write, &id);
@@ -179,9 +118,9 @@ static void print_table(const table *own, const char *title, write_cell *write)
     }
 }
 
-/* ---- one sentence in the place of a table */
+/* ---- rows */
 
-static bool is_row(const table *own, uint32_t place)
+static bool is_row(const gpuhal_probe_link_rows *own, uint32_t place)
 {
     for (uint32_t i = 0; i < own->count; i++) {
         if (own->rows[i] == place) {
@@ -191,74 +130,8 @@ static bool is_row(const table *own, uint32_t place)
     return false;
 }
 
-static bool same_value(const gpuhal_probe_link *a, const gpuhal_probe_link *b, size_t place)
-{
-    const gpuhal_value *one = &a->values[place], *other = &b->values[place];
-    return (one->missing != 0) == (other->missing != 0) && (one->missing || one->u64 == other->u64);
-}
-
-/* The first of the links between the rows if all are alike and none failed; else NULL. */
-static const gpuhal_probe_link *find_uniform(const table *own)
-{
-    const gpuhal_probe_link *first = find(own->machine, own->rows[0], own->rows[1]);
-    for (uint32_t i = 0; i < own->count; i++) {
-        for (uint32_t k = 0; k < own->count; k++) {
-            const gpuhal_probe_link *link = i == k ? first : find(own->machine, own->rows[i], own->rows[k]);
-            if (kind_of(link) != kind_of(first) || mark_of(link) != mark_of(first) || mark_of(link) == '!' ||
-                !same_value(link, first, PROBE_LINK_GENERATION) || !same_value(link, first, PROBE_LINK_COUNT) ||
-                kind_of(link) == VENDOR) {
-                return NULL;
-            }
-        }
-    }
-    return first;
-}
-
-static bool are_gpus(const table *own)
-{
-    for (uint32_t i = 0; i < own->count; i++) {
-        uint64_t type = 0;
-        gpuhal_device_u64(own->machine->devices[own->rows[i]].device, GPUHAL_FACT_TYPE, &type);
-        if (type != GPUHAL_DEVICE_GPU && type != GPUHAL_DEVICE_INTEGRATED_GPU) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* "8 GPUs, NVLink 4 all to all, 18 links each: cuda:0 to cuda:7". */
-static void print_uniform(const table *own, const gpuhal_probe_link *link)
-{
-    static const char *const names[KINDS] = {
-        [GPUHAL_LINK_NVLINK] = "NVLink", [GPUHAL_LINK_NVLINK_SWITCH] = "NVLink", [GPUHAL_LINK_XGMI] = "xGMI"};
-    const size_t kind = kind_of(link);
-    const gpuhal_value *generation = &link->values[PROBE_LINK_GENERATION], *count = &link->values[PROBE_LINK_COUNT];
-    char ids[1024], text[1600];
-    gpuhal_probe_write_ids(own->machine, own->rows, own->count, ids, sizeof ids);
-    snprintf(text, sizeof text, "%u %s, %s", own->count, are_gpus(own) ? "GPUs" : "devices",
-             names[kind] ? names[kind] : kinds[kind][0]);
-    if (names[kind] && !generation->missing) {
-        gpuhal_tool_append(text, sizeof text, " ", "%u", (unsigned)generation->u64);
-    }
-    gpuhal_tool_append(text, sizeof text, " ", "%s", own->count > 2 ? "all to all" : "to each other");
-    if (kind == GPUHAL_LINK_NVLINK_SWITCH) {
-        gpuhal_tool_append(text, sizeof text, " ", "through NVSwitch");
-    }
-    if (names[kind] && !count->missing) {
-        gpuhal_tool_append(text, sizeof text, ", ", "%u link%s each", (unsigned)count->u64, count->u64 == 1 ? "" : "s");
-    }
-    gpuhal_tool_append(text, sizeof text, ": ", "%s", ids);
-    gpuhal_probe_screen_wrap(own->screen, text, 0, 4);
-    if (mark_of(link) == '+') {
-        gpuhal_probe_screen_wrap(own->screen,
-                                 link->tried ? "each reaches the other's memory, as bytes have proven"
-                                             : "each reaches the other's memory, as the driver says; --verify tries it",
-                                 0, 4);
-    }
-}
-
 /* Whether nothing is said of the processor's links but that they are its memory. */
-static bool says_nothing(const table *own, uint32_t row)
+static bool says_nothing(const gpuhal_probe_link_rows *own, uint32_t row)
 {
     const gpuhal_probe_machine *machine = own->machine;
     if (!machine->devices[own->rows[row]].processor) {
@@ -268,8 +141,8 @@ static bool says_nothing(const table *own, uint32_t row)
         const gpuhal_probe_link *link = &machine->links[i];
         const bool mine = link->from == own->rows[row] || link->to == own->rows[row];
         if (mine && is_row(own, link->from) && is_row(own, link->to) &&
-            ((kind_of(link) != 0 && kind_of(link) != GPUHAL_LINK_HOST) || mark_of(link) ||
-             !link->values[PROBE_LINK_PATH].missing)) {
+            ((gpuhal_probe_link_kind(link) != 0 && gpuhal_probe_link_kind(link) != GPUHAL_LINK_HOST) ||
+             gpuhal_probe_link_mark(link) || !link->values[PROBE_LINK_PATH].missing)) {
             return false;
         }
     }
@@ -277,7 +150,7 @@ static bool says_nothing(const table *own, uint32_t row)
 }
 
 /* At least two GPUs stay. */
-static void leave_out_rows(table *own)
+static void leave_out_rows(gpuhal_probe_link_rows *own)
 {
     for (uint32_t row = own->count; row > 0 && own->count > 2; row--) {
         if (says_nothing(own, row - 1)) {
@@ -289,7 +162,7 @@ static void leave_out_rows(table *own)
 
 /* ---- legend */
 
-static void print_meaning(const table *own, const char *word, const char *meaning)
+static void print_meaning(const gpuhal_probe_link_rows *own, const char *word, const char *meaning)
 {
     gpuhal_probe_screen_fit(own->screen, PROBE_BOLD, word, 10, false);
     gpuhal_probe_screen_wrap(own->screen, meaning, 10, 10);
@@ -301,7 +174,7 @@ typedef struct cached_links {
     uint64_t first, last;
 } cached_links;
 
-static cached_links find_cached(const table *own)
+static cached_links find_cached(const gpuhal_probe_link_rows *own)
 {
     cached_links found = {.first = UINT64_MAX};
     for (uint32_t i = 0; i < own->machine->link_count; i++) {
@@ -317,7 +190,7 @@ static cached_links find_cached(const table *own)
     return found;
 }
 
-static void print_cached(const table *own, const cached_links *found)
+static void print_cached(const gpuhal_probe_link_rows *own, const cached_links *found)
 {
     char first[GPUHAL_PROBE_TIME_BYTES], last[GPUHAL_PROBE_TIME_BYTES], text[256];
     gpuhal_probe_format_time(found->first, first);
@@ -333,32 +206,35 @@ static void print_cached(const table *own, const cached_links *found)
 }
 
 /* Only what stands in the table. */
-static void print_legend(const table *own, bool verify, bool uniform, bool used[KINDS], const cached_links *found)
+static void print_legend(const gpuhal_probe_link_rows *own, bool verify, bool sentences, bool used[PROBE_KINDS],
+                         const cached_links *found)
 {
     bool good = false, bad = false, software = false, path = false;
     for (uint32_t i = 0; i < own->machine->link_count; i++) {
         const gpuhal_probe_link *link = &own->machine->links[i];
         if (is_row(own, link->from) && is_row(own, link->to)) {
-            const bool named = kind_of(link) <= GPUHAL_LINK_XGMI && kind_of(link) > 0;
-            used[kind_of(link)] = used[kind_of(link)] || !uniform || !named;
-            good = good || (!uniform && mark_of(link) == '+');
-            bad = bad || mark_of(link) == '!';
+            const bool named = gpuhal_probe_link_kind(link) <= GPUHAL_LINK_XGMI && gpuhal_probe_link_kind(link) > 0;
+            used[gpuhal_probe_link_kind(link)] = used[gpuhal_probe_link_kind(link)] || !sentences || !named;
+            good = good || (!sentences && gpuhal_probe_link_mark(link) == '+');
+            bad = bad || gpuhal_probe_link_mark(link) == '!';
             path = path || ((verify || found->any) && !link->values[PROBE_LINK_PATH].missing);
             software = software || (link->software && !link->values[PROBE_LINK_SPEED].missing);
         }
     }
-    for (size_t kind = 0; kind < KINDS; kind++) {
+    for (size_t kind = 0; kind < PROBE_KINDS; kind++) {
         if (used[kind]) {
-            print_meaning(own, kinds[kind][0], kinds[kind][1]);
+            print_meaning(own, gpuhal_probe_link_words[kind][0], gpuhal_probe_link_words[kind][1]);
         }
     }
     if (path) {
-        print_meaning(own, "path", bad ? "how bytes were copied; they arrived unchanged, except over a link with !"
-                                       : "how bytes were copied; they arrived unchanged");
+        print_meaning(own, "path",
+                      bad ? "how bytes were copied; they arrived unchanged, except over a link with !"
+                          : "how bytes were copied; they arrived unchanged");
     }
     if (good) {
-        print_meaning(own, "+", verify ? "one reaches the other's memory, as its driver says and bytes have proven"
-                                       : "one reaches the other's memory, as its driver says; --verify tries it");
+        print_meaning(own, "+",
+                      verify ? "one reaches the other's memory, as its driver says and bytes have proven"
+                             : "one reaches the other's memory, as its driver says; --verify tries it");
     }
     if (bad) {
         print_meaning(
@@ -374,34 +250,33 @@ static void print_legend(const table *own, bool verify, bool uniform, bool used[
     }
 }
 
-static void print_connections(const table *own, bool verify)
+static void print_connections(const gpuhal_probe_link_rows *own, bool verify)
 {
     const gpuhal_probe_screen *screen = own->screen;
-    const gpuhal_probe_link *uniform = find_uniform(own);
-    bool used[KINDS] = {false};
-    if (uniform) {
-        print_uniform(own, uniform);
-    } else {
+    const bool sentences = gpuhal_probe_print_link_sentences(own);
+    bool used[PROBE_KINDS] = {false};
+    if (!sentences) {
         print_table(own, "from/to", write_kind);
     }
     const cached_links found = find_cached(own);
     if (verify || found.any) {
-        fputs(uniform ? "\n" : "", screen->out);
+        fputs(sentences ? "\n" : "", screen->out);
         print_table(own, "path", write_path);
         print_table(own, "GiB/s", write_speed);
         print_table(own, screen->utf8 ? "µs" : "us", write_latency);
     }
     const gpuhal_probe_place place = {.machine = own->machine, .rows = own->rows, .count = own->count};
     bool below = gpuhal_probe_print_nodes(&place, screen);
-    below = gpuhal_probe_print_network_cards(&place, kinds, used, screen) || below;
+    below = gpuhal_probe_print_network_cards(&place, gpuhal_probe_link_words, used, screen) || below;
     fputs(below ? "\n" : "", screen->out);
-    print_legend(own, verify, uniform != NULL, used, &found);
+    print_legend(own, verify, sentences, used, &found);
 }
 
 bool gpuhal_probe_print_links(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                               const gpuhal_probe_screen *screen)
 {
-    table own = {.machine = machine, .screen = screen, .rows = calloc(machine->count + 1, sizeof *own.rows)};
+    gpuhal_probe_link_rows own = {
+        .machine = machine, .screen = screen, .rows = calloc(machine->count + 1, sizeof *own.rows)};
     if (!own.rows) {
         return false;
     }

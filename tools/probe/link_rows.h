@@ -1,0 +1,32 @@
+/* link_rows.h: the links between devices that are listed, and the words for them: what the tables (matrix.c) and the
+ * sentences (link_sentences.c) are made of. */
+#ifndef PROBE_LINK_ROWS_H
+#define PROBE_LINK_ROWS_H
+
+#include "links.h"
+
+#include <gpuhal/link.h>
+
+typedef struct gpuhal_probe_link_rows {
+    const gpuhal_probe_machine *machine;
+    const gpuhal_probe_screen *screen;
+    uint32_t *rows; /* places of the devices */
+    uint32_t count;
+} gpuhal_probe_link_rows;
+
+/* The library's kinds (0: not known), and two more. */
+enum { PROBE_KIND_DIRECT = GPUHAL_LINK_HOST + 1, PROBE_KIND_VENDOR, PROBE_KINDS };
+
+/* By kind: short, and what it means. */
+extern const char *const gpuhal_probe_link_words[PROBE_KINDS][2];
+
+const gpuhal_probe_link *gpuhal_probe_link_between(const gpuhal_probe_link_rows *own, uint32_t from_row,
+                                                   uint32_t to_row);
+size_t gpuhal_probe_link_kind(const gpuhal_probe_link *link);
+/* '+': one reaches the other's memory; '!': it failed; 0: nothing to be said. */
+char gpuhal_probe_link_mark(const gpuhal_probe_link *link);
+
+/* Prints one sentence where all links are alike, or one for each group. False where it takes a table. */
+bool gpuhal_probe_print_link_sentences(const gpuhal_probe_link_rows *own);
+
+#endif
