@@ -48,23 +48,25 @@ static bool has_lost_interface(const gpuhal_device *device)
     return false;
 }
 
+/* Those of the first sample are old: this sampler may follow another one, which reported them. */
+static void see_errors(const gpuhal_sampler *sampler, gpuhal_sampled *own, gpuhal_key key,
+                       struct gpuhal_health_count *before, uint32_t reason)
+{
+    uint64_t value = 0;
+    if (value_of(sampler, own, key, &value)) {
+        if (before->known && value > before->number) {
+            set(&own->memory, reason, FOR_EVER);
+        }
+        *before = (struct gpuhal_health_count){.number = value, .known = true};
+    }
+}
+
 static void see_counters(const gpuhal_sampler *sampler, gpuhal_sampled *own, uint64_t now_ns)
 {
     gpuhal_health_memory *memory = &own->memory;
     uint64_t value = 0;
-    if (value_of(sampler, own, GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL, &value)) {
-        if (memory->has_uncorrected && value > memory->uncorrected) {
-            set(memory, GPUHAL_HEALTH_ECC, FOR_EVER);
-        }
-        memory->uncorrected = value;
-        memory->has_uncorrected = true;
-    }
-    if (value_of(sampler, own, GPUHAL_VALUE_VENDOR_EVENTS_TOTAL, &value)) {
-        if (value > memory->events) {
-            set(memory, GPUHAL_HEALTH_VENDOR_EVENT, FOR_EVER);
-        }
-        memory->events = value;
-    }
+    see_errors(sampler, own, GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL, &memory->uncorrected, GPUHAL_HEALTH_ECC);
+    see_errors(sampler, own, GPUHAL_VALUE_VENDOR_EVENTS_TOTAL, &memory->events, GPUHAL_HEALTH_VENDOR_EVENT);
     if (value_of(sampler, own, GPUHAL_VALUE_PCIE_REPLAYS_TOTAL, &value)) {
         const uint64_t passed_ns = now_ns - memory->replays_ns;
         const bool over = passed_ns >= HOLD_NS;

@@ -19,8 +19,10 @@ enum { GPUHAL_SAMPLER_EVENTS_KEPT = 256, GPUHAL_SAMPLER_REASONS = 6 };
 
 /* What decides on the health of a device, from sample to sample; health.c. */
 typedef struct gpuhal_health_memory {
-    uint64_t uncorrected, events; /* at the sample before */
-    bool has_uncorrected;
+    struct gpuhal_health_count {
+        uint64_t number; /* at the sample before */
+        bool known;
+    } uncorrected, events;
     uint64_t replays, replays_ns; /* at the beginning of the minute, and when that was; 0: not sampled yet */
     uint64_t until_ns[GPUHAL_SAMPLER_REASONS];    /* a reason that is not a state stays for a while; 0: not set */
 } gpuhal_health_memory;

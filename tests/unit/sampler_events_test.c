@@ -241,6 +241,20 @@ TEST(health_is_degraded_by_new_memory_errors_heat_and_events_of_the_vendor)
     gpuhal_close(gpu);
 }
 
+TEST(what_another_sampler_saw_does_not_degrade_the_health_again)
+{
+    gpuhal *gpu = open_devices(1);
+    set_value(0, 0, GPUHAL_VALUE_VENDOR_EVENTS_TOTAL, 1);
+    gpuhal_sampler *sampler = sampler_or_fail(gpu, (gpuhal_sampler_desc){0});
+    await_samples(sampler, 2);
+    assert_int_equal(health_of(sampler, 0).state, GPUHAL_HEALTH_OK);
+    set_value(0, 0, GPUHAL_VALUE_VENDOR_EVENTS_TOTAL, 2);
+    await_samples(sampler, 1);
+    assert_int_equal(health_of(sampler, 0).reasons, GPUHAL_HEALTH_VENDOR_EVENT);
+    gpuhal_sampler_destroy(sampler);
+    gpuhal_close(gpu);
+}
+
 TEST(few_repeated_packets_are_noise_and_many_degrade_the_link)
 {
     gpuhal *gpu = open_devices(1);
