@@ -161,10 +161,11 @@ gpuhal_stream_why gpuhal_cuda_nvml_run(nvmlReturn_t (*work)(void *request), void
 
 /* ---- devices */
 
-static bool has_uuid(nvmlDevice_t device, const char *wanted)
+static nvmlReturn_t check_uuid(nvmlDevice_t device, const char *wanted)
 {
     char uuid[NVML_DEVICE_UUID_V2_BUFFER_SIZE] = "";
-    return gpuhal_cuda_nvml.nvmlDeviceGetUUID(device, uuid, sizeof uuid) == NVML_SUCCESS && strcmp(uuid, wanted) == 0;
+    const nvmlReturn_t code = gpuhal_cuda_nvml.nvmlDeviceGetUUID(device, uuid, sizeof uuid);
+    return code == NVML_SUCCESS && strcmp(uuid, wanted) != 0 ? NVML_ERROR_NOT_FOUND : code;
 }
 
 /* By address. Inside a virtual machine NVML and CUDA may see other addresses, so the UUID has to be the same where it
@@ -175,21 +176,27 @@ static nvmlReturn_t find_by_address(const gpuhal_cuda_entry *entry, nvmlDevice_t
     if (entry->pci[0] == '\0' || entry->is_mig) {
         return NVML_ERROR_NOT_FOUND;
     }
-    nvmlReturn_t code = gpuhal_cuda_nvml.nvmlDeviceGetHandleByPciBusId_v2(entry->pci, out_device);
-    if (code == NVML_SUCCESS && entry->nvml_uuid[0] != '\0' && !has_uuid(*out_device, entry->nvml_uuid)) {
-        return NVML_ERROR_NOT_FOUND;
-    }
-    return code;
+    const nvmlReturn_t code = gpuhal_cuda_nvml.nvmlDeviceGetHandleByPciBusId_v2(entry->pci, out_device);
+    return code == NVML_SUCCESS && entry->nvml_uuid[0] != '\0' ? check_uuid(*out_device, entry->nvml_uuid) : code;
 }
 
+bool gpuhal_cuda_nvml_is_lost(const gpuhal_cuda_entry *entry)
+{
+    nvmlDevice_t device = NULL;
+    return find_by_address(entry, &device) == NVML_ERROR_GPU_IS_LOST;
+}
+
+/* Looking for a UUID NVML asks one GPU after the other, and answers for another one that is lost or has no power
+ * ("if any GPU has fallen off the bus"); looking for an address it answers for that one alone. */
 nvmlReturn_t gpuhal_cuda_nvml_find(const gpuhal_cuda_entry *entry, nvmlDevice_t *out_device, nvmlDevice_t *out_board)
 {
     nvmlReturn_t code = NVML_ERROR_NOT_FOUND;
     if (entry->nvml_uuid[0] != '\0' && gpuhal_cuda_nvml.nvmlDeviceGetHandleByUUID) {
         code = gpuhal_cuda_nvml.nvmlDeviceGetHandleByUUID(entry->nvml_uuid, out_device);
     }
-    if (code == NVML_ERROR_NOT_FOUND || code == NVML_ERROR_INVALID_ARGUMENT) {
-        code = find_by_address(entry, out_device);
+    if (code != NVML_SUCCESS && code != NVML_ERROR_UNINITIALIZED) {
+        const nvmlReturn_t there = find_by_address(entry, out_device);
+        code = there == NVML_ERROR_NOT_FOUND && code != NVML_ERROR_INVALID_ARGUMENT ? code : there;
     }
     *out_board = *out_device;
     if (code == NVML_SUCCESS && entry->is_mig && gpuhal_cuda_nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle) {

@@ -17,6 +17,7 @@ typedef struct sample {
     bool wanted[GPUHAL_CUDA_NVML_VALUES];
     uint64_t numbers[GPUHAL_CUDA_NVML_VALUES];
     nvmlReturn_t codes[GPUHAL_CUDA_NVML_VALUES];
+    bool is_lost;
 } sample;
 
 /* Runs in this thread's turn. A device that is not found gives its code to every value; a value that fails, its own
@@ -32,7 +33,9 @@ static nvmlReturn_t take_sample(void *request)
         if (own->wanted[i] && found == NVML_SUCCESS) {
             own->codes[i] = value->read(value->of_board ? board : device, &own->numbers[i]);
         }
+        own->is_lost = own->is_lost || (own->wanted[i] && own->codes[i] == NVML_ERROR_GPU_IS_LOST);
     }
+    own->is_lost = own->is_lost && gpuhal_cuda_nvml_is_lost(own->entry);
     return found;
 }
 
@@ -98,5 +101,7 @@ gpuhal_status gpuhal_cuda_sample(const gpuhal_host *host, gpuhal_plugin_instance
             list(host, sink, &own, i, &whole);
         }
     }
-    return GPUHAL_OK;
+    return own.is_lost ? host->report(host, GPUHAL_ERROR_DEVICE_LOST, NULL, NVML_ERROR_GPU_IS_LOST,
+                                      gpuhal_cuda_nvml_why(NVML_ERROR_GPU_IS_LOST).text)
+                       : GPUHAL_OK;
 }

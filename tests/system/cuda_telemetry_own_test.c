@@ -170,12 +170,34 @@ TEST(what_nvml_gives_with_success_and_no_gpu_has_is_missing)
 
 TEST(a_lost_gpu_gives_the_cause_for_every_value)
 {
-    start("devices 1; fail nvmlDeviceGetHandleByUUID 1+ 15");
-    assert_int_equal(sample(GPUHAL_VALUE_MEMORY_USED_BYTES, true), GPUHAL_MISSING_FAILED);
-    assert_string_equal(heard.why, "NVML returned NVML_ERROR_GPU_IS_LOST (15): the GPU has fallen off the bus");
-    assert_int_equal(sample(GPUHAL_VALUE_POWER_MICROWATTS, false), GPUHAL_MISSING_FAILED);
+    static const gpuhal_key keys[] = {GPUHAL_VALUE_MEMORY_USED_BYTES, GPUHAL_VALUE_POWER_MICROWATTS};
+    start("devices 1; fail nvmlDeviceGetHandleByUUID 1+ 15; fail nvmlDeviceGetHandleByPciBusId_v2 1+ 15");
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        heard.key = keys[i];
+        assert_int_equal(gpuhal_direct_sample(plugin, instance, 0, keys, i == 0, 0, &listener),
+                         GPUHAL_ERROR_DEVICE_LOST);
+        assert_int_equal(heard.reason, GPUHAL_MISSING_FAILED);
+        assert_string_equal(heard.why, "NVML returned NVML_ERROR_GPU_IS_LOST (15): the GPU has fallen off the bus");
+    }
     assert_int_equal(list_processes(), GPUHAL_ERROR_DRIVER);
     assert_int_equal(heard.count, 0);
+    remove_reports();
+}
+
+/* "If any GPU has fallen off the bus or is otherwise inaccessible", says NVIDIA of the search for a UUID. */
+TEST(a_lost_gpu_costs_no_other_its_values)
+{
+    start("devices 2; fail nvmlDeviceGetHandleByUUID 1+ 15");
+    assert_int_equal(value_of(GPUHAL_VALUE_POWER_MICROWATTS), 123456000);
+    assert_int_equal(list_processes(), GPUHAL_OK);
+    remove_reports();
+}
+
+/* A part has no address: whether it is this GPU that is lost is not known. */
+TEST(a_part_is_not_lost_because_some_gpu_is)
+{
+    start("devices 1; mig 0 7 0 1g.10gb 128M; fail nvmlDeviceGetHandleByUUID 1+ 15");
+    assert_int_equal(sample(GPUHAL_VALUE_POWER_MICROWATTS, true), GPUHAL_MISSING_FAILED);
     remove_reports();
 }
 
