@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import time
 
-from probe_support import by_id, check, complaints, fake_cuda, main, rows_of, states
+from probe_support import by_id, check, complaints, fake_cuda, main, on_recorded, rows_of, states
 
 
 def options_win_over_the_environment(probe):
@@ -24,6 +24,14 @@ def a_selector_narrows_the_listing_and_makes_the_choice(probe):
     check("opencl:1" in document["chosen"]["reason"], result)
     result = probe.run("--device", "opencl:0,opencl:1")
     check([device for _, device in rows_of(result)] == ["opencl:0", "opencl:1"], result)
+
+
+def a_number_chooses_what_it_lists(probe):
+    run = on_recorded("h100-8")
+    for selector, marks in (("3", "*"), ("1,3", "* "), ("5-7", "*  "), ("3,cuda:2", "* ")):
+        result = run("--device", selector)
+        check("".join(mark for mark, _ in rows_of(result)) == marks, selector, result)
+    check([device for _, device in rows_of(run("--device", "1,3"))] == ["cuda:1", "cuda:3"])
 
 
 def interfaces_of_one_physical_device_are_hidden_until_asked_for(probe):

@@ -167,14 +167,61 @@ static gpuhal_probe_exit set_reason(gpuhal_probe_machine *machine, const char *r
     return PROBE_GO_ON;
 }
 
+static bool is_preferred(const gpuhal_probe_device *entry)
+{
+    return entry->preferred;
+}
+
+static bool has_passed(const gpuhal_probe_device *entry)
+{
+    return entry->verified && !entry->result.status;
+}
+
+/* "cuda:0,cuda:3"; NULL without memory. */
+static char *list_ids(const gpuhal_probe_machine *machine, bool (*is_listed)(const gpuhal_probe_device *entry))
+{
+    char *list = NULL;
+    size_t bytes = 0;
+    FILE *to = open_memstream(&list, &bytes);
+    for (uint32_t i = 0; to && i < machine->count; i++) {
+        if (is_listed(&machine->devices[i])) {
+            fprintf(to, "%s%s", ftell(to) > 0 ? "," : "", gpuhal_device_id(machine->devices[i].device));
+        }
+    }
+    if (!to || fclose(to)) {
+        free(list);
+        complain("out of memory");
+        return NULL;
+    }
+    return list;
+}
+
+static bool has_number(const char *selectors)
+{
+    bool found = false;
+    for (const char *item = selectors; !found && *item; item += strspn(item, SEPARATORS)) {
+        const size_t length = strcspn(item, SEPARATORS);
+        found = length > 0 && strspn(item, "0123456789-") == length;
+        item += length;
+    }
+    return found;
+}
+
+/* Numbers count with nothing hidden, and the filter has hidden what they do not name: the others have moved up. */
 static gpuhal_probe_exit choose(const gpuhal_probe_options *options, gpuhal_probe_machine *machine)
 {
     const char *reason = NULL;
     char words[GPUHAL_PROBE_TEXT_BYTES];
-    if (gpuhal_select(machine->gpu, options->device, 0, &machine->chosen, &reason) != GPUHAL_OK) {
+    const bool counted = options->device && has_number(options->device);
+    char *ids = counted ? list_ids(machine, is_preferred) : NULL;
+    if (counted && !ids) {
+        return PROBE_INTERNAL;
+    }
+    if (gpuhal_select(machine->gpu, counted ? ids : options->device, 0, &machine->chosen, &reason) != GPUHAL_OK) {
         machine->chosen = NULL;
         reason = gpuhal_probe_in_options(gpuhal_last_error()->sentence, words);
     }
+    free(ids);
     return set_reason(machine, reason ? reason : "");
 }
 
@@ -182,34 +229,27 @@ static gpuhal_probe_exit choose(const gpuhal_probe_options *options, gpuhal_prob
  * rule. */
 static gpuhal_probe_exit choose_again(gpuhal_probe_machine *machine)
 {
-    char *list = NULL, reason[512];
-    size_t bytes = 0;
+    char reason[512];
     const char *failed = NULL;
-    FILE *to = open_memstream(&list, &bytes);
-    for (uint32_t i = 0; to && i < machine->count; i++) {
+    for (uint32_t i = 0; i < machine->count; i++) {
         const gpuhal_probe_device *entry = &machine->devices[i];
-        if (entry->verified && !entry->result.status) {
-            fprintf(to, "%s%s", ftell(to) > 0 ? "," : "", gpuhal_device_id(entry->device));
-        } else if (entry->verified && entry->device == machine->chosen) {
+        if (entry->verified && entry->result.status && entry->device == machine->chosen) {
             failed = gpuhal_device_id(entry->device);
         }
     }
-    if (!to || fclose(to)) {
-        free(list);
-        complain("out of memory");
+    if (!failed) {
+        return PROBE_GO_ON;
+    }
+    char *list = list_ids(machine, has_passed);
+    if (!list) {
         return PROBE_INTERNAL;
     }
-    gpuhal_probe_exit code = PROBE_GO_ON;
-    if (failed) {
-        bool found = *list && gpuhal_select(machine->gpu, list, 0, &machine->chosen, NULL) == GPUHAL_OK;
-        machine->chosen = found ? machine->chosen : NULL;
-        snprintf(reason, sizeof reason,
-                 found ? "the best of those that passed --verify, which %.128s failed" : "%.128s failed --verify",
-                 failed);
-        code = set_reason(machine, reason);
-    }
+    const bool found = *list && gpuhal_select(machine->gpu, list, 0, &machine->chosen, NULL) == GPUHAL_OK;
+    machine->chosen = found ? machine->chosen : NULL;
     free(list);
-    return code;
+    snprintf(reason, sizeof reason,
+             found ? "the best of those that passed --verify, which %.128s failed" : "%.128s failed --verify", failed);
+    return set_reason(machine, reason);
 }
 
 uint64_t gpuhal_probe_time_left(const gpuhal_probe_machine *machine, uint64_t each, uint32_t things)
