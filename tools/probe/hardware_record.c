@@ -156,6 +156,12 @@ static bool would_exist(const gpuhal_probe_machine *machine, const char *backend
     return last < count;
 }
 
+/* Whatever is not known to be something else: of vendors that build graphics into processors its class does not say. */
+static bool may_be_gpu(const gpuhal_hardware_info *hardware)
+{
+    return hardware->state != GPUHAL_HARDWARE_DISPLAY_ONLY && type_of_class(hardware) != GPUHAL_DEVICE_ACCELERATOR;
+}
+
 bool gpuhal_probe_hardware_is_meant(const gpuhal_probe_machine *machine, const gpuhal_hardware_info *hardware,
                                     const char *selector)
 {
@@ -163,6 +169,9 @@ bool gpuhal_probe_hardware_is_meant(const gpuhal_probe_machine *machine, const g
     unsigned long last = 0;
     if (!is_unlisted(hardware) || gpuhal_probe_hardware_is_at(hardware, selector)) {
         return is_unlisted(hardware);
+    }
+    if (strcmp(selector, "gpu") == 0) {
+        return may_be_gpu(hardware);
     }
     if (!hardware->physical) {
         return false;
