@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 
-from probe_support import by_id, check, complaints, machine_with, main, on_recorded, states, DEADLINE
+from probe_support import by_id, check, complaints, fake_cuda, machine_with, main, on_recorded, states, DEADLINE
 
 
 def a_missing_driver_is_a_complete_listing(probe):
@@ -96,6 +96,20 @@ def a_selector_of_gpus_that_finds_only_software_says_so(probe):
     for options, settings in ((["--device", "gpu"], {}), ([], {"GPUHAL_DEVICES": "gpu"})):
         result = probe.run(*options, **settings)
         check(result.code == 5 and re.search(r': no device matches "gpu"; ignored: [a-z]+:0(, [a-z]+:[0-9]+)* \(software drivers? on the CPU; select (it|them) by name\)', result.err), result)
+
+
+def a_device_that_is_lost_when_its_values_are_read_answers_4_and_is_named(probe):
+    calls = ("nvmlDeviceGetHandleByUUID", "nvmlDeviceGetHandleByPciBusId_v2")
+    settings = fake_cuda("devices 2;" + ";".join(f"fail {call} 1+ 15" for call in calls)) | {"GPUHAL_BACKENDS": "cuda"}
+    words = "the device is lost: NVML returned NVML_ERROR_GPU_IS_LOST (15): the GPU has fallen off the bus"
+    table = probe.run(**settings)
+    check(table.code == 4 and ": 0 of 2 GPUs ready" in table.out and re.search("^! cuda:1 .* LOST ", table.out, re.M), table)
+    check(f"cuda:0, cuda:1 (2): {words}" in " ".join(table.out.split()), table)
+    document, result = probe.json(**settings)
+    check(result.code == 4 and [problem["code"] for problem in document["problems"]] == ["lost", "lost"], document["problems"], result)
+    for options in (("--format", "gres"), ("--format", "csv"), ("--device", "cuda:1")):
+        check(probe.run(*options, **settings).code == 4, options)
+    check(probe.run("--explain", "cuda:1", **settings).code == 4 and probe.run("--cached", **settings).code == 0)
 
 
 def a_crashing_plugin_answers_4_and_the_others_are_listed(probe):

@@ -198,5 +198,6 @@ gpuhal_probe_exit gpuhal_probe_print_target(const gpuhal_probe_machine *machine,
             }
         }
     }
-    return code == PROBE_NOT_FOUND && device ? PROBE_COMPLETE : code;
+    const bool is_lost = device && gpuhal_device_status(device) != GPUHAL_OK;
+    return is_lost ? PROBE_PARTIAL : code == PROBE_NOT_FOUND && device ? PROBE_COMPLETE : code;
 }

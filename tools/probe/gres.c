@@ -79,7 +79,8 @@ static void fill(gres *one, gres *done, size_t count)
         return;
     }
     if (strcmp(gpuhal_probe_row_state(one->row), gpuhal_hardware_state_name(GPUHAL_HARDWARE_READY)) != 0) {
-        one->left_out = *one->row->hardware->why ? one->row->hardware->why : "the device is lost";
+        const gpuhal_hardware_info *hardware = one->row->hardware;
+        one->left_out = hardware && *hardware->why ? hardware->why : "the device is lost";
         return;
     }
     set_type(one);

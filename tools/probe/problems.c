@@ -140,6 +140,41 @@ static bool find_in_results(finder *own)
     return true;
 }
 
+/* What its values are missing for, without the library's "cuda:1: reading values: device lost: ". */
+static const char *why_lost(const gpuhal_probe_device *entry)
+{
+    static const char before[] = "device lost: ";
+    for (uint32_t i = 0; entry->values && i < entry->values->count; i++) {
+        const gpuhal_value *value = &entry->values->list[i];
+        if (value->missing == GPUHAL_MISSING_FAILED && *value->why) {
+            const char *cause = strstr(value->why, before);
+            return cause ? cause + strlen(before) : value->why;
+        }
+    }
+    return "its driver reports so";
+}
+
+/* They were listed, and are found lost now that their drivers are asked. */
+static bool find_in_devices(finder *own)
+{
+    for (uint32_t i = 0; i < own->machine->count; i++) {
+        const gpuhal_probe_device *entry = &own->machine->devices[i];
+        if (!entry->shown || !gpuhal_probe_is_lost(entry)) {
+            continue;
+        }
+        gpuhal_probe_problem *problem = add(own, GPUHAL_HARDWARE_PROBLEM, GPUHAL_PROBE_LOST);
+        if (!problem) {
+            return false;
+        }
+        const char *id = gpuhal_device_id(entry->device);
+        snprintf(problem->hardware, sizeof problem->hardware, "%s", id);
+        snprintf(problem->subject, sizeof problem->subject, "%s", id);
+        snprintf(problem->why, sizeof problem->why, "the device is lost: %s", why_lost(entry));
+        snprintf(problem->fix, sizeof problem->fix, "gpuhal-probe --explain %.127s", id);
+    }
+    return true;
+}
+
 static bool add_link(finder *own, const gpuhal_probe_link *link)
 {
     gpuhal_probe_problem *problem = add(own, GPUHAL_HARDWARE_PROBLEM, "link_failed");
@@ -210,7 +245,7 @@ bool gpuhal_probe_problems_find(const gpuhal_probe_machine *machine, const gpuha
     *out_problems = (gpuhal_probe_problems){0};
     finder own = {.machine = machine, .to = out_problems};
     return find_in_hardware(&own, options) && find_in_plugins(&own, options) && find_in_results(&own) &&
-           find_in_links(&own) && find_in_values(&own);
+           find_in_devices(&own) && find_in_links(&own) && find_in_values(&own);
 }
 
 void gpuhal_probe_problems_finish(gpuhal_probe_problems *problems)

@@ -84,11 +84,19 @@ static void add_device(gpuhal_probe_rows *rows, const gpuhal_probe_machine *mach
     } else if (hardware && hardware->state != GPUHAL_HARDWARE_READY && hardware->grade == GPUHAL_HARDWARE_PROBLEM) {
         write_state(hardware, row->state);
         row->is_problem = true;
+    } else if (gpuhal_probe_is_lost(entry)) {
+        snprintf(row->state, sizeof row->state, "LOST");
+        row->is_problem = true;
     } else if (hardware && hardware->is_asleep) {
         uint64_t used;
         const bool known = gpuhal_probe_value(entry, GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE, &used);
         snprintf(row->state, sizeof row->state, "%s", known ? "" : "asleep");
     }
+}
+
+bool gpuhal_probe_is_lost(const gpuhal_probe_device *entry)
+{
+    return !(entry->verified && entry->result.status) && gpuhal_device_status(entry->device) != GPUHAL_OK;
 }
 
 bool gpuhal_probe_is_listed(const gpuhal_probe_options *options, const gpuhal_hardware_info *hardware)
@@ -130,7 +138,7 @@ bool gpuhal_probe_rows_make(const gpuhal_probe_machine *machine, const gpuhal_pr
 const char *gpuhal_probe_row_state(const gpuhal_probe_row *row)
 {
     if (row->entry && gpuhal_device_status(row->entry->device) != GPUHAL_OK) {
-        return "lost";
+        return GPUHAL_PROBE_LOST;
     }
     return gpuhal_hardware_state_name(row->hardware ? row->hardware->state : GPUHAL_HARDWARE_READY);
 }

@@ -38,6 +38,10 @@ const char *gpuhal_probe_render_node(const gpuhal_probe_device *entry, const gpu
                                      char space[PROBE_NODE_BYTES]);
 const char *gpuhal_probe_card_node(const gpuhal_probe_device *entry, const gpuhal_hardware_info *hardware);
 
+/* The state and the problem of a device that was listed and is lost. It failed no verification, which says more. */
+#define GPUHAL_PROBE_LOST "lost"
+bool gpuhal_probe_is_lost(const gpuhal_probe_device *entry);
+
 /* Whether the hardware has a row of its own: no device stands for it, and it is no mere display controller unless all
  * is asked for. With --device only what was selected is listed. */
 bool gpuhal_probe_is_listed(const gpuhal_probe_options *options, const gpuhal_hardware_info *hardware);
