@@ -400,6 +400,13 @@ def gres_conf_has_files_cores_and_links_as_slurm_counts_them(probe):
     check("Gres=gpu:nvidia_h100_80gb_hbm3:4\n" in result.out and "\nAutoDetect=off\n" in result.out, result)
 
 
+def gres_conf_has_a_type_for_a_name_without_letters_that_slurm_takes(probe):
+    tree = Tree()
+    tree.gpu("0000:11:00.0", "10de:2330", "nvidia", nvidia=0)
+    result = probe.run("--format", "gres", "--backends", "cuda", **fake_cuda("devices 1; name 0 日本") | tree.settings())
+    check([line["type"] for line in gres_of(result.out)] == ["gpu"] and "Gres=gpu:gpu:1\n" in result.out, result)
+
+
 def gres_conf_has_the_gpus_of_all_vendors_and_says_what_is_left_out(probe):
     tree = Tree()
     tree.gpu("0000:11:00.0", "10de:2330", "nvidia", nvidia=0)

@@ -41,6 +41,9 @@ static void set_type(gres *one)
         length--;
     }
     one->type[length] = 0;
+    if (length == 0) { /* no letter of the name is one that Slurm takes */
+        snprintf(one->type, sizeof one->type, "gpu");
+    }
 }
 
 static const char *text_of(const gres *one, gpuhal_key key)
