@@ -5,6 +5,7 @@
 #include "core/job.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 enum { SLICE_NS = 10000000 };
 
@@ -141,6 +142,22 @@ bool gpuhal_store_forget_one(gpuhal_store *store)
     return entry != NULL;
 }
 
+static gpuhal_status no_room(const gpuhal_store *store, uint64_t bytes, uint64_t used)
+{
+    const uint64_t limit = store->desc.device_bytes;
+    char kept[80] = "";
+    if (bytes <= limit) { /* else giving up what there is would not help, and nothing was tried */
+        snprintf(kept, sizeof kept, ", of which %" PRIu64 " are in use and cannot be given up", used);
+    }
+    gpuhal_error_set(GPUHAL_ERROR_OUT_OF_MEMORY,
+                     "%s: %" PRIu64 " bytes requested for an entry of a store that may have %" PRIu64
+                     " in device memory%s",
+                     store->device->id, bytes, limit, kept);
+    gpuhal_error_add_device(store->device->candidate->name, store->device->id);
+    gpuhal_error_add_bytes(bytes, limit > used ? limit - used : 0, limit);
+    return GPUHAL_ERROR_OUT_OF_MEMORY;
+}
+
 /* Takes so many bytes of the store's limit, making room as far as possible. */
 static gpuhal_status reserve(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns)
 {
@@ -151,12 +168,7 @@ static gpuhal_status reserve(gpuhal_store *store, gpuhal_entry *entry, uint64_t 
         const uint64_t used = store->in_device.bytes, over = entry->bytes > limit ? 0 : used - (limit - entry->bytes);
         gpuhal_mutex_unlock(&store->mutex);
         if (entry->bytes > limit || !find_room(store, over, deadline_ns)) {
-            status = gpuhal_error_set(GPUHAL_ERROR_OUT_OF_MEMORY,
-                                      "%s: %" PRIu64 " bytes requested for an entry of a store that may have %" PRIu64
-                                      " in device memory, of which %" PRIu64 " are in use and cannot be given up",
-                                      store->device->id, entry->bytes, limit, used);
-            gpuhal_error_add_device(store->device->candidate->name, store->device->id);
-            gpuhal_error_add_bytes(entry->bytes, limit > used ? limit - used : 0, limit);
+            status = no_room(store, entry->bytes, used);
         }
         gpuhal_mutex_lock(&store->mutex);
     }

@@ -296,6 +296,18 @@ TEST(pinned_entries_and_those_that_no_loader_brings_back_make_no_room)
     close_store(&f);
 }
 
+TEST(an_entry_that_no_room_would_do_for_blames_no_other)
+{
+    store_fixture f = store_or_fail((gpuhal_store_desc){.device_bytes = SEGMENT}, 0);
+    filler how = {.byte = 1};
+    gpuhal_item *item = NULL;
+    touch(&f, "a", &how);
+    assert_int_equal(acquire_loading(&f, "b", SEGMENT + 1, &how, &item), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_null(strstr(gpuhal_last_error()->sentence, "given up"));
+    assert_true(has(f.store, "a"));
+    close_store(&f);
+}
+
 TEST(a_loaded_entry_that_was_modified_is_not_given_up)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){.device_bytes = SEGMENT}, 0);
@@ -307,6 +319,7 @@ TEST(a_loaded_entry_that_was_modified_is_not_given_up)
     gpuhal_item_release(item, NULL);
     assert_int_equal(acquire_loading(&f, "b", 1, &how, &item), GPUHAL_ERROR_OUT_OF_MEMORY);
     assert_int_equal(gpuhal_last_error()->bytes_asked, 1);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "cannot be given up"));
     assert_ok(acquire_now(&f, "a", 0, &item));
     expect_bytes(item, NULL, 2);
     gpuhal_item_release(item, NULL);
