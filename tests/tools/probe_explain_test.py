@@ -103,6 +103,14 @@ def a_report_has_everything_and_nothing_private(probe):
         check("\n==== versions (" in probe.run("--report", "-", **settings).out)
 
 
+def a_report_has_no_beginnings_of_uuids_either(probe):
+    selectors = {"CUDA_VISIBLE_DEVICES": "GPU-70717273-7475,GPU-0001", "ROCR_VISIBLE_DEVICES": "GPU-1a2b3c4d5e6f7083", "GPUHAL_DEVICES": "uuid=000102,cpu"}
+    text = on_recorded("h100-8")("--report", "-", **selectors).out
+    check("CUDA_VISIBLE_DEVICES=GPU-uuid-" in text and "GPUHAL_DEVICES=uuid=uuid-" in text, text[:2000])
+    for private in ("70717273", "GPU-0001", "1a2b3c4d", "000102"):
+        check(private not in text, private)
+
+
 def a_timeout_is_for_everything_together(probe):
     """Two devices hang when they are verified: each has a part of the time, and the processor its turn."""
     begin = time.monotonic()

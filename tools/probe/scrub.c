@@ -100,6 +100,20 @@ static size_t fits_serial(const char *text, const char *at)
     return found && found < at && strstr(found, ": \"") == at - 3 ? strcspn(at, "\"\n") : 0;
 }
 
+/* What follows "GPU-": a UUID or its beginning, as selectors and vendors' variables take them. */
+static size_t fits_uuid(const char *text, const char *at)
+{
+    static const char *const words[] = {"GPU-", "MIG-", "uuid="};
+    enum { LEAST = 4 }; /* a shorter one identifies nothing */
+    const size_t length = strspn(at, "0123456789abcdefABCDEF-");
+    bool follows = false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        const size_t word = strlen(words[i]);
+        follows = follows || ((size_t)(at - text) >= word && strncmp(at - word, words[i], word) == 0);
+    }
+    return follows && length >= LEAST && !is_word((unsigned char)at[length]) ? length : 0;
+}
+
 /* Replaces what stands at `at`; returns how many characters that were. */
 static size_t replace(const identity *own, const char *text, const char *at, FILE *out)
 {
@@ -126,8 +140,7 @@ static size_t replace(const identity *own, const char *text, const char *at, FIL
         fprintf(out, "uuid-%08x", checksum(at, length));
         return length;
     }
-    if (before == '-' && at - text >= 4 && strncmp(at - 4, "GPU-", 4) == 0 &&
-        (length = fits(at, "xxxxxxxxxxxxxxxx")) > 0) {
+    if ((length = fits_uuid(text, at)) > 0) {
         fprintf(out, "uuid-%08x", checksum(at, length));
         return length;
     }
