@@ -117,7 +117,7 @@ def help_and_version_answer_0_on_standard_output(probe):
     check(result.code == 0 and result.err == "", result)
     for option in "--json --explain --verify --links --timings --env --all --format --columns --color --cached --strict --refresh --device --backends --timeout --retry --registry --diff --accept --forget --export --import --help --version".split():
         check(option in result.out, option)
-    check(all(len(line) <= 80 for line in result.out.splitlines()), result)
+    check(all(len(line) <= 80 and line == line.rstrip() for line in result.out.splitlines()), result)
     result = probe.run("--version")
     check(re.fullmatch(r"gpuhal-probe \d+\.\d+\.\d+ \(library \d+\.\d+\.\d+, plugin ABI \d+\.\d+\)\n", result.out), result)
 

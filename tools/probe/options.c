@@ -78,7 +78,7 @@ static const struct argp_option known[] = {
     {"explain", OPTION_EXPLAIN, NULL, 0,
      "what is wrong first, then which plugins are used, or why not, which devices are one physical device, and the "
      "choice; --explain TARGET: all about a plugin (cuda), a device (cuda:1) or hardware (c1:00.0), also one that is "
-     "gone, by its UUID, too",
+     "gone, and by its UUID",
      0},
     {"verify", OPTION_VERIFY, NULL, 0,
      "move bytes to each device and back, and compare them; only the devices that are listed, with --all every "
