@@ -105,7 +105,9 @@ static gpuhal_status faulty_commit(gpuhal_plugin_range *range, uint64_t offset, 
     if (memchr(&range->has[offset / GRANULE], true, bytes / GRANULE) != NULL) {
         return range->host->report(range->host, GPUHAL_ERROR_DRIVER, "test", 3, "there is memory already");
     }
-    if ((is(range_refusal_sticks) && range->refused) || !gpuhal_faulty_use(range->memory.index, bytes)) {
+    /* good_piece: other programs hold all memory but a piece. */
+    if ((is(range_refusal_sticks) && range->refused) || (is(good_piece) && offset > 0) ||
+        !gpuhal_faulty_use(range->memory.index, bytes)) {
         return refuse(range, offset);
     }
     if (is(range_moves)) {

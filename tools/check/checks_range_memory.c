@@ -151,6 +151,19 @@ static bool commit_refused(const gpuhal_pieces *own, uint64_t first, uint64_t co
     return status != GPUHAL_OK;
 }
 
+/* Else a later refusal would be no fault of the plugin. */
+static bool has_memory(const gpuhal_pieces *own)
+{
+    const gpuhal_status status = gpuhal_pieces_commit(own, 1, 1);
+    if (status == GPUHAL_ERROR_OUT_OF_MEMORY) {
+        gpuhal_skip("two pieces of %" PRIu64 " KiB cannot be had: other programs hold them", own->piece >> 10);
+        return false;
+    }
+    gpuhal_expect_ok(status, "range_commit");
+    gpuhal_pieces_expect_decommit(own, 1, 1);
+    return true;
+}
+
 /* The pool that asked looks for memory elsewhere and asks again, for the same addresses or for fewer. */
 void gpuhal_check_range_refused(gpuhal_context *context)
 {
@@ -167,6 +180,10 @@ void gpuhal_check_range_refused(gpuhal_context *context)
     }
     gpuhal_pieces_reserve(&own, 1 + all);
     gpuhal_pieces_expect_commit(&own, 0, 1);
+    if (!has_memory(&own)) {
+        gpuhal_pieces_release(&own);
+        return;
+    }
     gpuhal_pieces_cover(&area, &own, 1);
     gpuhal_area_reset(&area, 1, ROUTE_ANY);
     for (int i = 0; i < 4 && commit_refused(&own, 1, all); i++) {
