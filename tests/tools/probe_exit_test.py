@@ -70,7 +70,7 @@ def an_unknown_selector_answers_5_and_is_named(probe):
 
 def a_selected_gpu_that_cannot_be_used_answers_4_or_6_with_its_reason_and_the_next_command(probe):
     for name, selectors, code, words in (
-            ("h100-8-one-gone", ("df:00.0", "pci=0000:DF:00.0", "cuda:7", "cuda:0-7", "cuda:0,cuda:7", "GPU-70717273", "uuid=70717273",
+            ("h100-8-one-gone", ("df:00.0", "pci=0000:DF:00.0", "00000000:DF:00.0", "cuda:7", "cuda:0-7", "cuda:0,cuda:7", "GPU-70717273", "uuid=70717273",
                                  "70717273-7475-7677-7879-7a7b7c7d7e7f"), 4, r"at 0000:df:00\.0: it was there on .*; next: sudo dmesg"),
             ("h100-8-one-off-bus", ("GPU-70717273", "df:00.0"), 4, "at 0000:df:00\\.0: .*; next: sudo dmesg"),
             ("h100-8-hidden-by-variable", ("1b:00.0", "gpu", "cpu,gpu"), 4, r'CUDA_VISIBLE_DEVICES="" hides it from CUDA; next: unset CUDA_VISIBLE_DEVICES'),
@@ -86,7 +86,7 @@ def a_selected_gpu_that_cannot_be_used_answers_4_or_6_with_its_reason_and_the_ne
         check(result.code == code and re.match(f"gpuhal-probe: GPUHAL_DEVICES: .*{words}", result.err), name, result)
     run = on_recorded("h100-8-one-gone")
     check(run("--device", "gpu").code == 0 and on_recorded("server-plain")("--device", "gpu").code == 5)
-    for selector in ("cuda:8", "cuda:7-9", "GPU-ff", "ff:00.0", "opencl:0", "00000000-7475-7677-7879-7a7b7c7d7e7f"):
+    for selector in ("cuda:8", "cuda:7-9", "GPU-ff", "MIG-70717273", "ff:00.0", "opencl:0", "00000000-7475-7677-7879-7a7b7c7d7e7f"):
         result = run("--device", selector)
         check(result.code == 5 and "no device matches" in result.err, selector, result)
 

@@ -54,11 +54,19 @@ const char *gpuhal_probe_hardware_uuid(const gpuhal_probe_machine *machine, cons
 
 bool gpuhal_probe_hardware_is_at(const gpuhal_hardware_info *hardware, const char *selector)
 {
-    const char *address = hardware->address;
+    enum { DOMAIN_DIGITS = 4 }; /* or more, without zeros in front; NVIDIA's tools write eight */
     selector += strncmp(selector, "pci=", 4) == 0 ? 4 : 0;
-    const size_t whole = strlen(address), length = strlen(selector);
-    const bool ends = whole >= length && length > 0 && strcasecmp(address + whole - length, selector) == 0;
-    return ends && (whole == length || address[whole - length - 1] == ':');
+    const char *first = strchr(selector, ':'), *bus = strchr(hardware->address, ':');
+    if (!first || !bus) {
+        return false;
+    }
+    if (!strchr(first + 1, ':')) {
+        return strcasecmp(bus + 1, selector) == 0;
+    }
+    while (first - selector > DOMAIN_DIGITS && *selector == '0') {
+        selector++;
+    }
+    return strcasecmp(hardware->address, selector) == 0;
 }
 
 static bool is_unlisted(const gpuhal_hardware_info *hardware)
@@ -68,10 +76,11 @@ static bool is_unlisted(const gpuhal_hardware_info *hardware)
 
 enum { UUID_DIGITS = 32 };
 
-/* The digits of "GPU-1a2b", "uuid=1a2b" or of a whole UUID; false for any other word. */
-static bool read_digits(const char *selector, char to[UUID_DIGITS + 1])
+/* The digits of "GPU-1a2b", "uuid=1a2b" or of a whole UUID; false for any other word. "MIG-" is of parts alone. */
+static bool read_digits(const char *selector, char to[UUID_DIGITS + 1], bool *out_is_part)
 {
     const char *text = selector + (strncmp(selector, "uuid=", 5) == 0 ? 5 : 0);
+    *out_is_part = strncasecmp(text, "MIG-", 4) == 0;
     text += strncasecmp(text, "GPU-", 4) == 0 || strncasecmp(text, "MIG-", 4) == 0 ? 4 : 0;
     size_t count = 0;
     bool good = text > selector || (strlen(text) == UUID_DIGITS + 4 && text[8] == '-');
@@ -104,12 +113,14 @@ static bool is_uuid(const char *uuid, uint32_t vendor_id, const char *digits)
     return *uuid && (begins(uuid, digits) || begins(written, digits));
 }
 
-static bool had_uuid(const gpuhal_probe_machine *machine, const gpuhal_hardware_info *hardware, const char *digits)
+static bool had_uuid(const gpuhal_probe_machine *machine, const gpuhal_hardware_info *hardware, const char *digits,
+                     bool is_part)
 {
     gpuhal_interface_record known = {.size = sizeof known};
     bool found = false;
     for (uint32_t i = 0; !found && gpuhal_registry_interface(machine->record, i, &known) == GPUHAL_OK; i++) {
-        found = known.physical == hardware->physical && is_uuid(known.uuid, hardware->vendor_id, digits);
+        found = known.physical == hardware->physical && (!is_part || *known.partition) &&
+                is_uuid(known.uuid, hardware->vendor_id, digits);
     }
     return found;
 }
@@ -167,6 +178,7 @@ bool gpuhal_probe_hardware_is_meant(const gpuhal_probe_machine *machine, const g
 {
     char digits[UUID_DIGITS + 1], backend[32];
     unsigned long last = 0;
+    bool is_part = false;
     if (!is_unlisted(hardware) || gpuhal_probe_hardware_is_at(hardware, selector)) {
         return is_unlisted(hardware);
     }
@@ -176,8 +188,8 @@ bool gpuhal_probe_hardware_is_meant(const gpuhal_probe_machine *machine, const g
     if (!hardware->physical) {
         return false;
     }
-    return read_digits(selector, digits) ? had_uuid(machine, hardware, digits)
-                                         : read_id(selector, backend, &last) &&
-                                               count_recorded(machine, hardware, backend) > 0 &&
-                                               would_exist(machine, backend, last);
+    return read_digits(selector, digits, &is_part)
+               ? had_uuid(machine, hardware, digits, is_part)
+               : read_id(selector, backend, &last) && count_recorded(machine, hardware, backend) > 0 &&
+                     would_exist(machine, backend, last);
 }
