@@ -60,8 +60,9 @@ static gpuhal_status give_back(climb *c, gpuhal_rung rung)
     return status == GPUHAL_ERROR_OUT_OF_MEMORY && (!pool || pool->insists) ? trim(c, rung) : status;
 }
 
-/* Waits for all work of all queues: any of it may keep buffers, or be what a pool's segments wait for. */
-static gpuhal_status wait_for_work(climb *c, uint64_t deadline_ns)
+/* Waits for the work of all queues, as far as it is enqueued now: any of it may keep buffers, or be what a pool's
+ * segments wait for. *out_ended: some has ended in time. */
+static gpuhal_status wait_for_work(climb *c, uint64_t deadline_ns, bool *out_ended)
 {
     gpuhal_device *device = c->relief->device;
     gpuhal_queue_marks marks = {0};
@@ -69,17 +70,43 @@ static gpuhal_status wait_for_work(climb *c, uint64_t deadline_ns)
     status = status ? status : gpuhal_queues_mark(device->gpu, &marks);
     /* What has ended since the last try is in no mark, and behind another queue's work there may be no other sign. */
     status = status ? status : give_back(c, GPUHAL_RUNG_POLL);
+    *out_ended = false;
     while (status == GPUHAL_ERROR_OUT_OF_MEMORY && gpuhal_queues_wait_mark(&marks, deadline_ns)) {
         status = give_back(c, GPUHAL_RUNG_WAIT);
+        *out_ended = true;
     }
     gpuhal_queue_marks_free(&marks);
+    return status;
+}
+
+/* Bytes that come free when queued work ends; in pools, for a buffer alone: a pool waits for its own itself. */
+static uint64_t behind_work(const climb *c)
+{
+    gpuhal_memory_report pools = {0};
+    if (!c->relief->pool) {
+        gpuhal_pools_report(c->relief->device, &pools);
+    }
+    return c->pending_bytes + pools.ordered_bytes;
+}
+
+/* What was enqueued meanwhile may keep the memory now, or that of another thread, which was faster. It is worth waiting
+ * for where it suffices: what no end of work brings is refused, however long work goes on. While there are others to
+ * ask, who may give at once, the caller's time is not spent on it. */
+static gpuhal_status wait_on(climb *c, uint64_t deadline_ns)
+{
+    gpuhal_status status = GPUHAL_ERROR_OUT_OF_MEMORY;
+    bool ended = true;
+    while (status == GPUHAL_ERROR_OUT_OF_MEMORY && ended) {
+        status = wait_for_work(c, deadline_ns, &ended);
+        ended = ended && deadline_ns == c->relief->deadline_ns && behind_work(c) >= c->relief->bytes;
+    }
     return status;
 }
 
 static gpuhal_status climb_alone(climb *c, uint64_t deadline_ns)
 {
     const gpuhal_status status = give_back(c, GPUHAL_RUNG_POLL);
-    return status == GPUHAL_ERROR_OUT_OF_MEMORY && deadline_ns > 0 ? wait_for_work(c, deadline_ns) : status;
+    return status == GPUHAL_ERROR_OUT_OF_MEMORY && deadline_ns > 0 ? wait_on(c, deadline_ns) : status;
 }
 
 /* What they give may be a part of a pool, whose segment then goes back; or memory that the library does not count. */

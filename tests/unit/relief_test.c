@@ -73,6 +73,42 @@ TEST(a_buffer_waits_for_memory_that_work_keeps_as_long_as_its_timeout)
     end(gpu);
 }
 
+typedef struct relay {
+    gpuhal *gpu;
+    gpuhal_queue *queue;
+    gpuhal_event *gate;
+    gpuhal_buffer *buffer;
+} relay;
+
+/* What ends frees little, and other work keeps the rest by then. */
+static void *keep_on(void *user)
+{
+    const struct timespec pause = {.tv_nsec = 30000000};
+    const relay *own = user;
+    nanosleep(&pause, NULL);
+    gpuhal_event *gate = close_gate(own->gpu, own->queue);
+    assert_ok(gpuhal_fill(own->queue, own->buffer, 0, UNIT, 1, 1));
+    gpuhal_buffer_release(own->buffer);
+    open_gate(own->gate);
+    nanosleep(&pause, NULL);
+    open_gate(gate);
+    return NULL;
+}
+
+TEST(a_buffer_waits_on_where_work_that_came_later_keeps_the_memory)
+{
+    gpuhal *gpu = open_limited();
+    gpuhal_queue *queue = queue_or_fail(gpu);
+    pthread_t thread;
+    relay own = {.gpu = gpu, .queue = queue, .gate = keep_by_work(gpu, queue, UNIT)};
+    own.buffer = gpuhal_mock_buffer(gpu, 0, LIMIT - UNIT);
+    assert_int_equal(pthread_create(&thread, NULL, keep_on, &own), 0);
+    assert_int_equal(create(gpu, LIMIT - UNIT, 0, PATIENCE_NS), GPUHAL_OK);
+    pthread_join(thread, NULL);
+    gpuhal_queue_destroy(queue);
+    end(gpu);
+}
+
 TEST(a_buffer_waits_for_segments_whose_parts_work_still_has)
 {
     gpuhal *gpu = open_limited();
