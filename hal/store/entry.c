@@ -333,10 +333,12 @@ gpuhal_status gpuhal_entry_wait(gpuhal_store *store, gpuhal_entry *entry, const 
         return gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s: \"%s\": this thread is filling the entry", call, text);
     }
     entry->references++;
+    /* Callers come again after each change, then perhaps for another entry of the key: no wait begins after the
+     * deadline. */
     while (entry->state == state && status == GPUHAL_NOT_READY) {
-        gpuhal_condition_wait_until(&store->condition, &store->mutex, deadline_ns);
-        /* Also where it is another thread by now: callers look again after each change. */
-        if (entry->worker && gpuhal_os_monotonic_ns() >= deadline_ns) {
+        if (gpuhal_os_monotonic_ns() < deadline_ns) {
+            gpuhal_condition_wait_until(&store->condition, &store->mutex, deadline_ns);
+        } else {
             status = gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "%s: \"%s\": another thread is working with the entry",
                                       call, text);
         }

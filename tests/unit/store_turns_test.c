@@ -1,0 +1,88 @@
+/* Stores: threads that take turns at an entry, so that one that waits for it finds another at work after each wait. */
+#include "store_support.h"
+
+#include "os/os.h"
+
+#include <pthread.h>
+
+#define TIMEOUT_NS UINT64_C(20000000)
+/* Behind this the turns end, and the test has failed. */
+#define TURNS_NS (100 * TIMEOUT_NS)
+
+/* Linked in the place of the library's own, which is __real_. */
+void __wrap_gpuhal_condition_wait_until(gpuhal_condition *condition, gpuhal_mutex *mutex, uint64_t deadline_ns);
+void __real_gpuhal_condition_wait_until(gpuhal_condition *condition, gpuhal_mutex *mutex, uint64_t deadline_ns);
+
+static _Thread_local bool waits; /* this thread is the one that waits */
+static store_fixture f;
+static gpuhal_item *item;
+static uint64_t end_ns;
+
+/* Another thread each time: the first to put the entry again after it was dropped, and slow to fill it. */
+static void *take_turn(void *user)
+{
+    const gpuhal_item_desc desc = {.size = sizeof desc, .bytes = 100};
+    (void)user;
+    gpuhal_item_release(item, NULL);
+    item = NULL;
+    if (gpuhal_os_monotonic_ns() < end_ns) {
+        (void)gpuhal_store_drop(f.store, "one", 3);
+        assert_ok(gpuhal_store_put(f.store, NULL, "one", 3, &desc, 0, &item));
+    }
+    return NULL;
+}
+
+static void next_turn(void)
+{
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, take_turn, NULL), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+void __wrap_gpuhal_condition_wait_until(gpuhal_condition *condition, gpuhal_mutex *mutex, uint64_t deadline_ns)
+{
+    if (!waits) {
+        __real_gpuhal_condition_wait_until(condition, mutex, deadline_ns);
+        return;
+    }
+    gpuhal_mutex_unlock(mutex);
+    next_turn();
+    gpuhal_mutex_lock(mutex);
+}
+
+static void begin(void)
+{
+    f = store_or_fail((gpuhal_store_desc){0}, 0);
+    end_ns = gpuhal_os_monotonic_ns() + TURNS_NS;
+    next_turn();
+    waits = true;
+}
+
+static void end(void)
+{
+    waits = false;
+    gpuhal_item_release(item, NULL);
+    item = NULL;
+    close_store(&f);
+}
+
+TEST(an_acquire_ends_at_its_deadline_where_threads_take_turns)
+{
+    gpuhal_item *own = NULL;
+    begin();
+    assert_int_equal(gpuhal_store_acquire(f.store, NULL, "one", 3, NULL, 0, TIMEOUT_NS, &own), GPUHAL_ERROR_TIMEOUT);
+    assert_null(own);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "\"one\": another thread is working with the entry"));
+    end();
+}
+
+TEST(reading_ends_at_its_deadline_where_threads_take_turns)
+{
+    char bytes[100];
+    begin();
+    assert_int_equal(gpuhal_store_read(f.store, "one", 3, NULL, 0, bytes, sizeof bytes, TIMEOUT_NS),
+                     GPUHAL_ERROR_TIMEOUT);
+    end();
+}
+
+#include "test_main.h"
