@@ -5,12 +5,13 @@
  * other call uses, enqueues there, waits for its own work alone, and gives it back. A call with one enqueues on that
  * queue's own command queue.
  *
- * Memory of kind DEVICE is a buffer that the host sees through map alone. UPLOAD and READBACK are page-locked memory:
- * a buffer that the driver allocated on the host and that stays mapped as long as it lives. OpenCL forbids the device
- * to touch a mapped buffer, so it never takes part in a command: its address does, as the host side of a read or
- * write. That is the fast path of GPU drivers, which know the address as page-locked. Imported host memory
- * (CL_MEM_USE_HOST_PTR) has a host address too and is a buffer like any other all the same:
- * gpuhal_opencl_buffer.mapped distinguishes the two, not gpuhal_memory.host.
+ * Memory of kind DEVICE is a buffer that the host sees through map alone; where the device is the host's processor and
+ * its driver has fine-grained shared memory, that lies under the buffer, and the host sees it at any time. UPLOAD and
+ * READBACK are page-locked memory: a buffer that the driver allocated on the host and that stays mapped as long as it
+ * lives. OpenCL forbids the device to touch a mapped buffer, so it never takes part in a command: its address does, as
+ * the host side of a read or write. That is the fast path of GPU drivers, which know the address as page-locked. Shared
+ * and imported host memory (CL_MEM_USE_HOST_PTR) have a host address too and are buffers like any other all the same:
+ * gpuhal_opencl_buffer.mapped distinguishes them, not gpuhal_memory.host.
  *
  * The context is one of ours, or the caller's own, retained.
  */
@@ -36,6 +37,7 @@ typedef struct gpuhal_opencl_entry {
     uint64_t allocation_max, base_alignment;
     uint64_t import_alignment; /* of host memory */
     bool software;             /* a program on the host's processor */
+    bool shares;               /* and device memory can be such that the host sees it at any time */
 } gpuhal_opencl_entry;
 
 /* One opened device. */

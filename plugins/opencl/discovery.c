@@ -47,6 +47,17 @@ static uint64_t choose_import_alignment(bool software, uint64_t base_alignment)
     return usable && base_alignment > least ? base_alignment : least;
 }
 
+/* Whether host and device see each other's writes to memory of clSVMAlloc() without mapping it. A device with memory of
+ * its own would have to fetch it over a bus. */
+static bool can_share(cl_device_id id, uint32_t version, bool software)
+{
+    cl_device_svm_capabilities can = 0;
+    return software && version >= 200 && gpuhal_opencl_api.clSVMAlloc && gpuhal_opencl_api.clSVMFree &&
+           gpuhal_opencl_api.clSetMemObjectDestructorCallback &&
+           gpuhal_opencl_ask(id, CL_DEVICE_SVM_CAPABILITIES, &can, sizeof can) &&
+           (can & CL_DEVICE_SVM_FINE_GRAIN_BUFFER);
+}
+
 /* The index of the device, a new one when it was never seen; ENTRIES_MAX when there is no room. Called under the lock.
  */
 static uint32_t find_or_add(cl_platform_id platform, cl_device_id id)
@@ -66,14 +77,16 @@ static uint32_t find_or_add(cl_platform_id platform, cl_device_id id)
     (void)gpuhal_opencl_ask(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, &alignment_bits, sizeof alignment_bits);
     uint64_t base_alignment = alignment_bits >= 8 ? alignment_bits / 8 : 1;
     bool software = gpuhal_opencl_is_software(id);
+    uint32_t version = ask_version(platform, id);
     entries[count] = (gpuhal_opencl_entry){
         .platform = platform,
         .id = id,
-        .version = ask_version(platform, id),
+        .version = version,
         .allocation_max = allocation_max,
         .base_alignment = base_alignment,
         .import_alignment = choose_import_alignment(software, base_alignment),
         .software = software,
+        .shares = can_share(id, version, software),
     };
     atomic_store(&entry_count, count + 1);
     return count;

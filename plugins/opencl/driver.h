@@ -13,8 +13,8 @@
 #include <gpuhal/plugin.h>
 
 /* Optional ones came with OpenCL 1.1 (rectangles, parts of buffers, the end of a buffer or an event), 1.2, and 2.0
- * (properties of queues). That a symbol is there proves nothing: the loader of another version has it too, so the
- * version of the device is asked as well. */
+ * (properties of queues, shared memory). That a symbol is there proves nothing: the loader of another version has it
+ * too, so the version of the device is asked as well. */
 #define GPUHAL_OPENCL_FUNCTIONS(REQUIRED, OPTIONAL)                                                                   \
     REQUIRED(clGetPlatformIDs)                                                                                        \
     REQUIRED(clGetPlatformInfo)                                                                                       \
@@ -53,7 +53,9 @@
     OPTIONAL(clSetEventCallback)                                                                                      \
     OPTIONAL(clEnqueueMarkerWithWaitList)                                                                             \
     OPTIONAL(clEnqueueBarrierWithWaitList)                                                                            \
-    OPTIONAL(clCreateCommandQueueWithProperties)
+    OPTIONAL(clCreateCommandQueueWithProperties)                                                                      \
+    OPTIONAL(clSVMAlloc)                                                                                              \
+    OPTIONAL(clSVMFree)
 
 #define GPUHAL_OPENCL_MEMBER(name) __typeof__(name) *name;
 typedef struct gpuhal_opencl_functions {

@@ -164,8 +164,10 @@ void gpuhal_opencl_list_facts(const gpuhal_host *host, gpuhal_sink *sink, const 
      * Buffer Objects" of the OpenCL specification), and a lasting address is a lasting mapping. */
     host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS,
               1u << GPUHAL_MEMORY_DEVICE | 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK);
-    host->u64(host, sink, GPUHAL_FACT_HOST_VISIBLE_KINDS, 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK);
-    host->u64(host, sink, GPUHAL_FACT_HOST_COHERENT_KINDS, 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK);
+    const uint64_t hosts = 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK,
+                   visible = hosts | (entry->shares ? 1u << GPUHAL_MEMORY_DEVICE : 0u);
+    host->u64(host, sink, GPUHAL_FACT_HOST_VISIBLE_KINDS, visible);
+    host->u64(host, sink, GPUHAL_FACT_HOST_COHERENT_KINDS, visible);
     host->u64(host, sink, GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES, entry->import_alignment);
     host->u64(host, sink, GPUHAL_FACT_IMPORT_KINDS, 1u << GPUHAL_HANDLE_HOST_POINTER);
     host->u64(host, sink, GPUHAL_FACT_ADOPT_KINDS,

@@ -33,13 +33,78 @@ static cl_int commit(gpuhal_plugin_device *device, cl_mem mem)
 }
 
 /* A driver that gives neither a buffer nor a code has run out of something. */
-static gpuhal_status create(gpuhal_plugin_device *device, cl_mem_flags flags, uint64_t bytes, cl_mem *out_mem)
+static gpuhal_status create(gpuhal_plugin_device *device, cl_mem_flags flags, uint64_t bytes, void *under,
+                            cl_mem *out_mem)
 {
     cl_int code = CL_SUCCESS;
     *out_mem =
-        gpuhal_opencl_api.clCreateBuffer(device->context, CL_MEM_READ_WRITE | flags, (size_t)bytes, NULL, &code);
+        gpuhal_opencl_api.clCreateBuffer(device->context, CL_MEM_READ_WRITE | flags, (size_t)bytes, under, &code);
     return *out_mem ? GPUHAL_OK
                     : gpuhal_opencl_result(device, "clCreateBuffer", code != CL_SUCCESS ? code : CL_OUT_OF_RESOURCES);
+}
+
+/* Memory of clSVMAlloc() under a buffer. It goes when the driver has dropped the last reference to that, which may be
+ * the application's: with a reference to the context, which frees it. */
+typedef struct shared_memory {
+    cl_context context;
+    void *pointer;
+} shared_memory;
+
+static void free_shared(shared_memory *shared)
+{
+    if (shared->pointer) {
+        gpuhal_opencl_api.clSVMFree(shared->context, shared->pointer);
+    }
+    gpuhal_opencl_api.clReleaseContext(shared->context);
+    free(shared);
+}
+
+static void CL_CALLBACK buffer_is_gone(cl_mem mem, void *user)
+{
+    (void)mem;
+    free_shared(user);
+}
+
+static gpuhal_status create_over(gpuhal_plugin_device *device, shared_memory *shared, gpuhal_memory *out_memory)
+{
+    gpuhal_opencl_buffer *buffer = out_memory->object;
+    if (!shared->pointer) {
+        return gpuhal_opencl_result(device, "clSVMAlloc", CL_MEM_OBJECT_ALLOCATION_FAILURE);
+    }
+    gpuhal_status status = create(device, CL_MEM_USE_HOST_PTR, out_memory->bytes, shared->pointer, &buffer->mem);
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    const cl_int code = gpuhal_opencl_api.clSetMemObjectDestructorCallback(buffer->mem, buffer_is_gone, shared);
+    if (code != CL_SUCCESS) {
+        gpuhal_opencl_api.clReleaseMemObject(buffer->mem);
+    }
+    return gpuhal_opencl_result(device, "clSetMemObjectDestructorCallback", code);
+}
+
+/* Device memory that the host sees: a buffer over memory of clSVMAlloc() has just that memory (OpenCL 3.0, section
+ * 5.2.1), which with fine grain need not be mapped (5.6.1). There is nothing to commit: the call has found it. */
+static gpuhal_status allocate_shared(gpuhal_plugin_device *device, const gpuhal_alloc *alloc,
+                                     gpuhal_memory *out_memory)
+{
+    shared_memory *shared = malloc(sizeof *shared);
+    if (!shared || gpuhal_opencl_api.clRetainContext(device->context) != CL_SUCCESS) {
+        free(shared);
+        return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "malloc", 0, NULL);
+    }
+    const cl_svm_mem_flags flags = CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER;
+    const uint64_t alignment = alloc->alignment > HOST_ALIGNMENT ? alloc->alignment : HOST_ALIGNMENT;
+    shared->context = device->context;
+    shared->pointer =
+        gpuhal_opencl_api.clSVMAlloc(device->context, flags, (size_t)alloc->bytes, (cl_uint)alignment);
+    gpuhal_status status = create_over(device, shared, out_memory);
+    if (status != GPUHAL_OK) {
+        free_shared(shared);
+        return status;
+    }
+    out_memory->host = shared->pointer;
+    out_memory->flags = GPUHAL_MEMORY_DEVICE_LOCAL | GPUHAL_MEMORY_HOST_COHERENT | GPUHAL_MEMORY_HOST_CACHED;
+    return GPUHAL_OK;
 }
 
 /* Device memory has no address in OpenCL, so that an alignment beyond the promised one can neither be made nor
@@ -53,10 +118,13 @@ static gpuhal_status allocate_device(gpuhal_plugin_device *device, const gpuhal_
             device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
             "OpenCL aligns device memory as it likes, above what binding_alignment_bytes says");
     }
+    if (device->entry->shares) {
+        return allocate_shared(device, alloc, out_memory);
+    }
     /* PoCL (3.1, 6.0) takes host memory when the buffer is first used, and aborts the program where there is none;
      * with this flag clCreateBuffer finds it and answers. */
     gpuhal_status status =
-        create(device, device->entry->software ? CL_MEM_ALLOC_HOST_PTR : 0, alloc->bytes, &buffer->mem);
+        create(device, device->entry->software ? CL_MEM_ALLOC_HOST_PTR : 0, alloc->bytes, NULL, &buffer->mem);
     if (status != GPUHAL_OK) {
         return status;
     }
@@ -112,7 +180,7 @@ static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_al
         return device->host->report(device->host, GPUHAL_ERROR_TOO_LARGE, NULL, 0,
                                     "with its alignment, above allocation_max_bytes");
     }
-    gpuhal_status status = create(device, CL_MEM_ALLOC_HOST_PTR, alloc->bytes + slack, &buffer->mem);
+    gpuhal_status status = create(device, CL_MEM_ALLOC_HOST_PTR, alloc->bytes + slack, NULL, &buffer->mem);
     if (status != GPUHAL_OK) {
         return status;
     }

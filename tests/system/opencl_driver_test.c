@@ -2,6 +2,9 @@
  * twice, or with a library in between that answers otherwise (tests/fakes/opencl). */
 #include "system.h"
 
+#include <gpuhal/native.h>
+
+#include <dlfcn.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -125,7 +128,7 @@ TEST(a_buffer_whose_memory_cannot_be_committed_is_out_of_memory_and_given_back)
     char log[] = "/tmp/gpuhal-released-XXXXXX", line[64];
     const int file = mkstemp(log);
     assert_true(file >= 0);
-    gpuhal *gpu = open_with_answers("migrate=-4");
+    gpuhal *gpu = open_with_answers("svm=0;migrate=-4");
     gpuhal_device *device = select_or_fail(gpu, "opencl:0");
     const gpuhal_buffer_desc desc = {.size = sizeof desc, .kind = GPUHAL_MEMORY_DEVICE, .bytes = 4096};
     gpuhal_buffer *buffer = NULL;
@@ -142,6 +145,107 @@ TEST(a_buffer_whose_memory_cannot_be_committed_is_out_of_memory_and_given_back)
     gpuhal_close(gpu);
     close(file);
     unlink(log);
+}
+
+static void expect_logged(int file, const char *expected)
+{
+    char text[128];
+    const ssize_t got = read(file, text, sizeof text - 1);
+    assert_true(got >= 0);
+    text[got] = '\0';
+    assert_string_equal(text, expected);
+}
+
+/* The driver shares memory with the host. It stays as long as a reference to the buffer, here the application's. */
+TEST(device_memory_of_the_hosts_processor_is_seen_by_the_host_and_goes_with_the_last_reference)
+{
+    char log[] = "/tmp/gpuhal-released-XXXXXX";
+    const int file = mkstemp(log);
+    assert_true(file >= 0);
+    gpuhal *gpu = open_with_answers("");
+    gpuhal_device *device = select_or_fail(gpu, "opencl:0");
+    uint64_t visible = 0;
+    assert_ok(gpuhal_device_u64(device, GPUHAL_FACT_HOST_VISIBLE_KINDS, &visible));
+    if (!(visible >> GPUHAL_MEMORY_DEVICE & 1)) {
+        SKIP_TEST("the driver shares no memory with the host");
+    }
+    gpuhal_buffer *one = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, 4096);
+    gpuhal_buffer *other = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, 4096);
+    unsigned char *host = gpuhal_buffer_host(one), *other_host = gpuhal_buffer_host(other);
+    assert_non_null(host);
+    assert_ok(gpuhal_fill(NULL, one, 0, 4096, 0x5a, 1));
+    assert_int_equal(host[4095], 0x5a);
+    host[100] = 1;
+    assert_ok(gpuhal_copy(NULL, other, 0, one, 0, 4096));
+    assert_int_equal(other_host[100], 1);
+    assert_int_equal(other_host[101], 0x5a);
+    gpuhal_native native = {.size = sizeof native};
+    assert_ok(gpuhal_buffer_native(one, &native));
+    void *library = dlopen(getenv("GPUHAL_FAKE_OPENCL_LIBRARY"), RTLD_NOW);
+    int32_t (*retain)(void *) = NULL, (*release)(void *) = NULL;
+    *(void **)&retain = dlsym(library, "clRetainMemObject");
+    *(void **)&release = dlsym(library, "clReleaseMemObject");
+    assert_int_equal(retain((void *)(uintptr_t)native.values[0]), 0);
+    setenv("GPUHAL_FAKE_OPENCL_LOG", log, 1);
+    gpuhal_buffer_release(one);
+    expect_logged(file, "clReleaseMemObject\n");
+    host[100] = 2;
+    assert_int_equal(release((void *)(uintptr_t)native.values[0]), 0);
+    expect_logged(file, "clReleaseMemObject\nclSVMFree\n");
+    unsetenv("GPUHAL_FAKE_OPENCL_LOG");
+    gpuhal_buffer_release(other);
+    gpuhal_close(gpu);
+    close(file);
+    unlink(log);
+}
+
+TEST(shared_memory_that_cannot_be_had_is_out_of_memory_and_given_back)
+{
+    char log[] = "/tmp/gpuhal-released-XXXXXX";
+    const int file = mkstemp(log);
+    assert_true(file >= 0);
+    gpuhal *gpu = open_with_answers("");
+    gpuhal_device *device = select_or_fail(gpu, "opencl:0");
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .kind = GPUHAL_MEMORY_DEVICE, .bytes = 4096};
+    gpuhal_buffer *buffer = NULL;
+    uint64_t visible = 0;
+    assert_ok(gpuhal_device_u64(device, GPUHAL_FACT_HOST_VISIBLE_KINDS, &visible));
+    if (!(visible >> GPUHAL_MEMORY_DEVICE & 1)) {
+        SKIP_TEST("the driver shares no memory with the host");
+    }
+    assert_ok(gpuhal_device_open(device));
+    setenv("GPUHAL_FAKE_OPENCL_LOG", log, 1);
+    setenv("GPUHAL_FAKE_OPENCL", "svmalloc", 1);
+    assert_int_equal(gpuhal_buffer_create(device, &desc, &buffer), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_string_equal(gpuhal_last_error()->vendor_call, "clSVMAlloc");
+    expect_logged(file, "");
+    setenv("GPUHAL_FAKE_OPENCL", "gone=-5", 1);
+    assert_int_equal(gpuhal_buffer_create(device, &desc, &buffer), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_string_equal(gpuhal_last_error()->vendor_call, "clSetMemObjectDestructorCallback");
+    expect_logged(file, "clReleaseMemObject\nclSVMFree\n");
+    unsetenv("GPUHAL_FAKE_OPENCL_LOG");
+    setenv("GPUHAL_FAKE_OPENCL", "", 1);
+    gpuhal_buffer_release(buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, 4096));
+    gpuhal_close(gpu);
+    close(file);
+    unlink(log);
+}
+
+TEST(device_memory_that_has_to_be_mapped_has_no_lasting_address)
+{
+    gpuhal *gpu = open_with_answers("svm=1"); /* CL_DEVICE_SVM_COARSE_GRAIN_BUFFER */
+    gpuhal_device *device = select_or_fail(gpu, "opencl:0");
+    gpuhal_buffer *buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, 4096);
+    void *pointer = NULL;
+    assert_null(gpuhal_buffer_host(buffer));
+    assert_ok(gpuhal_buffer_map(buffer, 0, 4096, GPUHAL_ACCESS_WRITE, &pointer));
+    memset(pointer, 7, 4096);
+    assert_ok(gpuhal_buffer_unmap(buffer, pointer));
+    unsigned char got[4096];
+    assert_ok(gpuhal_read(NULL, got, buffer, 0, sizeof got));
+    assert_int_equal(got[4095], 7);
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
 }
 
 /* rusticl: a command that fails in execution fails all that come behind it in its command queue. And

@@ -7,11 +7,14 @@
  *   gpu            devices state that they are GPUs, and a UUID that every device has
  *   name=TEXT      devices state this name
  *   pci=D:B:d.f    devices state this PCI address, of hexadecimal numbers
+ *   svm=BITS       devices have so much of shared memory (CL_DEVICE_SVM_CAPABILITIES)
+ *   svmalloc       clSVMAlloc finds no memory
+ *   gone=CODE      clSetMemObjectDestructorCallback answers CODE and does nothing
  *   migrate=CODE   clEnqueueMigrateMemObjects answers CODE and does nothing
  *   copy=CODE      the next copy fails in execution with CODE, and so does all that comes behind it in its command
  * queue, for ever (as in rusticl)
  *
- * GPUHAL_FAKE_OPENCL_LOG names a file that gets a line for each call of clReleaseMemObject.
+ * GPUHAL_FAKE_OPENCL_LOG names a file that gets a line for each call of clReleaseMemObject and clSVMFree.
  */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
@@ -80,6 +83,11 @@ __attribute__((visibility("default"))) cl_int CL_API_CALL clGetDeviceInfo(cl_dev
     if (what == CL_DEVICE_NAME && name) {
         return give(name, strlen(name) + 1, room, to, out_bytes);
     }
+    const char *svm = word("svm");
+    const cl_device_svm_capabilities capabilities = svm ? strtoull(svm, NULL, 10) : 0;
+    if (what == CL_DEVICE_SVM_CAPABILITIES && svm) {
+        return give(&capabilities, sizeof capabilities, room, to, out_bytes);
+    }
     cl_device_pci_bus_info_khr pci = {0};
     const char *address = word("pci");
     if (what == CL_DEVICE_PCI_BUS_INFO_KHR && address &&
@@ -145,13 +153,37 @@ __attribute__((visibility("default"))) cl_int CL_API_CALL clGetEventInfo(cl_even
     return INSTALLED(clGetEventInfo)(event, what, room, to, out_bytes);
 }
 
-__attribute__((visibility("default"))) cl_int CL_API_CALL clReleaseMemObject(cl_mem mem)
+__attribute__((visibility("default"))) cl_int CL_API_CALL
+clSetMemObjectDestructorCallback(cl_mem mem, void(CL_CALLBACK *call)(cl_mem mem, void *user), void *user)
+{
+    const char *code = word("gone");
+    return code ? (cl_int)strtol(code, NULL, 10) : INSTALLED(clSetMemObjectDestructorCallback)(mem, call, user);
+}
+
+__attribute__((visibility("default"))) void *CL_API_CALL clSVMAlloc(cl_context context, cl_svm_mem_flags flags,
+                                                                    size_t bytes, cl_uint alignment)
+{
+    return word("svmalloc") ? NULL : INSTALLED(clSVMAlloc)(context, flags, bytes, alignment);
+}
+
+static void note(const char *call)
 {
     const char *path = getenv("GPUHAL_FAKE_OPENCL_LOG");
     FILE *log = path ? fopen(path, "a") : NULL;
     if (log) {
-        fputs("clReleaseMemObject\n", log);
+        fprintf(log, "%s\n", call);
         fclose(log);
     }
+}
+
+__attribute__((visibility("default"))) void CL_API_CALL clSVMFree(cl_context context, void *pointer)
+{
+    note("clSVMFree");
+    INSTALLED(clSVMFree)(context, pointer);
+}
+
+__attribute__((visibility("default"))) cl_int CL_API_CALL clReleaseMemObject(cl_mem mem)
+{
+    note("clReleaseMemObject");
     return INSTALLED(clReleaseMemObject)(mem);
 }
