@@ -101,7 +101,7 @@ static uint64_t wait_for_ticks(const char *root, uint64_t now, uint64_t before)
 {
     for (long left = WAIT_NS; (uint32_t)now - (uint32_t)before < TICKS_LEAST && left > 0;) {
         const long processors = sysconf(_SC_NPROCESSORS_ONLN); /* reads a file */
-        const long missing = TICKS_LEAST - ((uint32_t)now - (uint32_t)before);
+        const long missing = (long)(TICKS_LEAST - ((uint32_t)now - (uint32_t)before));
         const long due = missing * TICK_NS / (processors > 0 ? processors : 1), nap = due > NAP_NS ? due : NAP_NS;
         nanosleep(&(const struct timespec){.tv_nsec = nap < left ? nap : left}, NULL);
         left -= nap;
