@@ -72,7 +72,7 @@ static bool free_one(gpuhal_store *store, uint64_t attempt)
     bool freed = false;
     gpuhal_entry *entry = NULL;
     gpuhal_mutex_lock(&store->mutex);
-    while (!freed && (entry = gpuhal_entry_next(store, GPUHAL_STORE_COPIED, attempt))) {
+    while (!freed && (entry = gpuhal_entry_next(store, GPUHAL_STORE_COPIED, attempt, NULL, 0))) {
         freed = entry->state == GPUHAL_ENTRY_DEVICE ? drop_copy(store, entry) : leave_host(store, entry);
     }
     gpuhal_mutex_unlock(&store->mutex);

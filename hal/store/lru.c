@@ -32,12 +32,13 @@ void gpuhal_entry_unlink(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_
     }
 }
 
-gpuhal_entry *gpuhal_entry_next(gpuhal_store *store, gpuhal_entry_order list, uint64_t attempt)
+gpuhal_entry *gpuhal_entry_next(gpuhal_store *store, gpuhal_entry_order list, uint64_t attempt,
+                                gpuhal_entry_filter *filter, uint32_t which)
 {
     gpuhal_entry *entry = NULL;
-    for (uint32_t class = 0; class < GPUHAL_STORE_CLASSES && !entry; class++) {
+    for (uint32_t class = 0; class < GPUHAL_STORE_CLASSES && !entry; class ++) {
         entry = store->lists[list].oldest[class];
-        while (entry && entry->links[list].attempt >= attempt) {
+        while (entry && (entry->links[list].attempt >= attempt || (filter && !filter(store, entry, which)))) {
             entry = entry->links[list].newer;
         }
     }

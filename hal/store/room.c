@@ -53,14 +53,16 @@ uint32_t gpuhal_entry_rung(const gpuhal_store *store, const gpuhal_entry *entry)
     return wants_copy ? GPUHAL_ROOM_SPILL : GPUHAL_ROOM_EVICT;
 }
 
+static bool is_on_rung(const gpuhal_store *store, const gpuhal_entry *entry, uint32_t which)
+{
+    return which & gpuhal_entry_rung(store, entry);
+}
+
 /* With the mutex held, which is released meanwhile. Returns how many bytes that gave. */
-static uint64_t leave(gpuhal_store *store, gpuhal_entry *entry, uint32_t which, uint64_t deadline_ns)
+static uint64_t leave(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns)
 {
     const uint64_t bytes = entry->bytes;
     const uint32_t rung = gpuhal_entry_rung(store, entry);
-    if (!(which & rung)) {
-        return 0;
-    }
     gpuhal_entry_begin_work(store, entry, GPUHAL_ENTRY_SPILLING);
     if (rung == GPUHAL_ROOM_SPILL && !copy_out(store, entry, deadline_ns) && !entry->reloadable) {
         gpuhal_entry *gone = gpuhal_entry_end_work(store, entry, GPUHAL_ENTRY_DEVICE);
@@ -79,8 +81,8 @@ static uint64_t make_room(gpuhal_store *store, uint64_t bytes, uint32_t which, u
     gpuhal_entry *entry = NULL;
     gpuhal_mutex_lock(&store->mutex);
     const uint64_t attempt = ++store->attempts;
-    while (given < bytes && (entry = gpuhal_entry_next(store, GPUHAL_STORE_UNPINNED, attempt))) {
-        given += leave(store, entry, which, deadline_ns);
+    while (given < bytes && (entry = gpuhal_entry_next(store, GPUHAL_STORE_UNPINNED, attempt, is_on_rung, which))) {
+        given += leave(store, entry, deadline_ns);
     }
     gpuhal_mutex_unlock(&store->mutex);
     return given;
@@ -118,13 +120,10 @@ static bool find_room(gpuhal_store *store, uint64_t bytes, uint64_t deadline_ns)
     return gpuhal_store_make_room(store, bytes, both, deadline_ns) > 0 || await_room(store, deadline_ns);
 }
 
-static gpuhal_entry *next_reloadable(gpuhal_store *store, gpuhal_entry_order list, uint64_t attempt)
+static bool can_be_forgotten(const gpuhal_store *store, const gpuhal_entry *entry, uint32_t which)
 {
-    gpuhal_entry *entry = gpuhal_entry_next(store, list, attempt);
-    while (entry && (!entry->reloadable || entry->pins > 0)) {
-        entry = gpuhal_entry_next(store, list, attempt);
-    }
-    return entry;
+    (void)store, (void)which;
+    return entry->reloadable && entry->pins == 0;
 }
 
 bool gpuhal_store_forget_one(gpuhal_store *store)
@@ -132,8 +131,8 @@ bool gpuhal_store_forget_one(gpuhal_store *store)
     gpuhal_entry *gone = NULL;
     gpuhal_mutex_lock(&store->mutex);
     const uint64_t attempt = ++store->attempts;
-    gpuhal_entry *entry = next_reloadable(store, GPUHAL_STORE_COPIED, attempt);
-    entry = entry ? entry : next_reloadable(store, GPUHAL_STORE_UNPINNED, attempt);
+    gpuhal_entry *entry = gpuhal_entry_next(store, GPUHAL_STORE_COPIED, attempt, can_be_forgotten, 0);
+    entry = entry ? entry : gpuhal_entry_next(store, GPUHAL_STORE_UNPINNED, attempt, can_be_forgotten, 0);
     if (entry) {
         gone = gpuhal_entry_remove(store, entry);
     }
@@ -158,7 +157,17 @@ static gpuhal_status no_room(const gpuhal_store *store, uint64_t bytes, uint64_t
     return GPUHAL_ERROR_OUT_OF_MEMORY;
 }
 
-/* Takes so many bytes of the store's limit, making room as far as possible. */
+/* Whether the store has less in device memory than it had. */
+static bool has_less(gpuhal_store *store, uint64_t used)
+{
+    gpuhal_mutex_lock(&store->mutex);
+    const bool less = store->in_device.bytes < used;
+    gpuhal_mutex_unlock(&store->mutex);
+    return less;
+}
+
+/* Takes so many bytes of the store's limit, making room as far as possible. What others gave back meanwhile counts,
+ * also where this thread finds nothing more. */
 static gpuhal_status reserve(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns)
 {
     const uint64_t limit = store->desc.device_bytes;
@@ -167,7 +176,7 @@ static gpuhal_status reserve(gpuhal_store *store, gpuhal_entry *entry, uint64_t 
     while (!status && limit && (entry->bytes > limit || store->in_device.bytes > limit - entry->bytes)) {
         const uint64_t used = store->in_device.bytes, over = entry->bytes > limit ? 0 : used - (limit - entry->bytes);
         gpuhal_mutex_unlock(&store->mutex);
-        if (entry->bytes > limit || !find_room(store, over, deadline_ns)) {
+        if (entry->bytes > limit || (!find_room(store, over, deadline_ns) && !has_less(store, used))) {
             status = no_room(store, entry->bytes, used);
         }
         gpuhal_mutex_lock(&store->mutex);
@@ -206,8 +215,7 @@ static gpuhal_status allocate_part(gpuhal_store *store, gpuhal_entry_part *part,
     return status == GPUHAL_ERROR_OUT_OF_MEMORY ? try_part(store, part, queue, 0, deadline_ns) : status;
 }
 
-gpuhal_status gpuhal_entry_allocate(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue,
-                                    uint64_t deadline_ns)
+gpuhal_status gpuhal_entry_allocate(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue, uint64_t deadline_ns)
 {
     gpuhal_status status = reserve(store, entry, deadline_ns);
     if (status) {
