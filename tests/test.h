@@ -16,6 +16,14 @@
 
 #define TEST(name) static void name(__attribute__((unused)) void **unused_state)
 
+/* Of a public call, in a file that includes gpuhal/error.h. */
+#define assert_ok(status)                                                                                              \
+    do {                                                                                                               \
+        if ((status) != GPUHAL_OK) {                                                                                   \
+            fail_msg("%s:%d: %s", __FILE__, __LINE__, gpuhal_last_error()->sentence);                                  \
+        }                                                                                                              \
+    } while (0)
+
 /* The first line of a test that cannot run here: CTest shows it as skipped, with the sentence. */
 #define SKIP_TEST(sentence)                                                                                            \
     do {                                                                                                               \

@@ -36,7 +36,7 @@ gpuhal_entry *gpuhal_entry_next(gpuhal_store *store, gpuhal_entry_order list, ui
                                 gpuhal_entry_filter *filter, uint32_t which)
 {
     gpuhal_entry *entry = NULL;
-    for (uint32_t class = 0; class < GPUHAL_STORE_CLASSES && !entry; class ++) {
+    for (uint32_t class = 0; class < GPUHAL_STORE_CLASSES && !entry; class++) {
         entry = store->lists[list].oldest[class];
         while (entry && (entry->links[list].attempt >= attempt || (filter && !filter(store, entry, which)))) {
             entry = entry->links[list].newer;

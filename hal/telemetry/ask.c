@@ -276,12 +276,13 @@ static void begin_one(gpuhal_gather *list, uint32_t count, uint32_t i, bool alon
     }
 }
 
-/* Whether all that was asked was answered in time, or refused. */
-static bool was_in_time(const gpuhal_gather *gather)
+/* Whether the driver answered all that was asked, or refused it. */
+static bool answered(const asking *own)
 {
-    bool in_time = true;
-    for (uint32_t i = 0; i < gather->count && in_time; i++) {
-        in_time = !is_for(gather, gather->iface, i) || gather->values[i].missing != GPUHAL_MISSING_TIMED_OUT;
+    bool in_time = own->status != GPUHAL_ERROR_TIMEOUT;
+    for (uint32_t i = 0; i < own->count && in_time; i++) {
+        const gpuhal_fact *fact = gpuhal_facts_find(&own->facts, own->keys[i]);
+        in_time = !fact || fact->missing != GPUHAL_MISSING_TIMED_OUT;
     }
     return in_time;
 }
@@ -289,16 +290,19 @@ static bool was_in_time(const gpuhal_gather *gather)
 static void end_one(gpuhal_gather *list, uint32_t count, uint32_t i, const gpuhal_time *time)
 {
     gpuhal_gather *own = &list[i];
+    bool in_time = true;
     if (own->asking && end(own->asking, time)) {
         take(own->asking);
+        in_time = answered(own->asking);
     } else if (own->asking) {
+        in_time = false;
         miss(own, own->iface, GPUHAL_MISSING_TIMED_OUT, "the driver did not start in time");
     }
     if (own->asking) {
         gpuhal_job_release(&own->asking->job);
         own->asking = NULL;
     }
-    for (uint32_t k = i; k < count && !was_in_time(own); k++) {
+    for (uint32_t k = i; k < count && !in_time; k++) {
         list[k].is_late = list[k].is_late || (list[k].iface && list[k].iface->candidate == own->iface->candidate);
     }
     own->iface = NULL;

@@ -46,11 +46,13 @@ typedef struct gpuhal_kernel_request {
     bool may_wake;
     uint64_t left_ns; /* until the deadline */
 } gpuhal_kernel_request;
+
 typedef enum gpuhal_power {
     GPUHAL_POWER_UNKNOWN, /* it has no files, or they did not answer in time */
     GPUHAL_POWER_ASLEEP,
     GPUHAL_POWER_AWAKE /* or it may be woken */
 } gpuhal_power;
+
 /* Begins to read those of the values that are wanted: NULL without memory or thread, and then their reasons say so. */
 gpuhal_kernel_reading *gpuhal_kernel_begin(const gpuhal_kernel_request *request, gpuhal_value *values, uint32_t count,
                                            const bool *wanted);

@@ -156,6 +156,17 @@ static void expect_logged(int file, const char *expected)
     assert_string_equal(text, expected);
 }
 
+static gpuhal_device *sharing_device(gpuhal *gpu)
+{
+    gpuhal_device *device = select_or_fail(gpu, "opencl:0");
+    uint64_t visible = 0;
+    assert_ok(gpuhal_device_u64(device, GPUHAL_FACT_HOST_VISIBLE_KINDS, &visible));
+    if (!(visible >> GPUHAL_MEMORY_DEVICE & 1)) {
+        SKIP_TEST("the driver shares no memory with the host");
+    }
+    return device;
+}
+
 /* The driver shares memory with the host. It stays as long as a reference to the buffer, here the application's. */
 TEST(device_memory_of_the_hosts_processor_is_seen_by_the_host_and_goes_with_the_last_reference)
 {
@@ -163,12 +174,7 @@ TEST(device_memory_of_the_hosts_processor_is_seen_by_the_host_and_goes_with_the_
     const int file = mkstemp(log);
     assert_true(file >= 0);
     gpuhal *gpu = open_with_answers("");
-    gpuhal_device *device = select_or_fail(gpu, "opencl:0");
-    uint64_t visible = 0;
-    assert_ok(gpuhal_device_u64(device, GPUHAL_FACT_HOST_VISIBLE_KINDS, &visible));
-    if (!(visible >> GPUHAL_MEMORY_DEVICE & 1)) {
-        SKIP_TEST("the driver shares no memory with the host");
-    }
+    gpuhal_device *device = sharing_device(gpu);
     gpuhal_buffer *one = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, 4096);
     gpuhal_buffer *other = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, 4096);
     unsigned char *host = gpuhal_buffer_host(one), *other_host = gpuhal_buffer_host(other);
@@ -205,14 +211,9 @@ TEST(shared_memory_that_cannot_be_had_is_out_of_memory_and_given_back)
     const int file = mkstemp(log);
     assert_true(file >= 0);
     gpuhal *gpu = open_with_answers("");
-    gpuhal_device *device = select_or_fail(gpu, "opencl:0");
+    gpuhal_device *device = sharing_device(gpu);
     const gpuhal_buffer_desc desc = {.size = sizeof desc, .kind = GPUHAL_MEMORY_DEVICE, .bytes = 4096};
     gpuhal_buffer *buffer = NULL;
-    uint64_t visible = 0;
-    assert_ok(gpuhal_device_u64(device, GPUHAL_FACT_HOST_VISIBLE_KINDS, &visible));
-    if (!(visible >> GPUHAL_MEMORY_DEVICE & 1)) {
-        SKIP_TEST("the driver shares no memory with the host");
-    }
     assert_ok(gpuhal_device_open(device));
     setenv("GPUHAL_FAKE_OPENCL_LOG", log, 1);
     setenv("GPUHAL_FAKE_OPENCL", "svmalloc", 1);
@@ -254,7 +255,7 @@ TEST(a_blocking_copy_that_fails_in_execution_is_no_lack_of_memory_and_the_next_o
 {
     unsigned char bytes[4096], got[4096] = {0};
     gpuhal *gpu = open_with_answers("");
-    gpuhal_device *device = select_or_fail(gpu, "opencl:0");
+    gpuhal_device *device = sharing_device(gpu);
     gpuhal_buffer *from = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, sizeof bytes);
     gpuhal_buffer *to = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, sizeof bytes);
     gpuhal_native native = {.size = sizeof native}, later = {.size = sizeof later};

@@ -60,13 +60,6 @@ static inline gpuhal_buffer *buffer_or_fail(gpuhal_device *device, gpuhal_memory
     return buffer;
 }
 
-#define assert_ok(status)                                                                                              \
-    do {                                                                                                               \
-        if ((status) != GPUHAL_OK) {                                                                                   \
-            fail_msg("%s:%d: %s", __FILE__, __LINE__, gpuhal_last_error()->sentence);                                  \
-        }                                                                                                              \
-    } while (0)
-
 /* A value in a line of /proc/self/status, in KiB. */
 static inline long memory_status_kib(const char *key)
 {

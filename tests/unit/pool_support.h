@@ -13,13 +13,6 @@
 enum { SEGMENT = 64 * 1024, UNIT = 256 };
 #define PATIENCE_NS UINT64_C(60000000000)
 
-#define assert_ok(status)                                                                                              \
-    do {                                                                                                               \
-        if ((status) != GPUHAL_OK) {                                                                                   \
-            fail_msg("%s:%d: %s", __FILE__, __LINE__, gpuhal_last_error()->sentence);                                  \
-        }                                                                                                              \
-    } while (0)
-
 /* One device whose memory the host sees. */
 static inline gpuhal *open_one(void)
 {

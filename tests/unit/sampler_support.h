@@ -14,13 +14,6 @@
 #define PATIENCE_MS 60000
 #define HEAT        GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS
 
-#define assert_ok(status)                                                                                              \
-    do {                                                                                                               \
-        if ((status) != GPUHAL_OK) {                                                                                   \
-            fail_msg("%s:%d: %s", __FILE__, __LINE__, gpuhal_last_error()->sentence);                                  \
-        }                                                                                                              \
-    } while (0)
-
 static inline gpuhal *open_devices(uint32_t count)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = count};

@@ -12,13 +12,6 @@
 #define CARD "sys/bus/pci/devices/0000:c1:00.0"
 #define MS   UINT64_C(1000000)
 
-#define assert_ok(status)                                                                                              \
-    do {                                                                                                               \
-        if ((status) != GPUHAL_OK) {                                                                                   \
-            fail_msg("%s:%d: %s", __FILE__, __LINE__, gpuhal_last_error()->sentence);                                  \
-        }                                                                                                              \
-    } while (0)
-
 /* One device at CARD, on the machine of the tree. */
 static gpuhal *open_card(void)
 {
