@@ -100,8 +100,7 @@ void gpuhal_job_step(gpuhal_job *job)
 }
 
 /* Called with the mutex held, which is not while the job runs. A caller that has waited for the job may free it as
- * soon as the state says DONE, so nothing of it is touched afterwards. The caller is woken without the mutex, which it
- * would only wait for; the worker, whose condition it is, lives on. False: the caller has gone. */
+ * soon as the state says DONE, so nothing of it is touched afterwards. False: the caller has gone. */
 static bool run_job(gpuhal_job_worker *own)
 {
     gpuhal_job *job = own->job;
@@ -119,9 +118,7 @@ static bool run_job(gpuhal_job_worker *own)
     atomic_store(&job->ended, true);
     atomic_fetch_sub(&job->references, 1);
     job->state = GPUHAL_JOB_DONE;
-    gpuhal_mutex_unlock(&pool.mutex);
     gpuhal_condition_signal_all(&own->condition);
-    lock_pool();
     return true;
 }
 

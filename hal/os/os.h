@@ -44,11 +44,11 @@ void gpuhal_mutex_unlock(gpuhal_mutex *mutex);
 /* For statics: ready without gpuhal_mutex_init, made at the first lock. */
 #define GPUHAL_MUTEX_INITIALIZER { {0}, 0 }
 
-/* A condition to wait for with a gpuhal_mutex held, and to signal with it held, or by a thread that has waited for it
- * or initialised it in this process. In the child of a fork it has no waiters. */
+/* A condition to wait for with a gpuhal_mutex held, and to signal with it held. In the child of a fork it has no
+ * waiters. */
 typedef struct gpuhal_condition {
     uint64_t system[6];  /* the system's condition */
-    uint32_t generation; /* fork generation in which it was initialised; changed with the mutex held */
+    uint32_t generation; /* fork generation in which it was initialised; protected by the mutex */
 } gpuhal_condition;
 /* For statics: made when it is first waited for or signalled. */
 #define GPUHAL_CONDITION_INITIALIZER { {0}, 0 }
