@@ -59,7 +59,7 @@ gpuhal_kernel_reading *gpuhal_kernel_begin(const gpuhal_kernel_request *request,
 /* Waits for the end of a reading, subtracts the time from *left_ns, and writes the wanted values, also those that are
  * missing. Nothing is read of a device that sleeps. `out_driver`: its kernel driver, "" for none or when it is not
  * known in time. NULL does nothing. */
-gpuhal_power gpuhal_kernel_end(gpuhal_kernel_reading *reading, uint64_t *left_ns, gpuhal_value *values, uint32_t count,
+gpuhal_power gpuhal_kernel_end(gpuhal_kernel_reading *own, uint64_t *left_ns, gpuhal_value *values, uint32_t count,
                                const bool *wanted, char out_driver[GPUHAL_DRIVER_BYTES]);
 #define GPUHAL_SLEEPS "the GPU sleeps, and reading would wake it"
 
