@@ -155,8 +155,8 @@ static bool take(climb *c)
     return queue && gather(c);
 }
 
-/* Waits here, for all that is pending, the oldest first. The queue's own lane as well: what becomes common is merged
- * with its neighbours there. */
+/* Waits here, for all that is pending now, the oldest first. The queue's own lane as well: what becomes common is
+ * merged with its neighbours there. */
 static bool wait(climb *c, uint64_t deadline_ns)
 {
     gpuhal_pool *pool = c->request->pool;
@@ -164,8 +164,8 @@ static bool wait(climb *c, uint64_t deadline_ns)
         return false;
     }
     gpuhal_report_count(&c->report, GPUHAL_RUNG_WAIT, 0);
-    gpuhal_pool_part_lanes(pool, NULL, 1);
-    while (gpuhal_pool_wait_oldest(pool, deadline_ns)) {
+    const uint64_t newest = gpuhal_pool_part_lanes(pool, NULL, 1);
+    while (gpuhal_pool_wait_oldest(pool, newest, deadline_ns)) {
         c->report.rungs[GPUHAL_RUNG_WAIT].bytes += gpuhal_pool_poll(pool);
         if (search(c)) {
             return true;
@@ -174,16 +174,48 @@ static bool wait(climb *c, uint64_t deadline_ns)
     return false;
 }
 
+/* Another thread may have been faster, or have released its memory behind work that came later. It is worth waiting for
+ * that where it suffices: what no end of work brings is refused, however long work goes on. While there are others to
+ * ask, who may give at once, the caller's time is not spent on it. */
+bool gpuhal_ladder_waits_on(const gpuhal_shortage *shortage, uint64_t deadline_ns, uint64_t callers_deadline_ns)
+{
+    /* Where enough is left it was refused for another reason, which more of it does not mend. */
+    const uint64_t left_bytes = shortage->left_bytes < shortage->bytes ? shortage->left_bytes : 0;
+    return deadline_ns == callers_deadline_ns && gpuhal_os_monotonic_ns() < deadline_ns &&
+           shortage->ordered_bytes > 0 &&
+           shortage->ordered_bytes + shortage->free_bytes + left_bytes >= shortage->bytes;
+}
+
+/* How often a thread that waits on goes up again at most. */
+enum { ROUND_NS = 100000 };
+
+static bool waits_on(const climb *c, uint64_t deadline_ns)
+{
+    gpuhal_pool *pool = c->request->pool;
+    gpuhal_shortage shortage = {.bytes = c->request->block_bytes,
+                                .left_bytes = c->refused ? c->refusal.error.bytes_free : 0};
+    gpuhal_mutex_lock(&pool->mutex);
+    shortage.free_bytes = gpuhal_bins_free_bytes(pool->common);
+    shortage.ordered_bytes = gpuhal_amount_now(&pool->reserved) - gpuhal_amount_now(&pool->used) - shortage.free_bytes;
+    gpuhal_mutex_unlock(&pool->mutex);
+    const bool on = gpuhal_ladder_waits_on(&shortage, deadline_ns, c->deadline_ns);
+    if (on) {
+        gpuhal_os_sleep(ROUND_NS);
+    }
+    return on;
+}
+
 /* ---- the order */
 
 /* What takes nothing from others. OUT_OF_MEMORY: there is more to try. */
 static gpuhal_status climb_alone(climb *c, uint64_t deadline_ns)
 {
-    if (follow_events(c) || poll(c)) {
-        return GPUHAL_OK;
-    }
-    const gpuhal_status status = grow(c);
-    return status == GPUHAL_ERROR_OUT_OF_MEMORY && (take(c) || wait(c, deadline_ns)) ? GPUHAL_OK : status;
+    gpuhal_status status = GPUHAL_ERROR_OUT_OF_MEMORY;
+    do {
+        status = follow_events(c) || poll(c) ? GPUHAL_OK : grow(c);
+        status = status == GPUHAL_ERROR_OUT_OF_MEMORY && (take(c) || wait(c, deadline_ns)) ? GPUHAL_OK : status;
+    } while (status == GPUHAL_ERROR_OUT_OF_MEMORY && waits_on(c, deadline_ns));
+    return status;
 }
 
 uint64_t gpuhal_ladder_patience(uint64_t deadline_ns)

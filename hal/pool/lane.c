@@ -221,6 +221,15 @@ void gpuhal_part_put_back(gpuhal_part *part)
     pool->spare_end = &part->next;
 }
 
+void gpuhal_pending_append(gpuhal_pool *pool, gpuhal_pending *pending)
+{
+    pending->number = ++pool->pending_number;
+    pending->users = 1;
+    pending->recording = true;
+    *pool->pending_end = pending;
+    pool->pending_end = &pending->next;
+}
+
 static void retire_part(gpuhal_part *part)
 {
     gpuhal_pool *pool = part->pool;
@@ -260,9 +269,6 @@ gpuhal_pending *gpuhal_part_give(gpuhal_part *part)
     }
     pending->owner = part->home ? part->home->queue : NULL;
     pending->block = part->block;
-    pending->users = 1;
-    pending->recording = true;
-    *pool->pending_end = pending;
-    pool->pending_end = &pending->next;
+    gpuhal_pending_append(pool, pending);
     return pending;
 }

@@ -222,14 +222,11 @@ static gpuhal_pending *part_lane(gpuhal_pool *pool, gpuhal_lane *lane)
     pending->owner = lane->queue;
     pending->count = 1;
     pending->waits[0].queue = gpuhal_queue_retain(lane->queue);
-    pending->users = 1;
-    pending->recording = true;
-    *pool->pending_end = pending;
-    pool->pending_end = &pending->next;
+    gpuhal_pending_append(pool, pending);
     return pending;
 }
 
-void gpuhal_pool_part_lanes(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes)
+uint64_t gpuhal_pool_part_lanes(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes)
 {
     gpuhal_mutex_lock(&pool->mutex);
     for (size_t i = 0; i < pool->lane_count; i++) {
@@ -242,7 +239,9 @@ void gpuhal_pool_part_lanes(gpuhal_pool *pool, const gpuhal_queue *queue, uint64
             gpuhal_mutex_lock(&pool->mutex);
         }
     }
+    const uint64_t newest = pool->pending_number;
     gpuhal_mutex_unlock(&pool->mutex);
+    return newest;
 }
 
 static bool wait_in_queue(gpuhal_queue *queue, const gpuhal_pending *pending)
@@ -368,10 +367,10 @@ static void wait_for(const gpuhal_pending *pending, uint64_t deadline_ns)
     gpuhal_error_restore(&before);
 }
 
-bool gpuhal_pool_wait_oldest(gpuhal_pool *pool, uint64_t deadline_ns)
+bool gpuhal_pool_wait_oldest(gpuhal_pool *pool, uint64_t newest, uint64_t deadline_ns)
 {
     gpuhal_mutex_lock(&pool->mutex);
-    gpuhal_pending *pending = pool->pending;
+    gpuhal_pending *pending = pool->pending && pool->pending->number <= newest ? pool->pending : NULL;
     const bool readable = pending && !pending->recording;
     if (readable) {
         enter(pending);

@@ -39,6 +39,7 @@ typedef struct gpuhal_pool_wait {
 
 typedef struct gpuhal_pending {
     struct gpuhal_pending *next; /* older ones come first */
+    uint64_t number;             /* counts the pool's, for the order */
     uint32_t users;              /* threads that look at it without the mutex */
     bool recording;              /* one of them may change `waits`, so no other may read them */
     gpuhal_bins *bins;           /* of a lane; NULL: one block, which is still out for the table */
@@ -124,6 +125,7 @@ struct gpuhal_pool {
     gpuhal_lane **lanes;
     size_t lane_count;
     gpuhal_pending *pending, **pending_end;
+    uint64_t pending_number;  /* of the newest one that ever was */
     gpuhal_segment *segments; /* by the number of their region */
     _Atomic uint32_t segment_count; /* the range counts by its pieces; written with the mutex held */
     uint32_t segment_space;
@@ -313,6 +315,8 @@ bool gpuhal_part_begin_uses(gpuhal_part *part, gpuhal_queue *queue);
 /* A structure for a part, old or new; NULL without memory. In checking mode one that was released long ago. */
 gpuhal_part *gpuhal_part_take(gpuhal_pool *pool);
 void gpuhal_part_put_back(gpuhal_part *part);
+/* Adds a new pending, whose events gpuhal_pending_record() has to record. */
+void gpuhal_pending_append(gpuhal_pool *pool, gpuhal_pending *pending);
 /* Gives a block back behind everything that the part was used in, and frees the part. Returns a pending whose events
  * gpuhal_pending_record() has to record, or NULL. */
 gpuhal_pending *gpuhal_part_give(gpuhal_part *part);
@@ -355,8 +359,9 @@ void gpuhal_check_released_twice(gpuhal_buffer *buffer);
 void gpuhal_pending_record(gpuhal_pool *pool, gpuhal_pending *pending);
 /* Makes common what has ended: what is pending, and what the lanes of idle queues have. Returns how many bytes. */
 uint64_t gpuhal_pool_poll(gpuhal_pool *pool);
-/* Makes pending what the lanes of other queues have, of those with so many bytes in one piece. */
-void gpuhal_pool_part_lanes(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes);
+/* Makes pending what the lanes of other queues have, of those with so many bytes in one piece. Returns the number of
+ * the newest pending. */
+uint64_t gpuhal_pool_part_lanes(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes);
 /* Makes the queue wait for the oldest pending in which so many bytes are in one piece, so that it may have all that is
  * in there: *out_bytes. False: none suits. */
 bool gpuhal_pool_follow(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, uint64_t *out_bytes);
@@ -366,8 +371,8 @@ bool gpuhal_pool_follow_event(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t b
 /* When the pool ends: queues hold the segments as long as they may use them. */
 void gpuhal_pool_hold_segments(gpuhal_pool *pool);
 void gpuhal_pending_free_all(gpuhal_pool *pool);
-/* Waits for the oldest pending. False: nothing is pending, or the time is over. */
-bool gpuhal_pool_wait_oldest(gpuhal_pool *pool, uint64_t deadline_ns);
+/* Waits for the oldest pending. False: none is as old as the one with number `newest`, or the time is over. */
+bool gpuhal_pool_wait_oldest(gpuhal_pool *pool, uint64_t newest, uint64_t deadline_ns);
 
 /* ---- ladder.c */
 
@@ -375,6 +380,15 @@ bool gpuhal_pool_wait_oldest(gpuhal_pool *pool, uint64_t deadline_ns);
 gpuhal_status gpuhal_pool_climb(const gpuhal_request *request, gpuhal_block_id *out_block);
 /* Until when to wait for work while there are sources to ask, so that they have time, too. */
 uint64_t gpuhal_ladder_patience(uint64_t deadline_ns);
+/* What an allocation that waits for work may count on. */
+typedef struct gpuhal_shortage {
+    uint64_t bytes;         /* are needed */
+    uint64_t ordered_bytes; /* come free when queued work ends */
+    uint64_t free_bytes;    /* are free in the pool; else 0 */
+    uint64_t left_bytes;    /* are free outside, as the last refusal states; UINT64_MAX: not known */
+} gpuhal_shortage;
+/* Whether to wait for work that came meanwhile, too, once all has ended that was enqueued when a wait began. */
+bool gpuhal_ladder_waits_on(const gpuhal_shortage *shortage, uint64_t deadline_ns, uint64_t callers_deadline_ns);
 
 /* ---- statistics.c */
 

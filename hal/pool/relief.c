@@ -79,26 +79,25 @@ static gpuhal_status wait_for_work(climb *c, uint64_t deadline_ns, bool *out_end
     return status;
 }
 
-/* Bytes that come free when queued work ends; in pools, for a buffer alone: a pool waits for its own itself. */
-static uint64_t behind_work(const climb *c)
+/* For a buffer alone: a pool waits by itself. */
+static bool waits_on(const climb *c, uint64_t deadline_ns)
 {
+    const gpuhal_relief *relief = c->relief;
     gpuhal_memory_report pools = {0};
-    if (!c->relief->pool) {
-        gpuhal_pools_report(c->relief->device, &pools);
-    }
-    return c->pending_bytes + pools.ordered_bytes;
+    gpuhal_pools_report(relief->device, &pools);
+    const gpuhal_shortage shortage = {.bytes = relief->bytes,
+                                      .ordered_bytes = c->pending_bytes + pools.ordered_bytes,
+                                      .left_bytes = c->refusal.error.bytes_free};
+    return gpuhal_ladder_waits_on(&shortage, deadline_ns, relief->deadline_ns);
 }
 
-/* What was enqueued meanwhile may keep the memory now, or that of another thread, which was faster. It is worth waiting
- * for where it suffices: what no end of work brings is refused, however long work goes on. While there are others to
- * ask, who may give at once, the caller's time is not spent on it. */
 static gpuhal_status wait_on(climb *c, uint64_t deadline_ns)
 {
     gpuhal_status status = GPUHAL_ERROR_OUT_OF_MEMORY;
     bool ended = true;
     while (status == GPUHAL_ERROR_OUT_OF_MEMORY && ended) {
         status = wait_for_work(c, deadline_ns, &ended);
-        ended = ended && deadline_ns == c->relief->deadline_ns && behind_work(c) >= c->relief->bytes;
+        ended = ended && waits_on(c, deadline_ns);
     }
     return status;
 }

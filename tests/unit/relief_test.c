@@ -95,7 +95,8 @@ static void *keep_on(void *user)
     return NULL;
 }
 
-TEST(a_buffer_waits_on_where_work_that_came_later_keeps_the_memory)
+/* The rest of the memory, or all of it. */
+static void expect_to_wait_on(uint64_t bytes)
 {
     gpuhal *gpu = open_limited();
     gpuhal_queue *queue = queue_or_fail(gpu);
@@ -103,10 +104,20 @@ TEST(a_buffer_waits_on_where_work_that_came_later_keeps_the_memory)
     relay own = {.gpu = gpu, .queue = queue, .gate = keep_by_work(gpu, queue, UNIT)};
     own.buffer = gpuhal_mock_buffer(gpu, 0, LIMIT - UNIT);
     assert_int_equal(pthread_create(&thread, NULL, keep_on, &own), 0);
-    assert_int_equal(create(gpu, LIMIT - UNIT, 0, PATIENCE_NS), GPUHAL_OK);
+    assert_int_equal(create(gpu, bytes, 0, PATIENCE_NS), GPUHAL_OK);
     pthread_join(thread, NULL);
     gpuhal_queue_destroy(queue);
     end(gpu);
+}
+
+TEST(a_buffer_waits_on_where_work_that_came_later_keeps_the_memory)
+{
+    expect_to_wait_on(LIMIT - UNIT);
+}
+
+TEST(a_buffer_waits_on_where_what_has_come_free_and_what_work_still_keeps_suffice_together)
+{
+    expect_to_wait_on(LIMIT);
 }
 
 TEST(a_buffer_waits_for_segments_whose_parts_work_still_has)
