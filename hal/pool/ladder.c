@@ -303,7 +303,7 @@ static gpuhal_status out_of_memory(climb *c)
     gpuhal_error_add_device(pool->device->candidate->name, pool->device->id);
     gpuhal_error_add_bytes(report->asked_bytes, report->free_bytes,
                            report->limit_bytes ? report->limit_bytes : report->reserved_bytes);
-    gpuhal_error_add_pending(report->ordered_bytes);
+    gpuhal_error_add_pending(report->ordered_bytes + (c->refused ? c->refusal.error.bytes_pending : 0));
     gpuhal_error_add_report(report);
     return GPUHAL_ERROR_OUT_OF_MEMORY;
 }

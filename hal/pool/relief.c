@@ -141,11 +141,10 @@ static gpuhal_status out_of_memory(climb *c)
 {
     const gpuhal_relief *relief = c->relief;
     gpuhal_memory_report *report = c->report;
+    c->refusal.error.bytes_pending = c->pending_bytes; /* a pool's sentence counts them with its own */
     (void)gpuhal_error_restore(&c->refusal);
-    if (c->pending_bytes > 0) {
-        gpuhal_error_add_pending(c->pending_bytes);
-    }
     if (!relief->pool) {
+        gpuhal_error_add_pending(c->pending_bytes);
         report->driver_free_bytes = c->refusal.memory.driver_free_bytes;
         report->asked_bytes = relief->bytes;
         report->limit_bytes = atomic_load(&relief->device->limit_bytes);

@@ -320,6 +320,30 @@ TEST(the_report_on_a_buffer_is_of_the_device_and_its_pools)
     end(gpu);
 }
 
+/* The device refuses the segment, of whose memory work keeps some as well. */
+TEST(the_sentence_on_a_pool_states_once_what_comes_free_when_work_ends)
+{
+    gpuhal *gpu = open_limited();
+    gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.segment_bytes = LIMIT / 2});
+    gpuhal_queue *queue = queue_or_fail(gpu);
+    gpuhal_buffer *part = take(pool, queue, LIMIT / 2);
+    gpuhal_event *gate = keep_by_work(gpu, queue, UNIT);
+    assert_ok(gpuhal_fill(queue, part, 0, LIMIT / 2, 1, 1));
+    gpuhal_buffer_release(part);
+    assert_int_equal(attempt(pool, NULL, LIMIT, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
+    const gpuhal_error *error = gpuhal_last_error();
+    const char *words = " bytes are freed when queued work ends";
+    assert_int_equal(error->bytes_pending, LIMIT / 2 + UNIT);
+    const char *first = strstr(error->sentence, words);
+    assert_non_null(first);
+    assert_null(strstr(first + 1, words));
+    assert_non_null(strstr(error->sentence, "; 33024 bytes are freed when queued work ends"));
+    open_gate(gate);
+    gpuhal_queue_destroy(queue);
+    gpuhal_pool_destroy(pool);
+    end(gpu);
+}
+
 TEST(there_is_a_report_only_while_the_last_error_is_such_a_failure)
 {
     gpuhal *gpu = open_limited();
