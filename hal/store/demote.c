@@ -87,6 +87,21 @@ static gpuhal_status no_room(const gpuhal_store *store, uint64_t bytes)
                             store->device->id, store->desc.host_bytes, bytes);
 }
 
+static uint64_t bytes_in_host(gpuhal_store *store)
+{
+    gpuhal_mutex_lock(&store->mutex);
+    const uint64_t bytes = store->in_host.bytes + store->host_reserved;
+    gpuhal_mutex_unlock(&store->mutex);
+    return bytes;
+}
+
+/* Whether there is more room than when host memory had so many bytes: what others gave back meanwhile counts, also
+ * where this thread finds nothing more. */
+static bool find_room(gpuhal_store *store, uint64_t used, uint64_t attempt)
+{
+    return free_one(store, attempt) || bytes_in_host(store) < used;
+}
+
 /* Takes so many bytes of the limit. */
 static gpuhal_status reserve(gpuhal_store *store, uint64_t bytes, uint64_t attempt)
 {
@@ -94,10 +109,11 @@ static gpuhal_status reserve(gpuhal_store *store, uint64_t bytes, uint64_t attem
     bool fits = bytes <= limit, may_fit = fits;
     while (may_fit) {
         gpuhal_mutex_lock(&store->mutex);
-        fits = store->in_host.bytes + store->host_reserved <= limit - bytes;
+        const uint64_t used = store->in_host.bytes + store->host_reserved;
+        fits = used <= limit - bytes;
         store->host_reserved += fits ? bytes : 0;
         gpuhal_mutex_unlock(&store->mutex);
-        may_fit = !fits && free_one(store, attempt);
+        may_fit = !fits && find_room(store, used, attempt);
     }
     return fits ? GPUHAL_OK : no_room(store, bytes);
 }
@@ -105,6 +121,7 @@ static gpuhal_status reserve(gpuhal_store *store, uint64_t bytes, uint64_t attem
 static gpuhal_status copy_to_host(gpuhal_store *store, gpuhal_entry *entry)
 {
     gpuhal_host_copy *copy = NULL;
+    uint64_t used = 0;
     gpuhal_mutex_lock(&store->mutex);
     const uint64_t attempt = ++store->attempts;
     gpuhal_mutex_unlock(&store->mutex);
@@ -113,8 +130,9 @@ static gpuhal_status copy_to_host(gpuhal_store *store, gpuhal_entry *entry)
         return status;
     }
     do { /* the limit has room for it, but perhaps in no piece that is large enough */
+        used = bytes_in_host(store);
         status = gpuhal_host_create(store, entry, &copy);
-    } while (status == GPUHAL_ERROR_OUT_OF_MEMORY && free_one(store, attempt));
+    } while (status == GPUHAL_ERROR_OUT_OF_MEMORY && find_room(store, used, attempt));
     status = status ? status : gpuhal_host_take(copy, entry);
     if (status) {
         gpuhal_host_release(copy);

@@ -70,4 +70,72 @@ TEST(an_entry_that_could_not_be_forgotten_makes_room)
     expect_room(forget);
 }
 
+/* ---- in host memory */
+
+gpuhal_status __wrap_gpuhal_uses_wait(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue, bool all,
+                                      uint64_t deadline_ns);
+gpuhal_status __real_gpuhal_uses_wait(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue, bool all,
+                                      uint64_t deadline_ns);
+gpuhal_status __wrap_gpuhal_host_create(gpuhal_store *store, const gpuhal_entry *entry, gpuhal_host_copy **out_copy);
+gpuhal_status __real_gpuhal_host_create(gpuhal_store *store, const gpuhal_entry *entry, gpuhal_host_copy **out_copy);
+
+static bool modifies_a;   /* when a search for room in host memory looks at the copy of "a" */
+static bool has_no_piece; /* for the next copy, although there are enough bytes */
+
+gpuhal_status __wrap_gpuhal_uses_wait(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue, bool all,
+                                      uint64_t deadline_ns)
+{
+    const gpuhal_status status = __real_gpuhal_uses_wait(store, entry, queue, all, deadline_ns);
+    if (modifies_a && entry->key[0] == 'a') {
+        gpuhal_item *item = NULL;
+        modifies_a = false;
+        assert_ok(acquire_now(&f, "a", GPUHAL_ACQUIRE_MODIFY, &item));
+        gpuhal_item_release(item, NULL);
+    }
+    return status;
+}
+
+gpuhal_status __wrap_gpuhal_host_create(gpuhal_store *store, const gpuhal_entry *entry, gpuhal_host_copy **out_copy)
+{
+    if (!has_no_piece) {
+        return __real_gpuhal_host_create(store, entry, out_copy);
+    }
+    has_no_piece = false;
+    *out_copy = NULL;
+    return GPUHAL_ERROR_OUT_OF_MEMORY;
+}
+
+/* "b" has to leave device memory. The copy of "a", which is pinned there, is given up by a thread that modifies "a",
+ * not by the search, which finds no other. */
+static void expect_room_in_host(uint64_t host_bytes)
+{
+    const gpuhal_item_desc desc = {.size = sizeof desc, .bytes = SEGMENT};
+    gpuhal_item *a = NULL, *c = NULL;
+    f = store_or_fail((gpuhal_store_desc){.device_bytes = 2 * SEGMENT, .host_bytes = host_bytes}, 0);
+    assert_ok(put_now(&f, "a", SEGMENT, 1));
+    assert_ok(put_now(&f, "b", SEGMENT, 2));
+    assert_ok(put_now(&f, "x", SEGMENT, 3)); /* in the place of "a" */
+    assert_ok(gpuhal_store_drop(f.store, "x", 1));
+    assert_ok(acquire_now(&f, "a", 0, &a));
+    assert_int_equal(entry_of(f.store, "a").tiers, GPUHAL_TIER_DEVICE | GPUHAL_TIER_HOST);
+    modifies_a = true;
+    has_no_piece = host_bytes > SEGMENT;
+    assert_ok(gpuhal_store_put(f.store, NULL, "c", 1, &desc, 0, &c));
+    assert_false(modifies_a || has_no_piece);
+    assert_int_equal(entry_of(f.store, "b").tiers, GPUHAL_TIER_HOST);
+    gpuhal_item_release(c, NULL);
+    gpuhal_item_release(a, NULL);
+    close_store(&f);
+}
+
+TEST(room_in_host_memory_that_others_made_counts)
+{
+    expect_room_in_host(SEGMENT);
+}
+
+TEST(a_piece_of_host_memory_that_others_gave_back_counts)
+{
+    expect_room_in_host(2 * SEGMENT);
+}
+
 #include "test_main.h"
