@@ -13,7 +13,7 @@ typedef struct request {
     gpuhal_store *store;
     gpuhal_queue *queue;
     const void *key;
-    uint64_t key_bytes, hash, deadline_ns;
+    uint64_t key_bytes, hash, deadline_ns; /* 0: nothing is waited for */
     const gpuhal_item_desc *desc; /* completed; NULL: nothing is made */
     gpuhal_item *item;            /* where the entry goes */
     bool counted;                 /* as a hit or a miss */
@@ -333,7 +333,7 @@ gpuhal_status gpuhal_store_put(gpuhal_store *store, gpuhal_queue *queue, const v
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_store_put: an argument is NULL");
     }
     request r = {.call = "gpuhal_store_put", .store = store, .queue = queue, .key = key, .key_bytes = key_bytes,
-                 .deadline_ns = gpuhal_deadline(timeout_ns)};
+                 .deadline_ns = timeout_ns ? gpuhal_deadline(timeout_ns) : 0};
     gpuhal_status status = begin(&r, given, false, &desc);
     if (status) {
         return status;
@@ -387,7 +387,7 @@ gpuhal_status gpuhal_store_acquire(gpuhal_store *store, gpuhal_queue *queue, con
                                 "gpuhal_store_acquire: an argument is NULL, or flags has unknown bits");
     }
     request r = {.call = "gpuhal_store_acquire", .store = store, .queue = queue, .key = key, .key_bytes = key_bytes,
-                 .deadline_ns = gpuhal_deadline(timeout_ns)};
+                 .deadline_ns = timeout_ns ? gpuhal_deadline(timeout_ns) : 0};
     gpuhal_status status = begin(&r, given, true, &desc);
     status = status ? status : acquire(&r, flags & GPUHAL_ACQUIRE_MODIFY);
     return r.item ? finish(&r, status, out_item) : status;

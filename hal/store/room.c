@@ -188,11 +188,13 @@ static gpuhal_status reserve(gpuhal_store *store, gpuhal_entry *entry, uint64_t 
     return status;
 }
 
+/* A pool that may not wait at all does so for other threads that ask for memory, which is not for those whose time is
+ * over. */
 static gpuhal_status try_part(gpuhal_store *store, gpuhal_entry_part *part, gpuhal_queue *queue, uint32_t flags,
                               uint64_t deadline_ns)
 {
-    const uint64_t now = gpuhal_os_monotonic_ns();
-    const uint64_t left_ns = deadline_ns == UINT64_MAX ? UINT64_MAX : deadline_ns > now ? deadline_ns - now : 0;
+    const uint64_t now = gpuhal_os_monotonic_ns(), some_ns = deadline_ns > 0;
+    const uint64_t left_ns = deadline_ns == UINT64_MAX ? UINT64_MAX : deadline_ns > now ? deadline_ns - now : some_ns;
     return gpuhal_pool_allocate(store->pool, queue, part->bytes, flags, left_ns, &part->device);
 }
 

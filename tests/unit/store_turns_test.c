@@ -1,4 +1,6 @@
-/* Stores: threads that take turns at an entry, so that one that waits for it finds another at work after each wait. */
+/* Stores: threads that take turns at an entry, so that one that waits for it finds another at work after each wait; and
+ * one that asks others for memory, whose turn is not waited for after the deadline. */
+#include "pressure_support.h"
 #include "store_support.h"
 
 #include "os/os.h"
@@ -83,6 +85,55 @@ TEST(reading_ends_at_its_deadline_where_threads_take_turns)
     assert_int_equal(gpuhal_store_read(f.store, "one", 3, NULL, 0, bytes, sizeof bytes, TIMEOUT_NS),
                      GPUHAL_ERROR_TIMEOUT);
     end();
+}
+
+/* ---- asking others */
+
+static _Atomic bool entered, holds;
+
+static uint64_t hold_turn(void *user, gpuhal_device *device, gpuhal_pool *pool, uint64_t bytes, uint64_t deadline_ns)
+{
+    (void)user, (void)device, (void)pool, (void)bytes, (void)deadline_ns;
+    atomic_store(&entered, true);
+    while (atomic_load(&holds)) {
+        gpuhal_os_sleep(1000000);
+    }
+    return 0;
+}
+
+static void *ask_others(void *user)
+{
+    (void)relieve_device(user, GPUHAL_PRESSURE_EVICT, NULL, 1, 0);
+    return NULL;
+}
+
+TEST(a_put_whose_time_is_over_does_not_wait_for_a_thread_that_asks_others)
+{
+    const gpuhal_pressure_source source = {.rung = GPUHAL_PRESSURE_EVICT, .give = hold_turn};
+    const gpuhal_item_desc desc = {.size = sizeof desc, .bytes = SEGMENT};
+    gpuhal_pressure_entry *entry = NULL;
+    gpuhal_item *none = NULL;
+    pthread_t thread;
+    f = store_or_fail((gpuhal_store_desc){0}, SEGMENT);
+    gpuhal_device *device = gpuhal_device_at(f.gpu, 0);
+    gpuhal_buffer *all = take(f.pool, f.queue, SEGMENT);
+    gpuhal_event *gate = close_gate(f.gpu, f.queue);
+    assert_ok(gpuhal_fill(f.queue, all, 0, SEGMENT, 1, 1));
+    gpuhal_buffer_release(all);
+    assert_ok(gpuhal_pressure_add(device, &source, &entry));
+    atomic_store(&holds, true);
+    assert_int_equal(pthread_create(&thread, NULL, ask_others, device), 0);
+    while (!atomic_load(&entered)) {
+        gpuhal_os_sleep(1000000);
+    }
+    /* All of it passes while the work is waited for. */
+    const uint64_t begun_ns = gpuhal_os_monotonic_ns();
+    assert_int_equal(gpuhal_store_put(f.store, NULL, "one", 3, &desc, 5000000, &none), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_true(gpuhal_os_monotonic_ns() - begun_ns < 1000000000);
+    atomic_store(&holds, false);
+    pthread_join(thread, NULL);
+    open_gate(gate);
+    close_store(&f);
 }
 
 #include "test_main.h"
