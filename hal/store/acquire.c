@@ -64,6 +64,9 @@ static gpuhal_status begin_filling(const request *r, gpuhal_entry *entry)
     status = status ? status : gpuhal_entry_pin(store, entry);
     if (!status) {
         gpuhal_index_add(store, entry);
+        for (int list = 0; list < GPUHAL_STORE_LISTS; list++) {
+            entry->links[list].attempt = store->attempts; /* searches come to an end, however many others put */
+        }
         store->pinned++;
         entry->references++;
         entry->worker = gpuhal_os_thread_id();

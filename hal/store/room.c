@@ -166,19 +166,29 @@ static bool has_less(gpuhal_store *store, uint64_t used)
     return less;
 }
 
+/* Whether a call that may wait has no time left. One that may not goes on as long as it finds room: it waits for
+ * nothing. */
+static bool is_late(uint64_t deadline_ns)
+{
+    return deadline_ns > 0 && gpuhal_os_monotonic_ns() >= deadline_ns;
+}
+
 /* Takes so many bytes of the store's limit, making room as far as possible. What others gave back meanwhile counts,
- * also where this thread finds nothing more. */
+ * also where this thread finds nothing more. Others may take what it found: no further search begins after the
+ * deadline. */
 static gpuhal_status reserve(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns)
 {
     const uint64_t limit = store->desc.device_bytes;
     gpuhal_status status = GPUHAL_OK;
+    bool late = false;
     gpuhal_mutex_lock(&store->mutex);
     while (!status && limit && (entry->bytes > limit || store->in_device.bytes > limit - entry->bytes)) {
         const uint64_t used = store->in_device.bytes, over = entry->bytes > limit ? 0 : used - (limit - entry->bytes);
         gpuhal_mutex_unlock(&store->mutex);
-        if (entry->bytes > limit || (!find_room(store, over, deadline_ns) && !has_less(store, used))) {
+        if (entry->bytes > limit || late || (!find_room(store, over, deadline_ns) && !has_less(store, used))) {
             status = no_room(store, entry->bytes, used);
         }
+        late = is_late(deadline_ns);
         gpuhal_mutex_lock(&store->mutex);
     }
     if (!status) {
@@ -210,9 +220,11 @@ static gpuhal_status allocate_part(gpuhal_store *store, gpuhal_entry_part *part,
                                    uint64_t deadline_ns)
 {
     const uint32_t alone = GPUHAL_ALLOCATE_NO_EVICT;
+    bool late = false;
     gpuhal_status status = try_part(store, part, queue, alone, soon(deadline_ns));
-    while (status == GPUHAL_ERROR_OUT_OF_MEMORY && find_room(store, part->bytes, deadline_ns)) {
+    while (status == GPUHAL_ERROR_OUT_OF_MEMORY && !late && find_room(store, part->bytes, deadline_ns)) {
         status = try_part(store, part, queue, alone, soon(deadline_ns));
+        late = is_late(deadline_ns);
     }
     return status == GPUHAL_ERROR_OUT_OF_MEMORY ? try_part(store, part, queue, 0, deadline_ns) : status;
 }

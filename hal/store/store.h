@@ -36,7 +36,7 @@ typedef enum gpuhal_entry_order {
 typedef struct gpuhal_entry_link {
     gpuhal_entry *older, *newer;
     bool in_list;
-    uint64_t attempt; /* the last search for room that took it */
+    uint64_t attempt; /* the last search for room that took it, or that began before it came */
 } gpuhal_entry_link;
 
 typedef struct gpuhal_host_part {
@@ -149,8 +149,9 @@ void gpuhal_entry_append(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_
 void gpuhal_entry_unlink(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_order list);
 /* Whether a search has any use for an entry. */
 typedef bool gpuhal_entry_filter(const gpuhal_store *store, const gpuhal_entry *entry, uint32_t which);
-/* The entry to make room with: of the lowest priority the oldest that passes the filter, which may be NULL, and that
- * neither this search nor a later one took before; now this one has. NULL: none. */
+/* The entry to make room with: of the lowest priority the oldest that passes the filter, which may be NULL, that was
+ * there when the search began, and that neither this search nor a later one took before; now this one has. NULL: none.
+ */
 gpuhal_entry *gpuhal_entry_next(gpuhal_store *store, gpuhal_entry_order list, uint64_t attempt,
                                 gpuhal_entry_filter *filter, uint32_t which);
 

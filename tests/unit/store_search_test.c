@@ -138,4 +138,50 @@ TEST(a_piece_of_host_memory_that_others_gave_back_counts)
     expect_room_in_host(2 * SEGMENT);
 }
 
+/* ---- after the deadline */
+
+void __wrap_gpuhal_entry_free(gpuhal_entry *entry);
+void __real_gpuhal_entry_free(gpuhal_entry *entry);
+
+static filler thief = {.byte = 9};
+static bool steals; /* another thread is faster whenever an entry has made room */
+static uint64_t end_ns;
+
+/* What is freed may be nothing. */
+void __wrap_gpuhal_entry_free(gpuhal_entry *entry)
+{
+    __real_gpuhal_entry_free(entry);
+    if (steals && !has(f.store, "s")) {
+        steals = false;
+        gpuhal_item_release(load_or_fail(&f, "s", SEGMENT, &thief), NULL);
+        steals = gpuhal_os_monotonic_ns() < end_ns;
+    }
+}
+
+/* An entry of SEGMENT bytes is all that there is room for. Without the deadline the search would go on until `end_ns`,
+ * and then have its room. */
+static void expect_end_of_search(uint64_t device_bytes, uint64_t pool_bytes)
+{
+    const gpuhal_item_desc desc = {.size = sizeof desc, .bytes = SEGMENT};
+    gpuhal_item *none = NULL;
+    f = store_or_fail((gpuhal_store_desc){.device_bytes = device_bytes}, pool_bytes);
+    gpuhal_item_release(load_or_fail(&f, "s", SEGMENT, &thief), NULL);
+    end_ns = gpuhal_os_monotonic_ns() + 2000000000;
+    steals = true;
+    assert_int_equal(gpuhal_store_put(f.store, NULL, "a", 1, &desc, 20000000, &none), GPUHAL_ERROR_OUT_OF_MEMORY);
+    steals = false;
+    assert_true(thief.calls > 1);
+    close_store(&f);
+}
+
+TEST(a_search_in_the_share_of_a_store_ends_at_the_deadline_where_others_take_what_it_finds)
+{
+    expect_end_of_search(SEGMENT, 0);
+}
+
+TEST(a_search_in_a_pool_ends_at_the_deadline_where_others_take_what_it_finds)
+{
+    expect_end_of_search(0, SEGMENT);
+}
+
 #include "test_main.h"
