@@ -36,21 +36,21 @@ static void count(request *r, bool hit)
 
 /* ---- making an entry */
 
-/* Room in the table. With the mutex held, which may be released meanwhile. */
+/* Room in the table, also that others made where this thread finds none. With the mutex held, which may be released
+ * meanwhile. */
 static gpuhal_status make_place(const request *r)
 {
     gpuhal_store *store = r->store;
     const uint32_t limit = store->desc.entry_limit;
-    gpuhal_status status = GPUHAL_OK;
-    while (!status && limit && store->entry_count >= limit) {
+    bool forgot = true;
+    while (limit && store->entry_count >= limit && forgot) {
         gpuhal_mutex_unlock(&store->mutex);
-        if (!gpuhal_store_forget_one(store)) {
-            status = failed(r, GPUHAL_ERROR_OUT_OF_MEMORY,
-                            "the store has as many entries as it may, and can give none up");
-        }
+        forgot = gpuhal_store_forget_one(store);
         gpuhal_mutex_lock(&store->mutex);
     }
-    return status;
+    return !limit || store->entry_count < limit
+               ? GPUHAL_OK
+               : failed(r, GPUHAL_ERROR_OUT_OF_MEMORY, "the store has as many entries as it may, and can give none up");
 }
 
 /* Adds a new entry to the table, pinned; this thread fills it. NOT_READY: another thread was first. */

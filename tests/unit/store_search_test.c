@@ -184,4 +184,33 @@ TEST(a_search_in_a_pool_ends_at_the_deadline_where_others_take_what_it_finds)
     expect_end_of_search(0, SEGMENT);
 }
 
+/* ---- in the table */
+
+bool __wrap_gpuhal_store_forget_one(gpuhal_store *store);
+bool __real_gpuhal_store_forget_one(gpuhal_store *store);
+
+static bool drops; /* when a search for an entry to forget has found none */
+
+bool __wrap_gpuhal_store_forget_one(gpuhal_store *store)
+{
+    const bool forgot = __real_gpuhal_store_forget_one(store);
+    if (drops) {
+        assert_false(forgot);
+        drop_b();
+    }
+    return forgot;
+}
+
+TEST(a_place_in_the_table_that_others_gave_back_counts)
+{
+    f = store_or_fail((gpuhal_store_desc){.entry_limit = 2}, 0);
+    assert_ok(put_now(&f, "a", SEGMENT, 1));
+    assert_ok(put_now(&f, "b", SEGMENT, 2));
+    assert_int_equal(put_now(&f, "c", SEGMENT, 3), GPUHAL_ERROR_OUT_OF_MEMORY);
+    drops = true;
+    assert_ok(put_now(&f, "c", SEGMENT, 3));
+    drops = false;
+    close_store(&f);
+}
+
 #include "test_main.h"
