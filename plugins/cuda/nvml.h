@@ -59,7 +59,8 @@ extern const gpuhal_cuda_nvml_value gpuhal_cuda_nvml_values[GPUHAL_CUDA_NVML_VAL
 nvmlReturn_t gpuhal_cuda_nvml_own_memory(nvmlDevice_t device, uint64_t *out_value);
 
 /* nvml_events.c: likewise. How many errors of the GPU the driver has reported since the first question, and the newest
- * one's number: NO_EVENT before the first. */
+ * one's number: NO_EVENT before the first. After begin_events() both are of the same moment. */
+void gpuhal_cuda_nvml_begin_events(void);
 nvmlReturn_t gpuhal_cuda_nvml_events(nvmlDevice_t board, uint64_t *out_value);
 nvmlReturn_t gpuhal_cuda_nvml_event_code(nvmlDevice_t board, uint64_t *out_value);
 /* NVML has been shut down, and what it gave is not valid any more. */

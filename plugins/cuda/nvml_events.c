@@ -14,10 +14,20 @@ typedef struct watched {
     struct watched *next;
     nvmlDevice_t board;
     nvmlEventSet_t set;
-    uint64_t count, code; /* of the newest */
+    uint64_t count, code;   /* of the newest */
+    uint64_t sample;        /* that took last */
+    nvmlReturn_t taken;     /* what that came to */
 } watched;
 
 static watched *first;
+static uint64_t sample;
+
+/* One sample takes once for both values: an error that comes between them would be counted by one and named by the
+ * other, and the code of the one before it would be in no sample. */
+void gpuhal_cuda_nvml_begin_events(void)
+{
+    sample++;
+}
 
 /* Errors of an application, which say nothing of the GPU: NVIDIA's "Xid Errors" gives a user's program as a cause of
  * each, and NVIDIA's device plugin for Kubernetes leaves the same ones out. docs/telemetry.md has the list. */
@@ -69,19 +79,33 @@ static nvmlReturn_t find(nvmlDevice_t board, watched **out_watched)
 }
 
 /* Takes what has come, without waiting. A GPU that has fallen off the bus answers so in place of its last event. */
-static nvmlReturn_t take(nvmlDevice_t board, watched **out_watched)
+static nvmlReturn_t take_all(watched *own)
 {
-    nvmlReturn_t code = find(board, out_watched);
+    nvmlReturn_t code = NVML_SUCCESS;
     for (int i = 0; i < EVENTS_AT_ONCE && code == NVML_SUCCESS; i++) {
         nvmlEventData_t event = {0};
-        code = gpuhal_cuda_nvml.nvmlEventSetWait_v2((*out_watched)->set, &event, 0);
+        code = gpuhal_cuda_nvml.nvmlEventSetWait_v2(own->set, &event, 0);
         if (code == NVML_SUCCESS && event.eventType == nvmlEventTypeXidCriticalError &&
             !is_of_application(event.eventData)) {
-            (*out_watched)->count++;
-            (*out_watched)->code = event.eventData;
+            own->count++;
+            own->code = event.eventData;
         }
     }
     return code == NVML_ERROR_TIMEOUT ? NVML_SUCCESS : code;
+}
+
+static nvmlReturn_t take(nvmlDevice_t board, watched **out_watched)
+{
+    const nvmlReturn_t code = find(board, out_watched);
+    watched *own = *out_watched;
+    if (code != NVML_SUCCESS) {
+        return code;
+    }
+    if (own->sample != sample) {
+        own->taken = take_all(own);
+        own->sample = sample;
+    }
+    return own->taken;
 }
 
 nvmlReturn_t gpuhal_cuda_nvml_events(nvmlDevice_t board, uint64_t *out_value)

@@ -27,6 +27,7 @@ static nvmlReturn_t take_sample(void *request)
     sample *own = request;
     nvmlDevice_t device = NULL, board = NULL;
     const nvmlReturn_t found = gpuhal_cuda_nvml_find(own->entry, &device, &board);
+    gpuhal_cuda_nvml_begin_events();
     for (size_t i = 0; i < GPUHAL_CUDA_NVML_VALUES; i++) {
         const gpuhal_cuda_nvml_value *value = &gpuhal_cuda_nvml_values[i];
         own->codes[i] = found;

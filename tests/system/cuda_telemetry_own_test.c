@@ -229,6 +229,37 @@ TEST(errors_of_the_gpu_count_from_the_first_question_on_and_those_of_application
     remove_reports();
 }
 
+/* What one sample has of both: 0 where a value is missing. */
+typedef struct errors {
+    uint64_t total, code;
+} errors;
+
+static void hear_error(void *user, gpuhal_key key, uint64_t value)
+{
+    errors *heard_of = user;
+    *(key == GPUHAL_VALUE_VENDOR_EVENTS_TOTAL ? &heard_of->total : &heard_of->code) = value;
+}
+
+static void expect_errors(uint64_t total, uint64_t code)
+{
+    static const gpuhal_key keys[] = {GPUHAL_VALUE_VENDOR_EVENT_CODE, GPUHAL_VALUE_VENDOR_EVENTS_TOTAL};
+    errors found = {0};
+    const gpuhal_direct_listener both = {.user = &found, .u64 = hear_error};
+    assert_ok(gpuhal_direct_sample(plugin, instance, 0, keys, 2, 0, &both));
+    assert_int_equal(found.total, total);
+    assert_int_equal(found.code, code);
+}
+
+TEST(the_code_of_a_sample_is_that_of_the_newest_error_which_it_counts)
+{
+    start("devices 1; value 0 xid_1 79; value 0 xid_2 48");
+    expect_errors(0, 0);
+    expect_errors(1, 79);
+    expect_errors(2, 48);
+    expect_errors(2, 48);
+    remove_reports();
+}
+
 TEST(before_the_first_error_there_is_no_code)
 {
     start("devices 1; mig 0 7 0 1g.10gb 128M");
