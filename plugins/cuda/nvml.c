@@ -137,7 +137,7 @@ static nvmlReturn_t run(nvmlReturn_t (*work)(void *request), void *request)
     if (initialised) {
         initialised = work(request) != NVML_ERROR_UNINITIALIZED;
         if (!initialised) {
-            gpuhal_cuda_nvml_forget_events();
+            gpuhal_cuda_nvml_forget_event_sets();
         }
         code = initialised ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED;
     }

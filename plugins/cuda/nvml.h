@@ -64,6 +64,6 @@ void gpuhal_cuda_nvml_begin_events(void);
 nvmlReturn_t gpuhal_cuda_nvml_events(nvmlDevice_t board, uint64_t *out_value);
 nvmlReturn_t gpuhal_cuda_nvml_event_code(nvmlDevice_t board, uint64_t *out_value);
 /* NVML has been shut down, and what it gave is not valid any more. */
-void gpuhal_cuda_nvml_forget_events(void);
+void gpuhal_cuda_nvml_forget_event_sets(void);
 
 #endif

@@ -1,10 +1,12 @@
 /* cuda/nvml_events.c: errors that the driver reports of a GPU (Xid), by the events of NVML. They count from the first
  * question on: NVML keeps none for those who come later. Each GPU has an event set, which stays until the process ends,
- * since NVML cannot be shut down here (nvml.c).
+ * since NVML cannot be shut down here (nvml.c). Where another user of the process shuts it down, handles and sets are
+ * not valid any more: what was counted stays with the GPU's UUID, and the next sample makes another set.
  */
 #include "nvml.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* A storm of errors must not keep the turn. */
 enum { EVENTS_AT_ONCE = 64 };
@@ -12,7 +14,8 @@ enum { EVENTS_AT_ONCE = 64 };
 /* By the one thread whose turn it is. */
 typedef struct watched {
     struct watched *next;
-    nvmlDevice_t board;
+    char uuid[NVML_DEVICE_UUID_V2_BUFFER_SIZE];
+    nvmlDevice_t board; /* NULL, as the set: NVML has been shut down since */
     nvmlEventSet_t set;
     uint64_t count, code;   /* of the newest */
     uint64_t sample;        /* that took last */
@@ -41,41 +44,59 @@ static bool is_of_application(unsigned long long xid)
     return found;
 }
 
-static nvmlReturn_t watch(nvmlDevice_t board, watched **out_watched)
+/* Makes a set for the GPU, whose former one is none any more. */
+static nvmlReturn_t watch(nvmlDevice_t board, watched *own)
+{
+    nvmlEventSet_t set = NULL;
+    nvmlReturn_t code = gpuhal_cuda_nvml.nvmlEventSetCreate(&set);
+    if (code == NVML_SUCCESS) {
+        code = gpuhal_cuda_nvml.nvmlDeviceRegisterEvents(board, nvmlEventTypeXidCriticalError, set);
+        if (code != NVML_SUCCESS) {
+            (void)gpuhal_cuda_nvml.nvmlEventSetFree(set);
+        }
+    }
+    if (code == NVML_SUCCESS) {
+        own->board = board;
+        own->set = set;
+    }
+    return code;
+}
+
+/* What is kept of the GPU, with or without a set. */
+static nvmlReturn_t find_kept(nvmlDevice_t board, watched **out_watched)
+{
+    char uuid[sizeof first->uuid] = "";
+    const nvmlReturn_t code = gpuhal_cuda_nvml.nvmlDeviceGetUUID(board, uuid, sizeof uuid);
+    watched *own = first;
+    while (own && strcmp(own->uuid, uuid) != 0) {
+        own = own->next;
+    }
+    if (code == NVML_SUCCESS && !own) {
+        own = calloc(1, sizeof *own);
+        if (!own) {
+            return NVML_ERROR_MEMORY;
+        }
+        memcpy(own->uuid, uuid, sizeof uuid);
+        own->next = first;
+        first = own;
+    }
+    *out_watched = own;
+    return code;
+}
+
+static nvmlReturn_t find(nvmlDevice_t board, watched **out_watched)
 {
     if (!gpuhal_cuda_nvml.nvmlEventSetCreate || !gpuhal_cuda_nvml.nvmlDeviceRegisterEvents ||
         !gpuhal_cuda_nvml.nvmlEventSetWait_v2 || !gpuhal_cuda_nvml.nvmlEventSetFree) {
         return NVML_ERROR_FUNCTION_NOT_FOUND;
     }
-    watched *own = calloc(1, sizeof *own);
-    if (!own) {
-        return NVML_ERROR_MEMORY;
-    }
-    own->board = board;
-    nvmlReturn_t code = gpuhal_cuda_nvml.nvmlEventSetCreate(&own->set);
-    if (code == NVML_SUCCESS) {
-        code = gpuhal_cuda_nvml.nvmlDeviceRegisterEvents(board, nvmlEventTypeXidCriticalError, own->set);
-        if (code != NVML_SUCCESS) {
-            (void)gpuhal_cuda_nvml.nvmlEventSetFree(own->set);
-        }
-    }
-    if (code != NVML_SUCCESS) {
-        free(own);
-        return code;
-    }
-    own->next = first;
-    first = *out_watched = own;
-    return NVML_SUCCESS;
-}
-
-static nvmlReturn_t find(nvmlDevice_t board, watched **out_watched)
-{
     watched *own = first;
     while (own && own->board != board) {
         own = own->next;
     }
     *out_watched = own;
-    return own ? NVML_SUCCESS : watch(board, out_watched);
+    nvmlReturn_t code = own ? NVML_SUCCESS : find_kept(board, out_watched);
+    return code == NVML_SUCCESS && !own ? watch(board, *out_watched) : code;
 }
 
 /* Takes what has come, without waiting. A GPU that has fallen off the bus answers so in place of its last event. */
@@ -94,6 +115,18 @@ static nvmlReturn_t take_all(watched *own)
     return code == NVML_ERROR_TIMEOUT ? NVML_SUCCESS : code;
 }
 
+/* A set that another user's shutdown has ended is refused where NVML is initialised again, by whichever user. It is not
+ * given back, since it is NVML's no more. */
+static nvmlReturn_t take_with_a_set(watched *own, nvmlDevice_t board)
+{
+    nvmlReturn_t code = take_all(own);
+    if (code == NVML_ERROR_INVALID_ARGUMENT) {
+        code = watch(board, own);
+        code = code == NVML_SUCCESS ? take_all(own) : code;
+    }
+    return code;
+}
+
 static nvmlReturn_t take(nvmlDevice_t board, watched **out_watched)
 {
     const nvmlReturn_t code = find(board, out_watched);
@@ -102,7 +135,7 @@ static nvmlReturn_t take(nvmlDevice_t board, watched **out_watched)
         return code;
     }
     if (own->sample != sample) {
-        own->taken = take_all(own);
+        own->taken = take_with_a_set(own, board);
         own->sample = sample;
     }
     return own->taken;
@@ -124,11 +157,10 @@ nvmlReturn_t gpuhal_cuda_nvml_event_code(nvmlDevice_t board, uint64_t *out_value
     return code == NVML_SUCCESS && own->count == 0 ? GPUHAL_CUDA_NVML_NO_EVENT : code;
 }
 
-void gpuhal_cuda_nvml_forget_events(void)
+void gpuhal_cuda_nvml_forget_event_sets(void)
 {
-    while (first) {
-        watched *own = first;
-        first = own->next;
-        free(own);
+    for (watched *own = first; own; own = own->next) {
+        own->board = NULL;
+        own->set = NULL;
     }
 }

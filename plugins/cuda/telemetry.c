@@ -18,26 +18,32 @@ typedef struct sample {
     uint64_t numbers[GPUHAL_CUDA_NVML_VALUES];
     nvmlReturn_t codes[GPUHAL_CUDA_NVML_VALUES];
     bool is_lost;
+    bool is_again; /* NVML was shut down while it was taken first */
 } sample;
 
 /* Runs in this thread's turn. A device that is not found gives its code to every value; a value that fails, its own
- * code to itself alone. */
+ * code to itself alone. A shutdown between two values is returned, so that the sample is taken once again. */
 static nvmlReturn_t take_sample(void *request)
 {
     sample *own = request;
     nvmlDevice_t device = NULL, board = NULL;
     const nvmlReturn_t found = gpuhal_cuda_nvml_find(own->entry, &device, &board);
+    bool is_shut = false;
+    own->is_lost = false;
     gpuhal_cuda_nvml_begin_events();
     for (size_t i = 0; i < GPUHAL_CUDA_NVML_VALUES; i++) {
         const gpuhal_cuda_nvml_value *value = &gpuhal_cuda_nvml_values[i];
         own->codes[i] = found;
         if (own->wanted[i] && found == NVML_SUCCESS) {
             own->codes[i] = value->read(value->of_board ? board : device, &own->numbers[i]);
+            is_shut = is_shut || own->codes[i] == NVML_ERROR_UNINITIALIZED;
         }
         own->is_lost = own->is_lost || (own->wanted[i] && own->codes[i] == NVML_ERROR_GPU_IS_LOST);
     }
     own->is_lost = own->is_lost && gpuhal_cuda_nvml_is_lost(own->entry);
-    return found;
+    is_shut = is_shut && !own->is_again;
+    own->is_again = true;
+    return is_shut ? NVML_ERROR_UNINITIALIZED : found;
 }
 
 /* Why a value is not there. NVML has been seen to return success with what cannot be: after a reset, and of a GPU that

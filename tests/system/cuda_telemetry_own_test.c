@@ -6,6 +6,7 @@
 
 #include <gpuhal/direct.h>
 
+#include <dlfcn.h>
 #include <inttypes.h>
 
 static struct {
@@ -257,6 +258,58 @@ TEST(the_code_of_a_sample_is_that_of_the_newest_error_which_it_counts)
     expect_errors(1, 79);
     expect_errors(2, 48);
     expect_errors(2, 48);
+    remove_reports();
+}
+
+typedef unsigned nvml_function(void);
+
+static nvml_function *nvml(const char *name)
+{
+    nvml_function *function = NULL;
+    void *library = dlopen(getenv("GPUHAL_NVML_LIBRARY"), RTLD_NOW | RTLD_LOCAL);
+    assert_non_null(library);
+    *(void **)(void *)&function = dlsym(library, name);
+    return function;
+}
+
+/* The fake's new event set begins with the first error again. */
+TEST(errors_are_counted_on_after_another_user_has_shut_nvml_down)
+{
+    start("devices 2; value 0 xid_1 79; value 0 xid_2 48");
+    expect_errors(0, 0);
+    expect_errors(1, 79);
+    assert_int_equal(nvml("nvmlShutdown")(), 0);
+    expect_errors(1, 79);
+    assert_int_equal(calls_of("nvmlEventSetCreate"), 2);
+    expect_errors(2, 79);
+    expect_errors(3, 48);
+    expect_no_violation();
+    remove_reports();
+}
+
+TEST(an_event_set_of_before_another_users_shutdown_and_initialisation_is_replaced)
+{
+    start("devices 1; value 0 xid_1 79; value 0 xid_2 48");
+    expect_errors(0, 0);
+    expect_errors(1, 79);
+    assert_int_equal(nvml("nvmlShutdown")(), 0);
+    assert_int_equal(nvml("nvmlInit_v2")(), 0);
+    expect_errors(1, 79);
+    assert_int_equal(calls_of("nvmlEventSetCreate"), 2);
+    expect_errors(2, 79);
+    expect_no_violation();
+    remove_reports();
+}
+
+TEST(a_shutdown_while_a_sample_is_taken_costs_it_no_value)
+{
+    start("devices 1; value 0 xid_1 79; fail nvmlDeviceGetPowerUsage 2 1");
+    assert_int_equal(value_of(GPUHAL_VALUE_VENDOR_EVENTS_TOTAL), 0);
+    assert_int_equal(value_of(GPUHAL_VALUE_VENDOR_EVENTS_TOTAL), 1);
+    assert_int_equal(value_of(GPUHAL_VALUE_POWER_MICROWATTS), 123456000);
+    assert_int_equal(value_of(GPUHAL_VALUE_POWER_MICROWATTS), 123456000);
+    assert_int_equal(calls_of("nvmlInitWithFlags"), 2);
+    assert_int_equal(value_of(GPUHAL_VALUE_VENDOR_EVENTS_TOTAL), 1);
     remove_reports();
 }
 

@@ -16,7 +16,7 @@ enum { RESERVED = 1 << 20 }; /* what the driver keeps for itself: NVML counts it
 
 static pthread_mutex_t lock =
     PTHREAD_MUTEX_INITIALIZER; /* protects the counters of faults, the report and what follows */
-static unsigned references;
+static unsigned references, session;
 static bool was_ready;
 static struct nvmlDevice_st wholes[FAKE_DEVICES], parts[FAKE_DEVICES][FAKE_MIGS];
 
@@ -67,6 +67,7 @@ static void initialise(void)
 {
     const fake_script *script = fake_script_get();
     pthread_mutex_lock(&lock);
+    session += references == 0;
     references++;
     was_ready = true;
     fake_report_get()->smi_references = references;
@@ -97,6 +98,14 @@ nvmlReturn_t nvmlInitWithFlags(unsigned int flags)
         initialise();
     }
     return code;
+}
+
+unsigned fake_nvml_session(void)
+{
+    pthread_mutex_lock(&lock);
+    const unsigned now = session;
+    pthread_mutex_unlock(&lock);
+    return now;
 }
 
 /* The engine's alone. It decrements the count, whichever caller initialised. */

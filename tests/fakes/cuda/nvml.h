@@ -22,6 +22,8 @@ struct nvmlDevice_st {
 nvmlReturn_t fake_nvml_enter(const char *function);
 /* The same for what a MIG device has not. */
 nvmlReturn_t fake_nvml_enter_whole(const char *function, nvmlDevice_t device);
+/* How often NVML was initialised while it was not: what it gave in another session is not valid. */
+unsigned fake_nvml_session(void);
 /* A value of the whole device: what the machine states by this name, or else @p otherwise. -1: the device has none. */
 nvmlReturn_t fake_nvml_constant(const char *function, nvmlDevice_t device, const char *name, uint64_t otherwise,
                                 unsigned *out_value);

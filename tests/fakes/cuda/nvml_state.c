@@ -1,6 +1,8 @@
 /* tests/fakes/cuda/nvml_state.c: the fake NVML's PCI Express, video engines, performance state, and events. */
 #include "nvml.h"
 
+#include "report.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -29,6 +31,7 @@ ENGINE(nvmlDeviceGetDecoderUtilization, "utilization_decoder", 9)
 /* ---- events: the machine's values xid_1, xid_2, … each come between two questions, the first after the first one */
 
 struct nvmlEventSet_st {
+    unsigned session;    /* of NVML, with which it ends */
     nvmlDevice_t device; /* NULL: none is registered */
     unsigned questions;  /* that were answered with: nothing more has come */
     bool over;           /* the event of this question was given */
@@ -38,6 +41,9 @@ nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set)
 {
     nvmlReturn_t code = fake_nvml_enter(__func__);
     *set = code ? NULL : calloc(1, sizeof **set);
+    if (*set) {
+        (*set)->session = fake_nvml_session();
+    }
     return code ? code : *set ? NVML_SUCCESS : NVML_ERROR_MEMORY;
 }
 
@@ -54,7 +60,7 @@ nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long ty
 nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data, unsigned int milliseconds)
 {
     nvmlReturn_t code = fake_nvml_enter(__func__);
-    if (code || !set->device || milliseconds > 0) {
+    if (code || !set->device || milliseconds > 0 || set->session != fake_nvml_session()) {
         return code ? code : NVML_ERROR_INVALID_ARGUMENT;
     }
     char name[16];
@@ -77,6 +83,9 @@ nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data, unsi
 nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set)
 {
     nvmlReturn_t code = fake_nvml_enter(__func__);
+    if (set->session != fake_nvml_session()) {
+        fake_report_violation("%s: of an earlier session", __func__);
+    }
     free(set);
     return code;
 }
