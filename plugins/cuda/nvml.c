@@ -168,22 +168,29 @@ static nvmlReturn_t check_uuid(nvmlDevice_t device, const char *wanted)
     return code == NVML_SUCCESS && strcmp(uuid, wanted) != 0 ? NVML_ERROR_NOT_FOUND : code;
 }
 
+/* The whole GPU, of a part too. */
+static nvmlReturn_t find_at_address(const gpuhal_cuda_entry *entry, nvmlDevice_t *out_device)
+{
+    return entry->pci[0] == '\0' ? NVML_ERROR_NOT_FOUND
+                                 : gpuhal_cuda_nvml.nvmlDeviceGetHandleByPciBusId_v2(entry->pci, out_device);
+}
+
 /* By address. Inside a virtual machine NVML and CUDA may see other addresses, so the UUID has to be the same where it
  * is known.
  */
 static nvmlReturn_t find_by_address(const gpuhal_cuda_entry *entry, nvmlDevice_t *out_device)
 {
-    if (entry->pci[0] == '\0' || entry->is_mig) {
+    if (entry->is_mig) {
         return NVML_ERROR_NOT_FOUND;
     }
-    const nvmlReturn_t code = gpuhal_cuda_nvml.nvmlDeviceGetHandleByPciBusId_v2(entry->pci, out_device);
+    const nvmlReturn_t code = find_at_address(entry, out_device);
     return code == NVML_SUCCESS && entry->nvml_uuid[0] != '\0' ? check_uuid(*out_device, entry->nvml_uuid) : code;
 }
 
 bool gpuhal_cuda_nvml_is_lost(const gpuhal_cuda_entry *entry)
 {
     nvmlDevice_t device = NULL;
-    return find_by_address(entry, &device) == NVML_ERROR_GPU_IS_LOST;
+    return find_at_address(entry, &device) == NVML_ERROR_GPU_IS_LOST;
 }
 
 /* Looking for a UUID NVML asks one GPU after the other, and answers for another one that is lost or has no power

@@ -30,7 +30,7 @@ gpuhal_stream_why gpuhal_cuda_nvml_run(nvmlReturn_t (*work)(void *request), void
  * out_board is the whole GPU, which alone has a temperature; else both are the same. */
 nvmlReturn_t gpuhal_cuda_nvml_find(const gpuhal_cuda_entry *entry, nvmlDevice_t *out_device, nvmlDevice_t *out_board);
 
-/* Likewise: NVML says so of this GPU, not of some. */
+/* Likewise: NVML says so of this GPU, or of the one that this is a part of, and not of some. */
 bool gpuhal_cuda_nvml_is_lost(const gpuhal_cuda_entry *entry);
 
 /* Codes that NVML does not give: it writes entries of processes that are longer than ours; its pids may be of another

@@ -194,7 +194,18 @@ TEST(a_lost_gpu_costs_no_other_its_values)
     remove_reports();
 }
 
-/* A part has no address: whether it is this GPU that is lost is not known. */
+TEST(a_part_of_a_lost_gpu_is_lost)
+{
+    const gpuhal_key key = GPUHAL_VALUE_POWER_MICROWATTS;
+    start("devices 1; mig 0 7 0 1g.10gb 128M; fail nvmlDeviceGetHandleByUUID 1+ 15;"
+          "fail nvmlDeviceGetHandleByPciBusId_v2 1+ 15");
+    heard.key = key;
+    assert_int_equal(gpuhal_direct_sample(plugin, instance, 0, &key, 1, 0, &listener), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(heard.reason, GPUHAL_MISSING_FAILED);
+    remove_reports();
+}
+
+/* At its address, which is that of the whole GPU, NVML finds one. */
 TEST(a_part_is_not_lost_because_some_gpu_is)
 {
     start("devices 1; mig 0 7 0 1g.10gb 128M; fail nvmlDeviceGetHandleByUUID 1+ 15");

@@ -110,6 +110,9 @@ def a_device_that_is_lost_when_its_values_are_read_answers_4_and_is_named(probe)
     for options in (("--format", "gres"), ("--format", "csv"), ("--device", "cuda:1")):
         check(probe.run(*options, **settings).code == 4, options)
     check(probe.run("--explain", "cuda:1", **settings).code == 4 and probe.run("--cached", **settings).code == 0)
+    settings = fake_cuda("devices 1; mig 0 7 0 1g.10gb 128M;" + ";".join(f"fail {call} 1+ 15" for call in calls)) | {"GPUHAL_BACKENDS": "cuda"}
+    table = probe.run(**settings)
+    check(table.code == 4 and re.search("^! cuda:0 .* LOST ", table.out, re.M), table)
 
 
 def a_crashing_plugin_answers_4_and_the_others_are_listed(probe):
