@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 
-from probe_support import by_id, check, complaints, fake_cuda, machine_with, main, on_recorded, states, DEADLINE
+from probe_support import by_id, check, complaints, fake_cuda, machine_with, main, on_recorded, rows_of, states, DEADLINE
 
 
 def a_missing_driver_is_a_complete_listing(probe):
@@ -110,9 +110,22 @@ def a_device_that_is_lost_when_its_values_are_read_answers_4_and_is_named(probe)
     for options in (("--format", "gres"), ("--format", "csv"), ("--device", "cuda:1")):
         check(probe.run(*options, **settings).code == 4, options)
     check(probe.run("--explain", "cuda:1", **settings).code == 4 and probe.run("--cached", **settings).code == 0)
+    check("\n* cpu:0 " in table.out and "* default device: cpu:0, the best of the others: cuda:0 is lost" in table.out, table)
+    check(document["chosen"]["id"] == "cpu:0" and probe.json("--device", "cuda", **settings)[0]["chosen"]["id"] is None, document["chosen"])
     settings = fake_cuda("devices 1; mig 0 7 0 1g.10gb 128M;" + ";".join(f"fail {call} 1+ 15" for call in calls)) | {"GPUHAL_BACKENDS": "cuda"}
     table = probe.run(**settings)
     check(table.code == 4 and re.search("^! cuda:0 .* LOST ", table.out, re.M), table)
+
+
+def the_default_device_is_none_that_the_same_run_finds_lost(probe):
+    root = machine_with(("0000:11:00.0", "0x10de", "0x2330", "nvidia"), ("0000:21:00.0", "0x10de", "0x2330", "nvidia"))
+    with open(os.path.join(root.name, "sys/devices/pci0000:00/0000:11:00.0/config"), "wb") as config:
+        config.write(b"\xff" * 64)
+    settings = fake_cuda("devices 2") | {"GPUHAL_BACKENDS": "cuda", "GPUHAL_SYSTEM_ROOT": root.name}
+    result = probe.run(**settings)
+    check(rows_of(result) == [("!", "cuda:0"), ("*", "cuda:1")] and "1 of 2 GPUs ready" in result.out, result)
+    document, result = probe.json(**settings)
+    check(document["chosen"] == {"id": "cuda:1", "reason": "the best of the others: cuda:0 is lost"}, document["chosen"])
 
 
 def a_crashing_plugin_answers_4_and_the_others_are_listed(probe):

@@ -80,7 +80,7 @@ static void write_counts(const gpuhal_probe_machine *machine, const gpuhal_probe
             const gpuhal_probe_device *other = &machine->devices[before];
             counted = counted || (other->physical == entry->physical && other->preferred);
         }
-        ready += !counted && !(entry->verified && entry->result.status) && !gpuhal_probe_is_lost(entry);
+        ready += !counted && gpuhal_probe_is_usable(machine, entry);
         all += !counted;
     }
     for (uint32_t i = 0; i < machine->hardware_count; i++) {

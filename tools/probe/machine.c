@@ -7,6 +7,7 @@
 #include "links.h"
 #include "problems.h"
 #include "progress.h"
+#include "rows.h"
 #include "screen.h"
 
 #include <ctype.h>
@@ -87,8 +88,7 @@ static void choose_rows(const gpuhal_probe_options *options, gpuhal_probe_machin
     bool has_gpu = false;
     for (uint32_t i = 0; i < machine->count; i++) {
         const gpuhal_probe_device *entry = &machine->devices[i];
-        const bool failed = entry->verified && entry->result.status;
-        has_gpu = has_gpu || (entry->shown && !entry->processor && !failed);
+        has_gpu = has_gpu || (entry->shown && !entry->processor && gpuhal_probe_is_usable(machine, entry));
     }
     const bool every = options->all || !has_gpu || names_interfaces(options->device);
     for (uint32_t i = 0; i < machine->count; i++) {
@@ -167,24 +167,27 @@ static gpuhal_probe_exit set_reason(gpuhal_probe_machine *machine, const char *r
     return PROBE_GO_ON;
 }
 
-static bool is_preferred(const gpuhal_probe_device *entry)
+static bool is_preferred(const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry)
 {
+    (void)machine;
     return entry->preferred;
 }
 
-static bool has_passed(const gpuhal_probe_device *entry)
+/* With --verify those alone that passed. */
+static bool is_usable(const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry)
 {
-    return entry->verified && !entry->result.status;
+    return (machine->verifying ? entry->verified : entry->shown) && gpuhal_probe_is_usable(machine, entry);
 }
 
 /* "cuda:0,cuda:3"; NULL without memory. */
-static char *list_ids(const gpuhal_probe_machine *machine, bool (*is_listed)(const gpuhal_probe_device *entry))
+static char *list_ids(const gpuhal_probe_machine *machine,
+                      bool (*is_listed)(const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry))
 {
     char *list = NULL;
     size_t bytes = 0;
     FILE *to = open_memstream(&list, &bytes);
     for (uint32_t i = 0; to && i < machine->count; i++) {
-        if (is_listed(&machine->devices[i])) {
+        if (is_listed(machine, &machine->devices[i])) {
             fprintf(to, "%s%s", ftell(to) > 0 ? "," : "", gpuhal_device_id(machine->devices[i].device));
         }
     }
@@ -225,30 +228,35 @@ static gpuhal_probe_exit choose(const gpuhal_probe_options *options, gpuhal_prob
     return set_reason(machine, reason ? reason : "");
 }
 
-/* A device that was just found at fault is not the one to use: the best of those that passed is chosen by the library's
- * rule. */
+/* A device that was just found at fault is not the one to use: the best of the others is chosen by the library's rule.
+ */
 static gpuhal_probe_exit choose_again(gpuhal_probe_machine *machine)
 {
     char reason[512];
-    const char *failed = NULL;
+    const gpuhal_probe_device *failed = NULL;
     for (uint32_t i = 0; i < machine->count; i++) {
         const gpuhal_probe_device *entry = &machine->devices[i];
-        if (entry->verified && entry->result.status && entry->device == machine->chosen) {
-            failed = gpuhal_device_id(entry->device);
+        if (entry->device == machine->chosen && !gpuhal_probe_is_usable(machine, entry)) {
+            failed = entry;
         }
     }
     if (!failed) {
         return PROBE_GO_ON;
     }
-    char *list = list_ids(machine, has_passed);
+    char *list = list_ids(machine, is_usable);
     if (!list) {
         return PROBE_INTERNAL;
     }
     const bool found = *list && gpuhal_select(machine->gpu, list, 0, &machine->chosen, NULL) == GPUHAL_OK;
     machine->chosen = found ? machine->chosen : NULL;
     free(list);
+    const bool at_work = failed->verified && failed->result.status;
     snprintf(reason, sizeof reason,
-             found ? "the best of those that passed --verify, which %.128s failed" : "%.128s failed --verify", failed);
+             at_work && found ? "the best of those that passed --verify, which %.128s failed"
+             : at_work        ? "%.128s failed --verify"
+             : found          ? "the best of the others: %.128s is lost"
+                              : "%.128s is lost",
+             gpuhal_device_id(failed->device));
     return set_reason(machine, reason);
 }
 
@@ -399,6 +407,22 @@ static gpuhal_probe_extent extent_of(const gpuhal_probe_options *options)
     }
 }
 
+/* The drivers report now which devices are lost; what takes their place is in the table, too. */
+static gpuhal_probe_exit read_values(const gpuhal_probe_options *options, gpuhal_probe_extent extent,
+                                     gpuhal_probe_machine *machine)
+{
+    bool read = gpuhal_probe_values_read(machine, extent);
+    if (read) {
+        choose_rows(options, machine);
+        read = gpuhal_probe_values_read(machine, extent);
+    }
+    if (!read) {
+        complain("out of memory");
+        return PROBE_INTERNAL;
+    }
+    return choose_again(machine);
+}
+
 gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options, gpuhal_probe_machine *out_machine)
 {
     *out_machine = (gpuhal_probe_machine){0};
@@ -430,6 +454,8 @@ gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options,
     }
     if (code == PROBE_GO_ON && options->verify) {
         verify_devices(out_machine);
+    }
+    if (code == PROBE_GO_ON) {
         choose_rows(options, out_machine);
         code = choose_again(out_machine);
     }
@@ -438,11 +464,7 @@ gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options,
         code = PROBE_INTERNAL;
     }
     const bool wants_values = !options->cached && !options->target; /* which reads those of its device alone */
-    if (code == PROBE_GO_ON && wants_values && !gpuhal_probe_values_read(out_machine, extent_of(options))) {
-        complain("out of memory");
-        code = PROBE_INTERNAL;
-    }
-    return code;
+    return code == PROBE_GO_ON && wants_values ? read_values(options, extent_of(options), out_machine) : code;
 }
 
 static void forget_hardware(gpuhal_probe_machine *machine)
@@ -485,9 +507,8 @@ bool gpuhal_probe_machine_refresh(const gpuhal_probe_options *options, gpuhal_pr
         forget_hardware(machine);
         code = find_hardware(machine);
     }
-    if (code == PROBE_GO_ON && !options->cached && !gpuhal_probe_values_read(machine, extent)) {
-        complain("out of memory");
-        code = PROBE_INTERNAL;
+    if (code == PROBE_GO_ON && !options->cached) {
+        code = read_values(options, extent, machine);
     }
     return code == PROBE_GO_ON;
 }

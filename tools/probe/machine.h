@@ -35,7 +35,7 @@ struct gpuhal_probe_machine {
     gpuhal_registry_view *record; /* as new as the hardware; NULL where it could not be read */
     uint64_t hardware_ns;         /* when it was looked for */
     uint64_t generation;          /* of the list of devices */
-    gpuhal_device *chosen;        /* NULL: none, or it failed verification */
+    gpuhal_device *chosen;        /* NULL: none, or it cannot be used */
     char *chosen_reason;          /* also why there is none */
     uint64_t open_ns;
     uint64_t until_ns;        /* by the monotonic clock: when the time of --timeout is over; 0: it was not given */

@@ -69,6 +69,11 @@ const char *gpuhal_probe_card_node(const gpuhal_probe_device *entry, const gpuha
     return is_own ? hardware->drm_card : "";
 }
 
+static bool is_broken(const gpuhal_hardware_info *hardware)
+{
+    return hardware && hardware->state != GPUHAL_HARDWARE_READY && hardware->grade == GPUHAL_HARDWARE_PROBLEM;
+}
+
 static void add_device(gpuhal_probe_rows *rows, const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry)
 {
     gpuhal_probe_row *row = &rows->list[rows->count++];
@@ -81,7 +86,7 @@ static void add_device(gpuhal_probe_rows *rows, const gpuhal_probe_machine *mach
     const gpuhal_hardware_info *hardware = row->hardware;
     if (row->is_problem) {
         snprintf(row->state, sizeof row->state, "VERIFICATION FAILED");
-    } else if (hardware && hardware->state != GPUHAL_HARDWARE_READY && hardware->grade == GPUHAL_HARDWARE_PROBLEM) {
+    } else if (is_broken(hardware)) {
         write_state(hardware, row->state);
         row->is_problem = true;
     } else if (gpuhal_probe_is_lost(entry)) {
@@ -97,6 +102,12 @@ static void add_device(gpuhal_probe_rows *rows, const gpuhal_probe_machine *mach
 bool gpuhal_probe_is_lost(const gpuhal_probe_device *entry)
 {
     return !(entry->verified && entry->result.status) && gpuhal_device_status(entry->device) != GPUHAL_OK;
+}
+
+bool gpuhal_probe_is_usable(const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry)
+{
+    return !(entry->verified && entry->result.status) && !gpuhal_probe_is_lost(entry) &&
+           !is_broken(gpuhal_probe_hardware_of(machine, entry));
 }
 
 bool gpuhal_probe_is_listed(const gpuhal_probe_options *options, const gpuhal_hardware_info *hardware)

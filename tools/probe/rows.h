@@ -41,6 +41,9 @@ const char *gpuhal_probe_card_node(const gpuhal_probe_device *entry, const gpuha
 /* The state and the problem of a device that was listed and is lost. It failed no verification, which says more. */
 #define GPUHAL_PROBE_LOST "lost"
 bool gpuhal_probe_is_lost(const gpuhal_probe_device *entry);
+/* Whether this run found nothing against the use of the device: it is not lost, by its driver or its bus, and failed no
+ * verification. */
+bool gpuhal_probe_is_usable(const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry);
 
 /* Whether the hardware has a row of its own: no device stands for it, and it is no mere display controller unless all
  * is asked for. With --device only what was selected is listed. */

@@ -108,7 +108,8 @@ static void read_prepared(gpuhal_probe_machine *machine)
 {
     for (uint32_t i = 0; i < machine->count; i++) {
         gpuhal_probe_values *own = machine->devices[i].values;
-        if (own && source_of(machine, i) == i) {
+        if (own && !own->is_read && source_of(machine, i) == i) {
+            own->is_read = true;
             own->status = gpuhal_device_sample(machine->devices[i].device, 0, own->list, own->count, &own->time_ns);
             leave_to_board(machine, &machine->devices[i]);
         }
@@ -117,7 +118,7 @@ static void read_prepared(gpuhal_probe_machine *machine)
 
 bool gpuhal_probe_values_read(gpuhal_probe_machine *machine, gpuhal_probe_extent extent)
 {
-    machine->values = calloc(machine->count + 1, sizeof *machine->values);
+    machine->values = machine->values ? machine->values : calloc(machine->count + 1, sizeof *machine->values);
     if (!machine->values) {
         return false;
     }

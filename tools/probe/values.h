@@ -17,6 +17,7 @@ typedef struct gpuhal_probe_values {
     uint32_t count;
     gpuhal_status status; /* of reading them; what is missing then says why */
     uint64_t time_ns;     /* on the monotonic clock; 0: none was read */
+    bool is_read;
 } gpuhal_probe_values;
 
 typedef enum gpuhal_probe_extent {
@@ -25,7 +26,8 @@ typedef enum gpuhal_probe_extent {
     PROBE_READ_ALL
 } gpuhal_probe_extent;
 
-/* Comes after everything that runs in a child process, since it starts plugins in this one. false without memory. */
+/* Reads what has not been read. Comes after everything that runs in a child process, since it starts plugins in this
+ * one. false without memory. */
 bool gpuhal_probe_values_read(gpuhal_probe_machine *machine, gpuhal_probe_extent extent);
 void gpuhal_probe_values_finish(gpuhal_probe_machine *machine);
 
