@@ -126,6 +126,9 @@ def the_default_device_is_none_that_the_same_run_finds_lost(probe):
     check(rows_of(result) == [("!", "cuda:0"), ("*", "cuda:1")] and "1 of 2 GPUs ready" in result.out, result)
     document, result = probe.json(**settings)
     check(document["chosen"] == {"id": "cuda:1", "reason": "the best of the others: cuda:0 is lost"}, document["chosen"])
+    document, result = probe.json("--device", "cuda:0", **settings)
+    check(result.code == 4 and [problem["code"] for problem in document["problems"]] == ["off_bus"], document["problems"], result)
+    check(probe.run("--device", "cuda:1", **settings).code == 0)
 
 
 def a_crashing_plugin_answers_4_and_the_others_are_listed(probe):

@@ -49,12 +49,25 @@ static bool add_hardware(finder *own, const gpuhal_hardware_info *hardware)
     return true;
 }
 
+/* Whether a device that was asked for stands for it. */
+static bool is_selected(const gpuhal_probe_machine *machine, const gpuhal_hardware_info *hardware)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < machine->count && !found; i++) {
+        found = machine->devices[i].shown && gpuhal_probe_hardware_of(machine, &machine->devices[i]) == hardware;
+    }
+    return found;
+}
+
+/* Of what was selected, that another API cannot use it is beside the question. */
 static bool find_in_hardware(finder *own, const gpuhal_probe_options *options)
 {
     bool good = true;
-    for (uint32_t i = 0; good && !options->device && i < own->machine->hardware_count; i++) {
+    for (uint32_t i = 0; good && i < own->machine->hardware_count; i++) {
         const gpuhal_hardware_info *hardware = &own->machine->hardware[i];
-        good = hardware->grade == GPUHAL_HARDWARE_FINE || add_hardware(own, hardware);
+        const bool is_meant = !options->device || (hardware->state != GPUHAL_HARDWARE_READY &&
+                                                   is_selected(own->machine, hardware));
+        good = !is_meant || hardware->grade == GPUHAL_HARDWARE_FINE || add_hardware(own, hardware);
     }
     return good;
 }
