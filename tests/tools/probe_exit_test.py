@@ -70,7 +70,7 @@ def an_unknown_selector_answers_5_and_is_named(probe):
 
 def a_selected_gpu_that_cannot_be_used_answers_4_or_6_with_its_reason_and_the_next_command(probe):
     for name, selectors, code, words in (
-            ("h100-8-one-gone", ("df:00.0", "pci=0000:DF:00.0", "00000000:DF:00.0", "cuda:7", "cuda:0-7", "cuda:0,cuda:7", "GPU-70717273", "uuid=70717273",
+            ("h100-8-one-gone", ("df:00.0", "pci=0000:DF:00.0", "00000000:DF:00.0", "cuda:7", "cuda:0-7", "cuda:0,cuda:7", "7", "0-7", "0,7", "GPU-70717273", "uuid=70717273",
                                  "70717273-7475-7677-7879-7a7b7c7d7e7f"), 4, r"at 0000:df:00\.0: it was there on .*; next: sudo dmesg"),
             ("h100-8-one-off-bus", ("GPU-70717273", "df:00.0"), 4, "at 0000:df:00\\.0: .*; next: sudo dmesg"),
             ("h100-8-hidden-by-variable", ("1b:00.0", "gpu", "cpu,gpu"), 4, r'CUDA_VISIBLE_DEVICES="" hides it from CUDA; next: unset CUDA_VISIBLE_DEVICES'),
@@ -85,6 +85,10 @@ def a_selected_gpu_that_cannot_be_used_answers_4_or_6_with_its_reason_and_the_ne
         result = run(GPUHAL_DEVICES=selectors[0])
         check(result.code == code and re.match(f"gpuhal-probe: GPUHAL_DEVICES: .*{words}", result.err), name, result)
     run = on_recorded("h100-8-one-gone")
+    explained = run("--explain", "7")
+    check(explained.code == 4 and explained.out.startswith("0000:df:00.0: ") and "gone\n" in explained.out, explained)
+    check(rows_of(run("--device", "6")) == [("*", "cuda:6")] and rows_of(run("--device", "0", "--backends", "cpu")) == [("*", "cpu:0")])
+    check(rows_of(on_recorded("h100-8")("--device", "8")) == [("*", "cpu:0")] and run("--device", "8").code == 5)
     check(run("--device", "gpu").code == 0 and on_recorded("server-plain")("--device", "gpu").code == 5)
     for selector in ("cuda:8", "cuda:7-9", "GPU-ff", "MIG-70717273", "ff:00.0", "opencl:0", "00000000-7475-7677-7879-7a7b7c7d7e7f"):
         result = run("--device", selector)

@@ -185,7 +185,8 @@ gpuhal_probe_exit gpuhal_probe_print_target(const gpuhal_probe_machine *machine,
     if (explain_plugins(machine, options->target, screen)) {
         return PROBE_COMPLETE;
     }
-    if (gpuhal_select(machine->gpu, options->target, 0, &device, NULL) != GPUHAL_OK) {
+    if (gpuhal_select(machine->gpu, options->target, 0, &device, NULL) != GPUHAL_OK ||
+        gpuhal_probe_rows_are_missing(machine, options->target)) {
         device = NULL;
     }
     const gpuhal_probe_exit code = explain_all_hardware(machine, options, device, screen);

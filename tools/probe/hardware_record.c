@@ -167,6 +167,64 @@ static bool would_exist(const gpuhal_probe_machine *machine, const char *backend
     return last < count;
 }
 
+/* The last of "7" and "0-7". */
+static bool read_rows(const char *selector, unsigned long *out_last)
+{
+    char *end = NULL;
+    if (!isdigit((unsigned char)*selector)) {
+        return false;
+    }
+    *out_last = strtoul(selector, &end, 10);
+    if (*end == '-' && isdigit((unsigned char)end[1])) {
+        *out_last = strtoul(end + 1, &end, 10);
+    }
+    return *end == 0;
+}
+
+static bool is_excluded(const gpuhal_probe_machine *machine, const char *backend)
+{
+    gpuhal_plugin_report report;
+    bool excluded = false;
+    for (uint32_t i = 0; !excluded && gpuhal_probe_report(machine->gpu, i, &report); i++) {
+        excluded = report.state == GPUHAL_PLUGIN_EXCLUDED && strcmp(report.name, backend) == 0;
+    }
+    return excluded;
+}
+
+/* How many rows the hardware had, of which none is left: several where it was divided. */
+static uint32_t count_rows(const gpuhal_probe_machine *machine, const gpuhal_hardware_info *hardware)
+{
+    gpuhal_interface_record known = {.size = sizeof known};
+    if (!is_unlisted(hardware) || !hardware->physical || hardware->grade != GPUHAL_HARDWARE_PROBLEM) {
+        return 0;
+    }
+    for (uint32_t i = 0; gpuhal_registry_interface(machine->record, i, &known) == GPUHAL_OK; i++) {
+        if (known.physical == hardware->physical && !is_excluded(machine, known.backend)) {
+            return count_recorded(machine, hardware, known.backend);
+        }
+    }
+    return 0;
+}
+
+/* GPUs come before the processor in the rows: where some are missing it moves up to their numbers. */
+static bool would_be_row(const gpuhal_probe_machine *machine, unsigned long last)
+{
+    unsigned long listed = 0, missing = 0;
+    for (uint32_t i = 0; i < machine->count; i++) {
+        listed += machine->devices[i].preferred && !machine->devices[i].processor;
+    }
+    for (uint32_t i = 0; i < machine->hardware_count; i++) {
+        missing += count_rows(machine, &machine->hardware[i]);
+    }
+    return last >= listed && last < listed + missing;
+}
+
+bool gpuhal_probe_rows_are_missing(const gpuhal_probe_machine *machine, const char *selector)
+{
+    unsigned long last = 0;
+    return read_rows(selector, &last) && would_be_row(machine, last);
+}
+
 /* Whatever is not known to be something else: of vendors that build graphics into processors its class does not say. */
 static bool may_be_gpu(const gpuhal_hardware_info *hardware)
 {
@@ -187,6 +245,9 @@ bool gpuhal_probe_hardware_is_meant(const gpuhal_probe_machine *machine, const g
     }
     if (!hardware->physical) {
         return false;
+    }
+    if (count_rows(machine, hardware) > 0 && gpuhal_probe_rows_are_missing(machine, selector)) {
+        return true;
     }
     return read_digits(selector, digits, &is_part)
                ? had_uuid(machine, hardware, digits, is_part)

@@ -4,6 +4,7 @@
 
 #include "../common/text.h"
 
+#include "hardware_record.h"
 #include "links.h"
 #include "problems.h"
 #include "progress.h"
@@ -333,7 +334,8 @@ static gpuhal_probe_exit say_unusable(const gpuhal_probe_machine *machine, const
         gpuhal_device *device = NULL;
         gpuhal_probe_problems problems = {0};
         snprintf(selector, sizeof selector, "%.*s", (int)length, item);
-        const bool missing = *selector && gpuhal_select(machine->gpu, selector, 0, &device, NULL) != GPUHAL_OK;
+        const bool missing = *selector && (gpuhal_select(machine->gpu, selector, 0, &device, NULL) != GPUHAL_OK ||
+                                           gpuhal_probe_rows_are_missing(machine, selector));
         if (missing && !gpuhal_probe_problems_of(machine, selector, &problems)) {
             complain("out of memory");
             code = PROBE_INTERNAL;
@@ -352,29 +354,57 @@ static gpuhal_probe_exit say_unusable(const gpuhal_probe_machine *machine, const
     return code;
 }
 
-/* A selector matched nothing. Hardware that cannot be used has its own reason; else the library's sentence, `said`, has
- * that of a plugin which lacks permission. */
-static gpuhal_probe_exit judge_absence(const gpuhal_probe_options *options, const char *said)
+/* Says the same with all devices, whatever is selected, which stay in *out_all. */
+static gpuhal_probe_exit say_unusable_of_all(const gpuhal_probe_options *options, gpuhal_probe_machine *out_all)
 {
     const char *variable = getenv("GPUHAL_DEVICES");
     char *selectors = strdup(options->device ? options->device : variable ? variable : "");
     gpuhal_probe_exit code = PROBE_NOT_FOUND;
-    gpuhal_probe_machine all = {0};
+    *out_all = (gpuhal_probe_machine){0};
     unsetenv("GPUHAL_DEVICES");
     /* Where it does not open a backend's name is unknown, not the selector. */
-    const bool open = selectors && open_gpu(options, NULL, &all.gpu) == GPUHAL_OK;
-    if (open && list_devices(options, &all) == PROBE_GO_ON && find_hardware(&all) == PROBE_GO_ON) {
-        code = say_unusable(&all, options->device ? "--device" : "GPUHAL_DEVICES", selectors);
+    const bool open = selectors && open_gpu(options, NULL, &out_all->gpu) == GPUHAL_OK;
+    if (open && list_devices(options, out_all) == PROBE_GO_ON && find_hardware(out_all) == PROBE_GO_ON) {
+        code = say_unusable(out_all, options->device ? "--device" : "GPUHAL_DEVICES", selectors);
     }
+    if (variable && selectors && !options->device) {
+        setenv("GPUHAL_DEVICES", selectors, 1);
+    }
+    free(selectors);
+    return code;
+}
+
+/* A number that has come to the processor may be that of a GPU that is gone. */
+static gpuhal_probe_exit judge_numbers(const gpuhal_probe_options *options, const gpuhal_probe_machine *machine)
+{
+    const char *variable = getenv("GPUHAL_DEVICES"), *selectors = options->device ? options->device : variable;
+    bool has_processor = false;
+    for (uint32_t i = 0; i < machine->count; i++) {
+        has_processor = has_processor || machine->devices[i].processor;
+    }
+    if (!selectors || !has_number(selectors) || !has_processor) {
+        return PROBE_GO_ON;
+    }
+    gpuhal_probe_machine all;
+    const gpuhal_probe_exit code = say_unusable_of_all(options, &all);
+    gpuhal_probe_machine_finish(&all);
+    return code == PROBE_NOT_FOUND ? PROBE_GO_ON : code;
+}
+
+/* A selector matched nothing. Hardware that cannot be used has its own reason; else the library's sentence, `said`, has
+ * that of a plugin which lacks permission. */
+static gpuhal_probe_exit judge_absence(const gpuhal_probe_options *options, const char *said)
+{
+    gpuhal_probe_machine all;
+    gpuhal_probe_exit code = say_unusable_of_all(options, &all);
     if (code == PROBE_NOT_FOUND) {
         complain(said);
     }
     gpuhal_plugin_report report;
-    for (uint32_t i = 0; code == PROBE_NOT_FOUND && open && gpuhal_probe_report(all.gpu, i, &report); i++) {
+    for (uint32_t i = 0; code == PROBE_NOT_FOUND && all.gpu && gpuhal_probe_report(all.gpu, i, &report); i++) {
         const bool refused = report.state == GPUHAL_PLUGIN_NO_PERMISSION;
         code = refused && strstr(said, report.reason) ? PROBE_NO_PERMISSION : code;
     }
-    free(selectors);
     gpuhal_probe_machine_finish(&all);
     return code;
 }
@@ -445,6 +475,9 @@ gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options,
     gpuhal_probe_exit code = check_retry(options, out_machine->gpu);
     if (code == PROBE_GO_ON) {
         code = list_devices(options, out_machine);
+    }
+    if (code == PROBE_GO_ON) {
+        code = judge_numbers(options, out_machine);
     }
     if (code == PROBE_GO_ON) {
         code = choose(options, out_machine);
