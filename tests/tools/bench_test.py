@@ -110,6 +110,14 @@ def mistakes_on_the_command_line_are_named(program):
         done = subprocess.run([program, *options.split()], capture_output=True, text=True, timeout=100)
         assert done.returncode == int(code) and word in done.stderr and not done.stdout, f"{options}: {done}"
         assert done.stderr.startswith("gpuhal-bench: ") and done.stderr.count("\n") <= 2, f"{options}: {done}"
+        in_json = subprocess.run([program, "--json", *options.split()], capture_output=True, text=True, timeout=100)
+        document = json.loads(in_json.stdout)
+        check_schema(json.loads((Path(__file__).parent / "bench.jsonl").read_text(encoding="utf-8").splitlines()[0]), document)
+        assert (in_json.returncode, in_json.stderr) == (done.returncode, done.stderr), f"{options}: {in_json}"
+        assert document["error"]["code"] in ("usage", "not_found") and done.stderr.startswith(f"gpuhal-bench: {document['error']['message']}\n"), document
+    hidden = subprocess.run([program, "--json"], capture_output=True, text=True, timeout=100, env=os.environ | {"GPUHAL_DEVICES": "nosuch:9"})
+    error = json.loads(hidden.stdout)["error"]
+    assert hidden.returncode == 5 and error["code"] == "not_found" and error["message"] in hidden.stderr, hidden
 
 
 def a_run_that_is_stopped_leaves_the_lines_that_it_had(program):

@@ -7,6 +7,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#define SCHEMA "gpuhal.bench/2"
+
 static json_t *number(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
@@ -20,9 +22,18 @@ static bool print_line(FILE *to, json_t *object)
     return fflush(to) == 0 && printed;
 }
 
+void gpuhal_bench_json_error(int exit_code, const char *message)
+{
+    const char *code = exit_code == GPUHAL_BENCH_EXIT_USAGE       ? "usage"
+                       : exit_code == GPUHAL_BENCH_EXIT_NO_DEVICE ? "no_device"
+                       : exit_code == GPUHAL_BENCH_EXIT_NOT_FOUND ? "not_found"
+                                                                  : "internal";
+    (void)print_line(stdout, gpuhal_json_error(SCHEMA, "gpuhal-bench", code, message));
+}
+
 bool gpuhal_bench_json_header(FILE *to, const gpuhal_bench_options *options, const char *cpu_name)
 {
-    return print_line(to, json_pack("{s:s, s:s, s:o, s:o, s:{s:I, s:b, s:b}}", "schema", "gpuhal.bench/2",
+    return print_line(to, json_pack("{s:s, s:s, s:o, s:o, s:{s:I, s:b, s:b}}", "schema", SCHEMA,
                                     "library_version", gpuhal_version(), "abi_version",
                                     gpuhal_json_abi(gpuhal_abi_version()), "host", gpuhal_json_host(cpu_name),
                                     "settings", "pairs", (json_int_t)options->pairs, "quick", (int)options->quick,

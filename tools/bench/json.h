@@ -8,6 +8,9 @@
 
 #include <stdio.h>
 
+/* What went wrong before there was a result, in the place of all lines; to standard output. */
+void gpuhal_bench_json_error(int exit_code, const char *message);
+
 /* Each prints one line. False when memory is short or the line was not written. */
 bool gpuhal_bench_json_header(FILE *to, const gpuhal_bench_options *options, const char *cpu_name);
 bool gpuhal_bench_json_row(FILE *to, const gpuhal_bench_row *row);

@@ -2,14 +2,19 @@
  * the method. */
 #include "bench.h"
 #include "child.h"
+#include "json.h"
 #include "watch.h"
+#include "../common/errors.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
-static int stop(int exit_code)
+static int stop(const gpuhal_bench_options *options, int exit_code)
 {
     fprintf(stderr, "gpuhal-bench: %s\n", gpuhal_bench_failure());
+    if (options->json) {
+        gpuhal_bench_json_error(exit_code, gpuhal_bench_failure());
+    }
     return exit_code;
 }
 
@@ -19,20 +24,29 @@ static int open_library(gpuhal_bench *bench)
     const gpuhal_status status = gpuhal_open(&config, &bench->gpu);
     if (status != GPUHAL_OK) {
         gpuhal_bench_failed_call("gpuhal_open");
-        return stop(status == GPUHAL_ERROR_NOT_FOUND ? GPUHAL_BENCH_EXIT_NOT_FOUND : GPUHAL_BENCH_EXIT_FAILED);
+        return stop(bench->options,
+                    status == GPUHAL_ERROR_NOT_FOUND ? GPUHAL_BENCH_EXIT_NOT_FOUND : GPUHAL_BENCH_EXIT_FAILED);
     }
     if (gpuhal_device_count(bench->gpu) == 0) {
         gpuhal_bench_failed("there is no device (gpuhal-probe --explain says why)");
-        return stop(GPUHAL_BENCH_EXIT_NO_DEVICE);
+        return stop(bench->options, GPUHAL_BENCH_EXIT_NO_DEVICE);
     }
     const char *selector = bench->options->device;
+    if (selector == NULL && bench->options->replay != NULL) {
+        bench->only = gpuhal_bench_cpu(bench->gpu);
+        if (bench->only == NULL) {
+            gpuhal_bench_failed("there is no cpu:0; --device names another device");
+            return stop(bench->options, GPUHAL_BENCH_EXIT_NO_DEVICE);
+        }
+    }
     if (selector == NULL) {
         return GPUHAL_BENCH_EXIT_OK;
     }
     const gpuhal_status found = gpuhal_select(bench->gpu, selector, 0, &bench->only, NULL);
     if (found != GPUHAL_OK) {
         gpuhal_bench_failed("--device %s: %s", selector, gpuhal_last_error()->sentence);
-        return stop(found == GPUHAL_ERROR_NOT_FOUND ? GPUHAL_BENCH_EXIT_NOT_FOUND : GPUHAL_BENCH_EXIT_USAGE);
+        return stop(bench->options,
+                    found == GPUHAL_ERROR_NOT_FOUND ? GPUHAL_BENCH_EXIT_NOT_FOUND : GPUHAL_BENCH_EXIT_USAGE);
     }
     return GPUHAL_BENCH_EXIT_OK;
 }
@@ -101,12 +115,7 @@ static void measure_device(gpuhal_bench *bench, gpuhal_device *device)
 /* Of recorded requests, on one device. */
 static int run_replay(gpuhal_bench *bench, const gpuhal_bench_replay *replay)
 {
-    gpuhal_device *device = bench->only != NULL ? bench->only : gpuhal_bench_cpu(bench->gpu);
-    if (device == NULL) {
-        gpuhal_bench_failed("there is no cpu:0; --device names another device");
-        return stop(GPUHAL_BENCH_EXIT_NO_DEVICE);
-    }
-    gpuhal_bench_rows_replay(bench, device, replay);
+    gpuhal_bench_rows_replay(bench, bench->only, replay);
     return gpuhal_bench_output_finish(bench->output) ? GPUHAL_BENCH_EXIT_OK : GPUHAL_BENCH_EXIT_FAILED;
 }
 
@@ -146,7 +155,14 @@ int main(int argc, char **argv)
     gpuhal_bench_replay replay = {0};
     gpuhal_bench_options options;
     int exit_code = GPUHAL_BENCH_EXIT_OK;
-    if (!gpuhal_bench_options_read(argc, argv, &options, &exit_code)) {
+    char said[1024];
+    const int caught = gpuhal_tool_wants_json(argc, argv) ? gpuhal_tool_errors_catch() : -1;
+    const bool read = gpuhal_bench_options_read(argc, argv, &options, &exit_code);
+    gpuhal_tool_errors_release(caught, said, sizeof said);
+    if (!read) {
+        if (exit_code == GPUHAL_BENCH_EXIT_USAGE && caught >= 0) {
+            gpuhal_bench_json_error(exit_code, said);
+        }
         return exit_code;
     }
     if (options.child != NULL) {
@@ -154,11 +170,11 @@ int main(int argc, char **argv)
     }
     bench.options = &options;
     if (options.replay != NULL && !gpuhal_bench_replay_read(options.replay, &replay)) {
-        return stop(GPUHAL_BENCH_EXIT_USAGE);
+        return stop(&options, GPUHAL_BENCH_EXIT_USAGE);
     }
     exit_code = open_library(&bench);
     if (exit_code == GPUHAL_BENCH_EXIT_OK && !begin_output(&bench)) {
-        exit_code = stop(GPUHAL_BENCH_EXIT_FAILED);
+        exit_code = stop(&options, GPUHAL_BENCH_EXIT_FAILED);
     } else if (exit_code == GPUHAL_BENCH_EXIT_OK) {
         exit_code = options.replay != NULL ? run_replay(&bench, &replay) : run_groups(&bench);
     }

@@ -284,23 +284,12 @@ static int read_everything(int argc, char **argv, gpuhal_check_options *out_opti
     return read_expectations(out_options, out_expectations) ? GPUHAL_TOOL_GO_ON : EXIT_USAGE;
 }
 
-/* Whether the command line asks for JSON, be the rest of it right or wrong. */
-static bool wants_json(int argc, char *const *argv)
-{
-    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        if (strcmp(argv[i], "--json") == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 int main(int argc, char **argv)
 {
     gpuhal_check_options options;
     gpuhal_expectations expectations = {0};
     char said[1024];
-    const bool json = wants_json(argc, argv);
+    const bool json = gpuhal_tool_wants_json(argc, argv);
     const int caught = json ? gpuhal_tool_errors_catch() : -1;
     int exit_status = read_everything(argc, argv, &options, &expectations);
     gpuhal_tool_errors_release(caught, said, sizeof said);

@@ -8,6 +8,16 @@
 
 static int kept = -1; /* a file in memory, in the place of standard error */
 
+bool gpuhal_tool_wants_json(int argc, char *const *argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "--json") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 int gpuhal_tool_errors_catch(void)
 {
     const int own = dup(STDERR_FILENO);

@@ -3,7 +3,11 @@
 #ifndef GPUHAL_TOOL_ERRORS_H
 #define GPUHAL_TOOL_ERRORS_H
 
+#include <stdbool.h>
 #include <stddef.h>
+
+/* Whether the command line has --json, be the rest of it right or wrong. */
+bool gpuhal_tool_wants_json(int argc, char *const *argv);
 
 /* Keeps what is written to standard error until release; -1 where that is not possible. One at a time. */
 int gpuhal_tool_errors_catch(void);
