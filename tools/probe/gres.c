@@ -121,30 +121,48 @@ static uint64_t count_links(const gpuhal_probe_machine *machine, const gres *fro
     return 0;
 }
 
+/* Of an AMD GPU: a process can use several. Of those of a MIG GPU, which have several files, CUDA gives it one. */
+static bool are_parts_of_one(const gres *one, const gres *other)
+{
+    return one->row->entry->physical && one->row->entry->physical == other->row->entry->physical && !one->several &&
+           *text_of(one, GPUHAL_FACT_PARTITION) && *text_of(other, GPUHAL_FACT_PARTITION);
+}
+
 static void print_links(const gpuhal_probe_machine *machine, const gres *list, size_t count, const gres *from,
-                        FILE *out)
+                        uint64_t of_parts, FILE *out)
 {
     const char *between = " Links=";
     for (size_t i = 0; i < count; i++) {
         if (&list[i] == from) {
             fprintf(out, "%s-1", between);
         } else if (!list[i].left_out) {
-            fprintf(out, "%s%" PRIu64, between, count_links(machine, from, &list[i]));
+            fprintf(out, "%s%" PRIu64, between,
+                    are_parts_of_one(from, &list[i]) ? of_parts : count_links(machine, from, &list[i]));
         }
         between = list[i].left_out ? between : ",";
     }
 }
 
-/* A line with links where one GPU at least has any: else Slurm has nothing to choose by. */
-static bool has_links(const gpuhal_probe_machine *machine, const gres *list, size_t count)
+/* Slurm gives a job the devices with most links between them, and takes 0 for no connection: parts of one GPU, which
+ * share its memory, have one more than any two GPUs. Returns 0 where no line needs links: Slurm has nothing to choose
+ * by. (Slurm 26.11 itself states none of AMD's GPUs: in its gpu_rsmi.c all are 0.) */
+static uint64_t find_links_of_parts(const gpuhal_probe_machine *machine, const gres *list, size_t count)
 {
-    uint64_t sum = 0;
+    uint64_t most = 0;
+    bool has_parts = false, has_others = false;
     for (size_t i = 0; i < count; i++) {
         for (size_t k = 0; !list[i].left_out && k < count; k++) {
-            sum += list[k].left_out ? 0 : count_links(machine, &list[i], &list[k]);
+            if (list[k].left_out || k == i) {
+                continue;
+            }
+            const bool parts = are_parts_of_one(&list[i], &list[k]);
+            const uint64_t links = parts ? 0 : count_links(machine, &list[i], &list[k]);
+            most = links > most ? links : most;
+            has_parts = has_parts || parts;
+            has_others = has_others || !parts;
         }
     }
-    return sum != 0;
+    return most > 0 || (has_parts && has_others) ? most + 1 : 0;
 }
 
 static void print_comment(const gres *one, FILE *out)
@@ -187,7 +205,7 @@ static bool print_lines(const gpuhal_probe_machine *machine, const gres *list, s
 {
     gpuhal_probe_cores cores;
     char core_list[PROBE_CORE_TEXT_BYTES];
-    const bool linked = has_links(machine, list, count);
+    const uint64_t of_parts = find_links_of_parts(machine, list, count);
     bool made = gpuhal_probe_cores_read(&cores);
     for (size_t i = 0; made && i < count; i++) {
         const gres *one = &list[i];
@@ -198,8 +216,8 @@ static bool print_lines(const gpuhal_probe_machine *machine, const gres *list, s
         made = gpuhal_probe_cores_of(&cores, one->row->hardware ? one->row->hardware->local_cpus : "", core_list);
         fprintf(out, "Name=gpu Type=%s %s=%s%s%s", one->type, one->several ? "MultipleFiles" : "File", one->files,
                 *core_list ? " Cores=" : "", core_list);
-        if (linked) {
-            print_links(machine, list, count, one, out);
+        if (of_parts) {
+            print_links(machine, list, count, one, of_parts, out);
         }
         fputc('\n', out);
     }
