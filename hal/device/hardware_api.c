@@ -191,6 +191,14 @@ static void find_failure(gpuhal_hardware_view *view, const gpuhal_hardware *one,
     }
 }
 
+/* It was just run: to run it once more would end the same. */
+static void find_crash(const gpuhal_hardware *one, const gpuhal_candidate *candidate, gpuhal_hardware_finding *out)
+{
+    gpuhal_hardware_found(out, GPUHAL_HARDWARE_QUARANTINED, GPUHAL_HARDWARE_PROBLEM, "%s: %s", name_of(candidate->name),
+                          reason_of(candidate));
+    gpuhal_hardware_read_log(one, out->fix, sizeof out->fix);
+}
+
 /* Of a driver that works, and does not list it. */
 static bool find_unlisted(const gpuhal_hardware *one, const gpuhal_candidate *candidate, gpuhal_hardware_finding *out)
 {
@@ -243,16 +251,16 @@ static bool find_of(gpuhal_hardware_view *view, const gpuhal_settings *settings,
                              one->vendor_node[0] ? one->vendor_node : one->drm_render_node);
         return true;
     case GPUHAL_PLUGIN_QUARANTINED:
-    case GPUHAL_PLUGIN_TIMED_OUT:
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_QUARANTINED, GPUHAL_HARDWARE_PROBLEM, "%s: %s",
                               name_of(candidate->name), reason_of(candidate));
         gpuhal_hardware_text(out->fix, sizeof out->fix, "gpuhal-probe --retry %s", candidate->name);
         return true;
+    case GPUHAL_PLUGIN_TIMED_OUT:
+        find_crash(one, candidate, out);
+        return true;
     case GPUHAL_PLUGIN_FAILED:
         if (candidate->signal) {
-            gpuhal_hardware_found(out, GPUHAL_HARDWARE_QUARANTINED, GPUHAL_HARDWARE_PROBLEM, "%s: %s",
-                                  name_of(candidate->name), reason_of(candidate));
-            gpuhal_hardware_text(out->fix, sizeof out->fix, "gpuhal-probe --retry %s", candidate->name);
+            find_crash(one, candidate, out);
             return true;
         }
         find_failure(view, one, candidate, out);
@@ -290,8 +298,9 @@ static void find_no_library(gpuhal_hardware_view *view, const gpuhal_hardware *o
     const gpuhal_hardware_grade grade = is_problem ? GPUHAL_HARDWARE_PROBLEM : GPUHAL_HARDWARE_NOTE;
     if (is_own && !candidate_of(candidates, apis[0])) {
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_LIBRARY, grade,
-                              "this library's plugin for %s is not installed", name_of(apis[0]));
-        gpuhal_hardware_text(out->fix, sizeof out->fix, "gpuhal-probe --explain");
+                              "this library's plugin for %s is not installed (package gpuhal-plugin-%s)",
+                              name_of(apis[0]), apis[0]);
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "ls " GPUHAL_PLUGIN_DIRECTORY);
         return;
     }
     gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_LIBRARY, grade,

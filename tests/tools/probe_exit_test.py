@@ -4,6 +4,8 @@
 import json
 import os
 import re
+import shlex
+import shutil
 import subprocess
 import tempfile
 import time
@@ -199,6 +201,42 @@ def a_refused_plugin_answers_4_unless_other_devices_are_selected(probe):
     document, result = probe.json(plugins=("refused",))
     check(result.code == 4 and document["problems"][0]["code"] == "plugin_no_permission", result)
     check(probe.run("--device", "cpu", plugins=("refused",)).code == 0)
+
+
+def advised_commands_exist_and_none_leads_back_to_one_that_was_followed(probe):
+    with tempfile.TemporaryDirectory() as place:
+        def follow(run, *options, **more):
+            followed = []
+            while True:
+                result = run(*options, **more)
+                check(result.code not in (2, 5), options, result)
+                advised = re.search(r"^ +next:? +gpuhal-probe( .+)?$", result.out, re.M)
+                if not advised:
+                    return followed
+                words = shlex.split(advised[1] or "")
+                check(words not in followed and words != list(options), followed, result)
+                followed.append(words)
+                options = [f"{place}/{len(os.listdir(place))}" if word == "report.txt" else word for word in words]
+
+        with tempfile.TemporaryDirectory() as record:
+            steps = [[step[0] for step in follow(probe.run, plugins=("crashing",), GPUHAL_REGISTRY=record)] for _ in range(2)]
+        check(steps == [["--explain"], ["--retry", "--report"]], steps)
+        check([step[0] for step in follow(probe.run, "--verify", plugins=("wrong",))] == ["--verify", "--report"])
+        check(follow(probe.run, plugins=("refused",)) == [["--explain", "refused"]])
+        for machine in ("h100-8-driver-crashes", "cuda-lists-none", "container-without-nodes"):
+            run = on_recorded(machine)
+            check(follow(run) == [] and len(follow(run)) < 2, machine)
+        own = os.path.join(os.path.dirname(probe.program), "../lib")
+        os.makedirs(f"{place}/lib/gpuhal")
+        for name in filter(re.compile(r"libgpuhal\.so").match, os.listdir(own)):
+            shutil.copy(os.path.join(own, name), f"{place}/lib/{name}")
+        for name in os.listdir(f"{own}/gpuhal"):
+            if "cuda" not in name:
+                os.symlink(os.path.realpath(f"{own}/gpuhal/{name}"), f"{place}/lib/gpuhal/{name}")
+        result = on_recorded("nvidia-mig")(LD_LIBRARY_PATH=f"{place}/lib")
+        check("plugin for CUDA is not installed (package gpuhal-plugin-cuda)" in result.out and "next:  ls " in result.out, result)
+        explained = probe.run("--strict", "--explain")
+        check(explained.code == 3 and "--explain says" not in explained.err and "--explain says" in probe.run("--strict").err, explained)
 
 
 def hardware_that_nothing_drives_answers_by_its_grade(probe):

@@ -112,6 +112,7 @@ void gpuhal_probe_say_findings(const gpuhal_probe_machine *machine, const gpuhal
         say_problems(problems, options);
     }
     if (machine->count == 0 || gpuhal_probe_judge_findings(machine, problems, options) == PROBE_NO_DEVICE) {
-        gpuhal_probe_say("there is no %s; gpuhal-probe --explain says why", machine->count ? "GPU" : "device");
+        gpuhal_probe_say("there is no %s%s", machine->count ? "GPU" : "device",
+                         options->explain ? "" : "; gpuhal-probe --explain says why");
     }
 }

@@ -119,21 +119,27 @@ static bool find_in_plugins(finder *own, const gpuhal_probe_options *options)
             return false;
         }
         const char *name = gpuhal_probe_report_name(&report);
-        const bool again = report.state == GPUHAL_PLUGIN_TIMED_OUT || report.state == GPUHAL_PLUGIN_QUARANTINED ||
-                           report.state == GPUHAL_PLUGIN_FAILED;
         snprintf(problem->subject, sizeof problem->subject, "plugin %.255s", name);
         snprintf(problem->why, sizeof problem->why, "%s", gpuhal_probe_in_options(report.reason, words));
-        if (again) {
-            snprintf(problem->fix, sizeof problem->fix, "gpuhal-probe --retry %.255s", name);
-        } else {
-            snprintf(problem->fix, sizeof problem->fix, "gpuhal-probe --explain");
-        }
+        /* One that was just run again has been looked at. */
+        const bool was_retried = (options->retry || options->refresh) && !report.cached;
+        snprintf(problem->fix, sizeof problem->fix,
+                 report.state == GPUHAL_PLUGIN_QUARANTINED ? "gpuhal-probe --retry %.255s"
+                 : was_retried                             ? "gpuhal-probe --report report.txt --backends %.220s"
+                                                           : "gpuhal-probe --explain %.255s",
+                 name);
     }
     return true;
 }
 
+/* How to see what was tried by itself; once that was done, what helps the driver's vendor. */
+static const char *how_to_repeat(const gpuhal_probe_options *options)
+{
+    return options->device ? "gpuhal-probe --report report.txt" : "gpuhal-probe";
+}
+
 /* What did not pass --verify. */
-static bool find_in_results(finder *own)
+static bool find_in_results(finder *own, const gpuhal_probe_options *options)
 {
     for (uint32_t i = 0; i < own->machine->count; i++) {
         const gpuhal_probe_device *entry = &own->machine->devices[i];
@@ -148,7 +154,7 @@ static bool find_in_results(finder *own)
         snprintf(problem->hardware, sizeof problem->hardware, "%s", id);
         snprintf(problem->subject, sizeof problem->subject, "%.127s failed verification", id);
         snprintf(problem->why, sizeof problem->why, "%s", entry->result.sentence);
-        snprintf(problem->fix, sizeof problem->fix, "gpuhal-probe --verify --device %.127s", id);
+        snprintf(problem->fix, sizeof problem->fix, "%s --verify --device %.127s", how_to_repeat(options), id);
     }
     return true;
 }
@@ -167,6 +173,22 @@ static const char *why_lost(const gpuhal_probe_device *entry)
     return "its driver reports so";
 }
 
+/* Where the kernel says what became of it. */
+static void write_log_command(const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry,
+                              gpuhal_probe_problem *problem)
+{
+    const gpuhal_hardware_info *hardware = gpuhal_probe_hardware_of(machine, entry);
+    if (hardware && strcmp(hardware->kernel_driver, "nvidia") == 0) {
+        snprintf(problem->fix, sizeof problem->fix, "sudo dmesg | grep -E 'NVRM|Xid'");
+    } else if (hardware && *hardware->address && *hardware->kernel_driver) {
+        snprintf(problem->fix, sizeof problem->fix, "sudo dmesg | grep -E '%.64s|%.64s'", hardware->address,
+                 hardware->kernel_driver);
+    } else {
+        snprintf(problem->fix, sizeof problem->fix, "gpuhal-probe --report report.txt --device %.127s",
+                 gpuhal_device_id(entry->device));
+    }
+}
+
 /* They were listed, and are found lost now that their drivers are asked. */
 static bool find_in_devices(finder *own)
 {
@@ -183,12 +205,12 @@ static bool find_in_devices(finder *own)
         snprintf(problem->hardware, sizeof problem->hardware, "%s", id);
         snprintf(problem->subject, sizeof problem->subject, "%s", id);
         snprintf(problem->why, sizeof problem->why, "the device is lost: %s", why_lost(entry));
-        snprintf(problem->fix, sizeof problem->fix, "gpuhal-probe --explain %.127s", id);
+        write_log_command(own->machine, entry, problem);
     }
     return true;
 }
 
-static bool add_link(finder *own, const gpuhal_probe_link *link)
+static bool add_link(finder *own, const gpuhal_probe_options *options, const gpuhal_probe_link *link)
 {
     gpuhal_probe_problem *problem = add(own, GPUHAL_HARDWARE_PROBLEM, "link_failed");
     if (!problem) {
@@ -200,29 +222,32 @@ static bool add_link(finder *own, const gpuhal_probe_link *link)
     snprintf(problem->subject, sizeof problem->subject, "the link from %.127s to %.127s %s", from, to,
              link->tried ? "failed verification" : "cannot be read");
     snprintf(problem->why, sizeof problem->why, "%s", link->result.sentence);
-    snprintf(problem->fix, sizeof problem->fix, "gpuhal-probe --links --verify --device %.127s,%.127s", from, to);
+    snprintf(problem->fix, sizeof problem->fix, "%s --links --verify --device %.127s,%.127s",
+             how_to_repeat(options), from, to);
     return true;
 }
 
 /* Those that were left out, because drivers had failed repeatedly or the time was over, are one problem. */
-static bool find_in_links(finder *own)
+static bool find_in_links(finder *own, const gpuhal_probe_options *options)
 {
     uint32_t left_out = 0;
-    const char *why = "";
+    const gpuhal_probe_link *first = NULL;
     for (uint32_t i = 0; i < own->machine->link_count; i++) {
         const gpuhal_probe_link *link = &own->machine->links[i];
         if (link->result.status == GPUHAL_ERROR_CANCELLED) {
             left_out++;
-            why = link->result.sentence;
-        } else if (link->result.status && !add_link(own, link)) {
+            first = first ? first : link;
+        } else if (link->result.status && !add_link(own, options, link)) {
             return false;
         }
     }
     gpuhal_probe_problem *problem = left_out ? add(own, GPUHAL_HARDWARE_PROBLEM, "links_left_out") : NULL;
     if (problem) {
         snprintf(problem->subject, sizeof problem->subject, "%u more link%s", left_out, left_out == 1 ? "" : "s");
-        snprintf(problem->why, sizeof problem->why, "%s", why);
-        snprintf(problem->fix, sizeof problem->fix, "gpuhal-probe --links --verify --device FIRST,SECOND");
+        snprintf(problem->why, sizeof problem->why, "%s", first->result.sentence);
+        snprintf(problem->fix, sizeof problem->fix, "gpuhal-probe --links --verify --device %.127s,%.127s",
+                 gpuhal_device_id(own->machine->devices[first->from].device),
+                 gpuhal_device_id(own->machine->devices[first->to].device));
     }
     return problem || !left_out;
 }
@@ -246,7 +271,7 @@ static bool find_in_values(finder *own)
             snprintf(problem->hardware, sizeof problem->hardware, "%s", id);
             snprintf(problem->subject, sizeof problem->subject, "%.127s: values are missing", id);
             snprintf(problem->why, sizeof problem->why, "%s", late->why);
-            snprintf(problem->fix, sizeof problem->fix, "gpuhal-probe --json --device %.127s", id);
+            write_log_command(own->machine, entry, problem);
         }
     }
     return true;
@@ -257,8 +282,8 @@ bool gpuhal_probe_problems_find(const gpuhal_probe_machine *machine, const gpuha
 {
     *out_problems = (gpuhal_probe_problems){0};
     finder own = {.machine = machine, .to = out_problems};
-    return find_in_hardware(&own, options) && find_in_plugins(&own, options) && find_in_results(&own) &&
-           find_in_devices(&own) && find_in_links(&own) && find_in_values(&own);
+    return find_in_hardware(&own, options) && find_in_plugins(&own, options) && find_in_results(&own, options) &&
+           find_in_devices(&own) && find_in_links(&own, options) && find_in_values(&own);
 }
 
 void gpuhal_probe_problems_finish(gpuhal_probe_problems *problems)
