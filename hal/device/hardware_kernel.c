@@ -178,8 +178,10 @@ static void find_refused(gpuhal_hardware_view *view, const char *node, gpuhal_ha
                           : known && state.group != 0 ? "this user may not open %s, and neither may its group %s"
                                                        : "this user may not open %s, which is for root%.0s",
                           node, group);
-    if (gpuhal_hardware_machine_of(view)->is_container) {
+    if (gpuhal_hardware_is_there(view, "/run/.containerenv")) {
         gpuhal_hardware_text(out->fix, sizeof out->fix, "podman run --group-add keep-groups …");
+    } else if (by_group && gpuhal_hardware_machine_of(view)->is_container) {
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "docker run --group-add %u …", (unsigned)state.group);
     } else if (by_group) {
         gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo usermod -aG %s $USER   # and log in again", group);
     } else if (strncmp(node, "/dev/nvidia", strlen("/dev/nvidia")) == 0) {

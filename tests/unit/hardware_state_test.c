@@ -197,6 +197,16 @@ TEST(a_node_that_may_not_be_opened_is_named_with_its_group)
     expect(GPU, GPUHAL_HARDWARE_NO_PERMISSION, GPUHAL_HARDWARE_PROBLEM, "and neither may its group render",
            "sudo chgrp render /dev/dri/renderD128");
     assert_int_equal(seteuid(0), 0);
+    put(".dockerenv", "");
+    assert_int_equal(chmod(node, 0660), 0);
+    assert_int_equal(seteuid(12345), 0);
+    expect(GPU, GPUHAL_HARDWARE_NO_PERMISSION, GPUHAL_HARDWARE_PROBLEM, "render", "docker run --group-add 992 …");
+    assert_int_equal(seteuid(0), 0);
+    put("run/.containerenv", "");
+    assert_int_equal(seteuid(12345), 0);
+    expect(GPU, GPUHAL_HARDWARE_NO_PERMISSION, GPUHAL_HARDWARE_PROBLEM, "render",
+           "podman run --group-add keep-groups …");
+    assert_int_equal(seteuid(0), 0);
     end_machine();
 }
 
