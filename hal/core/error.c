@@ -310,6 +310,8 @@ const char *gpuhal_status_name(gpuhal_status status)
         return "out of host memory";
     case GPUHAL_ERROR_FILE:
         return "file error";
+    case GPUHAL_ERROR_INFEASIBLE:
+        return "infeasible";
     case GPUHAL_ERROR_DRIVER:
         return "driver error";
     default:

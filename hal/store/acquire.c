@@ -126,7 +126,7 @@ static gpuhal_status call_loader(const request *r, gpuhal_item *item)
     }
     gpuhal_error_detail why;
     gpuhal_error_save(&why);
-    const bool is_known = why.error.status == status, is_error = status < 0 && status >= GPUHAL_ERROR_FILE;
+    const bool is_known = why.error.status == status, is_error = status < 0 && status >= GPUHAL_ERROR_INFEASIBLE;
     char text[GPUHAL_KEY_TEXT];
     return gpuhal_error_set(is_error ? status : GPUHAL_ERROR_CANCELLED, "%s: \"%s\": the loader returned \"%s\"%s%s",
                             r->call, gpuhal_key_text(r->key, r->key_bytes, text), gpuhal_status_name(status),

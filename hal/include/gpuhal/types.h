@@ -66,7 +66,10 @@ enum {
     GPUHAL_ERROR_HOST_MEMORY = -16,      /**< Free host memory, then retry: malloc failed. */
     GPUHAL_ERROR_DRIVER = -17,           /**< The vendor's call failed; its code and text are in the detail. */
     /** Check the file and its disk: full, failed, or changed meanwhile. Plugins never return it. */
-    GPUHAL_ERROR_FILE = -18
+    GPUHAL_ERROR_FILE = -18,
+    /** Change what is asked: nothing satisfies all of it, and the detail says what stands in the way. Plugins never
+     *  return it. */
+    GPUHAL_ERROR_INFEASIBLE = -19
 };
 
 /** Why a fact has no value. An unknown value is never shown as 0. */
