@@ -42,9 +42,9 @@ static uint64_t least_in(const gpuhal_pool *pool, const gpuhal_block *hole, uint
 }
 
 /* The hole in which the least memory suffices; of several the lowest. With the mutex held. */
-static bool choose_hole(const gpuhal_pool *pool, uint64_t need, gpuhal_place *out)
+static bool choose_hole(const gpuhal_pool *pool, uint64_t need, gpuhal_hole *out)
 {
-    *out = (gpuhal_place){.least = UINT64_MAX};
+    *out = (gpuhal_hole){.least = UINT64_MAX};
     for (gpuhal_block_id id = 1; id < pool->blocks.touched; id++) {
         const gpuhal_block *hole = gpuhal_block_at(&pool->blocks, id);
         if (hole->bytes == 0 || hole->bins != pool->range.holes) {
@@ -52,13 +52,13 @@ static bool choose_hole(const gpuhal_pool *pool, uint64_t need, gpuhal_place *ou
         }
         const uint64_t least = least_in(pool, hole, need);
         if (least < out->least || (least == out->least && out->hole != 0 && hole->offset < out->offset)) {
-            *out = (gpuhal_place){.hole = id, .offset = hole->offset, .least = least};
+            *out = (gpuhal_hole){.hole = id, .offset = hole->offset, .least = least};
         }
     }
     return out->hole != 0;
 }
 
-bool gpuhal_pool_begin_piece(gpuhal_pool *pool, uint64_t bytes, uint64_t need, uint64_t room, gpuhal_place *out_place)
+bool gpuhal_pool_begin_piece(gpuhal_pool *pool, uint64_t bytes, uint64_t need, uint64_t room, gpuhal_hole *out_place)
 {
     gpuhal_pool_range *range = &pool->range;
     const uint64_t max = pool->device->allocation_max_bytes, page = range->page_bytes;
@@ -99,7 +99,7 @@ static bool make_space(gpuhal_pool_range *range)
 }
 
 /* With the mutex held. */
-static bool add_piece(gpuhal_pool *pool, const gpuhal_place *place, uint64_t bytes)
+static bool add_piece(gpuhal_pool *pool, const gpuhal_hole *place, uint64_t bytes)
 {
     gpuhal_pool_range *range = &pool->range;
     if (!make_space(range) || !gpuhal_blocks_reserve(&pool->blocks)) {
@@ -127,7 +127,7 @@ static void end_change(gpuhal_pool *pool)
     gpuhal_mutex_unlock(&pool->mutex);
 }
 
-gpuhal_status gpuhal_pool_end_piece(gpuhal_pool *pool, const gpuhal_place *place, uint64_t bytes)
+gpuhal_status gpuhal_pool_end_piece(gpuhal_pool *pool, const gpuhal_hole *place, uint64_t bytes)
 {
     gpuhal_mutex_lock(&pool->mutex);
     const bool added = bytes == 0 || add_piece(pool, place, bytes);

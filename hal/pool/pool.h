@@ -91,10 +91,10 @@ typedef struct gpuhal_pool_range {
 } gpuhal_pool_range;
 
 /* Where in the range a piece may be added. */
-typedef struct gpuhal_place {
+typedef struct gpuhal_hole {
     gpuhal_block_id hole;
     uint64_t offset, least, most; /* bytes that suffice, and bytes that are meant */
-} gpuhal_place;
+} gpuhal_hole;
 
 /* Written with the mutex held, between gpuhal_pool_begin_change() and gpuhal_pool_end_change(); read without. */
 typedef struct gpuhal_amount {
@@ -257,9 +257,9 @@ void gpuhal_pool_await_pieces(gpuhal_pool *pool);
 /* Chooses where a piece of `bytes` may be added, of at most `room` and at least as much as makes `need` of them free in
  * one piece. Where it returns true, only this thread changes the range until gpuhal_pool_end_piece(). With the mutex
  * held. */
-bool gpuhal_pool_begin_piece(gpuhal_pool *pool, uint64_t bytes, uint64_t need, uint64_t room, gpuhal_place *out_place);
+bool gpuhal_pool_begin_piece(gpuhal_pool *pool, uint64_t bytes, uint64_t need, uint64_t room, gpuhal_hole *out_place);
 /* `bytes` were committed there, 0: none. HOST_MEMORY, and they are given back. Without the mutex. */
-gpuhal_status gpuhal_pool_end_piece(gpuhal_pool *pool, const gpuhal_place *place, uint64_t bytes);
+gpuhal_status gpuhal_pool_end_piece(gpuhal_pool *pool, const gpuhal_hole *place, uint64_t bytes);
 /* With the mutex held: bytes of the pieces of which nothing is in use; whether a free block has a whole piece. */
 uint64_t gpuhal_pool_unused_piece_bytes(const gpuhal_pool *pool);
 bool gpuhal_pool_has_piece(const gpuhal_pool *pool, const gpuhal_block *block);

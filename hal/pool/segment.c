@@ -69,7 +69,7 @@ static gpuhal_status check_headroom(const gpuhal_pool *pool, uint64_t bytes)
 }
 
 /* A segment, or with a place memory there. */
-static gpuhal_status ask(gpuhal_pool *pool, const gpuhal_place *place, uint64_t bytes, gpuhal_buffer **out_buffer)
+static gpuhal_status ask(gpuhal_pool *pool, const gpuhal_hole *place, uint64_t bytes, gpuhal_buffer **out_buffer)
 {
     const gpuhal_buffer_desc desc = {.size = sizeof desc,
                                      .kind = pool->desc.kind,
@@ -86,7 +86,7 @@ static gpuhal_status ask(gpuhal_pool *pool, const gpuhal_place *place, uint64_t 
 
 /* The size that was meant, at most what the limit leaves and at least what is needed; half of it where the driver
  * refuses, until it is no more than that. */
-static gpuhal_status allocate(gpuhal_pool *pool, const gpuhal_place *place, uint64_t *bytes, uint64_t need,
+static gpuhal_status allocate(gpuhal_pool *pool, const gpuhal_hole *place, uint64_t *bytes, uint64_t need,
                               gpuhal_buffer **out_buffer)
 {
     const uint64_t mask = (place ? pool->range.page_bytes : pool->unit) - 1;
@@ -223,7 +223,7 @@ static gpuhal_status grow_by_segment(gpuhal_pool *pool, uint64_t bytes, uint64_t
     return status;
 }
 
-static gpuhal_status grow_by_piece(gpuhal_pool *pool, gpuhal_place *place)
+static gpuhal_status grow_by_piece(gpuhal_pool *pool, gpuhal_hole *place)
 {
     const gpuhal_status status = allocate(pool, place, &place->most, place->least, NULL);
     const gpuhal_status ended = gpuhal_pool_end_piece(pool, place, status ? 0 : place->most);
@@ -232,7 +232,7 @@ static gpuhal_status grow_by_piece(gpuhal_pool *pool, gpuhal_place *place)
 
 gpuhal_status gpuhal_pool_grow(gpuhal_pool *pool, uint64_t need)
 {
-    gpuhal_place place;
+    gpuhal_hole place;
     if (!pool->range.tried) {
         make_range(pool);
     }

@@ -39,6 +39,7 @@ void gpuhal_bench_rows_pairs(gpuhal_bench *bench);
 
 /* Of no device. */
 void gpuhal_bench_rows_blocks(gpuhal_bench *bench);
+void gpuhal_bench_rows_place(gpuhal_bench *bench);
 
 /* Of recorded requests. */
 void gpuhal_bench_rows_replay(gpuhal_bench *bench, gpuhal_device *device, const gpuhal_bench_replay *replay);

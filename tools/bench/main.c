@@ -145,6 +145,9 @@ static int run_groups(gpuhal_bench *bench)
     if (wants(bench, GPUHAL_BENCH_BLOCKS) && bench->only == NULL) {
         gpuhal_bench_rows_blocks(bench);
     }
+    if (wants(bench, GPUHAL_BENCH_PLACE) && bench->only == NULL) {
+        gpuhal_bench_rows_place(bench);
+    }
     const bool good = gpuhal_bench_output_finish(bench->output);
     return good ? GPUHAL_BENCH_EXIT_OK : GPUHAL_BENCH_EXIT_FAILED;
 }

@@ -19,6 +19,7 @@ typedef enum gpuhal_bench_group {
     GPUHAL_BENCH_COPY,
     GPUHAL_BENCH_PAIRS,
     GPUHAL_BENCH_BLOCKS,
+    GPUHAL_BENCH_PLACE,
     GPUHAL_BENCH_GROUPS
 } gpuhal_bench_group;
 

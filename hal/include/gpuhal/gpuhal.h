@@ -35,6 +35,7 @@
 #include <gpuhal/link.h>
 #include <gpuhal/native.h>
 #include <gpuhal/physical.h>
+#include <gpuhal/placement.h>
 #include <gpuhal/pool.h>
 #include <gpuhal/pool_trace.h>
 #include <gpuhal/queue.h>

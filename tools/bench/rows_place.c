@@ -1,0 +1,92 @@
+/* rows_place.c: the time that gpuhal_place() takes for models on unlike devices in free order: a pure function, so no
+ * device takes part. */
+#include "bench.h"
+
+#include <gpuhal/placement.h>
+
+enum { LAYERS_MAX = 80, DEVICES_MAX = 12 };
+
+static const struct {
+    const char *test;
+    uint32_t layers, devices;
+    gpuhal_placement_objective objective;
+    double budget_ns;
+} rows[] = {
+    {"place_64_on_6_latency", 64, 6, GPUHAL_PLACEMENT_LATENCY, 5e6},
+    {"place_64_on_6_throughput", 64, 6, GPUHAL_PLACEMENT_THROUGHPUT, 5e6},
+    {"place_80_on_12_latency", 80, 12, GPUHAL_PLACEMENT_LATENCY, 5e8},
+    {"place_80_on_12_throughput", 80, 12, GPUHAL_PLACEMENT_THROUGHPUT, 5e8},
+};
+
+typedef struct model {
+    gpuhal_placement_layer layers[LAYERS_MAX];
+    gpuhal_placement_device devices[DEVICES_MAX];
+    gpuhal_placement_link links[DEVICES_MAX * DEVICES_MAX];
+    gpuhal_placement_problem problem;
+} model;
+
+/* Cards of five kinds in pairs, no two with equal numbers, with 1.3 times the memory that the model needs. */
+static void make_model(size_t row, model *out)
+{
+    static const double gigabytes[] = {8, 12, 24, 48, 16}, bandwidths[] = {272e9, 448e9, 936e9, 960e9, 100e9};
+    const uint32_t layers = rows[row].layers, devices = rows[row].devices;
+    double bytes = 0, room = 0;
+    uint32_t state = 3;
+    for (uint32_t i = 0; i < layers; i++) {
+        state = state * 1664525 + 1013904223;
+        const uint64_t weights = 200000000 + state % 50000000 + (i == 0 || i == layers - 1 ? 500000000 : 0);
+        out->layers[i] = (gpuhal_placement_layer){.weight_bytes = weights, .output_bytes = 16384};
+        bytes += (double)weights;
+    }
+    for (uint32_t d = 0; d < devices; d++) {
+        room += gigabytes[d % 5];
+    }
+    for (uint32_t d = 0; d < devices; d++) {
+        out->devices[d] =
+            (gpuhal_placement_device){.capacity_bytes = (uint64_t)(1.3 * bytes / room * gigabytes[d % 5]) + d,
+                                      .bytes_per_second = bandwidths[d % 5]};
+        for (uint32_t to = 0; to < devices; to++) {
+            out->links[d * devices + to] = d / 2 == to / 2 ? (gpuhal_placement_link){1e-5, 12e9}
+                                                           : (gpuhal_placement_link){3e-4, 1.1e9};
+        }
+    }
+    out->problem = (gpuhal_placement_problem){.size = sizeof out->problem,
+                                              .objective = rows[row].objective,
+                                              .layers = out->layers,
+                                              .devices = out->devices,
+                                              .links = out->links,
+                                              .layer_count = layers,
+                                              .device_count = devices,
+                                              .flags = GPUHAL_PLACEMENT_FREE_ORDER};
+}
+
+static bool run_place(void *user, uint64_t count)
+{
+    const model *m = user;
+    for (uint64_t i = 0; i < count; i++) {
+        gpuhal_placement *placement = NULL;
+        if (gpuhal_place(&m->problem, NULL, &placement) != GPUHAL_OK) {
+            return gpuhal_bench_failed_call("gpuhal_place");
+        }
+        gpuhal_placement_destroy(placement);
+    }
+    return true;
+}
+
+void gpuhal_bench_rows_place(gpuhal_bench *bench)
+{
+    static model m;
+    const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench, false);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const gpuhal_bench_side side = {run_place, &m, NULL};
+        const gpuhal_bench_row row = {.kind = GPUHAL_BENCH_AMOUNT,
+                                      .device = "host",
+                                      .test = rows[i].test,
+                                      .unit = "ns",
+                                      .budget = rows[i].budget_ns};
+        make_model(i, &m);
+        if (!gpuhal_bench_measure_row(bench, row, &side, 1, &plan)) {
+            gpuhal_bench_not_measured(bench);
+        }
+    }
+}
