@@ -121,9 +121,9 @@ typedef struct gpuhal_placement_shortfall {
 } gpuhal_placement_shortfall;
 
 /** Finds the best placement. @p out_shortfall, which may be NULL, has why there is none when INFEASIBLE is returned:
- *  set its size first. In free order all orders are compared where that takes at most 64 MiB of memory, which devices that
- *  are equal in all numbers and links make easy: always up to 12 devices and 80 layers. Above that a good order is
- *  searched for, and `gap` says how far from the best it may be.
+ *  set its size first. In free order all orders are compared where that takes at most 64 MiB of memory, which devices
+ *  that are equal in all numbers and links make easy: always up to 12 devices and 80 layers. Above that a good order
+ *  is searched for, and `gap` says how far from the best it may be.
  *  @return GPUHAL_OK; INVALID_ARGUMENT, which the detail names: a number that is negative or none, a size that is not
  *  set, weights that are tied and differ in size, more than 2^63 bytes in all; INFEASIBLE; HOST_MEMORY
  *  Owner: caller, gpuhal_placement_destroy(); nothing of @p problem is needed afterwards. Threads: any. Blocks: no, but
