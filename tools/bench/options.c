@@ -68,25 +68,6 @@ static const struct argp_option known[] = {
     {0},
 };
 
-static bool read_size(const char *word, uint64_t *out_bytes)
-{
-    static const struct {
-        const char *suffix;
-        unsigned shift;
-    } units[] = {{"", 0}, {"B", 0}, {"K", 10}, {"KiB", 10}, {"M", 20}, {"MiB", 20}, {"G", 30}, {"GiB", 30}};
-    const char *rest;
-    if (!gpuhal_tool_read_number(word, 1, largest_size, out_bytes, &rest)) {
-        return false;
-    }
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        if (strcmp(rest, units[i].suffix) == 0 && *out_bytes <= largest_size >> units[i].shift) {
-            *out_bytes <<= units[i].shift;
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Calls @take with each word of a comma list; false at the first that is refused, which is *out_word. */
 static bool each_word(char *list, bool (*take)(gpuhal_bench_options *options, const char *word),
                       gpuhal_bench_options *options, const char **out_word)
@@ -108,8 +89,9 @@ static bool each_word(char *list, bool (*take)(gpuhal_bench_options *options, co
 
 static bool take_size(gpuhal_bench_options *options, const char *word)
 {
-    return options->size_count < GPUHAL_BENCH_SIZES_MAX && read_size(word, &options->sizes[options->size_count]) &&
-           ++options->size_count;
+    uint64_t *size = &options->sizes[options->size_count];
+    return options->size_count < GPUHAL_BENCH_SIZES_MAX && gpuhal_tool_read_size(word, largest_size, size) &&
+           *size > 0 && ++options->size_count;
 }
 
 static bool take_group(gpuhal_bench_options *options, const char *word)

@@ -42,6 +42,38 @@ bool gpuhal_tool_read_number(const char *text, uint64_t low, uint64_t high, uint
     return errno == 0 && (out_rest != NULL || *rest == '\0') && *out_number >= low && *out_number <= high;
 }
 
+bool gpuhal_tool_read_size(const char *text, uint64_t high, uint64_t *out_bytes)
+{
+    static const struct {
+        const char *suffix;
+        uint64_t bytes;
+    } units[] = {{"", 1},
+                 {"B", 1},
+                 {"K", UINT64_C(1) << 10},
+                 {"KiB", UINT64_C(1) << 10},
+                 {"M", UINT64_C(1) << 20},
+                 {"MiB", UINT64_C(1) << 20},
+                 {"G", UINT64_C(1) << 30},
+                 {"GiB", UINT64_C(1) << 30},
+                 {"T", UINT64_C(1) << 40},
+                 {"TiB", UINT64_C(1) << 40},
+                 {"kB", 1000},
+                 {"MB", 1000000},
+                 {"GB", 1000000000},
+                 {"TB", UINT64_C(1000000000000)}};
+    const char *rest;
+    if (!gpuhal_tool_read_number(text, 0, high, out_bytes, &rest)) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (strcmp(rest, units[i].suffix) == 0 && *out_bytes <= high / units[i].bytes) {
+            *out_bytes *= units[i].bytes;
+            return true;
+        }
+    }
+    return false;
+}
+
 bool gpuhal_tool_read_seconds(const char *text, double low, double high, uint64_t *out_ns)
 {
     char *rest;

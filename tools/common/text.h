@@ -19,6 +19,9 @@ char *gpuhal_tool_trimmed(char *text);
 bool gpuhal_tool_read_number(const char *text, uint64_t low, uint64_t high, uint64_t *out_number,
                              const char **out_rest);
 
+/* Reads bytes, with a unit or without: 512MiB, 80G (both binary), 448GB (decimal). False above @high. */
+bool gpuhal_tool_read_size(const char *text, uint64_t high, uint64_t *out_bytes);
+
 /* Reads seconds, with a fraction or without, as nanoseconds. */
 bool gpuhal_tool_read_seconds(const char *text, double low, double high, uint64_t *out_ns);
 

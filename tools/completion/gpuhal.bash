@@ -1,4 +1,4 @@
-# Completion of gpuhal-probe, gpuhal-check and gpuhal-bench by bash-completion: options as --help states them, and devices of this
+# Completion of gpuhal-probe, gpuhal-check, gpuhal-bench and gpuhal-place by bash-completion: options as --help states them, and devices of this
 # machine from the cache.
 
 # A column of the listing.
@@ -26,4 +26,4 @@ _gpuhal() {
         _filedir
     fi
 }
-complete -F _gpuhal gpuhal-probe gpuhal-check gpuhal-bench
+complete -F _gpuhal gpuhal-probe gpuhal-check gpuhal-bench gpuhal-place

@@ -1,4 +1,4 @@
-# Completion of gpuhal-probe, gpuhal-check and gpuhal-bench for fish: options as --help states them, and devices of this machine from the
+# Completion of gpuhal-probe, gpuhal-check, gpuhal-bench and gpuhal-place for fish: options as --help states them, and devices of this machine from the
 # cache.
 
 function __gpuhal_column
@@ -11,7 +11,7 @@ function __gpuhal_options
     $words[1] --help 2>/dev/null | string replace -rf '^ .*?(--[a-z-]+)\S* {2,}(.*)$' '$1\t$2'
 end
 
-for program in gpuhal-probe gpuhal-check gpuhal-bench
+for program in gpuhal-probe gpuhal-check gpuhal-bench gpuhal-place
     complete -c $program -n 'string match -q -- "-*" (commandline -ct)' -a '(__gpuhal_options)'
     complete -c $program -l device -x -a 'auto gpu (__gpuhal_column id)'
 end

@@ -1,0 +1,19 @@
+/* input.h: a file that is read from its beginning, with the first thing that was wrong with it. */
+#ifndef GPUHAL_TOOL_PLACE_INPUT_H
+#define GPUHAL_TOOL_PLACE_INPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+typedef struct gpuhal_input {
+    FILE *file;
+    char *problem; /* "": none yet */
+    size_t size;   /* of `problem` */
+} gpuhal_input;
+
+/* Keeps the first problem. Returns false. */
+bool gpuhal_input_fail(gpuhal_input *input, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

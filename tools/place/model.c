@@ -1,0 +1,78 @@
+/* model.c: see model.h. Which kind of file it is, its first bytes say. */
+#include "model.h"
+
+#include "input.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool gpuhal_input_fail(gpuhal_input *input, const char *format, ...)
+{
+    if (input->problem[0] == '\0') {
+        va_list arguments;
+        va_start(arguments, format);
+        vsnprintf(input->problem, input->size, format, arguments);
+        va_end(arguments);
+    }
+    return false;
+}
+
+bool gpuhal_model_resize(gpuhal_model *model, uint32_t layers)
+{
+    gpuhal_placement_layer *list = realloc(model->layers, layers * sizeof *list);
+    model->layers = list != NULL ? list : model->layers;
+    char(*names)[64] = list != NULL ? realloc(model->names, layers * sizeof *names) : NULL;
+    model->names = names != NULL ? names : model->names;
+    if (names == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < layers; i++) {
+        if (i >= model->layer_count) {
+            list[i] = (gpuhal_placement_layer){0};
+            names[i][0] = '\0';
+        }
+        list[i].name = names[i]; /* which may have moved */
+    }
+    model->layer_count = layers;
+    return true;
+}
+
+static void name_after(const char *path, gpuhal_model *model)
+{
+    const char *slash = strrchr(path, '/');
+    snprintf(model->name, sizeof model->name, "%s", slash != NULL ? slash + 1 : path);
+}
+
+bool gpuhal_model_read(const char *path, uint64_t context, gpuhal_model *out_model, char *out_problem, size_t size)
+{
+    char magic[4] = "";
+    gpuhal_input input = {.file = fopen(path, "rbe"), .problem = out_problem, .size = size};
+    *out_model = (gpuhal_model){0};
+    out_problem[0] = '\0';
+    name_after(path, out_model);
+    bool good = input.file != NULL || gpuhal_input_fail(&input, "%s", strerror(errno));
+    if (good && fread(magic, 1, sizeof magic, input.file) == sizeof magic && memcmp(magic, "GGUF", 4) == 0) {
+        good = gpuhal_model_read_gguf(&input, context, out_model);
+    } else if (good && ferror(input.file)) {
+        good = gpuhal_input_fail(&input, "%s", strerror(errno));
+    } else if (good) {
+        rewind(input.file);
+        good = gpuhal_model_read_table(&input, out_model);
+    }
+    if (input.file != NULL) {
+        fclose(input.file);
+    }
+    if (!good) {
+        gpuhal_model_finish(out_model);
+    }
+    return good;
+}
+
+void gpuhal_model_finish(gpuhal_model *model)
+{
+    free(model->layers);
+    free(model->names);
+    *model = (gpuhal_model){0};
+}
