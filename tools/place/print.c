@@ -131,8 +131,12 @@ static void print_end(const gpuhal_plan *plan)
 bool gpuhal_plan_print_table(const gpuhal_plan *plan)
 {
     print_model(plan);
-    if (plan->placement == NULL) {
-        return true; /* why it does not fit is said on standard error */
+    if (plan->placement == NULL) { /* why is said on standard error */
+        char missing[24];
+        if (plan->shortfall->missing_bytes > 0) {
+            printf("%s are missing\n", bytes_text(plan->shortfall->missing_bytes, missing));
+        }
+        return true;
     }
     const uint32_t count = gpuhal_plan_info(plan).stage_count;
     int name_width = 6, layers_width = 6;
