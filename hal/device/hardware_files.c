@@ -86,13 +86,13 @@ bool gpuhal_hardware_number(gpuhal_hardware_view *view, uint32_t *out_number, co
 bool gpuhal_hardware_target(gpuhal_hardware_view *view, char *to, size_t bytes, const char *format, ...)
 {
     char path[PATH_BYTES], *target = NULL;
-    uint32_t owner = 0;
+    gpuhal_file_info info;
     va_list arguments;
     va_start(arguments, format);
     const bool good = make_path(view, path, format, arguments);
     va_end(arguments);
     if (good) {
-        note(view, gpuhal_os_link_info(path, &owner, &target));
+        note(view, gpuhal_os_link_info(path, &info, &target));
     }
     snprintf(to, bytes, "%s", target ? target : "");
     gpuhal_records_clean(to);

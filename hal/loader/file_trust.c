@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAMED_MAX 256u  /* bytes of a path in a message */
-#define STEPS_MAX 1024u /* parts of a path, including those of links */
+#define NAMED_MAX 256u /* bytes of a path in a message */
+#define LINKS_MAX 40u /* on one path, as in the kernel */
 
 /* A missing file is the usual case: it gets a sentence of its own. */
 bool gpuhal_file_refuse_unreadable(gpuhal_load_context *load, const char *path, int error)
@@ -41,8 +41,9 @@ static bool is_trusted_owner(uint32_t owner)
     return owner == 0 || (owner == gpuhal_os_user() && !gpuhal_os_privileged());
 }
 
-/* No other user may replace the file. In a sticky directory, such as /tmp, only owners can rename or remove. Going up,
- * each directory is looked at with the owner of what lies in it: the sticky bit protects that entry alone. */
+/* No other user may replace the file that links lead to. In a sticky directory, such as /tmp, only owners can rename or
+ * remove. Going up, each directory is looked at with the owner of what lies in it: the sticky bit protects that entry
+ * alone. */
 static bool check_parents(gpuhal_load_context *load, const char *path, uint32_t owner)
 {
     char *directory = gpuhal_text_copy(path);
@@ -88,14 +89,15 @@ static bool check_permissions(gpuhal_load_context *load, const char *path, const
         gpuhal_log_line(load->log, GPUHAL_LEVEL_WARNING, "%s belongs to user %" PRIu32 ", neither root nor this user",
                         path, info->owner);
     }
-    return check_parents(load, path, info->owner);
+    return true;
 }
 
 /* The state of following a path and its links. */
 typedef struct walk {
     gpuhal_load_context *load;
     const char *path; /* the whole path, for messages */
-    uint32_t steps;   /* parts so far: limited, since links to links could multiply without end */
+    uint32_t links;   /* followed so far: limited, since links to links could multiply without end */
+    bool is_plain;    /* no link, "." or "..", so that the path is the resolved one */
 } walk;
 
 static bool check_way(walk *at, const char *path);
@@ -103,6 +105,9 @@ static bool check_way(walk *at, const char *path);
 /* The link at the end of `part`, whose own name begins at `name`. */
 static bool check_target(walk *at, const char *part, size_t name, const char *target)
 {
+    if (++at->links > LINKS_MAX) {
+        return gpuhal_file_refuse_unreadable(at->load, at->path, ELOOP);
+    }
     char *path = gpuhal_os_path_is_absolute(target) ? gpuhal_text_copy(target)
                                                     : gpuhal_text_format("%.*s%s", (int)name, part, target);
     bool good = path ? check_way(at, path) : gpuhal_load_no_memory(at->load);
@@ -110,37 +115,37 @@ static bool check_target(walk *at, const char *part, size_t name, const char *ta
     return good;
 }
 
-/* A user that can write to a directory decides where the path leads: where all users may write, only an entry of a
- * trusted user counts, and only where others cannot rename it. */
-static bool check_part(walk *at, char *part, size_t name)
+static bool refuse_step(walk *at, int error)
 {
-    if (strcmp(part + name, ".") == 0 || strcmp(part + name, "..") == 0) {
-        return true;
-    }
-    if (++at->steps > STEPS_MAX) {
-        return gpuhal_file_refuse_unreadable(at->load, at->path, ELOOP);
-    }
-    uint32_t owner = 0;
+    return error == ENOMEM ? gpuhal_load_no_memory(at->load)
+                           : gpuhal_file_refuse_unreadable(at->load, at->path, error);
+}
+
+/* A user that can write to a directory decides where the path leads: where all users may write, only an entry of a
+ * trusted user counts, and only where others cannot rename it. `directory` has the state of the one that the part lies
+ * in, and then that of the part. */
+static bool check_part(walk *at, const char *part, size_t name, gpuhal_file_info *directory)
+{
+    gpuhal_file_info info;
     char *target = NULL;
-    gpuhal_file_info directory;
-    /* The text is cut in place for each question, and put together again before the next. */
-    char first = part[name];
-    part[name] = 0;
-    int error = gpuhal_os_file_info(part, &directory);
-    bool open = !error && directory.world_writable;
-    part[name] = first;
-    error = error ? error : gpuhal_os_link_info(part, &owner, &target);
+    const bool is_dot = strcmp(part + name, ".") == 0 || strcmp(part + name, "..") == 0;
+    int error = is_dot ? 0 : gpuhal_os_link_info(part, &info, &target);
     bool good = true;
     if (error) {
-        good = error == ENOMEM ? gpuhal_load_no_memory(at->load)
-                               : gpuhal_file_refuse_unreadable(at->load, at->path, error);
-    } else if (open && !(directory.sticky && is_trusted_owner(owner))) {
+        good = refuse_step(at, error);
+    } else if (!is_dot && directory->world_writable && !(directory->sticky && is_trusted_owner(info.owner))) {
         good = gpuhal_load_fail(at->load, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_NO_PERMISSION,
-                                   "%s leads through %.*s, which everybody may write to", at->path,
-                                   (int)(name > 1 ? name - 1 : 1), part);
+                                "%s leads through %.*s, which everybody may write to", at->path,
+                                (int)(name > 1 ? name - 1 : 1), part);
     } else if (target) {
         good = check_target(at, part, name, target);
     }
+    if (good && (is_dot || target)) {
+        at->is_plain = false;
+        error = gpuhal_os_file_info(part, &info);
+        good = !error || refuse_step(at, error);
+    }
+    *directory = info;
     free(target);
     return good;
 }
@@ -153,12 +158,15 @@ static bool check_way(walk *at, const char *path)
     if (!part) {
         return gpuhal_load_no_memory(at->load);
     }
-    bool good = true;
+    gpuhal_file_info directory;
+    int error = gpuhal_os_file_info("/", &directory);
+    bool good = !error || refuse_step(at, error);
     for (size_t begin = 1; good && part[begin - 1]; begin++) {
         size_t end = begin + strcspn(part + begin, "/");
         char next = part[end];
         part[end] = 0;
-        good = end == begin || check_part(at, part, begin);
+        good = end == begin || check_part(at, part, begin, &directory);
+        at->is_plain = at->is_plain && end > begin;
         part[end] = next;
         begin = end;
     }
@@ -170,19 +178,19 @@ static bool check_way(walk *at, const char *path)
 bool gpuhal_file_check_trust(gpuhal_load_context *load, const char *path, gpuhal_checked_file *out_file)
 {
     *out_file = (gpuhal_checked_file){0};
-    int error = 0;
-    char *real = gpuhal_os_real_path(path, &error);
-    if (!real) {
-        return gpuhal_file_refuse_unreadable(load, path, error);
-    }
-    walk at = {.load = load, .path = path};
+    walk at = {.load = load, .path = path, .is_plain = true};
+    gpuhal_file_info info;
+    int error = ENOMEM;
     if (!check_way(&at, path)) {
-        free(real);
         return false;
     }
-    gpuhal_file_info info;
+    char *real = at.is_plain ? gpuhal_text_copy(path) : gpuhal_os_real_path(path, &error);
+    if (!real) {
+        return refuse_step(&at, error);
+    }
     error = gpuhal_os_file_info(real, &info);
     bool good = error ? gpuhal_file_refuse_unreadable(load, real, error) : check_permissions(load, real, &info);
+    good = good && (at.is_plain || check_parents(load, real, info.owner));
     if (!good) {
         free(real);
         return false;

@@ -201,9 +201,9 @@ typedef struct gpuhal_file_info {
 
 /* Follows symbolic links. Returns 0 or errno. */
 int gpuhal_os_file_info(const char *path, gpuhal_file_info *out_info);
-/* Whose the last part of the path is, without following it; where it is a symbolic link, *out_target is what it says,
- * malloc'ed, else NULL. Returns 0 or errno. */
-int gpuhal_os_link_info(const char *path, uint32_t *out_owner, char **out_target);
+/* Does not follow the last part of the path. Where it is a symbolic link, *out_target is what it says, malloc'ed, else
+ * NULL. Returns 0 or errno. */
+int gpuhal_os_link_info(const char *path, gpuhal_file_info *out_info, char **out_target);
 /* The path without symbolic links, "." and ".."; malloc'ed, NULL with *out_errno. */
 char *gpuhal_os_real_path(const char *path, int *out_errno);
 /* Reads a regular file of at most `limit` bytes; the text is malloc'ed and ends with a 0 behind *out_bytes. Never waits

@@ -52,11 +52,11 @@ static void add_file_word(const char *root, const char *word, const char *path, 
 
 static void add_mounts(const char *root, gpuhal_texts *to)
 {
-    uint32_t owner;
+    gpuhal_file_info info;
     char *target = NULL;
     char *path = gpuhal_text_format("%s/proc/self/ns/mnt", root);
     if (path) {
-        gpuhal_os_link_info(path, &owner, &target);
+        gpuhal_os_link_info(path, &info, &target);
     }
     gpuhal_texts_give(to, path ? gpuhal_text_format("mounts %s", target ? target : "") : NULL);
     free(target);

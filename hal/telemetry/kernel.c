@@ -77,9 +77,9 @@ static bool is_asleep(const gpuhal_files *files)
 static void read_driver(gpuhal_files *files)
 {
     char path[GPUHAL_PATH_BYTES], *target = NULL;
-    uint32_t owner = 0;
+    gpuhal_file_info info;
     snprintf(path, sizeof path, "%s/driver", files->device);
-    if (!gpuhal_os_link_info(path, &owner, &target) && target) {
+    if (!gpuhal_os_link_info(path, &info, &target) && target) {
         const char *name = strrchr(target, '/');
         snprintf(files->driver, sizeof files->driver, "%s", name ? name + 1 : target);
     }

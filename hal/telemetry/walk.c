@@ -137,9 +137,9 @@ static void keep(gpuhal_walks *walks, gpuhal_clients *clients)
 bool gpuhal_pids_are_contained(const char *root)
 {
     char path[PROC_PATH_BYTES], *target = NULL;
-    uint32_t owner = 0;
+    gpuhal_file_info info;
     snprintf(path, sizeof path, "%s/proc/self/ns/pid", root);
-    (void)gpuhal_os_link_info(path, &owner, &target);
+    (void)gpuhal_os_link_info(path, &info, &target);
     const bool contained = target && strcmp(target, GPUHAL_FIRST_PID_NAMESPACE) != 0;
     free(target);
     return contained;

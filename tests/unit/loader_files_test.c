@@ -100,6 +100,15 @@ TEST(a_strangers_link_anywhere_on_the_way_is_refused)
     gpuhal_candidates_finish(&candidates);
 }
 
+TEST(links_in_a_circle_are_refused)
+{
+    new_folder();
+    assert_int_equal(symlink("back.so", in_folder("there.so")), 0);
+    assert_int_equal(symlink("there.so", in_folder("back.so")), 0);
+    write_manifest("round.gpuhal", "round", "there.so", "");
+    expect("round", GPUHAL_PLUGIN_REJECTED, "the symbolic links run in a circle");
+}
+
 TEST(an_empty_element_of_a_search_path_is_named_as_such)
 {
     gpuhal_settings settings = own_settings();

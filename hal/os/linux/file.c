@@ -11,6 +11,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static gpuhal_file_info info_of(const struct stat *status)
+{
+    return (gpuhal_file_info){
+        .device = (uint64_t)status->st_dev,
+        .inode = (uint64_t)status->st_ino,
+        .bytes = (uint64_t)status->st_size,
+        .owner = (uint32_t)status->st_uid,
+        .regular = S_ISREG(status->st_mode),
+        .directory = S_ISDIR(status->st_mode),
+        .group_writable = (status->st_mode & S_IWGRP) != 0,
+        .world_writable = (status->st_mode & S_IWOTH) != 0,
+        .sticky = (status->st_mode & S_ISVTX) != 0,
+    };
+}
+
 int gpuhal_os_file_info(const char *path, gpuhal_file_info *out_info)
 {
     struct stat status;
@@ -18,29 +33,20 @@ int gpuhal_os_file_info(const char *path, gpuhal_file_info *out_info)
     if (stat(path, &status)) {
         return errno;
     }
-    *out_info = (gpuhal_file_info){
-        .device = (uint64_t)status.st_dev,
-        .inode = (uint64_t)status.st_ino,
-        .bytes = (uint64_t)status.st_size,
-        .owner = (uint32_t)status.st_uid,
-        .regular = S_ISREG(status.st_mode),
-        .directory = S_ISDIR(status.st_mode),
-        .group_writable = (status.st_mode & S_IWGRP) != 0,
-        .world_writable = (status.st_mode & S_IWOTH) != 0,
-        .sticky = (status.st_mode & S_ISVTX) != 0,
-    };
+    *out_info = info_of(&status);
     return 0;
 }
 
-int gpuhal_os_link_info(const char *path, uint32_t *out_owner, char **out_target)
+int gpuhal_os_link_info(const char *path, gpuhal_file_info *out_info, char **out_target)
 {
     struct stat status;
     char target[PATH_MAX];
+    *out_info = (gpuhal_file_info){0};
     *out_target = NULL;
     if (lstat(path, &status)) {
         return errno;
     }
-    *out_owner = (uint32_t)status.st_uid;
+    *out_info = info_of(&status);
     if (!S_ISLNK(status.st_mode)) {
         return 0;
     }
