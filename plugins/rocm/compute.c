@@ -73,7 +73,7 @@ static uint64_t positive(hipDevice_t device, hipDeviceAttribute_t attribute)
 /* The target as the kernel numbers it, 0 with the reason when it is not certain. */
 static uint32_t find_target(const gpuhal_rocm_entry *entry, const char **out_why)
 {
-    const uint32_t target = gpuhal_rocm_read_target(entry);
+    const uint32_t target = entry->kernel.target;
     const uint32_t major = (uint32_t)positive(entry->device, hipDeviceAttributeComputeCapabilityMajor);
     const uint32_t minor = (uint32_t)positive(entry->device, hipDeviceAttributeComputeCapabilityMinor);
     if (target == 0) {

@@ -29,6 +29,14 @@
 #define GPUHAL_ROCM_PER_THREAD                                                                                        \
     2u /* hipStreamPerThread: another stream on each thread, so nothing that threads can share */
 
+/* How the kernel's compute driver lists a device; 0 where it lists none. */
+typedef struct gpuhal_rocm_kernel {
+    uint32_t gpu_id;
+    uint32_t target;       /* the instruction set, by AMD's number */
+    uint32_t parts;        /* of the GPU at the device's address */
+    uint32_t render_minor; /* of the render node by which the driver opens the device, or the part that it is */
+} gpuhal_rocm_kernel;
+
 /* One device of the process. Constant once it can be found, but for what is atomic. */
 typedef struct gpuhal_rocm_entry {
     hipDevice_t device;
@@ -44,6 +52,7 @@ typedef struct gpuhal_rocm_entry {
     int32_t partition;          /* the number of the part of a divided GPU; -1: the device is a whole one */
     /* We have numbered it as HIP lists it, which others need not do, nor HIP with another environment. */
     bool is_counted;
+    gpuhal_rocm_kernel kernel;
     char pci[24];  /* canonical, without the partition; "" when unknown */
     char uuid[40]; /* canonical; "" when unknown */
     char driver_version[80];
@@ -105,15 +114,8 @@ void gpuhal_rocm_find_partitions(gpuhal_rocm_entry *entries, uint32_t count);
 bool gpuhal_rocm_find_name(const char *directory, const char *prefix, char *out_name, size_t size);
 /* GPUs that the kernel's compute driver has, whatever this process may use; 0 without that driver. */
 uint32_t gpuhal_rocm_count_system(void);
-/* The device's instruction set, as the kernel's compute driver numbers it; 0 when it lists none. */
-uint32_t gpuhal_rocm_read_target(const gpuhal_rocm_entry *entry);
-/* The number by which the kernel's compute driver calls the device; 0 when it lists none. */
-uint32_t gpuhal_rocm_read_gpu_id(const gpuhal_rocm_entry *entry);
-/* How many parts of the GPU at the device's address the kernel's compute driver has; 0 when it lists none. */
-uint32_t gpuhal_rocm_count_parts(const gpuhal_rocm_entry *entry);
-/* The minor number of the render node by which the kernel's compute driver opens the device, or the part that it is; 0
- * when it names none. */
-uint32_t gpuhal_rocm_read_render_minor(const gpuhal_rocm_entry *entry);
+/* Fills in `kernel` of each, whose address and partition are known. */
+void gpuhal_rocm_read_nodes(gpuhal_rocm_entry *entries, uint32_t count);
 
 /* context.c: the code with which the device was lost, 0 while it works. */
 hipError_t gpuhal_rocm_lost_code(const gpuhal_plugin_device *device);

@@ -180,6 +180,7 @@ gpuhal_status gpuhal_rocm_make_list(const gpuhal_host *host, gpuhal_rocm_entry *
     }
     /* Once all are filled in: only beside its siblings does part 0 differ from a whole GPU. */
     gpuhal_rocm_find_partitions(entries, listed);
+    gpuhal_rocm_read_nodes(entries, listed);
     explain_hidden(host, listed);
     gpuhal_rocm_smi_open(host); /* not before there are devices, which alone it reports */
     *out_count = listed;

@@ -122,7 +122,7 @@ static bool find_render_node(const gpuhal_rocm_entry *entry, char out_path[GPUHA
 {
     char node[24];
     if (entry->partition >= 0) {
-        const uint32_t minor = entry->is_counted ? 0 : gpuhal_rocm_read_render_minor(entry);
+        const uint32_t minor = entry->is_counted ? 0 : entry->kernel.render_minor;
         gpuhal_rocm_path(out_path, "/sys/class/drm/renderD%u/dev", (unsigned)minor);
         return minor != 0;
     }
@@ -167,7 +167,7 @@ void gpuhal_rocm_name_part(const gpuhal_rocm_entry *entry, char *name, size_t si
     }
     read_mode(entry, "current_compute_partition", compute);
     read_mode(entry, "current_memory_partition", memory);
-    const uint32_t count = gpuhal_rocm_count_parts(entry);
+    const uint32_t count = entry->kernel.parts;
     char total[24] = "";
     if (count > (uint32_t)entry->partition) {
         snprintf(total, sizeof total, " of %u", (unsigned)count);

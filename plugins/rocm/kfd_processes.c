@@ -39,7 +39,7 @@ gpuhal_status gpuhal_rocm_processes(const gpuhal_host *host, gpuhal_plugin_insta
     if (!entry) {
         return GPUHAL_ERROR_NOT_FOUND;
     }
-    const uint32_t gpu = gpuhal_rocm_read_gpu_id(entry);
+    const uint32_t gpu = entry->kernel.gpu_id;
     char path[GPUHAL_STREAM_PATH];
     gpuhal_rocm_path(path, KFD_PROCESSES);
     DIR *listing = gpu != 0 ? opendir(path) : NULL;

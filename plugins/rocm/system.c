@@ -68,13 +68,10 @@ static bool read_property(const char *properties, const char *name, uint32_t *ou
     return false;
 }
 
-typedef struct node_search {
-    const gpuhal_rocm_entry *entry;
-    uint32_t location, target, render_minor; /* of the node at the device's address that was read last */
-    uint32_t gpu_id;                         /* of the same part, where the device is divided */
-    bool found;                              /* that part */
-    uint32_t count;                          /* of the parts */
-} node_search;
+typedef struct entry_list {
+    gpuhal_rocm_entry *list;
+    uint32_t count;
+} entry_list;
 
 /* Bus and device are bits 3 to 15 of the location. A part of a device has its number in the four highest bits, with
  * other kernels in the three lowest (kfd_topology.c, kfd_topology_add_device). */
@@ -83,78 +80,48 @@ static uint32_t part_at(uint32_t location)
     return location >> 28 ? location >> 28 : location & 7;
 }
 
-static bool match_node(const char *node, void *user)
+static bool is_at(const gpuhal_rocm_entry *entry, uint32_t location, uint32_t domain)
 {
-    node_search *own = user;
-    const gpuhal_rocm_entry *entry = own->entry;
-    char path[GPUHAL_STREAM_PATH], properties[4096];
-    uint32_t domain = 0;
+    return entry->has_address && (location & 0xffff) >> 3 == (entry->bus << 5 | entry->slot) && domain == entry->domain;
+}
+
+/* A node whose target is 0 does not compute. */
+static bool read_node(const char *node, void *user)
+{
+    const entry_list *all = user;
+    char path[GPUHAL_STREAM_PATH], properties[4096], text[24];
+    uint32_t location = 0, domain = 0, target = 0, render_minor = 0, gpu_id = 0;
     gpuhal_rocm_path(path, GPUHAL_ROCM_NODES "/%.10s/properties", node);
     if (gpuhal_rocm_read_file(path, properties, sizeof properties) == 0 ||
-        !read_property(properties, "location_id", &own->location) || !read_property(properties, "domain", &domain) ||
-        (own->location & 0xffff) >> 3 != (entry->bus << 5 | entry->slot) || domain != entry->domain ||
-        !read_property(properties, "gfx_target_version", &own->target) || own->target == 0) {
+        !read_property(properties, "location_id", &location) || !read_property(properties, "domain", &domain) ||
+        !read_property(properties, "gfx_target_version", &target) || target == 0) {
         return false;
     }
-    own->render_minor = 0;
-    (void)read_property(properties, "drm_render_minor", &own->render_minor);
-    return true;
-}
-
-static bool match_part(const char *node, void *user)
-{
-    node_search *own = user;
-    const uint32_t part = own->entry->partition > 0 ? (uint32_t)own->entry->partition : 0;
-    char path[GPUHAL_STREAM_PATH], text[24];
-    if (!match_node(node, user) || part_at(own->location) != part) {
-        return false;
-    }
+    (void)read_property(properties, "drm_render_minor", &render_minor);
     gpuhal_rocm_path(path, GPUHAL_ROCM_NODES "/%.10s/gpu_id", node);
-    if (!gpuhal_rocm_read_line(path, text, sizeof text) || sscanf(text, "%10u", &own->gpu_id) != 1) {
-        own->gpu_id = 0;
+    if (!gpuhal_rocm_read_line(path, text, sizeof text) || sscanf(text, "%10u", &gpu_id) != 1) {
+        gpu_id = 0;
     }
-    own->found = true;
-    return true;
-}
-
-static bool count_part(const char *node, void *user)
-{
-    ((node_search *)user)->count += match_node(node, user) ? 1 : 0;
+    for (uint32_t i = 0; i < all->count; i++) {
+        gpuhal_rocm_entry *entry = &all->list[i];
+        if (!is_at(entry, location, domain)) {
+            continue;
+        }
+        entry->kernel.parts++;
+        entry->kernel.target = target;
+        if (part_at(location) == (entry->partition > 0 ? (uint32_t)entry->partition : 0)) {
+            entry->kernel.gpu_id = gpu_id;
+            entry->kernel.render_minor = render_minor;
+        }
+    }
     return false;
 }
 
-uint32_t gpuhal_rocm_count_parts(const gpuhal_rocm_entry *entry)
+void gpuhal_rocm_read_nodes(gpuhal_rocm_entry *entries, uint32_t count)
 {
-    node_search own = {.entry = entry};
-    if (entry->has_address) {
-        each_node(count_part, &own);
+    entry_list all = {.list = entries, .count = count};
+    for (uint32_t i = 0; i < count; i++) {
+        entries[i].kernel = (gpuhal_rocm_kernel){0};
     }
-    return own.count;
-}
-
-uint32_t gpuhal_rocm_read_gpu_id(const gpuhal_rocm_entry *entry)
-{
-    node_search own = {.entry = entry};
-    if (entry->has_address) {
-        each_node(match_part, &own);
-    }
-    return own.gpu_id;
-}
-
-uint32_t gpuhal_rocm_read_render_minor(const gpuhal_rocm_entry *entry)
-{
-    node_search own = {.entry = entry};
-    if (entry->has_address) {
-        each_node(match_part, &own);
-    }
-    return own.found ? own.render_minor : 0;
-}
-
-uint32_t gpuhal_rocm_read_target(const gpuhal_rocm_entry *entry)
-{
-    node_search own = {.entry = entry};
-    if (entry->has_address) {
-        each_node(match_node, &own);
-    }
-    return own.target;
+    each_node(read_node, &all);
 }
