@@ -13,9 +13,44 @@ static void update_wanted(gpuhal_gather *own)
 
 /* ---- the kernel's files */
 
-static void begin_files(gpuhal *gpu, gpuhal_gather *own, const gpuhal_time *time)
+static bool has_same_files(const gpuhal_gather *one, const gpuhal_gather *other)
+{
+    bool same = one->place.is_part && other->place.is_part && one->may_wake == other->may_wake &&
+                one->count == other->count && strcmp(one->place.directory, other->place.directory) == 0;
+    for (uint32_t i = 0; i < one->count && same; i++) {
+        same = one->values[i].key == other->values[i].key;
+    }
+    return same;
+}
+
+/* Parts of a divided device have its files: what is read for the first one is true of the others. */
+static const gpuhal_gather *find_read(const gpuhal_gather *list, const gpuhal_gather *own)
+{
+    const gpuhal_gather *found = NULL;
+    for (const gpuhal_gather *other = list; other < own && !found; other++) {
+        found = other->reading && has_same_files(other, own) ? other : NULL;
+    }
+    return found;
+}
+
+static void take_from(gpuhal_gather *own, const gpuhal_gather *other)
+{
+    own->power = other->power;
+    memcpy(own->place.driver, other->place.driver, sizeof own->place.driver);
+    for (uint32_t i = 0; i < own->count; i++) {
+        if (own->wanted[i] && gpuhal_kernel_has(own->values[i].key)) {
+            own->values[i] = other->values[i];
+        }
+    }
+}
+
+static void begin_files(gpuhal *gpu, const gpuhal_gather *list, gpuhal_gather *own, const gpuhal_time *time)
 {
     if (own->is_unusable || !own->place.directory[0]) {
+        return;
+    }
+    own->read = find_read(list, own);
+    if (own->read) {
         return;
     }
     own->kernel = gpuhal_kernel_device_get(&gpu->layers.telemetry->devices, own->place.directory);
@@ -38,12 +73,17 @@ static void read_files(gpuhal *gpu, gpuhal_gather *list, uint32_t count, const g
 {
     uint64_t left_ns = gpuhal_time_share(time);
     for (uint32_t i = 0; i < count; i++) {
-        begin_files(gpu, &list[i], time);
+        begin_files(gpu, list, &list[i], time);
     }
     for (uint32_t i = 0; i < count; i++) {
         gpuhal_gather *own = &list[i];
-        own->power = gpuhal_kernel_end(own->reading, &left_ns, own->values, own->count, own->wanted, own->place.driver);
-        gpuhal_kernel_device_release(own->kernel);
+        if (own->read) {
+            take_from(own, own->read);
+        } else {
+            own->power =
+                gpuhal_kernel_end(own->reading, &left_ns, own->values, own->count, own->wanted, own->place.driver);
+            gpuhal_kernel_device_release(own->kernel);
+        }
         update_wanted(own);
     }
 }

@@ -61,6 +61,7 @@ typedef struct gpuhal_gather {
     gpuhal_location place;
     gpuhal_kernel_device *kernel;
     gpuhal_kernel_reading *reading;
+    const struct gpuhal_gather *read; /* another part of the same device, whose files are read; NULL: its own */
     gpuhal_status status;       /* of its own plugin, or why it is unusable */
     gpuhal_error_detail detail; /* with `status` */
     /* ask.c */

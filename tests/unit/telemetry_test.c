@@ -8,6 +8,8 @@
 
 #include <gpuhal/telemetry.h>
 
+#include <sys/inotify.h>
+#include <unistd.h>
 
 #define CARD "sys/bus/pci/devices/0000:c1:00.0"
 #define MS   UINT64_C(1000000)
@@ -129,6 +131,39 @@ TEST(what_a_part_of_a_gpu_shares_with_its_siblings_has_the_source_of_the_board)
         assert_string_equal(values[1].source, "sysfs-board");
         assert_int_equal(values[2].missing, GPUHAL_MISSING_NOT_SUPPORTED);
     }
+    end_card(gpu);
+}
+
+TEST(parts_that_are_sampled_together_have_one_reading_of_their_files)
+{
+    gpuhal_mock = (gpuhal_mock_state){.count = 2,
+                                      .devices = {{.pci = "0000:c1:00.0", .partition = "0", .total_bytes = 1 << 30},
+                                                  {.pci = "0000:c1:00.0", .partition = "1", .total_bytes = 1 << 30}}};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+    begin_tree();
+    snprintf(gpu->settings.system_root, sizeof gpu->settings.system_root, "%s", tree_root);
+    put(CARD "/gpu_busy_percent", "37\n");
+    char path[512], events[4096];
+    snprintf(path, sizeof path, "%s/" CARD "/gpu_busy_percent", tree_root);
+    const int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    assert_true(inotify_add_watch(watch, path, IN_OPEN | IN_CLOSE) >= 0);
+    gpuhal_value values[2][2];
+    gpuhal_sample samples[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        values[i][0] = (gpuhal_value){.key = GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE};
+        values[i][1] = (gpuhal_value){.key = GPUHAL_VALUE_MEMORY_HELD_BYTES};
+        samples[i] = (gpuhal_sample){
+            .size = sizeof *samples, .device = gpuhal_device_at(gpu, i), .values = values[i], .count = 2};
+    }
+    assert_ok(gpuhal_sample_all(gpu, samples, 2, 0));
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_ok(samples[i].status);
+        assert_int_equal(values[i][0].u64, 370);
+        assert_string_equal(values[i][0].source, "sysfs-board");
+        assert_string_equal(values[i][1].source, "library");
+    }
+    assert_int_equal(read(watch, events, sizeof events), 2 * sizeof(struct inotify_event)); /* opened and closed once */
+    close(watch);
     end_card(gpu);
 }
 

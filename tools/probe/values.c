@@ -103,17 +103,32 @@ static void leave_to_board(const gpuhal_probe_machine *machine, const gpuhal_pro
     }
 }
 
-/* Reads what has been prepared, in the order of the devices. */
-static void read_prepared(gpuhal_probe_machine *machine)
+/* Reads what has been prepared, of all devices at once. */
+static bool read_prepared(gpuhal_probe_machine *machine)
 {
-    for (uint32_t i = 0; i < machine->count; i++) {
+    gpuhal_sample *samples = calloc(machine->count + 1, sizeof *samples);
+    uint32_t count = 0;
+    for (uint32_t i = 0; samples && i < machine->count; i++) {
+        gpuhal_probe_values *own = machine->devices[i].values;
+        if (own && !own->is_read && source_of(machine, i) == i) {
+            samples[count++] = (gpuhal_sample){.size = sizeof *samples,
+                                               .device = machine->devices[i].device,
+                                               .values = own->list,
+                                               .count = own->count};
+        }
+    }
+    const bool good = samples && (count == 0 || gpuhal_sample_all(machine->gpu, samples, count, 0) == GPUHAL_OK);
+    for (uint32_t i = 0, n = 0; good && i < machine->count; i++) {
         gpuhal_probe_values *own = machine->devices[i].values;
         if (own && !own->is_read && source_of(machine, i) == i) {
             own->is_read = true;
-            own->status = gpuhal_device_sample(machine->devices[i].device, 0, own->list, own->count, &own->time_ns);
+            own->status = samples[n].status;
+            own->time_ns = samples[n++].time_ns;
             leave_to_board(machine, &machine->devices[i]);
         }
     }
+    free(samples);
+    return good;
 }
 
 bool gpuhal_probe_values_read(gpuhal_probe_machine *machine, gpuhal_probe_extent extent)
@@ -133,8 +148,7 @@ bool gpuhal_probe_values_read(gpuhal_probe_machine *machine, gpuhal_probe_extent
             set_keys(entry, own, extent);
         }
     }
-    read_prepared(machine);
-    return true;
+    return read_prepared(machine);
 }
 
 void gpuhal_probe_values_finish(gpuhal_probe_machine *machine)
