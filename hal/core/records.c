@@ -45,7 +45,7 @@ bool gpuhal_records_is_clean(const char *text, size_t bytes)
 {
     const unsigned char *at = (const unsigned char *)text;
     while (bytes > 0) {
-        size_t length = character_length(at, bytes);
+        size_t length = *at < 0x80 ? 1 : character_length(at, bytes);
         if (length == 0 || is_control(*at)) {
             return false;
         }
@@ -158,16 +158,19 @@ static gpuhal_records_item read_value(gpuhal_records_reader *reader, const char 
         return fail(reader, "the value is not UTF-8, or has a control character");
     }
     gpuhal_text_append(&reader->value, "", 0);
-    for (const char *p = begin; p < end; p++) {
-        char c = *p;
-        if (c == '\\') {
-            size_t bytes = unescape(p + 1, end, &c);
+    for (const char *p = begin; p < end;) {
+        const char *escape = memchr(p, '\\', (size_t)(end - p));
+        gpuhal_text_append(&reader->value, p, (size_t)((escape ? escape : end) - p));
+        p = end;
+        if (escape) {
+            char c;
+            size_t bytes = unescape(escape + 1, end, &c);
             if (bytes == 0) {
                 return fail(reader, "`\\` must be followed by one of n r t s \\ xHH");
             }
-            p += bytes;
+            gpuhal_text_append(&reader->value, &c, 1);
+            p = escape + 1 + bytes;
         }
-        gpuhal_text_append(&reader->value, &c, 1);
     }
     return reader->value.failed ? fail(reader, "out of memory for the value") : GPUHAL_RECORDS_PAIR;
 }
@@ -228,7 +231,7 @@ gpuhal_records_item gpuhal_records_next(gpuhal_records_reader *reader)
         if (begin == end || *begin == '#') {
             continue;
         }
-        gpuhal_text_finish(&reader->value);
+        reader->value.length = 0; /* its memory serves the next value */
         return read_line(reader, begin, end);
     }
     return GPUHAL_RECORDS_END;
