@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "os/os.h"
+#include "registry/outdated.h"
 #include "registry/store.h"
 
 #include <errno.h>
@@ -315,6 +316,7 @@ static gpuhal_status update_file(gpuhal_registry *registry, gpuhal_changes *chan
     note_damage(registry, &reading, lines);
     uint64_t generation = newest_generation(registry);
     database.generation = generation > database.generation ? generation : database.generation;
+    gpuhal_outdated_drop(&database, changes);
     if (!merge_and_write(&database, changes, &text)) {
         status = gpuhal_error_host_memory();
         goto end;

@@ -249,6 +249,8 @@ TEST(a_result_is_found_by_file_and_cache_key_through_the_registrys_file)
         gpuhal_database_plugin plugin = plugin_number(i);
         free(plugin.identity);
         plugin.identity = strdup(identity);
+        free(plugin.file);
+        plugin.file = strdup(below(root, "lib/plugin.so"));
         gpuhal_texts_finish(&plugin.key);
         plugin.key = key_now();
         gpuhal_changes changes = {.plugins = &plugin, .plugin_count = 1};

@@ -2,7 +2,9 @@
  * do. */
 #include "registry_support.h"
 
+#include "core/job.h"
 #include "registry/checksum.h"
+#include "registry/key.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -532,6 +534,67 @@ TEST(results_are_removed_by_name_or_all_at_once)
     assert_int_equal(snapshot->database.next_interface, next);
     gpuhal_snapshot_release(snapshot);
     gpuhal_registry_destroy(registry);
+}
+
+/* Records the result of a plugin's file, whether it is there or not, as it is probed in a mount namespace. */
+static void record_file(gpuhal_registry *registry, unsigned number, const char *path, const char *mounts)
+{
+    gpuhal_database_plugin plugin = plugin_number(number);
+    gpuhal_changes changes = {.plugins = &plugin, .plugin_count = 1};
+    char *identity = gpuhal_key_identity(path);
+    free(plugin.file);
+    plugin.file = strdup(path);
+    if (identity) {
+        free(plugin.identity);
+        plugin.identity = identity;
+    }
+    gpuhal_texts_add(&plugin.key, mounts);
+    assert_int_equal(gpuhal_registry_update(registry, &changes), GPUHAL_OK);
+    gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &plugin);
+}
+
+static bool has_result_of(gpuhal_registry *registry, unsigned number)
+{
+    char name[32];
+    size_t count;
+    bool found = false;
+    snprintf(name, sizeof name, "vendor%u", number);
+    gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
+    const gpuhal_database_plugin *plugins = gpuhal_database_plugins(&snapshot->database, &count);
+    for (size_t i = 0; i < count; i++) {
+        found = found || strcmp(plugins[i].name, name) == 0;
+    }
+    gpuhal_snapshot_release(snapshot);
+    return found;
+}
+
+TEST(results_of_plugins_whose_files_are_gone_or_replaced_go_with_the_next_result)
+{
+    const char *directory = missing_directory("gpuhal");
+    static const char here[] = "mounts mnt:[1]", elsewhere[] = "mounts mnt:[2]", unknown[] = "mounts ";
+    char gone[512], replaced[512], kept[512];
+    gpuhal_registry *registry = open_registry(directory);
+    snprintf(gone, sizeof gone, "%s/gone.so", registry_root);
+    snprintf(replaced, sizeof replaced, "%s/replaced.so", registry_root);
+    snprintf(kept, sizeof kept, "%s/kept.so", registry_root);
+    put_contents(gone, "1", 1);
+    put_contents(replaced, "1", 1);
+    put_contents(kept, "1", 1);
+    record_file(registry, 1, gone, here);
+    record_file(registry, 2, replaced, here);
+    record_file(registry, 3, kept, here);
+    record_file(registry, 4, gone, elsewhere);
+    record_file(registry, 5, gone, unknown);
+    assert_int_equal(unlink(gone), 0);
+    put_contents(replaced, "22", 2);
+    assert_int_equal(record_plugin(registry, 6), GPUHAL_OK); /* which does not say where it was made */
+    assert_true(has_result_of(registry, 1) && has_result_of(registry, 2));
+    record_file(registry, 7, below(registry_root, "never.so"), here);
+    assert_false(has_result_of(registry, 1) || has_result_of(registry, 2));
+    assert_true(has_result_of(registry, 3) && has_result_of(registry, 4) && has_result_of(registry, 5));
+    assert_true(has_result_of(registry, 6) && has_result_of(registry, 7));
+    gpuhal_registry_destroy(registry);
+    gpuhal_jobs_end();
 }
 
 #include "test_main.h"
