@@ -57,6 +57,15 @@ static void forget_source(query *own)
     gpuhal_mutex_unlock(&own->mutex);
 }
 
+/* Whether the plugin gave it with another one. */
+static bool is_there(query *own, gpuhal_key key)
+{
+    gpuhal_mutex_lock(&own->mutex);
+    const bool there = gpuhal_facts_find(&own->facts, key) != NULL;
+    gpuhal_mutex_unlock(&own->mutex);
+    return there;
+}
+
 /* Not a subject of the watchdog: a hang here must not mark a device as lost. */
 static void run(gpuhal_job *job)
 {
@@ -71,6 +80,9 @@ static void run(gpuhal_job *job)
     }
     for (uint32_t i = 0; i < own->count && !own->status && is_wanted(own); i++) {
         atomic_store(&own->at, i);
+        if (is_there(own, own->keys[i])) {
+            continue;
+        }
         if (!own->whole) {
             gpuhal_job_step(job);
         }

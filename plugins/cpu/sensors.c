@@ -240,16 +240,14 @@ static void add_energy(gpuhal_cpu_counters *counters, unsigned package, uint64_t
     atomic_fetch_add(&counters->energy, now >= last ? now - last : range > last ? range - last + now : 0);
 }
 
-gpuhal_cpu_reading gpuhal_cpu_read_energy(const char *root, gpuhal_cpu_counters *counters)
+static gpuhal_cpu_reading read_energy(const char *root, const folders *packages, gpuhal_cpu_counters *counters)
 {
     gpuhal_cpu_reading none = missing(GPUHAL_MISSING_NOT_SUPPORTED, "the kernel has no energy counter (RAPL) here");
     bool any = false;
-    folders packages;
-    list_packages(root, &packages);
-    for (unsigned i = 0; i < packages.count; i++) {
+    for (unsigned i = 0; i < packages->count; i++) {
         char path[96];
         uint64_t now = 0, range = 0;
-        const unsigned zone = packages.list[i].number;
+        const unsigned zone = packages->list[i].number;
         snprintf(path, sizeof path, PACKAGE "energy_uj", zone);
         if (!gpuhal_cpu_system_number(root, path, &now)) {
             none = errno == EACCES || errno == EPERM
@@ -265,14 +263,12 @@ gpuhal_cpu_reading gpuhal_cpu_read_energy(const char *root, gpuhal_cpu_counters 
     return any ? given(atomic_load(&counters->energy), "rapl") : none;
 }
 
-gpuhal_cpu_reading gpuhal_cpu_read_power_limit(const char *root)
+static gpuhal_cpu_reading read_power_limit(const char *root, const folders *packages)
 {
     uint64_t sum = 0, limit = 0;
-    folders packages;
-    list_packages(root, &packages);
-    for (unsigned i = 0; i < packages.count; i++) {
+    for (unsigned i = 0; i < packages->count; i++) {
         char path[96];
-        snprintf(path, sizeof path, PACKAGE "constraint_0_power_limit_uw", packages.list[i].number);
+        snprintf(path, sizeof path, PACKAGE "constraint_0_power_limit_uw", packages->list[i].number);
         if (gpuhal_cpu_system_number(root, path, &limit)) {
             sum += limit;
         }
@@ -281,17 +277,24 @@ gpuhal_cpu_reading gpuhal_cpu_read_power_limit(const char *root)
                    : missing(GPUHAL_MISSING_NOT_SUPPORTED, "the kernel has no power limit (RAPL) here");
 }
 
+void gpuhal_cpu_read_energy(const char *root, gpuhal_cpu_counters *counters, gpuhal_cpu_reading *out_energy,
+                            gpuhal_cpu_reading *out_limit)
+{
+    folders packages;
+    list_packages(root, &packages);
+    *out_energy = read_energy(root, &packages, counters);
+    *out_limit = read_power_limit(root, &packages);
+}
+
 /* ---- memory errors */
 
-gpuhal_cpu_reading gpuhal_cpu_read_ecc(const char *root, const char *which)
+static gpuhal_cpu_reading sum_of(const char *root, const folders *controllers, const char *file)
 {
     uint64_t sum = 0, count = 0;
     bool any = false;
-    folders all;
-    list_folders(root, "/sys/devices/system/edac/mc", "mc", NULL, &all);
-    for (unsigned i = 0; i < all.count; i++) {
+    for (unsigned i = 0; i < controllers->count; i++) {
         char path[96];
-        snprintf(path, sizeof path, "/sys/devices/system/edac/mc/mc%u/%s", all.list[i].number, which);
+        snprintf(path, sizeof path, "/sys/devices/system/edac/mc/mc%u/%s", controllers->list[i].number, file);
         if (gpuhal_cpu_system_number(root, path, &count)) {
             sum += count;
             any = true;
@@ -299,4 +302,12 @@ gpuhal_cpu_reading gpuhal_cpu_read_ecc(const char *root, const char *which)
     }
     return any ? given(sum, "sysfs")
                : missing(GPUHAL_MISSING_NOT_SUPPORTED, "the kernel counts no memory errors here (EDAC)");
+}
+
+void gpuhal_cpu_read_ecc(const char *root, gpuhal_cpu_reading *out_corrected, gpuhal_cpu_reading *out_uncorrected)
+{
+    folders controllers;
+    list_folders(root, "/sys/devices/system/edac/mc", "mc", NULL, &controllers);
+    *out_corrected = sum_of(root, &controllers, "ce_count");
+    *out_uncorrected = sum_of(root, &controllers, "ue_count");
 }

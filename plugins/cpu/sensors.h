@@ -1,5 +1,4 @@
-/* cpu/sensors.h: what sensors and counters of the processor say. Each function returns 0 with a value, or why there is
- * none. */
+/* cpu/sensors.h: what sensors and counters of the processor say: a value, or why there is none. */
 #ifndef GPUHAL_CPU_SENSORS_H
 #define GPUHAL_CPU_SENSORS_H
 
@@ -16,10 +15,10 @@ typedef struct gpuhal_cpu_reading {
 gpuhal_cpu_reading gpuhal_cpu_read_clock(const char *root);
 /* Of the hottest package. */
 gpuhal_cpu_reading gpuhal_cpu_read_temperature(const char *root);
-/* Of all packages; it wraps in the kernel and not here. */
-gpuhal_cpu_reading gpuhal_cpu_read_energy(const char *root, gpuhal_cpu_counters *counters);
-gpuhal_cpu_reading gpuhal_cpu_read_power_limit(const char *root);
-/* Memory errors since the machine started: `which` is "ce_count" or "ue_count". */
-gpuhal_cpu_reading gpuhal_cpu_read_ecc(const char *root, const char *which);
+/* Of all packages: energy, which wraps in the kernel and not here, and the limit of power. */
+void gpuhal_cpu_read_energy(const char *root, gpuhal_cpu_counters *counters, gpuhal_cpu_reading *out_energy,
+                            gpuhal_cpu_reading *out_limit);
+/* Memory errors since the machine started. */
+void gpuhal_cpu_read_ecc(const char *root, gpuhal_cpu_reading *out_corrected, gpuhal_cpu_reading *out_uncorrected);
 
 #endif

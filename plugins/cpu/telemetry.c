@@ -43,14 +43,13 @@ static void give(const sample *own, gpuhal_key key, gpuhal_cpu_reading reading)
     own->host->u64(own->host, own->sink, key, reading.value);
 }
 
-/* One reading for both, so that together they are the total. */
+/* One reading for both, so that together they are the total: the core asks for one value at a time, and takes the other
+ * with it. */
 static void give_memory(const sample *own, const gpuhal_plugin_instance *instance, gpuhal_cpu_entry *entry)
 {
-    const bool wants_free = wants(own, GPUHAL_VALUE_MEMORY_FREE_BYTES);
-    const bool wants_used = wants(own, GPUHAL_VALUE_MEMORY_USED_BYTES);
     gpuhal_cpu_memory memory = {.total = entry->total};
     gpuhal_cpu_reading reading = {.source = entry->limited ? NULL : "proc"};
-    if (!wants_free && !wants_used) {
+    if (!wants(own, GPUHAL_VALUE_MEMORY_FREE_BYTES) && !wants(own, GPUHAL_VALUE_MEMORY_USED_BYTES)) {
         return;
     }
     if (entry->limited) {
@@ -60,13 +59,30 @@ static void give_memory(const sample *own, const gpuhal_plugin_instance *instanc
     } else if (memory.of_group) {
         reading.source = "cgroup";
     }
-    if (wants_free) {
-        reading.value = memory.free;
-        give(own, GPUHAL_VALUE_MEMORY_FREE_BYTES, reading);
+    reading.value = memory.free;
+    give(own, GPUHAL_VALUE_MEMORY_FREE_BYTES, reading);
+    reading.value = memory.total - memory.free;
+    give(own, GPUHAL_VALUE_MEMORY_USED_BYTES, reading);
+}
+
+/* Both are in the folders of the packages. */
+static void give_energy(const sample *own, gpuhal_plugin_instance *instance)
+{
+    if (wants(own, GPUHAL_VALUE_ENERGY_MICROJOULES) || wants(own, GPUHAL_VALUE_POWER_LIMIT_MICROWATTS)) {
+        gpuhal_cpu_reading energy, limit;
+        gpuhal_cpu_read_energy(instance->root, &instance->counters, &energy, &limit);
+        give(own, GPUHAL_VALUE_ENERGY_MICROJOULES, energy);
+        give(own, GPUHAL_VALUE_POWER_LIMIT_MICROWATTS, limit);
     }
-    if (wants_used) {
-        reading.value = memory.total - memory.free;
-        give(own, GPUHAL_VALUE_MEMORY_USED_BYTES, reading);
+}
+
+static void give_errors(const sample *own, const char *root)
+{
+    if (wants(own, GPUHAL_VALUE_ECC_CORRECTED_TOTAL) || wants(own, GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL)) {
+        gpuhal_cpu_reading corrected, uncorrected;
+        gpuhal_cpu_read_ecc(root, &corrected, &uncorrected);
+        give(own, GPUHAL_VALUE_ECC_CORRECTED_TOTAL, corrected);
+        give(own, GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL, uncorrected);
     }
 }
 
@@ -169,11 +185,9 @@ gpuhal_status gpuhal_cpu_sample(const gpuhal_host *host, gpuhal_plugin_instance 
     GIVE(GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE, read_utilization(instance))
     GIVE(GPUHAL_VALUE_CLOCK_CORE_HERTZ, gpuhal_cpu_read_clock(root))
     GIVE(GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, gpuhal_cpu_read_temperature(root))
-    GIVE(GPUHAL_VALUE_ENERGY_MICROJOULES, gpuhal_cpu_read_energy(root, &instance->counters))
-    GIVE(GPUHAL_VALUE_POWER_LIMIT_MICROWATTS, gpuhal_cpu_read_power_limit(root))
-    GIVE(GPUHAL_VALUE_ECC_CORRECTED_TOTAL, gpuhal_cpu_read_ecc(root, "ce_count"))
-    GIVE(GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL, gpuhal_cpu_read_ecc(root, "ue_count"))
 #undef GIVE
+    give_energy(&own, instance);
+    give_errors(&own, root);
     for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++) {
         if (wants(&own, absent[i].key)) {
             host->missing(host, sink, absent[i].key, GPUHAL_MISSING_NOT_SUPPORTED, absent[i].why);

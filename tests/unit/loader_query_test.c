@@ -75,6 +75,31 @@ TEST(a_source_counts_for_what_follows_in_the_same_call)
     gpuhal_facts_finish(&facts);
 }
 
+static uint32_t both_calls;
+
+static gpuhal_status sample_both(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                 const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink)
+{
+    (void)instance, (void)index, (void)keys, (void)count, (void)flags;
+    both_calls++;
+    host->u64(host, sink, GPUHAL_VALUE_MEMORY_FREE_BYTES, 3);
+    host->u64(host, sink, GPUHAL_VALUE_MEMORY_USED_BYTES, 4);
+    return GPUHAL_OK;
+}
+
+TEST(a_value_that_came_with_another_one_is_not_asked_for)
+{
+    static const gpuhal_key keys[] = {GPUHAL_VALUE_MEMORY_FREE_BYTES, GPUHAL_VALUE_MEMORY_USED_BYTES};
+    gpuhal_facts facts;
+    plugin.sample = sample_both;
+    assert_int_equal(sample(keys, 2, &facts, problem), GPUHAL_OK);
+    assert_string_equal(problem, "");
+    assert_int_equal(gpuhal_facts_u64(&facts, keys[0], 0), 3);
+    assert_int_equal(gpuhal_facts_u64(&facts, keys[1], 0), 4);
+    assert_int_equal(both_calls, 1);
+    gpuhal_facts_finish(&facts);
+}
+
 TEST(a_source_with_another_form_is_a_broken_rule)
 {
     static const gpuhal_key key = GPUHAL_VALUE_ENERGY_MICROJOULES;

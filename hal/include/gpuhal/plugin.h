@@ -446,7 +446,8 @@ typedef struct gpuhal_plugin {
 
     /* Optional from here. */
 
-    /** BLOCKS. Reads values of a device, which need not be open. @p count 0: all of its values. */
+    /** BLOCKS. Reads values of a device, which need not be open. @p count 0: all of its values. Values that come out of
+     *  the same reading may be given too: the core asks for one at a time, and no more for those that it has. */
     gpuhal_status (*sample)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                             const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink);
     /** BLOCKS. Gives facts of the link from one device to another; neither need be open. 0.x. */
