@@ -1,5 +1,5 @@
-/* rows_sample.c: what reading the values of a device costs: a call that reads every value whose reading is quick, and a
- * sampler, in time of the processor for each of its samples, whichever threads take it.
+/* rows_sample.c: what reading values costs: a call that reads every value of a device whose reading is quick, and a
+ * sampler that runs once a second over all devices of a backend, in time of the processor, whichever threads take it.
  *
  * The budgets are for values that come from files of the system; a vendor's library takes its own time.
  */
@@ -9,12 +9,15 @@
 #include <gpuhal/telemetry.h>
 
 #include <math.h>
+#include <string.h>
 #include <time.h>
 
-enum { VALUES_MAX = 64, SAMPLES = 20, PERIOD_NS = 100000000, QUICK_PERIOD_NS = 10000000 };
+enum { VALUES_MAX = 64, DEVICES_MAX = 64, SAMPLES = 5 };
 
+static const uint64_t second_ns = 1000000000, quick_period_ns = 10000000;
 static const double sample_budget_ns = 200e3;
-static const double sampler_budget_ns = 250e3; /* eight devices once a second: 0.2 % of a core */
+static const double sampler_budget = 0.2; /* percent of a core, */
+enum { SAMPLER_DEVICES = 8 };             /* of so many devices at most */
 
 typedef struct sampled {
     gpuhal_device *device;
@@ -55,36 +58,71 @@ static void pause_for(uint64_t ns)
     nanosleep(&time, NULL);
 }
 
-/* Waits until the sampler has taken more than `least` samples; how many it has. */
-static uint32_t wait_for_samples(gpuhal_sampler *sampler, const gpuhal_device *device, uint64_t period_ns,
-                                 uint32_t least)
+static uint32_t count_samples(gpuhal_sampler *sampler)
 {
     gpuhal_point points[4 * SAMPLES];
     uint32_t count = 0;
-    for (uint32_t i = 0; i < 100 * SAMPLES && count <= least; i++) {
-        pause_for(period_ns);
-        (void)gpuhal_sampler_history(sampler, device, GPUHAL_VALUE_MEMORY_HELD_BYTES, points, 4 * SAMPLES, &count);
+    (void)gpuhal_sampler_history(sampler, gpuhal_sampler_device(sampler, 0), GPUHAL_VALUE_MEMORY_HELD_BYTES, points,
+                                 4 * SAMPLES, &count);
+    return count;
+}
+
+/* Those of the device's backend that are measured. The device itself is the first one, or they have been measured. */
+static uint32_t find_devices(const gpuhal_bench *bench, gpuhal_device *device, gpuhal_device *list[DEVICES_MAX])
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < gpuhal_device_count(bench->gpu) && count < DEVICES_MAX; i++) {
+        gpuhal_device *other = gpuhal_device_at(bench->gpu, i);
+        if (strcmp(gpuhal_device_backend(other), gpuhal_device_backend(device)) == 0 &&
+            (!bench->only || bench->only == other)) {
+            list[count++] = other;
+        }
     }
     return count;
 }
 
 /* The first sample, which opens files and libraries, is not counted. */
-static bool run_sampler(const gpuhal_bench *bench, gpuhal_device *device, double *out_ns)
+static bool run_sampler(const gpuhal_bench *bench, gpuhal_device **devices, uint32_t count, double *out_percent)
 {
     const bool quick = bench->options->quick;
-    const gpuhal_sampler_desc desc = {
-        .size = sizeof desc, .device_count = 1, .devices = &device, .period_ns = quick ? QUICK_PERIOD_NS : PERIOD_NS};
+    const gpuhal_sampler_desc desc = {.size = sizeof desc,
+                                      .device_count = count,
+                                      .devices = devices,
+                                      .period_ns = quick ? quick_period_ns : second_ns};
     gpuhal_sampler *sampler = NULL;
     if (gpuhal_sampler_create(bench->gpu, &desc, &sampler) != GPUHAL_OK) {
         return gpuhal_bench_failed_call("gpuhal_sampler_create");
     }
-    const uint32_t before = wait_for_samples(sampler, device, desc.period_ns, 0);
+    for (uint32_t i = 0; i < 1000 && count_samples(sampler) == 0; i++) {
+        pause_for(quick_period_ns);
+    }
+    const uint32_t before = count_samples(sampler);
     const double begin_ns = processor_ns();
-    const uint32_t after = wait_for_samples(sampler, device, desc.period_ns, before + (quick ? 0 : SAMPLES));
+    pause_for(SAMPLES * desc.period_ns);
     const double taken_ns = processor_ns() - begin_ns;
+    const uint32_t samples = count_samples(sampler) - before;
     gpuhal_sampler_destroy(sampler);
-    *out_ns = taken_ns / (double)(after - before);
-    return after > before || gpuhal_bench_failed("the sampler took no sample");
+    *out_percent = taken_ns / samples / (double)second_ns * 100;
+    return samples > 0 || gpuhal_bench_failed("the sampler took no sample");
+}
+
+static void measure_sampler(gpuhal_bench *bench, gpuhal_device *device, bool judged)
+{
+    gpuhal_device *devices[DEVICES_MAX];
+    const uint32_t count = find_devices(bench, device, devices);
+    gpuhal_bench_row row = gpuhal_bench_row_of(device, "sampler", GPUHAL_BENCH_AMOUNT);
+    if (devices[0] != device) {
+        return;
+    }
+    row.unit = "%";
+    row.budget = judged && count <= SAMPLER_DEVICES ? sampler_budget : NAN;
+    gpuhal_bench_begin(bench->output, &row);
+    bench->times.rounds = 1;
+    if (run_sampler(bench, devices, count, &bench->times.ns[0][0])) {
+        gpuhal_bench_report(bench, row, 0, 0);
+    } else {
+        gpuhal_bench_not_measured(bench);
+    }
 }
 
 void gpuhal_bench_rows_sample(gpuhal_bench *bench, gpuhal_device *device)
@@ -100,13 +138,5 @@ void gpuhal_bench_rows_sample(gpuhal_bench *bench, gpuhal_device *device)
     if (!gpuhal_bench_measure_row(bench, row, &side, 1, &plan)) {
         gpuhal_bench_not_measured(bench);
     }
-    row.test = "sampler";
-    row.budget = judged ? sampler_budget_ns : NAN;
-    gpuhal_bench_begin(bench->output, &row);
-    bench->times.rounds = 1;
-    if (run_sampler(bench, device, &bench->times.ns[0][0])) {
-        gpuhal_bench_report(bench, row, 0, 0);
-    } else {
-        gpuhal_bench_not_measured(bench);
-    }
+    measure_sampler(bench, device, judged);
 }
