@@ -103,7 +103,22 @@ static void leave_to_board(const gpuhal_probe_machine *machine, const gpuhal_pro
     }
 }
 
-/* Reads what has been prepared, of all devices at once. */
+/* The devices of a backend at once, backends one after the other: some drivers do not bear that another one starts in
+ * the same process at the same time. */
+static bool read_samples(gpuhal *gpu, gpuhal_sample *samples, uint32_t count)
+{
+    bool good = true;
+    for (uint32_t first = 0, n = 0; first < count && good; first += n) {
+        const char *backend = gpuhal_device_backend(samples[first].device);
+        for (n = 1; first + n < count && strcmp(gpuhal_device_backend(samples[first + n].device), backend) == 0;) {
+            n++;
+        }
+        good = gpuhal_sample_all(gpu, &samples[first], n, 0) == GPUHAL_OK;
+    }
+    return good;
+}
+
+/* Reads what has been prepared. */
 static bool read_prepared(gpuhal_probe_machine *machine)
 {
     gpuhal_sample *samples = calloc(machine->count + 1, sizeof *samples);
@@ -117,7 +132,7 @@ static bool read_prepared(gpuhal_probe_machine *machine)
                                                .count = own->count};
         }
     }
-    const bool good = samples && (count == 0 || gpuhal_sample_all(machine->gpu, samples, count, 0) == GPUHAL_OK);
+    const bool good = samples && read_samples(machine->gpu, samples, count);
     for (uint32_t i = 0, n = 0; good && i < machine->count; i++) {
         gpuhal_probe_values *own = machine->devices[i].values;
         if (own && !own->is_read && source_of(machine, i) == i) {
