@@ -28,7 +28,7 @@ static bool is_cpu_backend(const gpuhal_device *device)
     return strcmp(device->candidate->name, "cpu") == 0;
 }
 
-static int rank_of(const gpuhal_device *device)
+int gpuhal_device_type_rank(const gpuhal_device *device)
 {
     switch ((gpuhal_device_type)gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_TYPE, 0)) {
     case GPUHAL_DEVICE_GPU:
@@ -44,7 +44,7 @@ static int rank_of(const gpuhal_device *device)
 
 /* By this process, else by an earlier one with the same driver: gpuhal_device_verify() records it as the device's link
  * to itself. */
-static bool failed_self_test(const gpuhal_device *device)
+bool gpuhal_device_failed_self_test(const gpuhal_device *device)
 {
     const gpuhal_link *own = gpuhal_link_between(device, device);
     gpuhal_recalled_link known;
@@ -84,7 +84,8 @@ static bool is_allowed(const gpuhal_device_snapshot *snapshot, const gpuhal_sele
 {
     const gpuhal_device *device = snapshot->entries[entry].device;
     if (gpuhal_selector_is_general(selector)) {
-        return snapshot->entries[entry].preferred && !gpuhal_device_is_ignored(device) && !failed_self_test(device);
+        return snapshot->entries[entry].preferred && !gpuhal_device_is_ignored(device) &&
+               !gpuhal_device_failed_self_test(device);
     }
     return snapshot->entries[entry].preferred || !names_hardware(selector, device) || !has_preferred(snapshot, entry);
 }
@@ -104,9 +105,9 @@ static bool read_candidate(const gpuhal_device_snapshot *snapshot, const char *l
         *out = (candidate){
             .device = device,
             .entry = entry,
-            .failed = failed_self_test(device),
+            .failed = gpuhal_device_failed_self_test(device),
             .software = gpuhal_device_is_ignored(device),
-            .type = rank_of(device),
+            .type = gpuhal_device_type_rank(device),
             .memory = gpuhal_facts_u64(facts, GPUHAL_FACT_MEMORY_TOTAL_BYTES, 0),
             .units = gpuhal_facts_u64(facts, GPUHAL_FACT_COMPUTE_UNITS, 0),
         };
@@ -189,7 +190,7 @@ static bool is_software(const gpuhal_device_snapshot *snapshot, uint32_t entry, 
 static bool is_failed(const gpuhal_device_snapshot *snapshot, uint32_t entry, const gpuhal_device *chosen)
 {
     (void)chosen;
-    return snapshot->entries[entry].preferred && failed_self_test(snapshot->entries[entry].device);
+    return snapshot->entries[entry].preferred && gpuhal_device_failed_self_test(snapshot->entries[entry].device);
 }
 
 /* Writes "opencl:0", "opencl:0 and vulkan:0", "opencl:0, opencl:1, vulkan:0 and 2 more"; returns how many. */

@@ -51,6 +51,10 @@ static inline bool gpuhal_selector_names_hardware(const gpuhal_selector *selecto
 bool gpuhal_device_is_gpu(const gpuhal_device *device);
 /* A software device runs on the processor and poses as a GPU in its API; `cpu` is faster, and preferred. */
 bool gpuhal_device_is_ignored(const gpuhal_device *device);
+/* Whether its last self-test (gpuhal_device_verify()) with this driver failed. select.c. */
+bool gpuhal_device_failed_self_test(const gpuhal_device *device);
+/* The higher, the better: GPU 3, integrated GPU 2, accelerator 1, else 0. select.c. */
+int gpuhal_device_type_rank(const gpuhal_device *device);
 /* Returns the visible, usable device of an entry; NULL for another. */
 gpuhal_device *gpuhal_entry_usable(const gpuhal_device_snapshot *snapshot, uint32_t entry);
 

@@ -26,6 +26,7 @@
 #ifndef GPUHAL_GPUHAL_H
 #define GPUHAL_GPUHAL_H
 
+#include <gpuhal/assign.h>
 #include <gpuhal/buffer.h>
 #include <gpuhal/device.h>
 #include <gpuhal/error.h>
@@ -39,6 +40,7 @@
 #include <gpuhal/pool.h>
 #include <gpuhal/pool_trace.h>
 #include <gpuhal/queue.h>
+#include <gpuhal/rank.h>
 #include <gpuhal/registry.h>
 #include <gpuhal/report.h>
 #include <gpuhal/rescan.h>

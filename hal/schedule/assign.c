@@ -1,0 +1,589 @@
+/* schedule/assign.c: assigns devices to steps for applications: makes items of steps, and devices and sentences of what
+ * the search finds. */
+#include "schedule/assign.h"
+
+#include "core/error.h"
+#include "core/text.h"
+#include "device/device.h"
+
+#include <gpuhal/rescan.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What of one step is used. */
+typedef struct step {
+    const char *name; /* NULL: none */
+    uint32_t flags, group, busy_permille;
+    bool needs; /* a device */
+    gpuhal_need need;
+    uint32_t item; /* of the attempt under way */
+} step;
+
+struct gpuhal_assignment {
+    gpuhal *gpu;
+    uint32_t step_count, device_count;
+    bool in_turn;
+    gpuhal_device **devices; /* of each step; NULL: none */
+    uint64_t *bytes;         /* of each step */
+};
+
+/* One call: everything that is freed at its end. */
+typedef struct call {
+    gpuhal_assign_desc desc;
+    step *steps;
+    gpuhal_offers offers;
+    gpuhal_assign_item *items;
+    gpuhal_assign_place *places;
+    gpuhal_assign_unit *units;
+    uint32_t *chosen;
+    bool *divides; /* of each step: its group is divided, so that it may be elsewhere than the rest */
+    uint32_t item_count;
+} call;
+
+/* How groups are divided, from one attempt to the next. */
+typedef enum division { WHOLE_GROUPS = 0, TOO_LARGE_ONES, ALL_GROUPS, DIVISIONS } division;
+
+/* ---- what comes from the caller */
+
+static gpuhal_status read_step(const gpuhal_assign_desc *desc, uint32_t index, step *out)
+{
+    gpuhal_assign_step from = {0};
+    const gpuhal_assign_step *own =
+        (const gpuhal_assign_step *)(const void *)((const char *)desc->steps + (size_t)index * desc->steps->size);
+    memcpy(&from, own, desc->steps->size < sizeof from ? desc->steps->size : sizeof from);
+    *out = (step){.name = from.name,
+                  .flags = from.flags,
+                  .group = from.group,
+                  .busy_permille = from.busy_permille,
+                  .needs = from.need != NULL,
+                  .item = GPUHAL_NONE};
+    const bool good = from.size == desc->steps->size && from.busy_permille <= 1000 &&
+                      !(from.flags & ~(uint32_t)(GPUHAL_STEP_MAY_SPLIT | GPUHAL_STEP_RUNS)) &&
+                      gpuhal_need_read(from.need, &out->need);
+    return good ? GPUHAL_OK
+                : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                   "gpuhal_assign: step %u: its size differs or that of its need is 0, a flag is "
+                                   "unknown, busy_permille is above 1000, or a name of a backend is NULL",
+                                   index);
+}
+
+static gpuhal_status read_desc(const gpuhal_assign_desc *desc, call *own)
+{
+    memcpy(&own->desc, desc, desc->size < sizeof own->desc ? desc->size : sizeof own->desc);
+    const gpuhal_assign_desc *from = &own->desc;
+    if (desc->size == 0 || from->policy > GPUHAL_ASSIGN_LEAST_LOADED ||
+        (from->flags & ~(uint32_t)GPUHAL_ASSIGN_IN_TURN) ||
+        (from->step_count > 0 && (!from->steps || from->steps->size == 0))) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_assign: a size is 0, steps is NULL, or the policy or a flag is unknown");
+    }
+    own->steps = calloc((size_t)from->step_count + 1, sizeof *own->steps);
+    own->divides = calloc((size_t)from->step_count + 1, sizeof *own->divides);
+    gpuhal_status status = own->steps && own->divides ? GPUHAL_OK : gpuhal_error_host_memory();
+    for (uint32_t i = 0; i < from->step_count && !status; i++) {
+        status = read_step(from, i, &own->steps[i]);
+    }
+    return status;
+}
+
+static gpuhal_status read_offers(gpuhal *gpu, call *own)
+{
+    const gpuhal_assign_desc *desc = &own->desc;
+    bool needs_bytes = false;
+    for (uint32_t i = 0; i < desc->step_count; i++) {
+        needs_bytes = needs_bytes || own->steps[i].need.bytes > 0;
+    }
+    const gpuhal_offers_desc wanted = {
+        .call = "gpuhal_assign",
+        .devices = desc->devices,
+        .device_count = desc->device_count,
+        .wants_memory = needs_bytes || desc->policy >= GPUHAL_ASSIGN_MOST_FREE,
+        .wants_load = desc->policy == GPUHAL_ASSIGN_LEAST_LOADED,
+        .promises = desc->promises,
+        .promise_count = desc->promise_count,
+        .timeout_ns = desc->timeout_ns,
+    };
+    gpuhal_status status = gpuhal_offers_read(gpu, &wanted, &own->offers);
+    own->units = status ? NULL : calloc((size_t)own->offers.unit_count + 1, sizeof *own->units);
+    if (!status && !own->units) {
+        return gpuhal_error_host_memory();
+    }
+    for (uint32_t i = own->offers.count; i-- > 0 && !status;) { /* the first interface of each unit counts */
+        const gpuhal_offer *offer = &own->offers.list[i];
+        own->units[offer->unit] = (gpuhal_assign_unit){
+            .total_bytes = offer->total_bytes,
+            .free_bytes = offer->free_bytes == GPUHAL_UNKNOWN_BYTES ? GPUHAL_UNKNOWN_BYTES : gpuhal_offer_room(offer),
+            .busy_permille = offer->busy_permille,
+            .promised_permille = offer->promised_permille,
+        };
+    }
+    return status;
+}
+
+/* ---- sentences */
+
+/* Writes "\"encode\"", or "number 3". */
+static const char *name_step(const call *own, uint32_t index, char *to, size_t size)
+{
+    if (own->steps[index].name) {
+        snprintf(to, size, "\"%.64s\"", own->steps[index].name);
+    } else {
+        snprintf(to, size, "number %u", index);
+    }
+    return to;
+}
+
+/* Adds "cuda:0 has no memory of kind readback; …" for at most three devices, and the number of the others. */
+static void add_lacks(const call *own, const gpuhal_need *need, uint64_t bytes, gpuhal_text *to)
+{
+    uint32_t written = 0;
+    for (uint32_t i = 0; i < own->offers.count; i++) {
+        const gpuhal_offer *offer = &own->offers.list[i];
+        const gpuhal_lack lack = gpuhal_offer_lacks(offer, need, bytes);
+        if (lack != GPUHAL_LACK_NOTHING && written < 3) {
+            char why[128];
+            gpuhal_offer_describe_lack(offer, need, bytes, lack, why, sizeof why);
+            gpuhal_text_printf(to, "%s%s %s", written++ ? "; " : "", offer->id, why);
+        }
+    }
+    if (own->offers.count > written) {
+        gpuhal_text_printf(to, "; and %u more", own->offers.count - written);
+    } else if (own->offers.count == 0) {
+        gpuhal_text_printf(to, "there is no device that can be used");
+    }
+}
+
+/* A step that no device would take even if it were alone. */
+static gpuhal_status refuse_step(const call *own, uint32_t index, bool by_bytes)
+{
+    char name[80];
+    gpuhal_text lacks = {0};
+    add_lacks(own, &own->steps[index].need, own->steps[index].need.bytes, &lacks);
+    gpuhal_status status =
+        gpuhal_error_set(by_bytes ? GPUHAL_ERROR_INFEASIBLE : GPUHAL_ERROR_NOT_FOUND,
+                         by_bytes ? "gpuhal_assign: step %s: no device has as much free memory as it needs: %s"
+                                  : "gpuhal_assign: step %s: no device offers what it needs: %s",
+                         name_step(own, index, name, sizeof name), gpuhal_text_get(&lacks));
+    gpuhal_text_finish(&lacks);
+    return status;
+}
+
+static uint32_t first_step_of(const call *own, uint32_t item)
+{
+    uint32_t index = 0;
+    while (index + 1 < own->desc.step_count && own->steps[index].item != item) {
+        index++;
+    }
+    return index;
+}
+
+/* What is short for an item: a unit for the whole group, or room beside the others. */
+static gpuhal_status refuse_item(const call *own, uint32_t item, gpuhal_assign_result result)
+{
+    char name[80];
+    const uint32_t index = first_step_of(own, item);
+    const gpuhal_assign_item *from = &own->items[item];
+    bool has_place = false;
+    for (uint32_t u = 0; u < own->offers.unit_count; u++) {
+        has_place = has_place || own->places[(size_t)item * own->offers.unit_count + u].offer != GPUHAL_NONE;
+    }
+    (void)name_step(own, index, name, sizeof name);
+    if (!has_place) {
+        return gpuhal_error_set(GPUHAL_ERROR_INFEASIBLE,
+                                "gpuhal_assign: step %s: no device can have all %u steps of its group %u, which need "
+                                "%" PRIu64 " bytes; GPUHAL_STEP_MAY_SPLIT allows several devices",
+                                name, from->steps, own->steps[index].group, from->bytes);
+    }
+    return gpuhal_error_set(GPUHAL_ERROR_INFEASIBLE,
+                            result == GPUHAL_ASSIGN_GAVE_UP ? "gpuhal_assign: step %s: no device has the %" PRIu64
+                                                              " bytes that it needs left beside the other steps, in "
+                                                              "any assignment that was tried; there may be others"
+                                                            : "gpuhal_assign: step %s: no device has the %" PRIu64
+                                                              " bytes that it needs left beside the other steps",
+                            name, from->bytes);
+}
+
+/* ---- items and places */
+
+static uint64_t sum(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* The key under which a balance has the device of an item. */
+static char *make_key(const call *own, uint32_t index)
+{
+    const step *from = &own->steps[index];
+    return from->group && !own->divides[index] ? gpuhal_text_format("group %u", from->group)
+           : from->name                        ? gpuhal_text_format("step %s", from->name)
+                                               : gpuhal_text_format("number %u", index);
+}
+
+static gpuhal_status find_former(const call *own, uint32_t index, gpuhal_assign_item *item)
+{
+    if (!own->desc.balance) {
+        return GPUHAL_OK;
+    }
+    char *key = make_key(own, index);
+    if (!key) {
+        return gpuhal_error_host_memory();
+    }
+    const gpuhal_device *device = gpuhal_balance_find(own->desc.balance, key);
+    for (uint32_t i = 0; i < own->offers.count && device; i++) {
+        item->former = own->offers.devices[i] == device ? own->offers.list[i].unit : item->former;
+    }
+    free(key);
+    return GPUHAL_OK;
+}
+
+/* Makes one item of each step alone and of each group that is not divided. */
+static gpuhal_status make_items(call *own)
+{
+    gpuhal_status status = GPUHAL_OK;
+    own->item_count = 0;
+    for (uint32_t i = 0; i < own->desc.step_count && !status; i++) {
+        step *from = &own->steps[i];
+        from->item = GPUHAL_NONE;
+        for (uint32_t j = 0; j < i && from->needs && from->group && !own->divides[i]; j++) {
+            if (own->steps[j].group == from->group && own->steps[j].needs && !own->divides[j]) {
+                from->item = own->steps[j].item;
+            }
+        }
+        if (!from->needs) {
+            continue;
+        }
+        const bool runs = (from->flags & GPUHAL_STEP_RUNS) != 0;
+        if (from->item == GPUHAL_NONE) {
+            from->item = own->item_count++;
+            own->items[from->item] = (gpuhal_assign_item){.group = from->group, .former = GPUHAL_NONE, .runs = runs};
+            status = find_former(own, i, &own->items[from->item]);
+        }
+        gpuhal_assign_item *item = &own->items[from->item];
+        const bool in_turn = (own->desc.flags & GPUHAL_ASSIGN_IN_TURN) != 0;
+        item->bytes = !in_turn                         ? sum(item->bytes, from->need.bytes)
+                      : item->bytes > from->need.bytes ? item->bytes
+                                                       : from->need.bytes;
+        item->busy_permille += from->busy_permille;
+        item->runs = item->runs && runs;
+        item->steps++;
+    }
+    return status;
+}
+
+/* Whether the offer satisfies all steps of the item, apart from bytes; *out_place: the place of its backend in the list
+ * of the first one, *out_last: it is the CPU, which not all of them name. */
+static bool satisfies(const call *own, uint32_t item, const gpuhal_offer *offer, uint32_t *out_place, bool *out_last)
+{
+    bool first = true, good = true;
+    *out_last = false;
+    for (uint32_t i = 0; i < own->desc.step_count && good; i++) {
+        const step *from = &own->steps[i];
+        if (from->needs && from->item == item) {
+            const uint32_t place = gpuhal_need_backend_place(&from->need, offer);
+            good = gpuhal_offer_lacks(offer, &from->need, 0) == GPUHAL_LACK_NOTHING;
+            *out_place = first ? place : *out_place;
+            *out_last = *out_last || (offer->is_cpu && offer->only_named && place >= from->need.backend_count);
+            first = false;
+        }
+    }
+    return good;
+}
+
+/* Of the interfaces of one unit the first in the need's list, then the preferred one, then the first. */
+static void make_places(call *own)
+{
+    const uint32_t units = own->offers.unit_count;
+    for (uint32_t item = 0; item < own->item_count; item++) {
+        gpuhal_assign_place *row = &own->places[(size_t)item * units];
+        for (uint32_t u = 0; u < units; u++) {
+            row[u] = (gpuhal_assign_place){.offer = GPUHAL_NONE};
+        }
+        for (uint32_t i = 0; i < own->offers.count; i++) {
+            const gpuhal_offer *offer = &own->offers.list[i];
+            const uint64_t room = gpuhal_offer_room(offer),
+                           bytes = own->items[item].runs && own->items[item].former == offer->unit
+                                       ? 0
+                                       : own->items[item].bytes;
+            gpuhal_assign_place *place = &row[offer->unit];
+            uint32_t at = 0, best_at = 0;
+            bool last = false, best_last = false;
+            if ((room != GPUHAL_UNKNOWN_BYTES && bytes > room) || !satisfies(own, item, offer, &at, &last)) {
+                continue;
+            }
+            const gpuhal_offer *best = place->offer == GPUHAL_NONE ? NULL : &own->offers.list[place->offer];
+            if (best) {
+                (void)satisfies(own, item, best, &best_at, &best_last);
+            }
+            if (!best || at < best_at || (at == best_at && offer->preferred && !best->preferred)) {
+                *place = (gpuhal_assign_place){.offer = i, .room = room, .last = last};
+            }
+        }
+    }
+}
+
+static bool has_place(const call *own, uint32_t item)
+{
+    bool has = false;
+    for (uint32_t u = 0; u < own->offers.unit_count; u++) {
+        has = has || own->places[(size_t)item * own->offers.unit_count + u].offer != GPUHAL_NONE;
+    }
+    return has;
+}
+
+/* Divides groups for the next attempt: those that no unit can have whole, then all. False where nothing changes. */
+static bool divide(call *own, division how)
+{
+    bool changed = false;
+    for (uint32_t i = 0; i < own->desc.step_count; i++) {
+        const step *from = &own->steps[i];
+        if (from->needs && from->group && (from->flags & GPUHAL_STEP_MAY_SPLIT) && !own->divides[i] &&
+            (how == ALL_GROUPS || !has_place(own, from->item))) {
+            own->divides[i] = changed = true;
+        }
+    }
+    return changed;
+}
+
+/* ---- the search */
+
+/* Steps that no device would take alone are found before anything else. */
+static gpuhal_status check_steps(const call *own)
+{
+    for (uint32_t i = 0; i < own->desc.step_count; i++) {
+        const step *from = &own->steps[i];
+        bool offered = !from->needs, fits = offered;
+        for (uint32_t j = 0; j < own->offers.count && !fits; j++) {
+            const gpuhal_offer *offer = &own->offers.list[j];
+            const uint64_t bytes = from->flags & GPUHAL_STEP_RUNS ? 0 : from->need.bytes;
+            const gpuhal_lack lack = gpuhal_offer_lacks(offer, &from->need, bytes);
+            offered = offered || lack == GPUHAL_LACK_NOTHING || lack == GPUHAL_LACK_BYTES;
+            fits = lack == GPUHAL_LACK_NOTHING;
+        }
+        if (!fits) {
+            return refuse_step(own, i, offered);
+        }
+    }
+    return GPUHAL_OK;
+}
+
+static uint32_t first_unit(const call *own)
+{
+    const gpuhal_balance *balance = own->desc.balance;
+    for (uint32_t i = 0; balance && balance->next_after && i < own->offers.count; i++) {
+        if (own->offers.devices[i] == balance->next_after) {
+            return (own->offers.list[i].unit + 1) % own->offers.unit_count;
+        }
+    }
+    return 0;
+}
+
+static gpuhal_status search(call *own)
+{
+    gpuhal_status status = GPUHAL_OK;
+    gpuhal_assign_result result = GPUHAL_ASSIGN_IMPOSSIBLE;
+    uint32_t stuck = 0;
+    for (division how = WHOLE_GROUPS; how < DIVISIONS && !status && result != GPUHAL_ASSIGN_FOUND; how++) {
+        if (how != WHOLE_GROUPS && !divide(own, how)) {
+            continue;
+        }
+        status = make_items(own);
+        if (status) {
+            break;
+        }
+        make_places(own);
+        const gpuhal_assign_problem problem = {
+            .policy = own->desc.policy,
+            .in_turn = (own->desc.flags & GPUHAL_ASSIGN_IN_TURN) != 0,
+            .margin_permille = gpuhal_balance_margin(own->desc.balance),
+            .start = first_unit(own),
+            .item_count = own->item_count,
+            .unit_count = own->offers.unit_count,
+            .items = own->items,
+            .places = own->places,
+            .units = own->units,
+        };
+        result = gpuhal_assign_search(&problem, own->chosen, &stuck);
+        status = result == GPUHAL_ASSIGN_NO_MEMORY ? gpuhal_error_host_memory() : GPUHAL_OK;
+    }
+    for (uint32_t item = 0; item < own->item_count && !status && result != GPUHAL_ASSIGN_FOUND; item++) {
+        stuck = has_place(own, stuck) && !has_place(own, item) ? item : stuck; /* the clearer cause */
+    }
+    return status || result == GPUHAL_ASSIGN_FOUND ? status : refuse_item(own, stuck, result);
+}
+
+/* ---- the result */
+
+static gpuhal_device *device_of(const call *own, uint32_t index)
+{
+    const uint32_t item = own->steps[index].item;
+    return own->steps[index].needs
+               ? own->offers.devices[own->places[(size_t)item * own->offers.unit_count + own->chosen[item]].offer]
+               : NULL;
+}
+
+/* Makes what the balance has from now on; it is changed only when everything else is done. */
+static gpuhal_status make_entries(const call *own, struct gpuhal_balance_entry **out_entries)
+{
+    struct gpuhal_balance_entry *entries = calloc((size_t)own->item_count + 1, sizeof *entries);
+    bool good = entries != NULL;
+    for (uint32_t item = 0; item < own->item_count && good; item++) {
+        const uint32_t index = first_step_of(own, item);
+        entries[item].key = make_key(own, index);
+        entries[item].device = device_of(own, index);
+        good = entries[item].key != NULL;
+    }
+    for (uint32_t item = 0; item < own->item_count && entries && !good; item++) {
+        free(entries[item].key);
+    }
+    if (!good) {
+        free(entries);
+        return gpuhal_error_host_memory();
+    }
+    *out_entries = entries;
+    return GPUHAL_OK;
+}
+
+static void keep(const call *own, struct gpuhal_balance_entry *entries)
+{
+    gpuhal_balance *balance = own->desc.balance;
+    for (uint32_t i = 0; i < balance->count; i++) {
+        free(balance->entries[i].key);
+    }
+    free(balance->entries);
+    balance->entries = entries;
+    balance->count = own->item_count;
+    balance->next_after = own->item_count ? entries[own->item_count - 1].device : balance->next_after;
+}
+
+static gpuhal_status make_assignment(gpuhal *gpu, const call *own, gpuhal_assignment **out_assignment)
+{
+    const uint32_t count = own->desc.step_count;
+    struct gpuhal_balance_entry *entries = NULL;
+    gpuhal_assignment *assignment = calloc(1, sizeof *assignment);
+    gpuhal_status status = assignment ? GPUHAL_OK : gpuhal_error_host_memory();
+    if (!status) {
+        *assignment = (gpuhal_assignment){
+            .gpu = gpu,
+            .step_count = count,
+            .in_turn = (own->desc.flags & GPUHAL_ASSIGN_IN_TURN) != 0,
+            .devices = calloc((size_t)count + 1, sizeof(gpuhal_device *)),
+            .bytes = calloc((size_t)count + 1, sizeof *assignment->bytes),
+        };
+        status = assignment->devices && assignment->bytes ? GPUHAL_OK : gpuhal_error_host_memory();
+    }
+    status = status || !own->desc.balance ? status : make_entries(own, &entries);
+    if (status) {
+        gpuhal_assignment_destroy(assignment);
+        return status;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        assignment->devices[i] = device_of(own, i);
+        assignment->bytes[i] = own->steps[i].need.bytes;
+        assignment->device_count += own->steps[i].needs;
+    }
+    if (own->desc.balance) {
+        keep(own, entries);
+    }
+    *out_assignment = assignment;
+    return GPUHAL_OK;
+}
+
+static void finish(call *own)
+{
+    gpuhal_offers_finish(&own->offers);
+    free(own->steps);
+    free(own->divides);
+    free(own->items);
+    free(own->places);
+    free(own->units);
+    free(own->chosen);
+}
+
+static gpuhal_status assign(gpuhal *gpu, call *own, gpuhal_assignment **out_assignment)
+{
+    bool needs = false;
+    for (uint32_t i = 0; i < own->desc.step_count; i++) {
+        needs = needs || own->steps[i].needs;
+    }
+    gpuhal_status status = needs ? read_offers(gpu, own) : gpuhal_check(gpu);
+    status = status ? status : check_steps(own);
+    if (status) {
+        return status;
+    }
+    const size_t steps = (size_t)own->desc.step_count + 1, units = (size_t)own->offers.unit_count + 1;
+    own->items = calloc(steps, sizeof *own->items);
+    own->chosen = calloc(steps, sizeof *own->chosen);
+    own->places = calloc(steps * units, sizeof *own->places);
+    if (!own->items || !own->chosen || !own->places) {
+        return gpuhal_error_host_memory();
+    }
+    status = needs ? search(own) : GPUHAL_OK;
+    return status ? status : make_assignment(gpu, own, out_assignment);
+}
+
+gpuhal_status gpuhal_assign(gpuhal *gpu, const gpuhal_assign_desc *desc, gpuhal_assignment **out_assignment)
+{
+    if (out_assignment) {
+        *out_assignment = NULL;
+    }
+    if (!gpu || !desc || !out_assignment) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_assign: an argument is NULL");
+    }
+    call own = {0};
+    gpuhal_status status = read_desc(desc, &own);
+    status = status ? status : gpuhal_balance_check(own.desc.balance, gpu, "gpuhal_assign");
+    status = status ? status : assign(gpu, &own, out_assignment);
+    finish(&own);
+    return status;
+}
+
+uint32_t gpuhal_assignment_count(const gpuhal_assignment *assignment)
+{
+    return assignment ? assignment->device_count : 0;
+}
+
+gpuhal_device *gpuhal_assignment_device(const gpuhal_assignment *assignment, uint32_t index)
+{
+    return assignment && index < assignment->step_count ? assignment->devices[index] : NULL;
+}
+
+uint64_t gpuhal_assignment_bytes(const gpuhal_assignment *assignment, const gpuhal_device *device)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; assignment && device && i < assignment->step_count; i++) {
+        const uint64_t own = assignment->devices[i] == device ? assignment->bytes[i] : 0;
+        bytes = !assignment->in_turn ? sum(bytes, own) : bytes > own ? bytes : own;
+    }
+    return bytes;
+}
+
+gpuhal_status gpuhal_assignment_check(const gpuhal_assignment *assignment)
+{
+    if (!assignment) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_assignment_check: assignment is NULL");
+    }
+    gpuhal_status status = gpuhal_check(assignment->gpu);
+    for (uint32_t i = 0; i < assignment->step_count && !status; i++) {
+        const gpuhal_device *device = assignment->devices[i];
+        status = device ? gpuhal_device_status(device) : GPUHAL_OK;
+        if (status == GPUHAL_ERROR_DEVICE_LOST) {
+            char why[256];
+            snprintf(why, sizeof why, "%s", gpuhal_last_error()->sentence);
+            status = gpuhal_error_set(status, "gpuhal_assignment_check: step number %u: %s", i, why);
+            gpuhal_error_add_device(device->candidate->name, device->id);
+        }
+    }
+    return status;
+}
+
+void gpuhal_assignment_destroy(gpuhal_assignment *assignment)
+{
+    if (assignment) {
+        free(assignment->devices);
+        free(assignment->bytes);
+        free(assignment);
+    }
+}

@@ -1,0 +1,237 @@
+/* schedule/offer.c: reads what devices offer now: listed facts, and where wanted their free memory and load. */
+#include "schedule/offer.h"
+
+#include "core/error.h"
+#include "device/selector.h"
+
+#include <gpuhal/telemetry.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FREE = 0, BUSY = 1, VALUES = 2 };
+
+static bool is_usable(const gpuhal_device_snapshot *snapshot, const gpuhal_device *device)
+{
+    return gpuhal_device_snapshot_entry(snapshot, device) &&
+           atomic_load_explicit(&device->lost, memory_order_relaxed) == GPUHAL_NOT_LOST;
+}
+
+static void read_facts(const gpuhal_device_snapshot *snapshot, const gpuhal_device *device, bool by_caller,
+                       gpuhal_offer *out)
+{
+    const gpuhal_facts *facts = &gpuhal_device_current(device)->facts;
+    *out = (gpuhal_offer){
+        .id = device->id,
+        .backend = device->candidate->name,
+        .is_cpu = strcmp(device->candidate->name, "cpu") == 0,
+        .software = gpuhal_device_is_ignored(device),
+        .preferred = gpuhal_device_snapshot_entry(snapshot, device)->preferred,
+        .type = gpuhal_device_type_rank(device),
+        .total_bytes = gpuhal_facts_u64(facts, GPUHAL_FACT_MEMORY_TOTAL_BYTES, GPUHAL_UNKNOWN_BYTES),
+        .free_bytes = GPUHAL_UNKNOWN_BYTES,
+        .allocation_max_bytes = gpuhal_facts_u64(facts, GPUHAL_FACT_ALLOCATION_MAX_BYTES, GPUHAL_UNKNOWN_BYTES),
+        .compute_units = gpuhal_facts_u64(facts, GPUHAL_FACT_COMPUTE_UNITS, 0),
+        .memory_kinds = (uint32_t)gpuhal_facts_u64(facts, GPUHAL_FACT_MEMORY_KINDS, 0),
+        .data_types = (uint32_t)gpuhal_facts_u64(facts, GPUHAL_FACT_DATA_TYPES, 0),
+        .capabilities = gpuhal_device_capabilities(device),
+        .busy_permille = GPUHAL_UNKNOWN_PERMILLE,
+    };
+    out->only_named = !by_caller && (out->is_cpu || out->software || gpuhal_device_failed_self_test(device));
+}
+
+/* Adds a device that can be used, once. */
+static void add(const gpuhal_device_snapshot *snapshot, gpuhal_device *device, bool by_caller, gpuhal_offers *out)
+{
+    bool known = !is_usable(snapshot, device);
+    for (uint32_t i = 0; i < out->count && !known; i++) {
+        known = out->devices[i] == device;
+    }
+    if (known) {
+        return;
+    }
+    gpuhal_offer *offer = &out->list[out->count];
+    read_facts(snapshot, device, by_caller, offer);
+    offer->unit = GPUHAL_NONE;
+    offer->backend_at = out->count;
+    for (uint32_t i = 0; i < out->count; i++) {
+        if (offer->unit == GPUHAL_NONE && gpuhal_devices_same_part(device, out->devices[i])) {
+            offer->unit = out->list[i].unit;
+        }
+        if (offer->backend_at == out->count && strcmp(offer->backend, out->list[i].backend) == 0) {
+            offer->backend_at = i;
+        }
+    }
+    offer->unit = offer->unit == GPUHAL_NONE ? out->unit_count++ : offer->unit;
+    out->devices[out->count++] = device;
+}
+
+static const gpuhal_promise *promise_at(const gpuhal_offers_desc *desc, uint32_t index)
+{
+    return (const gpuhal_promise *)(const void *)((const char *)desc->promises + (size_t)index * desc->promises->size);
+}
+
+static gpuhal_status check(const gpuhal *gpu, const gpuhal_offers_desc *desc)
+{
+    const char *problem =
+        desc->device_count > 0 && !desc->devices ? "devices is NULL"
+        : desc->promise_count > 0 && (!desc->promises || desc->promises->size < sizeof(gpuhal_promise))
+            ? "promises is NULL, or without its size"
+            : NULL;
+    for (uint32_t i = 0; i < desc->device_count && !problem; i++) {
+        problem = !desc->devices[i] ? "a device is NULL" : NULL;
+        if (!problem && desc->devices[i]->gpu != gpu) {
+            return gpuhal_two_objects(desc->call, "a device and gpu", gpu, desc->devices[i]->gpu);
+        }
+    }
+    for (uint32_t i = 0; i < desc->promise_count && !problem; i++) {
+        const gpuhal_promise *promise = promise_at(desc, i);
+        problem = promise->size != desc->promises->size ? "the sizes of promises differ"
+                  : !promise->device                    ? "the device of a promise is NULL"
+                                                        : NULL;
+        if (!problem && promise->device->gpu != gpu) {
+            return gpuhal_two_objects(desc->call, "a promise and gpu", gpu, promise->device->gpu);
+        }
+    }
+    return problem ? gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: %s", desc->call, problem) : GPUHAL_OK;
+}
+
+/* A promise made for one interface counts for all of the unit. */
+static void add_promises(const gpuhal_offers_desc *desc, gpuhal_offers *offers)
+{
+    for (uint32_t i = 0; i < desc->promise_count; i++) {
+        const gpuhal_promise *promise = promise_at(desc, i);
+        for (uint32_t j = 0; j < offers->count; j++) {
+            gpuhal_offer *offer = &offers->list[j];
+            if (gpuhal_devices_same_part(promise->device, offers->devices[j])) {
+                const uint64_t bytes = offer->promised_bytes, busy = offer->promised_permille;
+                offer->promised_bytes = promise->bytes > UINT64_MAX - bytes ? UINT64_MAX : bytes + promise->bytes;
+                offer->promised_permille =
+                    (uint32_t)(busy + promise->busy_permille < 1000 ? busy + promise->busy_permille : 1000);
+            }
+        }
+    }
+}
+
+/* What the limit of the gpuhal object leaves on the device. */
+static uint64_t left_by_limit(const gpuhal_device *device)
+{
+    const uint64_t limit = atomic_load(&device->limit_bytes), allocated = atomic_load(&device->allocated_bytes);
+    return limit == 0 ? UINT64_MAX : limit > allocated ? limit - allocated : 0;
+}
+
+/* Without a measured value the total counts, and the limit within it. */
+static void use_limits(gpuhal_offers *offers)
+{
+    for (uint32_t i = 0; i < offers->count; i++) {
+        gpuhal_offer *offer = &offers->list[i];
+        const uint64_t left = left_by_limit(offers->devices[i]),
+                       room = offer->free_bytes != GPUHAL_UNKNOWN_BYTES ? offer->free_bytes : offer->total_bytes;
+        offer->free_bytes = left < room ? left : offer->free_bytes;
+    }
+}
+
+/* Takes out what turned out to be lost. */
+static void drop(gpuhal_offers *offers, uint32_t index)
+{
+    offers->count--;
+    memmove(&offers->list[index], &offers->list[index + 1], (offers->count - index) * sizeof *offers->list);
+    memmove(&offers->devices[index], &offers->devices[index + 1], (offers->count - index) * sizeof *offers->devices);
+    for (uint32_t i = 0; i < offers->count; i++) {
+        offers->list[i].backend_at -= offers->list[i].backend_at > index;
+    }
+}
+
+/* All interfaces of a unit have the values of its first one. */
+static void take(gpuhal_offers *offers, const gpuhal_sample *samples, uint32_t unit_count)
+{
+    for (uint32_t i = offers->count; i-- > 0;) {
+        gpuhal_offer *offer = &offers->list[i];
+        bool lost = false;
+        for (uint32_t u = 0; u < unit_count; u++) {
+            const gpuhal_value *values = samples[u].values;
+            if (samples[u].device == offers->devices[i] && samples[u].status == GPUHAL_ERROR_DEVICE_LOST) {
+                lost = true;
+            } else if (samples[u].status == GPUHAL_OK &&
+                       gpuhal_devices_same_part(samples[u].device, offers->devices[i])) {
+                offer->free_bytes = values[FREE].missing ? GPUHAL_UNKNOWN_BYTES : values[FREE].u64;
+                offer->busy_permille = values[BUSY].missing || values[BUSY].u64 > 1000 ? GPUHAL_UNKNOWN_PERMILLE
+                                                                                       : (uint32_t)values[BUSY].u64;
+            }
+        }
+        if (lost) {
+            drop(offers, i);
+        }
+    }
+}
+
+static gpuhal_status sample(gpuhal *gpu, const gpuhal_offers_desc *desc, gpuhal_offers *offers)
+{
+    gpuhal_sample *samples = calloc(offers->unit_count, sizeof *samples);
+    gpuhal_value *values = calloc(offers->unit_count, VALUES * sizeof *values);
+    gpuhal_status status = samples && values ? GPUHAL_OK : gpuhal_error_host_memory();
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < offers->count && !status; i++) {
+        if (offers->list[i].unit == count) { /* the first of it: numbers ascend */
+            gpuhal_value *own = &values[(size_t)VALUES * count];
+            own[FREE].key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
+            own[BUSY].key = GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE;
+            samples[count++] = (gpuhal_sample){.size = sizeof *samples,
+                                               .device = offers->devices[i],
+                                               .values = own,
+                                               .count = desc->wants_load ? 2 : 1};
+        }
+    }
+    status = status || count == 0 ? status : gpuhal_sample_all(gpu, samples, count, desc->timeout_ns);
+    for (uint32_t u = 0; u < count && !status; u++) {
+        values[(size_t)VALUES * u + BUSY].missing =
+            desc->wants_load ? values[(size_t)VALUES * u + BUSY].missing : GPUHAL_MISSING_NOT_READ;
+        status = samples[u].status == GPUHAL_ERROR_HOST_MEMORY ? gpuhal_error_host_memory() : GPUHAL_OK;
+    }
+    if (!status) {
+        take(offers, samples, count);
+    }
+    free(values);
+    free(samples);
+    return status;
+}
+
+gpuhal_status gpuhal_offers_read(gpuhal *gpu, const gpuhal_offers_desc *desc, gpuhal_offers *out_offers)
+{
+    *out_offers = (gpuhal_offers){0};
+    gpuhal_status status = gpuhal_check(gpu);
+    status = status ? status : check(gpu, desc);
+    if (status) {
+        return status;
+    }
+    const gpuhal_device_snapshot *snapshot = gpuhal_device_snapshot_now(gpu);
+    const uint32_t count = desc->device_count ? desc->device_count : snapshot->device_count;
+    out_offers->list = calloc((size_t)count + 1, sizeof *out_offers->list);
+    out_offers->devices = calloc((size_t)count + 1, sizeof(gpuhal_device *));
+    if (!out_offers->list || !out_offers->devices) {
+        gpuhal_offers_finish(out_offers);
+        return gpuhal_error_host_memory();
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        gpuhal_device *device = desc->device_count ? desc->devices[i] : snapshot->devices[i];
+        if (device->position < snapshot->device_count) { /* not one of a later snapshot */
+            add(snapshot, device, desc->device_count > 0, out_offers);
+        }
+    }
+    if ((desc->wants_memory || desc->wants_load) && out_offers->count > 0) {
+        status = sample(gpu, desc, out_offers);
+        use_limits(out_offers);
+    }
+    add_promises(desc, out_offers);
+    if (status) {
+        gpuhal_offers_finish(out_offers);
+    }
+    return status;
+}
+
+void gpuhal_offers_finish(gpuhal_offers *offers)
+{
+    free(offers->list);
+    free(offers->devices);
+    *offers = (gpuhal_offers){0};
+}
