@@ -8,6 +8,7 @@
 #include "queue/completion_service.h"
 #include "queue/queue.h"
 #include "queue/watchdog.h"
+#include "schedule/strategy.h"
 #include "telemetry/sampler.h"
 #include "telemetry/telemetry.h"
 #include "transfer/peer.h"
@@ -40,6 +41,7 @@ static void destroy_rest(gpuhal_job *job)
     gpuhal_fault_log_destroy(gpu);
     gpuhal_devices_destroy(gpu);
     gpuhal_pools_destroy(gpu->layers.pools);
+    gpuhal_strategies_destroy(gpu->layers.strategies);
     gpuhal_samplers_destroy(gpu->layers.samplers);
     gpuhal_address_index_destroy(gpu->layers.addresses);
     gpuhal_telemetry_destroy(gpu->layers.telemetry);
@@ -120,12 +122,13 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config)
     gpu->layers.use_part = gpuhal_part_use;
     gpu->layers.find_part = gpuhal_part_find;
     gpu->layers.pools = gpuhal_pools_create();
+    gpu->layers.strategies = gpuhal_strategies_create();
     gpu->layers.samplers = gpuhal_samplers_create();
     gpu->layers.serve = gpuhal_service_serve;
     gpu->layers.serve_released = gpuhal_service_released;
     gpu->layers.serve_call = gpuhal_service_call;
     if (!gpu->log || !gpu->layers.addresses || !gpu->layers.telemetry || !gpu->layers.samplers || !gpu->layers.pools ||
-        !gpu->layers.service || !gpu->fault_log || !gpu->layers.notifier) {
+        !gpu->layers.strategies || !gpu->layers.service || !gpu->fault_log || !gpu->layers.notifier) {
         return gpuhal_error_host_memory();
     }
     gpu->registry = gpuhal_registry_create(settings->registry, GPUHAL_REGISTRY_LOCK_NS, gpu->log);

@@ -28,6 +28,7 @@ struct gpuhal_pools;         /* pool/pool.h */
 struct gpuhal_relief;        /* memory/buffer.h */
 struct gpuhal_telemetry;     /* telemetry/telemetry.h */
 struct gpuhal_samplers;      /* telemetry/sampler.h */
+struct gpuhal_strategies;    /* schedule/strategy.h */
 
 /* What the layers above store in the object, and what this layer and `memory` call in them. Set by gpuhal.c, the only
  * file that sees all layers. */
@@ -39,6 +40,7 @@ typedef struct gpuhal_layers {
     struct gpuhal_service *service;             /* queue/completion_service.h: shared by all queues */
     struct gpuhal_notifier *notifier;           /* hotplug/change.h */
     struct gpuhal_pools *pools;                 /* pool/pool.h */
+    struct gpuhal_strategies *strategies;       /* schedule/strategy.h */
 
     void (*destroy)(gpuhal *gpu); /* after the last reference was released */
     /* Does what can be done about an allocation that the device refused, and tries it again after each step. */

@@ -83,6 +83,16 @@ bool gpuhal_os_thread_is_alive(uint64_t id);
 void gpuhal_os_thread_name(const char *name);
 /* How many processors this process may run on; at least 1. */
 uint32_t gpuhal_os_processors(void);
+/* A set of processors: bit i % 64 of word i / 64 is processor i. */
+enum { GPUHAL_PROCESSORS_MAX = 8192 };
+typedef struct gpuhal_processors {
+    uint64_t words[GPUHAL_PROCESSORS_MAX / 64];
+} gpuhal_processors;
+/* Those that the calling thread may run on. Returns 0 or errno. */
+int gpuhal_os_thread_processors(gpuhal_processors *out_processors);
+/* From now on the calling thread runs on these alone, as far as the system lets it. Returns 0 or errno: EINVAL where it
+ * allows none of them. */
+int gpuhal_os_thread_bind(const gpuhal_processors *processors);
 
 /* ---- clock.c */
 

@@ -47,6 +47,7 @@
 #include <gpuhal/sampler.h>
 #include <gpuhal/share.h>
 #include <gpuhal/store.h>
+#include <gpuhal/strategy.h>
 #include <gpuhal/telemetry.h>
 #include <gpuhal/transfer.h>
 #include <gpuhal/types.h>

@@ -203,3 +203,30 @@ uint32_t gpuhal_os_processors(void)
     long count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : sysconf(_SC_NPROCESSORS_ONLN);
     return count > 0 ? (uint32_t)count : 1;
 }
+
+/* The kernel's set is of longs; it is asked for with more bits than any kernel has. */
+enum { LONG_BITS = 8 * sizeof(unsigned long), LONGS = GPUHAL_PROCESSORS_MAX / LONG_BITS };
+
+int gpuhal_os_thread_processors(gpuhal_processors *out_processors)
+{
+    unsigned long set[LONGS] = {0};
+    if (sched_getaffinity(0, sizeof set, (cpu_set_t *)(void *)set) != 0) {
+        return errno;
+    }
+    for (size_t i = 0; i < GPUHAL_PROCESSORS_MAX / 64; i++) {
+        out_processors->words[i] = 0;
+    }
+    for (size_t i = 0; i < GPUHAL_PROCESSORS_MAX; i++) {
+        out_processors->words[i / 64] |= (uint64_t)(set[i / LONG_BITS] >> i % LONG_BITS & 1u) << i % 64;
+    }
+    return 0;
+}
+
+int gpuhal_os_thread_bind(const gpuhal_processors *processors)
+{
+    unsigned long set[LONGS] = {0};
+    for (size_t i = 0; i < GPUHAL_PROCESSORS_MAX; i++) {
+        set[i / LONG_BITS] |= (unsigned long)(processors->words[i / 64] >> i % 64 & 1u) << i % LONG_BITS;
+    }
+    return sched_setaffinity(0, sizeof set, (const cpu_set_t *)(const void *)set) == 0 ? 0 : errno;
+}

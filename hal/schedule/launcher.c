@@ -1,0 +1,152 @@
+/* schedule/launcher.c: reads the ranks that launchers of processes put into the environment. */
+#include "schedule/strategy.h"
+
+#include "core/error.h"
+#include "core/records.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* In the order in which they count: one that is started inside another one comes first. Inside a batch job Slurm's
+ * variables are those of the job's script, whatever mpirun or torchrun starts there. */
+static const struct rules {
+    const char *name, *rank, *rank_count, *local_rank, *local_count;
+} launchers[] = {
+    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
+    {"open_mpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"hydra", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
+    {"slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", NULL},
+};
+enum { LAUNCHERS = sizeof launchers / sizeof *launchers };
+/* PMIx states a rank and nothing of the machine. */
+static const char pmix_rank[] = "PMIX_RANK";
+
+/* One variable. */
+typedef struct variable {
+    const char *name;
+    bool is_set;
+    uint32_t number;
+    char text[44]; /* the value as messages show it */
+} variable;
+
+static bool read_number(const char *text, uint32_t *out_number)
+{
+    uint64_t number = 0;
+    const bool good = gpuhal_records_u64(text, &number) && number < UINT32_MAX;
+    *out_number = good ? (uint32_t)number : 0;
+    return good;
+}
+
+static gpuhal_status read_variable(gpuhal_lookup_fn *lookup, void *user, const char *name, variable *out)
+{
+    const char *value = name ? lookup(user, name) : NULL;
+    *out = (variable){.name = name, .is_set = value != NULL};
+    if (!value) {
+        return GPUHAL_OK;
+    }
+    snprintf(out->text, sizeof out->text, strlen(value) < 40 ? "%s" : "%.37s...", value);
+    gpuhal_records_clean(out->text);
+    return read_number(value, &out->number)
+               ? GPUHAL_OK
+               : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                  "%s is \"%s\", which is not a number from 0 to 4294967294", name, out->text);
+}
+
+/* Two variables that must stand in an order, where both are set. */
+static gpuhal_status check_pair(const variable *smaller, bool may_equal, const variable *larger)
+{
+    const bool good = !smaller->is_set || !larger->is_set || smaller->number < larger->number ||
+                      (may_equal && smaller->number == larger->number);
+    return good
+               ? GPUHAL_OK
+               : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is \"%s\" and %s is \"%s\": the former must be %s",
+                                  smaller->name, smaller->text, larger->name, larger->text,
+                                  may_equal ? "at most the latter" : "less than the latter");
+}
+
+static gpuhal_status read_launcher(gpuhal_lookup_fn *lookup, void *user, const struct rules *rules,
+                                   gpuhal_launcher *out)
+{
+    variable rank, count, local, local_count;
+    gpuhal_status status = read_variable(lookup, user, rules->local_rank, &local);
+    status = status ? status : read_variable(lookup, user, rules->rank, &rank);
+    status = status ? status : read_variable(lookup, user, rules->rank_count, &count);
+    status = status ? status : read_variable(lookup, user, rules->local_count, &local_count);
+    if (!status && !rank.is_set) {
+        status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is \"%s\", but %s is not set", local.name,
+                                  local.text, rules->rank);
+    }
+    status = status ? status : check_pair(&rank, false, &count);
+    status = status ? status : check_pair(&local, false, &local_count);
+    status = status ? status : check_pair(&local_count, true, &count);
+    status = status ? status : check_pair(&local, false, &count);
+    status = status ? status : check_pair(&local, true, &rank); /* ranks of a machine are counted in their order */
+    if (!status) {
+        *out = (gpuhal_launcher){.rank = rank.number,
+                                 .rank_count = count.number,
+                                 .local_rank = local.number,
+                                 .local_count = local_count.number,
+                                 .name = rules->name};
+    }
+    return status;
+}
+
+/* A rank without a local one is of no use, and must not be taken for none. */
+static gpuhal_status check_lone_rank(gpuhal_lookup_fn *lookup, void *user)
+{
+    for (size_t i = 0; i <= LAUNCHERS; i++) {
+        variable rank;
+        const char *name = i < LAUNCHERS ? launchers[i].rank : pmix_rank;
+        gpuhal_status status = read_variable(lookup, user, name, &rank);
+        if (status || rank.is_set) {
+            return status ? status
+                          : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                             "%s is \"%s\", but no variable states the local rank%s%s", name, rank.text,
+                                             i < LAUNCHERS ? ", such as " : "",
+                                             i < LAUNCHERS ? launchers[i].local_rank : "");
+        }
+    }
+    return GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_launcher_find(gpuhal_lookup_fn *lookup, void *user, gpuhal_launcher *out_launcher,
+                                   const char **out_variable)
+{
+    *out_launcher = (gpuhal_launcher){.rank_count = 1, .local_count = 1, .name = ""};
+    *out_variable = "";
+    for (size_t i = 0; i < LAUNCHERS; i++) {
+        if (lookup(user, launchers[i].local_rank)) {
+            *out_variable = launchers[i].local_rank;
+            return read_launcher(lookup, user, &launchers[i], out_launcher);
+        }
+    }
+    return check_lone_rank(lookup, user);
+}
+
+static const char *look_up(void *user, const char *name)
+{
+    (void)user;
+    return gpuhal_os_environment(name);
+}
+
+gpuhal_status gpuhal_launcher_here(gpuhal_launcher *out_launcher, const char **out_variable)
+{
+    return gpuhal_launcher_find(look_up, NULL, out_launcher, out_variable);
+}
+
+gpuhal_status gpuhal_launcher_read(gpuhal_launcher *out_launcher)
+{
+    if (!out_launcher || out_launcher->size == 0) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_launcher_read: out_launcher is NULL, or its size is 0");
+    }
+    gpuhal_launcher own;
+    const char *of_local_rank = NULL;
+    gpuhal_status status = gpuhal_launcher_here(&own, &of_local_rank);
+    if (!status) {
+        own.size = out_launcher->size;
+        memcpy(out_launcher, &own, own.size < sizeof own ? own.size : sizeof own);
+    }
+    return status;
+}

@@ -1,0 +1,42 @@
+/* schedule/strategy.h: strategies, their tables, and what they are made of. strategy.c has the functions for
+ * applications; strategy_builtin.c the tables of the library, launcher.c the variables of launchers, bind.c the
+ * processors near a device. */
+#ifndef GPUHAL_SCHEDULE_STRATEGY_H
+#define GPUHAL_SCHEDULE_STRATEGY_H
+
+#include "device/device.h"
+
+#include <gpuhal/strategy.h>
+
+/* The strategies that an application has registered with a gpuhal object. */
+typedef struct gpuhal_strategies gpuhal_strategies;
+/* NULL without memory. */
+gpuhal_strategies *gpuhal_strategies_create(void);
+/* NULL does nothing. */
+void gpuhal_strategies_destroy(gpuhal_strategies *strategies);
+
+/* ---- strategy_builtin.c */
+
+/* Returns a table of the library's own; NULL for another name, and for "auto". */
+const gpuhal_strategy_table *gpuhal_strategy_builtin(const char *name);
+/* Chooses by the number of devices. */
+gpuhal_status gpuhal_strategy_choose(gpuhal *gpu, const char **out_name);
+
+/* ---- launcher.c */
+
+/* Returns the value of a variable; NULL: not set. */
+typedef const char *gpuhal_lookup_fn(void *user, const char *name);
+/* gpuhal_launcher_read() with variables from anywhere. *out_variable: that of the local rank, "" without a launcher. */
+gpuhal_status gpuhal_launcher_find(gpuhal_lookup_fn *lookup, void *user, gpuhal_launcher *out_launcher,
+                                   const char **out_variable);
+/* Those of this process. */
+gpuhal_status gpuhal_launcher_here(gpuhal_launcher *out_launcher, const char **out_variable);
+
+/* ---- bind.c */
+
+/* Reads a list as the kernel writes it, "0-31,64-95". False for any other text, and for an empty list. */
+bool gpuhal_processors_read(const char *list, gpuhal_processors *out_processors);
+/* Binds the calling thread to those of the allowed processors that are near the device. */
+gpuhal_status gpuhal_bind_near(const gpuhal_device *device, const gpuhal_processors *allowed);
+
+#endif

@@ -1,0 +1,213 @@
+/* schedule/strategy_builtin.c: the strategies of the library: cpu, single_device, rank_per_device, and which of them
+ * `auto` is. */
+#include "schedule/strategy.h"
+
+#include "core/error.h"
+#include "schedule/offer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SHARE_PERMILLE = 900 };
+
+/* The state of each of them. */
+typedef struct workers {
+    uint32_t count;
+    uint32_t device_count;              /* at least 1: worker i has device i modulo this */
+    uint64_t limit_bytes, limit_before; /* single_device: what it set, and what there was */
+    gpuhal_device *devices[];
+} workers;
+
+/* Lists the devices that count: one interface of each, and neither the CPU nor what is used only by name; or the CPU
+ * alone. */
+static gpuhal_status list_devices(gpuhal *gpu, bool of_cpu, gpuhal_offers *out_offers)
+{
+    const gpuhal_offers_desc all = {.call = "gpuhal_strategy_create"};
+    gpuhal_status status = gpuhal_offers_read(gpu, &all, out_offers);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < out_offers->count && !status; i++) {
+        const gpuhal_offer *offer = &out_offers->list[i];
+        if (of_cpu ? offer->is_cpu : offer->preferred && !offer->only_named) {
+            out_offers->devices[count++] = out_offers->devices[i];
+        }
+    }
+    out_offers->count = count;
+    return status;
+}
+
+static gpuhal_status make(uint32_t count, gpuhal_device *const *devices, uint32_t device_count, void **out_state)
+{
+    workers *own = calloc(1, sizeof *own + device_count * sizeof *own->devices);
+    if (!own) {
+        return gpuhal_error_host_memory();
+    }
+    own->count = count;
+    own->device_count = device_count;
+    memcpy(own->devices, devices, device_count * sizeof *own->devices);
+    *out_state = own;
+    return GPUHAL_OK;
+}
+
+static uint32_t count_workers(void *state)
+{
+    return ((const workers *)state)->count;
+}
+
+static gpuhal_status find_device(void *state, uint32_t worker, gpuhal_device **out_device)
+{
+    const workers *own = state;
+    *out_device = own->devices[worker % own->device_count];
+    return GPUHAL_OK;
+}
+
+/* ---- cpu */
+
+static gpuhal_status begin_cpu(void *user, gpuhal *gpu, const gpuhal_strategy_desc *desc, void **out_state)
+{
+    (void)user;
+    gpuhal_offers offers;
+    gpuhal_status status = list_devices(gpu, true, &offers);
+    if (!status && offers.count == 0) {
+        status =
+            gpuhal_error_set(GPUHAL_ERROR_NO_DEVICE, "gpuhal_strategy_create: cpu: the plugin cpu lists no device");
+    }
+    status =
+        status ? status : make(desc->workers ? desc->workers : gpuhal_os_processors(), offers.devices, 1, out_state);
+    gpuhal_offers_finish(&offers);
+    return status;
+}
+
+/* ---- single_device */
+
+static gpuhal_status select_device(gpuhal *gpu, const char *selector, gpuhal_device **out_device)
+{
+    gpuhal_status status = gpuhal_select(gpu, selector, 0, out_device, NULL);
+    if (!status && !selector && strcmp((*out_device)->candidate->name, "cpu") == 0) {
+        status =
+            gpuhal_error_set(GPUHAL_ERROR_NO_DEVICE,
+                             "gpuhal_strategy_create: single_device: there is no device but the CPU, which must be "
+                             "named");
+    }
+    return status;
+}
+
+/* Sets the limit, which never allows more than there was. */
+static gpuhal_status limit(gpuhal_device *device, const gpuhal_strategy_desc *desc, workers *own)
+{
+    const uint64_t permille = desc->memory_permille ? desc->memory_permille : SHARE_PERMILLE;
+    uint64_t total = 0;
+    gpuhal_status status = gpuhal_device_u64(device, GPUHAL_FACT_MEMORY_TOTAL_BYTES, &total);
+    if (status) {
+        return status;
+    }
+    uint64_t share = total / 1000 * permille + total % 1000 * permille / 1000;
+    share = desc->flags & GPUHAL_STRATEGY_PROCESSES ? share / own->count : share;
+    share = share ? share : 1;
+    own->limit_before = atomic_load(&device->limit_bytes);
+    own->limit_bytes = own->limit_before && own->limit_before < share ? own->limit_before : share;
+    return gpuhal_device_limit_memory(device, own->limit_bytes);
+}
+
+static gpuhal_status begin_single(void *user, gpuhal *gpu, const gpuhal_strategy_desc *desc, void **out_state)
+{
+    (void)user;
+    gpuhal_device *device = NULL;
+    gpuhal_status status = select_device(gpu, desc->device, &device);
+    status = status ? status : make(desc->workers ? desc->workers : 1, &device, 1, out_state);
+    if (!status) {
+        status = limit(device, desc, *out_state);
+        if (status) {
+            free(*out_state);
+            *out_state = NULL;
+        }
+    }
+    return status;
+}
+
+static void end_single(void *state)
+{
+    workers *own = state;
+    gpuhal_device *device = own->devices[0];
+    if (atomic_load(&device->limit_bytes) == own->limit_bytes) {
+        (void)gpuhal_device_limit_memory(device, own->limit_before);
+    }
+    free(own);
+}
+
+/* ---- rank_per_device */
+
+static gpuhal_status begin_ranks(void *user, gpuhal *gpu, const gpuhal_strategy_desc *desc, void **out_state)
+{
+    (void)user;
+    gpuhal_offers offers;
+    gpuhal_launcher launcher;
+    const char *variable = NULL;
+    const bool shares = (desc->flags & GPUHAL_STRATEGY_SHARE_DEVICES) != 0;
+    gpuhal_status status = gpuhal_launcher_here(&launcher, &variable);
+    if (status) {
+        return status;
+    }
+    status = list_devices(gpu, false, &offers);
+    if (!status && offers.count == 0) {
+        status =
+            gpuhal_error_set(GPUHAL_ERROR_NO_DEVICE,
+                             "gpuhal_strategy_create: rank_per_device: there is no device but the CPU and software "
+                             "drivers");
+    }
+    if (!status && !shares && launcher.local_rank >= offers.count) {
+        status = gpuhal_error_set(GPUHAL_ERROR_OUT_OF_RANGE,
+                                  "gpuhal_strategy_create: rank_per_device: %s is \"%u\", and this process sees %u "
+                                  "device%s; GPUHAL_STRATEGY_SHARE_DEVICES allows several ranks for one",
+                                  variable, launcher.local_rank, offers.count, offers.count == 1 ? "" : "s");
+    }
+    uint32_t count = offers.count;
+    if (shares) {
+        count = desc->workers > count ? desc->workers : count;
+        count = launcher.local_count > count ? launcher.local_count : count;
+        count = launcher.local_rank >= count ? launcher.local_rank + 1 : count;
+    }
+    status = status ? status : make(count, offers.devices, offers.count, out_state);
+    gpuhal_offers_finish(&offers);
+    return status;
+}
+
+/* ---- which of them */
+
+const gpuhal_strategy_table *gpuhal_strategy_builtin(const char *name)
+{
+    static const gpuhal_strategy_table tables[] = {
+        {.size = sizeof *tables,
+         .name = "cpu",
+         .init = begin_cpu,
+         .worker_count = count_workers,
+         .device_for_worker = find_device,
+         .cleanup = free},
+        {.size = sizeof *tables,
+         .name = "single_device",
+         .init = begin_single,
+         .worker_count = count_workers,
+         .device_for_worker = find_device,
+         .cleanup = end_single},
+        {.size = sizeof *tables,
+         .name = "rank_per_device",
+         .init = begin_ranks,
+         .worker_count = count_workers,
+         .device_for_worker = find_device,
+         .cleanup = free},
+    };
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        if (strcmp(tables[i].name, name) == 0) {
+            return &tables[i];
+        }
+    }
+    return NULL;
+}
+
+gpuhal_status gpuhal_strategy_choose(gpuhal *gpu, const char **out_name)
+{
+    gpuhal_offers offers;
+    gpuhal_status status = list_devices(gpu, false, &offers);
+    *out_name = offers.count == 0 ? "cpu" : offers.count == 1 ? "single_device" : "rank_per_device";
+    gpuhal_offers_finish(&offers);
+    return status;
+}
