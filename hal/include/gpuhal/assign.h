@@ -4,10 +4,11 @@
  *  returns an error that names a step and says what no device offers. Where the policy's own choices lead to a step
  *  without room, others are tried, so that an assignment is found whenever there is one, up to a limit of the effort.
  *
- *      gpuhal_need small = {.size = sizeof small, .bytes = 1u << 30}, large = {.size = sizeof large, .bytes = 8u <<
- * 30}; gpuhal_assign_step steps[] = {{.size = sizeof *steps, .name = "load"},
- *                             {.size = sizeof *steps, .name = "segment", .need = &large, .group = 1},
- *                             {.size = sizeof *steps, .name = "measure", .need = &small, .group = 1}};
+ *      gpuhal_need small = {.size = sizeof small, .bytes = UINT64_C(1) << 30};
+ *      gpuhal_need large = {.size = sizeof large, .bytes = UINT64_C(8) << 30};
+ *      gpuhal_assign_step steps[] = {{.size = sizeof *steps, .name = "load"},
+ *                                    {.size = sizeof *steps, .name = "segment", .need = &large, .group = 1},
+ *                                    {.size = sizeof *steps, .name = "measure", .need = &small, .group = 1}};
  *      gpuhal_assign_desc desc = {.size = sizeof desc, .policy = GPUHAL_ASSIGN_PACK, .steps = steps, .step_count = 3};
  *      gpuhal_assignment *assignment;
  *      if (gpuhal_assign(gpu, &desc, &assignment) == GPUHAL_OK) {

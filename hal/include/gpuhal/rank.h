@@ -5,7 +5,7 @@
  *  (assign.h) takes the same needs, and chooses a device for each of several steps.
  *
  *      const char *const apis[] = {"cuda", "rocm"};
- *      gpuhal_need need = {.size = sizeof need, .bytes = 8u << 30, .backends = apis, .backend_count = 2};
+ *      gpuhal_need need = {.size = sizeof need, .bytes = UINT64_C(8) << 30, .backends = apis, .backend_count = 2};
  *      gpuhal_rank_desc desc = {.size = sizeof desc, .order = GPUHAL_RANK_MOST_FREE, .need = &need};
  *      gpuhal_ranked list[16] = {{.size = sizeof *list}};
  *      uint32_t count;

@@ -17,9 +17,11 @@
  *      gpuhal_strategy_desc desc = {.size = sizeof desc, .name = "rank_per_device"};
  *      gpuhal_strategy *strategy;
  *      gpuhal_device *device;
- *      if (gpuhal_launcher_read(&launcher) == GPUHAL_OK && gpuhal_strategy_create(gpu, &desc, &strategy) == GPUHAL_OK
- * && gpuhal_strategy_device(strategy, launcher.local_rank, &device) == GPUHAL_OK) { gpuhal_strategy_bind(strategy,
- * launcher.local_rank); // where it fails, the thread runs as before
+ *      gpuhal_status status = gpuhal_launcher_read(&launcher);
+ *      status = status ? status : gpuhal_strategy_create(gpu, &desc, &strategy);
+ *      status = status ? status : gpuhal_strategy_device(strategy, launcher.local_rank, &device);
+ *      if (status == GPUHAL_OK) {
+ *          (void)gpuhal_strategy_bind(strategy, launcher.local_rank); // where it fails, the thread runs as before
  *      }
  */
 #ifndef GPUHAL_STRATEGY_H
