@@ -7,6 +7,7 @@
 #include "registry/checksum.h"
 #include "transfer/file_pieces.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,10 +67,11 @@ gpuhal_status gpuhal_file_open(gpuhal_store *store, const char *folder)
     }
     const int error = gpuhal_os_file_open_unnamed(folder, &own->file);
     if (error) {
-        gpuhal_error_set(gpuhal_file_status(error), "gpuhal_store_create: no file can be made in %s: %s", folder,
-                         strerror(error));
+        /* Making the folder would not help where something else is in its place. */
+        const gpuhal_status status = error == ENOTDIR ? GPUHAL_ERROR_INVALID_ARGUMENT : gpuhal_file_status(error);
+        gpuhal_error_set(status, "gpuhal_store_create: no file can be made in %s: %s", folder, strerror(error));
         gpuhal_error_add_call("open", error, strerror(error));
-        return gpuhal_file_status(error);
+        return status;
     }
     return GPUHAL_OK;
 }

@@ -210,7 +210,7 @@ gpuhal_status gpuhal_host_give(const gpuhal_host_copy *copy, const gpuhal_entry 
 
 /* ---- file.c: without the mutex */
 
-/* Makes the file. FILE, NO_PERMISSION, NOT_FOUND, HOST_MEMORY; gpuhal_file_close() is needed in any case. */
+/* Makes the file. What gpuhal_store_create() returns; gpuhal_file_close() is needed in any case. */
 gpuhal_status gpuhal_file_open(gpuhal_store *store, const char *folder);
 void gpuhal_file_close(gpuhal_store *store);
 /* A new copy of the parts, from the copy in host memory, or with NULL from device memory. OUT_OF_MEMORY above the

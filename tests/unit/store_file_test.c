@@ -370,7 +370,8 @@ TEST(a_folder_that_cannot_have_the_file_is_refused_when_the_store_is_created)
     assert_int_equal(unlink(path), 0);
     const int file = open(path, O_CREAT | O_WRONLY, 0600);
     close(file);
-    assert_int_not_equal(create_in(&f, path), GPUHAL_OK);
+    assert_int_equal(create_in(&f, path), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "Not a directory"));
     assert_int_equal(unlink(path), 0);
     assert_int_not_equal(create_in(&f, "/proc"), GPUHAL_OK);
     close_file_store(&f);

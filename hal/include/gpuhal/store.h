@@ -61,7 +61,8 @@ typedef struct gpuhal_store_desc {
 } gpuhal_store_desc;
 
 /** Creates a store, without entries, whose buffers are parts of @p pool. @p desc may be NULL.
- *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY, FORKED; FILE, NO_PERMISSION or NOT_FOUND for the folder
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY, FORKED; for the folder NOT_FOUND where there is none, also
+ *  INVALID_ARGUMENT where something else is in its place, NO_PERMISSION, FILE, each with the system's text
  *  Owner: caller, gpuhal_store_destroy(), before the pool is destroyed. Threads: any. Blocks: to make the file. */
 GPUHAL_API gpuhal_status gpuhal_store_create(gpuhal_pool *pool, const gpuhal_store_desc *desc,
                                              gpuhal_store **out_store);
