@@ -45,11 +45,17 @@ void gpuhal_error_add_driver_free(uint64_t bytes);
 /* Adds the report on an allocation that failed, and to the sentence what it says of stores and callbacks; sets its size
  * and its fragmentation. */
 void gpuhal_error_add_report(const gpuhal_memory_report *report);
+/* Adds to what a rung gave. Callbacks state what they like: the sum ends at UINT64_MAX. */
+static inline void gpuhal_report_add(gpuhal_memory_report *report, gpuhal_rung rung, uint64_t bytes)
+{
+    uint64_t *sum = &report->rungs[rung].bytes;
+    *sum = bytes < UINT64_MAX - *sum ? *sum + bytes : UINT64_MAX;
+}
 /* Counts a try in a report, and the bytes that it gave. */
 static inline void gpuhal_report_count(gpuhal_memory_report *report, gpuhal_rung rung, uint64_t bytes)
 {
     report->rungs[rung].tries++;
-    report->rungs[rung].bytes += bytes;
+    gpuhal_report_add(report, rung, bytes);
 }
 
 /* A detail with its texts, and the kept report of a plugin. Copies errors of a thread that works for another one to

@@ -232,7 +232,7 @@ uint64_t gpuhal_ladder_patience(uint64_t deadline_ns)
 static gpuhal_status ask(climb *c, gpuhal_pressure_rung rung, gpuhal_pool *pool)
 {
     const gpuhal_request *request = c->request;
-    gpuhal_rung_result *result = &c->report.rungs[GPUHAL_RUNG_EVICT + rung];
+    const gpuhal_rung number = GPUHAL_RUNG_EVICT + rung;
     gpuhal_pressure_attempt attempt = {.device = request->pool->device,
                                        .pool = pool,
                                        .rung = rung,
@@ -241,10 +241,10 @@ static gpuhal_status ask(climb *c, gpuhal_pressure_rung rung, gpuhal_pool *pool)
     gpuhal_status status = GPUHAL_ERROR_OUT_OF_MEMORY;
     uint64_t given = 0;
     while (status == GPUHAL_ERROR_OUT_OF_MEMORY && gpuhal_pressure_ask(&attempt, &given)) {
-        result->bytes += given;
+        gpuhal_report_add(&c->report, number, given);
         status = climb_alone(c, gpuhal_ladder_patience(c->deadline_ns));
     }
-    result->tries += attempt.times;
+    c->report.rungs[number].tries += attempt.times;
     /* A callback may have forked, and this be the child: there nothing goes on. */
     return gpuhal_is_inherited(attempt.device->gpu) ? gpuhal_error_forked() : status;
 }

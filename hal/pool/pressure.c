@@ -12,6 +12,9 @@
  * waiting thread holds. */
 enum { LOST_POLL_NS = 20000000, PROMPT_NS = 1000000000 };
 
+/* How often one source is asked for one allocation: those of the application may claim to give for ever. */
+enum { ASKS_MAX = 64 };
+
 struct gpuhal_pressure_entry {
     gpuhal_pressure_entry *next; /* in the order in which they are asked */
     gpuhal_device *device;
@@ -238,11 +241,20 @@ static void end_turn(gpuhal_pressure *pressure, const gpuhal_pressure_turn *own)
 
 /* ---- asking */
 
+/* More than all memory of the device is of no use to an allocation. */
+static uint64_t most_bytes(const gpuhal_pressure_attempt *attempt)
+{
+    const uint64_t total =
+        gpuhal_facts_u64(&attempt->device->listed->facts, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_MAX);
+    return total > attempt->bytes ? total : attempt->bytes;
+}
+
 /* The source to ask next, which is written down in the attempt; NULL: all were asked. With the mutex held. */
 static const gpuhal_pressure_entry *next_source(const gpuhal_pressure *pressure, gpuhal_pressure_attempt *attempt)
 {
     attempt->newest = attempt->newest ? attempt->newest : pressure->added;
-    const bool again = attempt->gave && attempt->asked_bytes < UINT64_MAX;
+    const uint64_t most = most_bytes(attempt);
+    const bool again = attempt->gave && attempt->asks < ASKS_MAX && attempt->given_bytes < most;
     const uint64_t after = attempt->number - again;
     const int32_t priority = attempt->number ? attempt->priority : INT32_MIN;
     const gpuhal_pressure_entry *entry = pressure->first;
@@ -253,8 +265,11 @@ static const gpuhal_pressure_entry *next_source(const gpuhal_pressure *pressure,
     if (!entry || entry->source.rung != attempt->rung) {
         return NULL;
     }
-    const uint64_t twice = attempt->asked_bytes < UINT64_MAX / 2 ? 2 * attempt->asked_bytes : UINT64_MAX;
-    attempt->asked_bytes = entry->number == attempt->number ? twice : attempt->bytes;
+    const bool same = entry->number == attempt->number;
+    const uint64_t twice = attempt->asked_bytes < most / 2 ? 2 * attempt->asked_bytes : most;
+    attempt->asked_bytes = same ? twice : attempt->bytes;
+    attempt->given_bytes = same ? attempt->given_bytes : 0;
+    attempt->asks = same ? attempt->asks + 1 : 1;
     attempt->times++;
     attempt->number = entry->number;
     attempt->priority = entry->source.priority;
@@ -301,8 +316,10 @@ bool gpuhal_pressure_ask(gpuhal_pressure_attempt *attempt, uint64_t *out_given)
         if (!give_once(pressure, &own, attempt, out_given)) {
             return false;
         }
+        const uint64_t before_bytes = attempt->given_bytes, left = UINT64_MAX - before_bytes;
         attempt->gave = *out_given > 0;
-        pressure->given += *out_given;
+        attempt->given_bytes = *out_given < left ? before_bytes + *out_given : UINT64_MAX;
+        pressure->given += attempt->gave;
     }
     const bool changed = pressure->given != seen;
     if (begun) {

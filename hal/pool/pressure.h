@@ -49,7 +49,7 @@ typedef struct gpuhal_pressure {
     gpuhal_condition condition; /* a turn has ended, or a source has returned */
     gpuhal_pressure_entry *first;
     uint64_t added; /* ever: the number of the newest source */
-    uint64_t given; /* ever, by all: whether it changes is what counts */
+    uint64_t given; /* how often any source gave: whether it changes is what counts */
     gpuhal_pressure_turn *turns;
 } gpuhal_pressure;
 
@@ -71,15 +71,17 @@ typedef struct gpuhal_pressure_attempt {
     gpuhal_pressure_rung rung;
     uint64_t bytes, deadline_ns;
     uint64_t newest; /* source when the attempt began: later ones are not asked, so it ends */
-    uint64_t number, asked_bytes; /* of the source that was asked last; 0: none was */
+    uint64_t number, asked_bytes, given_bytes; /* of the source that was asked last; 0: none was */
+    uint32_t asks;                             /* of that one */
     int32_t priority;
     bool gave;
     uint64_t times; /* how often a source was asked */
 } gpuhal_pressure_attempt;
 
-/* Asks the next source of the rung. As long as one gives, it is asked again, for twice as much each time, since what it
- * gave did not lie together; one that gives nothing is asked no more. True: the caller shall search again, for the
- * source gave *out_given bytes, or (0) that of another thread gave while this one waited for its turn. */
+/* Asks the next source of the rung. As long as one gives, it is asked again, for twice as much each time up to what the
+ * device has, since what it gave did not lie together; one that gives nothing, or states that it gave all of that, is
+ * asked no more. True: the caller shall search again, for the source gave *out_given bytes, or (0) that of another
+ * thread gave while this one waited for its turn. */
 bool gpuhal_pressure_ask(gpuhal_pressure_attempt *attempt, uint64_t *out_given);
 /* Whether the device has any source. */
 bool gpuhal_pressure_has_source(const gpuhal_device *device);

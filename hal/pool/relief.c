@@ -112,19 +112,19 @@ static gpuhal_status climb_alone(climb *c, uint64_t deadline_ns)
 static gpuhal_status ask(climb *c, gpuhal_pressure_rung rung)
 {
     const gpuhal_relief *relief = c->relief;
-    gpuhal_rung_result *result = &c->report->rungs[GPUHAL_RUNG_EVICT + rung];
+    const gpuhal_rung number = GPUHAL_RUNG_EVICT + rung;
     gpuhal_pressure_attempt attempt = {
         .device = relief->device, .rung = rung, .bytes = relief->bytes, .deadline_ns = relief->deadline_ns};
     gpuhal_status status = GPUHAL_ERROR_OUT_OF_MEMORY;
     uint64_t given = 0;
     while (status == GPUHAL_ERROR_OUT_OF_MEMORY && gpuhal_pressure_ask(&attempt, &given)) {
-        result->bytes += given;
+        gpuhal_report_add(c->report, number, given);
         status = try_again(c);
         if (status == GPUHAL_ERROR_OUT_OF_MEMORY) {
             status = climb_alone(c, gpuhal_ladder_patience(relief->deadline_ns));
         }
     }
-    result->tries += attempt.times;
+    c->report->rungs[number].tries += attempt.times;
     return gpuhal_is_inherited(attempt.device->gpu) ? gpuhal_error_forked() : status;
 }
 

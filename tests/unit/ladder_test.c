@@ -239,6 +239,72 @@ TEST(a_callback_that_gives_what_does_not_help_is_asked_until_it_has_nothing)
     end(gpu, pool);
 }
 
+/* What it claims, and what it was asked for. */
+typedef struct claims {
+    uint64_t each, calls, most_bytes;
+} claims;
+
+static uint64_t claim_much(void *user, gpuhal_device *device, uint64_t bytes, uint64_t timeout_ns)
+{
+    claims *own = user;
+    (void)device, (void)timeout_ns;
+    own->calls++;
+    own->most_bytes = bytes > own->most_bytes ? bytes : own->most_bytes;
+    return own->each;
+}
+
+/* The device has a GiB. */
+static uint64_t expect_claimed(uint64_t each, uint64_t calls, uint64_t most_bytes)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_pool *pool = limited_pool(gpu);
+    claims of_pool = {.each = each}, of_device = {.each = each};
+    gpuhal_device *device = gpuhal_device_at(gpu, 0);
+    gpuhal_buffer *all = take(pool, NULL, LIMIT), *none = NULL;
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = (UINT64_C(1) << 30) - UNIT};
+    assert_ok(gpuhal_device_on_pressure(device, 0, claim_much, &of_pool));
+    assert_int_equal(attempt(pool, NULL, UNIT, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
+    const uint64_t given = report_or_fail().rungs[GPUHAL_RUNG_CALL].bytes;
+    assert_int_equal(of_pool.calls, calls);
+    assert_int_equal(of_pool.most_bytes, most_bytes);
+    assert_ok(gpuhal_device_off_pressure(device, claim_much, &of_pool));
+    assert_ok(gpuhal_device_on_pressure(device, 0, claim_much, &of_device));
+    assert_int_equal(gpuhal_buffer_create(device, &desc, &none), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(report_or_fail().rungs[GPUHAL_RUNG_CALL].bytes, given);
+    assert_int_equal(of_device.calls, calls);
+    gpuhal_buffer_release(all);
+    end(gpu, pool);
+    return given;
+}
+
+TEST(a_callback_is_asked_for_no_more_than_the_device_has)
+{
+    assert_int_equal(expect_claimed(1, 64, UINT64_C(1) << 30), 64);
+}
+
+TEST(a_callback_that_claims_all_memory_of_the_device_is_asked_no_more)
+{
+    assert_int_equal(expect_claimed(UINT64_C(1) << 29, 2, 2 * UNIT), UINT64_C(1) << 30);
+    assert_int_equal(expect_claimed(UINT64_MAX, 1, UNIT), UINT64_MAX);
+}
+
+/* Two of them, so that their sum is more than there are numbers. */
+TEST(what_callbacks_claim_is_added_up_without_wrapping)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_pool *pool = limited_pool(gpu);
+    claims first = {.each = UINT64_MAX}, second = {.each = UINT64_MAX - 1};
+    gpuhal_buffer *all = take(pool, NULL, LIMIT);
+    assert_ok(gpuhal_device_on_pressure(gpuhal_device_at(gpu, 0), 0, claim_much, &first));
+    assert_ok(gpuhal_device_on_pressure(gpuhal_device_at(gpu, 0), 0, claim_much, &second));
+    assert_int_equal(attempt(pool, NULL, UNIT, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(report_or_fail().rungs[GPUHAL_RUNG_CALL].bytes, UINT64_MAX);
+    assert_int_equal(report_or_fail().rungs[GPUHAL_RUNG_CALL].tries, 2);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "; 18446744073709551615 bytes were given by callbacks"));
+    gpuhal_buffer_release(all);
+    end(gpu, pool);
+}
+
 static uint64_t claim(void *user, gpuhal_device *device, uint64_t bytes, uint64_t timeout_ns)
 {
     (void)device, (void)timeout_ns;

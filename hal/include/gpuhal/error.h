@@ -42,7 +42,7 @@ enum {
     GPUHAL_RUNG_WAIT = 4,  /**< Waiting for work to end: bytes that it kept. */
     GPUHAL_RUNG_EVICT = 5, /**< Stores, for what they have a copy of: bytes that they gave. */
     GPUHAL_RUNG_SPILL = 6, /**< Stores, for what they have to copy first: bytes that they gave. */
-    GPUHAL_RUNG_CALL = 7,  /**< Callbacks of gpuhal_device_on_pressure(): bytes that they stated. */
+    GPUHAL_RUNG_CALL = 7,  /**< Callbacks of gpuhal_device_on_pressure(): bytes that they stated, at most UINT64_MAX. */
     GPUHAL_RUNGS = 8
 };
 

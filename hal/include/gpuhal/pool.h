@@ -19,8 +19,9 @@
  *  further segment; giving unused segments back for a larger one; memory that waits for other queues, behind an event;
  *  waiting for them, the oldest first, as long as the caller allows; stores, first for what they have a copy of, then
  *  for what they have to copy first; callbacks (gpuhal_device_on_pressure()), the lowest priority first. Each of the
- *  last three is asked again, for twice as much, as long as it gives something; one that gives nothing is asked no more
- *  for this allocation. gpuhal_buffer_create() does the same as far as it gives memory back to the driver, and waits
+ *  last three is asked again, for twice as much up to all memory of the device, as long as it gives something, at most
+ *  64 times; one that gives nothing, or as much as the device has, is asked no more for this allocation.
+ *  gpuhal_buffer_create() does the same as far as it gives memory back to the driver, and waits
  *  for work of all queues. While there are stores or callbacks to ask, waiting for work takes at most half of the
  *  caller's time, and a second, before them; what is left after them is waited, too. Calls into the driver are not
  *  bounded by that time, nor is a callback that ignores it.
