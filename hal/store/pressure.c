@@ -39,7 +39,7 @@ static void count(gpuhal_store *store, const gpuhal_pool *pool, uint32_t which, 
         }
     }
     *out_bytes = given;
-    *out_pinned = which == GPUHAL_ROOM_EVICT ? store->in_device.bytes - unpinned : 0;
+    *out_pinned = which == GPUHAL_ROOM_EVICT ? store->in_device.bytes - store->arriving - unpinned : 0;
     gpuhal_mutex_unlock(&store->mutex);
 }
 

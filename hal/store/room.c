@@ -193,6 +193,7 @@ static gpuhal_status reserve(gpuhal_store *store, gpuhal_entry *entry, uint64_t 
     }
     if (!status) {
         gpuhal_entry_enters_device(store, entry);
+        store->arriving += entry->bytes;
     }
     gpuhal_mutex_unlock(&store->mutex);
     return status;
@@ -240,9 +241,12 @@ gpuhal_status gpuhal_entry_allocate(gpuhal_store *store, gpuhal_entry *entry, gp
     }
     if (status) {
         gpuhal_entry_release_parts(entry);
-        gpuhal_mutex_lock(&store->mutex);
-        gpuhal_entry_leaves_device(store, entry);
-        gpuhal_mutex_unlock(&store->mutex);
     }
+    gpuhal_mutex_lock(&store->mutex);
+    store->arriving -= entry->bytes;
+    if (status) {
+        gpuhal_entry_leaves_device(store, entry);
+    }
+    gpuhal_mutex_unlock(&store->mutex);
     return status;
 }

@@ -132,6 +132,7 @@ struct gpuhal_store {
     gpuhal_pool *host_pool;      /* NULL: copies are in plain memory, or there are none */
     gpuhal_pressure_entry *sources[2];
     gpuhal_store_tier in_device; /* reserved before the memory is allocated */
+    uint64_t arriving;           /* bytes of that which are not allocated yet */
     gpuhal_store_tier in_host, in_file;
     struct gpuhal_store_file *file; /* NULL: no folder was given */
     uint64_t host_reserved;      /* for copies that are being made */

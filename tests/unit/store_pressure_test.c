@@ -71,6 +71,30 @@ TEST(a_buffer_of_the_pool_gets_the_memory_of_entries)
     close_store(&f);
 }
 
+static uint64_t pinned_when_refused(store_fixture *f, const char *key)
+{
+    const gpuhal_item_part parts[] = {{.name = "a", .bytes = UNIT}, {.name = "b", .bytes = 2 * SEGMENT}};
+    const gpuhal_item_desc desc = {.size = sizeof desc, .parts = parts, .part_count = 2};
+    gpuhal_item *item = NULL;
+    assert_int_equal(gpuhal_store_put(f->store, NULL, key, strlen(key), &desc, 0, &item), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_non_null(gpuhal_last_memory_report());
+    assert_true(gpuhal_last_memory_report()->pinned_bytes <= gpuhal_last_memory_report()->used_bytes);
+    return gpuhal_last_memory_report()->pinned_bytes;
+}
+
+/* Of which a part was allocated, when the other one was refused. */
+TEST(the_entry_for_which_there_is_no_room_is_not_among_what_is_pinned)
+{
+    store_fixture f = store_or_fail((gpuhal_store_desc){0}, 2 * SEGMENT);
+    filler how = {.byte = 1};
+    assert_int_equal(pinned_when_refused(&f, "large"), 0);
+    gpuhal_item *item = load_or_fail(&f, "a", SEGMENT, &how);
+    assert_int_equal(pinned_when_refused(&f, "large"), SEGMENT);
+    gpuhal_item_release(item, NULL);
+    assert_int_equal(pinned_when_refused(&f, "large"), 0);
+    close_store(&f);
+}
+
 TEST(a_buffer_of_the_device_gets_the_memory_of_entries)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){0}, 0);
