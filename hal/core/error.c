@@ -224,8 +224,9 @@ void gpuhal_error_add_driver_free(uint64_t bytes)
     last.memory.driver_free_bytes = bytes;
 }
 
-void gpuhal_error_add_report(const gpuhal_memory_report *report)
+void gpuhal_error_add_report(const gpuhal_memory_report *report, const char *why_unspillable)
 {
+    char unspillable[256];
     gpuhal_memory_report *own = &last.memory;
     *own = *report;
     own->size = sizeof *own;
@@ -234,6 +235,8 @@ void gpuhal_error_add_report(const gpuhal_memory_report *report)
     own->fragmentation_permille = all ? (uint32_t)(1000 - own->largest_free_bytes / scale * 1000 / all) : 0;
     append_number(own->evictable_bytes, "of stores could be evicted");
     append_number(own->spillable_bytes, "of stores could be spilled");
+    snprintf(unspillable, sizeof unspillable, "of stores cannot be spilled: %s", why_unspillable);
+    append_number(own->unspillable_bytes, unspillable);
     append_number(own->pinned_bytes, "of stores are pinned");
     append_number(own->rungs[GPUHAL_RUNG_EVICT].bytes, "were evicted");
     append_number(own->rungs[GPUHAL_RUNG_SPILL].bytes, "were spilled");

@@ -42,9 +42,9 @@ void gpuhal_error_add_pending(uint64_t bytes);
 
 /* Adds what the driver states to be free, for the report that may follow. */
 void gpuhal_error_add_driver_free(uint64_t bytes);
-/* Adds the report on an allocation that failed, and to the sentence what it says of stores and callbacks; sets its size
- * and its fragmentation. */
-void gpuhal_error_add_report(const gpuhal_memory_report *report);
+/* Adds the report on an allocation that failed, and to the sentence what it says of stores and callbacks, with why
+ * there are bytes that stores cannot spill; sets its size and its fragmentation. */
+void gpuhal_error_add_report(const gpuhal_memory_report *report, const char *why_unspillable);
 /* Adds to what a rung gave. Callbacks state what they like: the sum ends at UINT64_MAX. */
 static inline void gpuhal_report_add(gpuhal_memory_report *report, gpuhal_rung rung, uint64_t bytes)
 {

@@ -291,7 +291,6 @@ static gpuhal_status out_of_memory(climb *c)
     report->limit_bytes = report->limit_bytes ? report->limit_bytes : atomic_load(&pool->device->limit_bytes);
     report->ordered_bytes = report->reserved_bytes - report->used_bytes - report->free_bytes;
     report->driver_free_bytes = c->refused ? c->refusal.memory.driver_free_bytes : UINT64_MAX;
-    gpuhal_pressure_count(pool->device, pool, report);
     atomic_fetch_add(&pool->out_of_memory, 1);
     gpuhal_error_set(GPUHAL_ERROR_OUT_OF_MEMORY,
                      "%s: %" PRIu64 " bytes requested of a pool of %" PRIu64 ", of which %" PRIu64
@@ -304,7 +303,7 @@ static gpuhal_status out_of_memory(climb *c)
     gpuhal_error_add_bytes(report->asked_bytes, report->free_bytes,
                            report->limit_bytes ? report->limit_bytes : report->reserved_bytes);
     gpuhal_error_add_pending(report->ordered_bytes + (c->refused ? c->refusal.error.bytes_pending : 0));
-    gpuhal_error_add_report(report);
+    gpuhal_pressure_report(pool->device, pool, report);
     return GPUHAL_ERROR_OUT_OF_MEMORY;
 }
 

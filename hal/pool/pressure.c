@@ -5,6 +5,7 @@
 #include "core/job.h"
 #include "pool/pool.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* How often a thread that waits for its turn looks whether the device is lost; and how long one waits that has no time,
@@ -356,19 +357,44 @@ uint64_t gpuhal_pressure_source_count(const gpuhal_device *device, gpuhal_pressu
     return count;
 }
 
-void gpuhal_pressure_count(const gpuhal_device *device, const struct gpuhal_pool *pool, gpuhal_memory_report *report)
+/* Cut where there is no room for all. */
+static void describe_lacks(uint32_t lacks, char *out_text, size_t size)
+{
+    static const char *const texts[] = {"host_bytes is 0",
+                                        "host_bytes leaves no room",
+                                        "the system gave no host memory",
+                                        "there is no folder",
+                                        "file_bytes leaves no room",
+                                        "the disk of the folder is full",
+                                        "the file could not be written to"};
+    size_t used = 0;
+    out_text[0] = 0;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        if (lacks >> i & 1 && used < size) {
+            used += (size_t)snprintf(out_text + used, size - used, "%s%s", used ? ", " : "", texts[i]);
+        }
+    }
+}
+
+void gpuhal_pressure_report(const gpuhal_device *device, const struct gpuhal_pool *pool, gpuhal_memory_report *report)
 {
     gpuhal_pressure *pressure = pressure_of(device);
+    uint32_t lacks = 0;
+    char why[200];
     gpuhal_mutex_lock(&pressure->mutex);
-    for (const gpuhal_pressure_entry *entry = pressure->first; entry; entry = entry->next) {
+    for (gpuhal_pressure_entry *entry = pressure->first; entry; entry = entry->next) {
         const gpuhal_pressure_source *source = &entry->source;
-        uint64_t bytes = 0, pinned_bytes = 0;
+        gpuhal_pressure_figures figures = {0};
         if (entry->device == device && source->count) {
-            source->count(source->user, pool, &bytes, &pinned_bytes);
+            source->count(source->user, pool, &figures);
         }
-        report->evictable_bytes += source->rung == GPUHAL_PRESSURE_EVICT ? bytes : 0;
-        report->spillable_bytes += source->rung == GPUHAL_PRESSURE_SPILL ? bytes : 0;
-        report->pinned_bytes += pinned_bytes;
+        report->evictable_bytes += source->rung == GPUHAL_PRESSURE_EVICT ? figures.bytes : 0;
+        report->spillable_bytes += source->rung == GPUHAL_PRESSURE_SPILL ? figures.bytes : 0;
+        report->unspillable_bytes += figures.stuck_bytes;
+        report->pinned_bytes += figures.pinned_bytes;
+        lacks |= figures.lacks;
     }
     gpuhal_mutex_unlock(&pressure->mutex);
+    describe_lacks(lacks, why, sizeof why);
+    gpuhal_error_add_report(report, why);
 }

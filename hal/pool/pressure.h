@@ -23,6 +23,25 @@ typedef enum gpuhal_pressure_rung {
     GPUHAL_PRESSURE_CALL
 } gpuhal_pressure_rung;
 
+/* Why a store cannot copy an entry. Bits. */
+enum {
+    GPUHAL_LACKS_HOST_BYTES = 1u,   /* copies in host memory were not asked for */
+    GPUHAL_LACKS_HOST_ROOM = 2u,    /* within their limit */
+    GPUHAL_LACKS_HOST_MEMORY = 4u,  /* the system gave none when it was asked last */
+    GPUHAL_LACKS_FOLDER = 8u,
+    GPUHAL_LACKS_FILE_ROOM = 16u,   /* within the file's limit */
+    GPUHAL_LACKS_DISK_ROOM = 32u,   /* when it was written to last */
+    GPUHAL_LACKS_FILE = 64u         /* which could not be written to, for another reason */
+};
+
+/* What a source has. */
+typedef struct gpuhal_pressure_figures {
+    uint64_t bytes;        /* that it could give */
+    uint64_t stuck_bytes;  /* that it would have to copy, and has no room for */
+    uint64_t pinned_bytes; /* of what two sources share only one counts them */
+    uint32_t lacks;        /* why bytes are stuck */
+} gpuhal_pressure_figures;
+
 typedef struct gpuhal_pressure_source {
     gpuhal_pressure_rung rung;
     int32_t priority; /* within a rung the lower one is asked first */
@@ -30,10 +49,9 @@ typedef struct gpuhal_pressure_source {
      * lock; may allocate only with NO_EVICT; returns by `deadline_ns` on the monotonic clock (0: does not wait).
      * Changes of the thread's last error are undone. */
     uint64_t (*give)(void *user, gpuhal_device *device, struct gpuhal_pool *pool, uint64_t bytes, uint64_t deadline_ns);
-    /* What it could give of the pool (NULL: of the device), and what it has there that is pinned; of what two sources
-     * share only one counts that. Called with the lock of the list: reads its own numbers and calls nothing. May be
-     * NULL. */
-    void (*count)(void *user, const struct gpuhal_pool *pool, uint64_t *out_bytes, uint64_t *out_pinned_bytes);
+    /* What it has of the pool (NULL: of the device), into figures that are 0. Called with the lock of the list: reads
+     * its own numbers and calls nothing. May be NULL. */
+    void (*count)(void *user, const struct gpuhal_pool *pool, gpuhal_pressure_figures *out_figures);
     void *user;
     gpuhal_pressure_fn *call; /* of the application, in place of `give`; with its user it is there once */
 } gpuhal_pressure_source;
@@ -87,8 +105,8 @@ bool gpuhal_pressure_ask(gpuhal_pressure_attempt *attempt, uint64_t *out_given);
 bool gpuhal_pressure_has_source(const gpuhal_device *device);
 /* How many it has of the rung. */
 uint64_t gpuhal_pressure_source_count(const gpuhal_device *device, gpuhal_pressure_rung rung);
-/* Adds up what the sources state of the pool (NULL: of the device): members evictable_bytes, spillable_bytes and
- * pinned_bytes. */
-void gpuhal_pressure_count(const gpuhal_device *device, const struct gpuhal_pool *pool, gpuhal_memory_report *report);
+/* Completes the report by what the sources state of the pool (NULL: of the device), and adds it to the thread's last
+ * error: members evictable_bytes, spillable_bytes, unspillable_bytes and pinned_bytes. */
+void gpuhal_pressure_report(const gpuhal_device *device, const struct gpuhal_pool *pool, gpuhal_memory_report *report);
 
 #endif

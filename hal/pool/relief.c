@@ -149,8 +149,7 @@ static gpuhal_status out_of_memory(climb *c)
         report->asked_bytes = relief->bytes;
         report->limit_bytes = atomic_load(&relief->device->limit_bytes);
         gpuhal_pools_report(relief->device, report);
-        gpuhal_pressure_count(relief->device, NULL, report);
-        gpuhal_error_add_report(report);
+        gpuhal_pressure_report(relief->device, NULL, report);
     }
     return GPUHAL_ERROR_OUT_OF_MEMORY;
 }

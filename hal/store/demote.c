@@ -133,11 +133,13 @@ static gpuhal_status copy_to_host(gpuhal_store *store, gpuhal_entry *entry)
         used = bytes_in_host(store);
         status = gpuhal_host_create(store, entry, &copy);
     } while (status == GPUHAL_ERROR_OUT_OF_MEMORY && find_room(store, used, attempt));
+    const bool refused = status != GPUHAL_OK;
     status = status ? status : gpuhal_host_take(copy, entry);
     if (status) {
         gpuhal_host_release(copy);
     }
     gpuhal_mutex_lock(&store->mutex);
+    store->host_refused = refused;
     store->host_reserved -= entry->bytes;
     if (!status) {
         gpuhal_entry_attach_host(store, entry, copy);

@@ -84,6 +84,7 @@ static void give_blocks(gpuhal_store *store, gpuhal_file_copy *copy)
     for (uint32_t i = 0; i < copy->count; i++) {
         if (copy->parts[i].block) {
             gpuhal_blocks_give(&store->file->blocks, store->file->bins, copy->parts[i].block);
+            store->file_error = 0;
         }
     }
 }
@@ -113,13 +114,42 @@ static uint64_t pieces_of(uint64_t bytes)
     return bytes / PIECE_BYTES + (bytes % PIECE_BYTES != 0);
 }
 
+static uint64_t units_of(uint64_t bytes)
+{
+    return (bytes + UNIT - 1) & ~(uint64_t)(UNIT - 1);
+}
+
+uint64_t gpuhal_file_bytes(const gpuhal_entry *entry, uint64_t *out_largest)
+{
+    uint64_t sum = 0;
+    *out_largest = 0;
+    for (uint32_t i = 0; i < entry->part_count; i++) {
+        const uint64_t bytes = units_of(entry->parts[i].bytes);
+        sum += bytes;
+        *out_largest = bytes > *out_largest ? bytes : *out_largest;
+    }
+    return sum;
+}
+
+uint32_t gpuhal_file_room(const gpuhal_store *store, uint64_t *out_bytes, uint64_t *out_largest)
+{
+    const int error = store->file_error;
+    const bool usable = store->file && !error;
+    *out_bytes = usable ? gpuhal_bins_free_bytes(store->file->bins) : 0;
+    *out_largest = usable ? gpuhal_bins_largest(&store->file->blocks, store->file->bins) : 0;
+    if (error) {
+        return error == ENOSPC || error == EDQUOT ? GPUHAL_LACKS_DISK_ROOM : GPUHAL_LACKS_FILE;
+    }
+    return store->file ? GPUHAL_LACKS_FILE_ROOM : GPUHAL_LACKS_FOLDER;
+}
+
 /* With the mutex held. */
 static gpuhal_status take_blocks(gpuhal_store *store, const gpuhal_entry *entry, gpuhal_file_copy *copy)
 {
     struct gpuhal_store_file *own = store->file;
     uint64_t pieces = 0;
     for (uint32_t i = 0; i < entry->part_count; i++) {
-        const uint64_t bytes = (entry->parts[i].bytes + UNIT - 1) & ~(uint64_t)(UNIT - 1);
+        const uint64_t bytes = units_of(entry->parts[i].bytes);
         if (!gpuhal_blocks_reserve(&own->blocks)) {
             return gpuhal_error_host_memory();
         }
@@ -281,9 +311,15 @@ gpuhal_status gpuhal_file_take(gpuhal_store *store, const gpuhal_entry *entry, c
         status = host ? write_part(store, copy, i, host->parts[i].memory, entry->parts[i].bytes)
                       : move_part(store, copy, entry, i, true, &copy->sums[copy->parts[i].first_sum]);
     }
+    const int error = status == GPUHAL_ERROR_FILE ? (int)gpuhal_last_error()->vendor_code : 0;
     if (status) {
         gpuhal_file_release(copy);
         copy = NULL;
+    }
+    if (error || !status) { /* a file that is full may still be written to */
+        gpuhal_mutex_lock(&store->mutex);
+        store->file_error = error;
+        gpuhal_mutex_unlock(&store->mutex);
     }
     *out_copy = copy;
     return status;

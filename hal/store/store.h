@@ -136,6 +136,8 @@ struct gpuhal_store {
     gpuhal_store_tier in_host, in_file;
     struct gpuhal_store_file *file; /* NULL: no folder was given */
     uint64_t host_reserved;      /* for copies that are being made */
+    bool host_refused;           /* memory within the limit, the last time that a copy was to be made */
+    int file_error;              /* errno of the last write; 0 once it succeeds, and where room comes free */
     uint64_t hits, misses, loads, evictions, spills, restores, spilled_bytes, restored_bytes;
 };
 
@@ -226,6 +228,10 @@ void gpuhal_file_release(gpuhal_file_copy *copy);
 gpuhal_status gpuhal_file_give(gpuhal_store *store, gpuhal_file_copy *copy, const gpuhal_entry *entry);
 gpuhal_status gpuhal_file_read(gpuhal_store *store, gpuhal_file_copy *copy, const gpuhal_entry *entry, uint32_t part,
                                uint64_t offset, void *to, uint64_t bytes);
+/* What a copy of the entry takes of the file, and its largest piece. */
+uint64_t gpuhal_file_bytes(const gpuhal_entry *entry, uint64_t *out_largest);
+/* What is free, and the largest piece. Returns what stands against more: GPUHAL_LACKS_ bits. With the mutex held. */
+uint32_t gpuhal_file_room(const gpuhal_store *store, uint64_t *out_bytes, uint64_t *out_largest);
 
 /* ---- entry.c */
 

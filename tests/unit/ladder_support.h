@@ -66,14 +66,14 @@ static inline uint64_t call_cached(void *user, gpuhal_device *device, uint64_t b
     return give_cached(user, device, NULL, bytes, timeout_ns);
 }
 
-static inline void count_cached(void *user, const gpuhal_pool *pool, uint64_t *out_bytes, uint64_t *out_pinned)
+static inline void count_cached(void *user, const gpuhal_pool *pool, gpuhal_pressure_figures *out_figures)
 {
     const cache *c = user;
     (void)pool;
     for (uint32_t i = 0; i < c->count; i++) {
-        *out_bytes += gpuhal_buffer_bytes(c->buffers[i]);
+        out_figures->bytes += gpuhal_buffer_bytes(c->buffers[i]);
     }
-    *out_pinned = 7;
+    out_figures->pinned_bytes = 7;
 }
 
 static inline void add_cache(gpuhal *gpu, cache *c, gpuhal_pressure_rung rung, int32_t priority)

@@ -324,6 +324,44 @@ TEST(above_the_limit_of_the_file_entries_stay_where_they_are)
     close_file_store(&f);
 }
 
+static store_fixture open_file_store_of_pool(uint64_t file_bytes)
+{
+    return store_or_fail((gpuhal_store_desc){.folder = make_folder(), .file_bytes = file_bytes}, 2 * SEGMENT);
+}
+
+TEST(what_the_limit_of_the_file_leaves_no_room_for_cannot_be_spilled)
+{
+    store_fixture f = open_file_store_of_pool(SEGMENT);
+    assert_ok(put_now(&f, "a", SEGMENT, 1));
+    assert_ok(put_now(&f, "b", SEGMENT, 2));
+    assert_int_equal(attempt(f.pool, NULL, SEGMENT, GPUHAL_ALLOCATE_NO_EVICT, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
+    expect_spillable(SEGMENT, SEGMENT, " cannot be spilled: host_bytes is 0, file_bytes leaves no room");
+    assert_ok(put_now(&f, "c", SEGMENT, 3));
+    assert_int_equal(put_now(&f, "d", SEGMENT, 4), GPUHAL_ERROR_OUT_OF_MEMORY);
+    expect_spillable(0, 2 * SEGMENT, " cannot be spilled: host_bytes is 0, file_bytes leaves no room");
+    close_file_store(&f);
+}
+
+/* Writing to that device fails as on a full disk. */
+TEST(what_a_full_disk_has_no_room_for_cannot_be_spilled)
+{
+    store_fixture f = open_file_store_of_pool(0);
+    const int own = own_file(), kept = dup(own), full = open("/dev/full", O_RDWR);
+    assert_true(kept >= 0 && full >= 0);
+    assert_ok(put_now(&f, "a", SEGMENT, 1));
+    assert_ok(put_now(&f, "b", SEGMENT, 2));
+    assert_int_equal(dup2(full, own), own);
+    assert_int_equal(put_now(&f, "c", SEGMENT, 3), GPUHAL_ERROR_OUT_OF_MEMORY);
+    expect_spillable(0, 2 * SEGMENT, " cannot be spilled: host_bytes is 0, the disk of the folder is full");
+    assert_int_equal(dup2(kept, own), own);
+    assert_ok(put_now(&f, "c", SEGMENT, 3));
+    assert_int_equal(attempt(f.pool, NULL, SEGMENT, GPUHAL_ALLOCATE_NO_EVICT, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
+    expect_spillable(2 * SEGMENT, 0, "");
+    close(kept);
+    close(full);
+    close_file_store(&f);
+}
+
 /* The disk has no more room, as far as this process sees it. */
 TEST(a_full_disk_leaves_entries_where_they_are)
 {

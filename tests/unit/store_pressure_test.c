@@ -71,6 +71,38 @@ TEST(a_buffer_of_the_pool_gets_the_memory_of_entries)
     close_store(&f);
 }
 
+TEST(without_host_memory_and_a_folder_nothing_can_be_spilled)
+{
+    store_fixture f = store_or_fail((gpuhal_store_desc){0}, 2 * SEGMENT);
+    assert_ok(put_now(&f, "a", SEGMENT, 1));
+    assert_ok(put_now(&f, "b", SEGMENT, 2));
+    assert_int_equal(put_now(&f, "c", SEGMENT, 3), GPUHAL_ERROR_OUT_OF_MEMORY);
+    expect_spillable(0, 2 * SEGMENT,
+                     "; 131072 bytes of stores cannot be spilled: host_bytes is 0, there is no folder");
+    close_store(&f);
+}
+
+/* Before anything was tried: by the limit, of which a copy that a loader brings back makes room. */
+TEST(what_can_be_spilled_is_what_the_limit_of_host_memory_leaves_room_for)
+{
+    store_fixture f = store_or_fail((gpuhal_store_desc){.host_bytes = 2 * SEGMENT + UNIT}, 3 * SEGMENT);
+    filler how = {.byte = 1};
+    const gpuhal_item_desc desc = {
+        .size = sizeof desc, .bytes = SEGMENT, .load = fill_item, .user = &how, .flags = GPUHAL_ITEM_KEEP_COPY};
+    gpuhal_item *item = NULL;
+    assert_ok(gpuhal_store_acquire(f.store, NULL, "loaded", 6, &desc, 0, 0, &item));
+    gpuhal_item_release(item, NULL);
+    assert_int_equal(relieve(&f, GPUHAL_PRESSURE_SPILL, NULL, UINT64_MAX), SEGMENT);
+    assert_int_equal(entry_of(f.store, "loaded").tiers, GPUHAL_TIER_HOST);
+    assert_ok(put_now(&f, "a", SEGMENT, 1));
+    assert_ok(put_now(&f, "b", SEGMENT, 2));
+    assert_ok(put_now(&f, "c", SEGMENT, 3));
+    assert_int_equal(attempt(f.pool, NULL, SEGMENT, GPUHAL_ALLOCATE_NO_EVICT, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
+    expect_spillable(2 * SEGMENT, SEGMENT, " cannot be spilled: host_bytes leaves no room, there is no folder");
+    assert_int_equal(relieve(&f, GPUHAL_PRESSURE_SPILL, NULL, UINT64_MAX), 2 * SEGMENT);
+    close_store(&f);
+}
+
 static uint64_t pinned_when_refused(store_fixture *f, const char *key)
 {
     const gpuhal_item_part parts[] = {{.name = "a", .bytes = UNIT}, {.name = "b", .bytes = 2 * SEGMENT}};

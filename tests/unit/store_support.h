@@ -101,6 +101,18 @@ static inline void expect_bytes(gpuhal_item *item, const char *name, unsigned ch
     free(got);
 }
 
+/* What the report on the allocation that has just failed says of copies. */
+static inline void expect_spillable(uint64_t bytes, uint64_t not_bytes, const char *why)
+{
+    const gpuhal_memory_report *report = gpuhal_last_memory_report();
+    assert_non_null(report);
+    assert_int_equal(report->spillable_bytes, bytes);
+    assert_int_equal(report->unspillable_bytes, not_bytes);
+    if (not_bytes > 0 && !strstr(gpuhal_last_error()->sentence, why)) {
+        fail_msg("\"%s\" is not in: %s", why, gpuhal_last_error()->sentence);
+    }
+}
+
 static inline gpuhal_store_entry entry_of(gpuhal_store *store, const char *key)
 {
     gpuhal_store_entry entry = {.size = sizeof entry};

@@ -67,7 +67,8 @@ typedef struct gpuhal_memory_report {
     uint64_t ordered_bytes;      /**< Of pools, released behind work of queues that has not ended. */
     uint64_t driver_free_bytes;  /**< As the driver stated it when it refused; UINT64_MAX when unknown. */
     uint64_t evictable_bytes;    /**< What stores could still give without a copy. */
-    uint64_t spillable_bytes;    /**< The same with a copy. */
+    uint64_t spillable_bytes;    /**< The same with a copy, for which there is room. */
+    uint64_t unspillable_bytes;  /**< What would have to be copied, without room for that: the sentence says why. */
     uint64_t pinned_bytes;       /**< What stores have in use. */
     gpuhal_rung_result rungs[GPUHAL_RUNGS];
 } gpuhal_memory_report;
