@@ -60,8 +60,11 @@ static gpuhal_status give_back(climb *c, gpuhal_rung rung)
     return status == GPUHAL_ERROR_OUT_OF_MEMORY && (!pool || pool->insists) ? trim(c, rung) : status;
 }
 
+/* How often queues are looked at again that refuse to be recorded; and how long others are waited for meanwhile. */
+enum { REFUSING_QUEUE_POLL_NS = 100000, SLICE_NS = 10000000 };
+
 /* Waits for the work of all queues, as far as it is enqueued now: any of it may keep buffers, or be what a pool's
- * segments wait for. *out_ended: some has ended in time. */
+ * segments wait for. *out_ended: some has ended in time, or may have in a queue that refuses to be recorded. */
 static gpuhal_status wait_for_work(climb *c, uint64_t deadline_ns, bool *out_ended)
 {
     gpuhal_device *device = c->relief->device;
@@ -70,9 +73,16 @@ static gpuhal_status wait_for_work(climb *c, uint64_t deadline_ns, bool *out_end
     status = status ? status : gpuhal_queues_mark(device->gpu, &marks);
     /* What has ended since the last try is in no mark, and behind another queue's work there may be no other sign. */
     status = status ? status : give_back(c, GPUHAL_RUNG_POLL);
+    const uint64_t slice_ns = gpuhal_deadline(SLICE_NS);
+    const bool polls = marks.refused && deadline_ns == c->relief->deadline_ns;
+    const uint64_t until_ns = polls && slice_ns < deadline_ns ? slice_ns : deadline_ns;
     *out_ended = false;
-    while (status == GPUHAL_ERROR_OUT_OF_MEMORY && gpuhal_queues_wait_mark(&marks, deadline_ns)) {
+    while (status == GPUHAL_ERROR_OUT_OF_MEMORY && gpuhal_queues_wait_mark(&marks, until_ns)) {
         status = give_back(c, GPUHAL_RUNG_WAIT);
+        *out_ended = true;
+    }
+    if (polls && !*out_ended && status == GPUHAL_ERROR_OUT_OF_MEMORY) {
+        gpuhal_os_sleep(REFUSING_QUEUE_POLL_NS);
         *out_ended = true;
     }
     gpuhal_queue_marks_free(&marks);

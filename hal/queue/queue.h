@@ -311,8 +311,9 @@ void gpuhal_queues_reclaim(gpuhal_device *device, uint64_t *out_pending);
 typedef struct gpuhal_queue_marks {
     gpuhal_timepoint **list; /* with references */
     size_t count;
+    bool refused; /* by a queue with work, which is not in the list: such as one in native access */
 } gpuhal_queue_marks;
-/* Records a timepoint in every queue with work; those that refuse are left out. HOST_MEMORY. */
+/* Records a timepoint in every queue with work. HOST_MEMORY. */
 gpuhal_status gpuhal_queues_mark(gpuhal *gpu, gpuhal_queue_marks *out_marks);
 /* Waits until one of them has ended, which leaves the list. False: none is left, or the time is over. */
 bool gpuhal_queues_wait_mark(gpuhal_queue_marks *marks, uint64_t deadline_ns);

@@ -119,9 +119,11 @@ gpuhal_status gpuhal_queues_mark(gpuhal *gpu, gpuhal_queue_marks *out_marks)
     gpuhal_timepoint **list = count ? calloc(count, sizeof *list) : NULL;
     for (size_t i = 0; i < count; i++) {
         gpuhal_timepoint *timepoint = NULL;
-        if (list && !gpuhal_queue_has_finished(queues[i]) && !gpuhal_queue_is_quiet(queues[i]) &&
-            gpuhal_queue_record(queues[i], false, &timepoint) == GPUHAL_OK) {
+        const bool busy = list && !gpuhal_queue_has_finished(queues[i]) && !gpuhal_queue_is_quiet(queues[i]);
+        if (busy && gpuhal_queue_record(queues[i], false, &timepoint) == GPUHAL_OK) {
             list[out_marks->count++] = timepoint;
+        } else if (busy) {
+            out_marks->refused = true;
         }
         gpuhal_queue_release(queues[i]);
     }

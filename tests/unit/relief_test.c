@@ -1,5 +1,8 @@
 /* What gpuhal_buffer_create() does when memory is short, and what the report on a failure says. */
+#include "support/halting.h"
 #include "unit/ladder_support.h"
+
+#include <gpuhal/native.h>
 
 enum { LIMIT = 64 * 1024 };
 
@@ -118,6 +121,52 @@ TEST(a_buffer_waits_on_where_work_that_came_later_keeps_the_memory)
 TEST(a_buffer_waits_on_where_what_has_come_free_and_what_work_still_keeps_suffice_together)
 {
     expect_to_wait_on(LIMIT);
+}
+
+static void *end_native(void *user)
+{
+    usleep(30000);
+    gpuhal_halting.work_goes_on = 0;
+    assert_ok(gpuhal_queue_native_end(user));
+    return NULL;
+}
+
+/* A driver that has queues. The one that keeps the buffer refuses to be recorded. */
+static gpuhal_queue *keep_in_native_access(gpuhal **out_gpu)
+{
+    static gpuhal_builtin_fn *const builtins[] = {gpuhal_halting_query, NULL};
+    const gpuhal_config config = {.size = sizeof config, .isolation = GPUHAL_ISOLATION_NEVER, .ignore_environment = 1,
+                                  .registry = "none", .builtins = builtins};
+    gpuhal_native native = {.size = sizeof native};
+    assert_ok(gpuhal_open(&config, out_gpu));
+    gpuhal_queue *queue = queue_or_fail(*out_gpu);
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(*out_gpu, 0, LIMIT);
+    assert_ok(gpuhal_device_limit_memory(gpuhal_device_at(*out_gpu, 0), LIMIT));
+    gpuhal_halting.work_goes_on = 1;
+    assert_ok(gpuhal_fill(queue, buffer, 0, LIMIT, 1, 1));
+    gpuhal_buffer_release(buffer);
+    assert_ok(gpuhal_queue_native_begin(queue, PATIENCE_NS, &native));
+    return queue;
+}
+
+TEST(a_buffer_waits_for_memory_that_a_queue_in_native_access_keeps)
+{
+    gpuhal *gpu = NULL;
+    pthread_t thread;
+    gpuhal_queue *queue = keep_in_native_access(&gpu);
+    const uint64_t deadline_ns = gpuhal_deadline(50000000);
+    assert_int_equal(create(gpu, LIMIT, 0, 50000000), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_true(gpuhal_os_monotonic_ns() >= deadline_ns);
+    assert_int_equal(create(gpu, LIMIT + 1, 0, UINT64_MAX), GPUHAL_ERROR_OUT_OF_MEMORY); /* no end of work suffices */
+    gpuhal_queue *hangs = queue_or_fail(gpu);
+    gpuhal_event *never = close_gate(gpu, hangs);
+    assert_int_equal(pthread_create(&thread, NULL, end_native, queue), 0);
+    assert_int_equal(create(gpu, LIMIT, 0, PATIENCE_NS), GPUHAL_OK);
+    pthread_join(thread, NULL);
+    open_gate(never);
+    gpuhal_queue_destroy(hangs);
+    gpuhal_queue_destroy(queue);
+    gpuhal_close(gpu);
 }
 
 TEST(a_buffer_waits_for_segments_whose_parts_work_still_has)
