@@ -342,6 +342,96 @@ TEST(what_the_limit_of_the_file_leaves_no_room_for_cannot_be_spilled)
     close_file_store(&f);
 }
 
+/* Pins entries at random, up to so many at once, and returns how many acquires failed. */
+static int fail_at_random(store_fixture *f, uint32_t entries, uint32_t most)
+{
+    gpuhal_item *items[8] = {0};
+    uint32_t random = 1, next = 0;
+    int failed = 0;
+    for (int round = 0; round < 2000; round++, next = (next + 1) % most) {
+        random = random * 1664525 + 1013904223;
+        const char key[2] = {(char)('a' + (random >> 16) % entries), 0};
+        gpuhal_item_release(items[next], NULL);
+        items[next] = NULL;
+        const gpuhal_status status = acquire_now(f, key, 0, &items[next]);
+        assert_true(status == GPUHAL_OK || status == GPUHAL_ERROR_OUT_OF_MEMORY);
+        failed += status != GPUHAL_OK;
+    }
+    for (uint32_t i = 0; i < most; i++) {
+        gpuhal_item_release(items[i], NULL);
+    }
+    return failed;
+}
+
+/* Twelve entries, of which four fit into device memory. */
+static int fail_with_tiers(uint32_t host_entries, uint32_t file_entries, uint32_t pins)
+{
+    enum { ENTRIES = 12, FIT = 4 };
+    store_fixture f = store_or_fail((gpuhal_store_desc){.host_bytes = host_entries * (uint64_t)SEGMENT,
+                                                        .folder = file_entries ? make_folder() : NULL,
+                                                        .file_bytes = file_entries * (uint64_t)SEGMENT},
+                                    (uint64_t)FIT * SEGMENT);
+    for (uint32_t i = 0; i < ENTRIES; i++) {
+        const char key[2] = {(char)('a' + i), 0};
+        assert_ok(put_now(&f, key, SEGMENT, (unsigned char)i));
+    }
+    const int failed = fail_at_random(&f, ENTRIES, pins);
+    for (uint32_t i = 0; i < ENTRIES; i++) { /* nothing is lost */
+        unsigned char got = 0;
+        const char key[2] = {(char)('a' + i), 0};
+        assert_ok(gpuhal_store_read(f.store, key, 1, NULL, SEGMENT - 1, &got, 1, 0));
+        assert_int_equal(got, i);
+    }
+    close_store(&f);
+    assert_int_equal(file_entries ? rmdir(folder) : 0, 0);
+    return failed;
+}
+
+TEST(the_file_needs_room_for_what_does_not_fit_into_device_memory_and_for_each_pin)
+{
+    for (uint32_t pins = 1; pins <= 4; pins++) {
+        assert_int_equal(fail_with_tiers(0, 8 + pins, pins), 0);
+        assert_true(fail_with_tiers(0, 8 + pins - 1, pins) > 0);
+    }
+}
+
+/* There the copies of what is in device memory make room. */
+TEST(host_memory_alone_needs_room_for_what_does_not_fit_and_one_more)
+{
+    for (uint32_t pins = 1; pins <= 4; pins++) {
+        assert_int_equal(fail_with_tiers(9, 0, pins), 0);
+        assert_true(fail_with_tiers(8, 0, pins) > 0);
+    }
+}
+
+TEST(room_in_host_memory_and_in_the_file_counts_together)
+{
+    for (uint32_t pins = 1; pins <= 4; pins += 3) {
+        for (uint32_t host = 1; host <= 7; host += 3) {
+            assert_int_equal(fail_with_tiers(host, 8 + pins - host, pins), 0);
+            assert_true(fail_with_tiers(host, 8 - host, pins) > 0);
+        }
+    }
+}
+
+TEST(the_copy_in_the_file_of_what_a_loader_brings_back_needs_room_beside_the_others)
+{
+    for (uint64_t copies = 2; copies <= 3; copies++) {
+        store_fixture f = open_file_store(0, copies * SEGMENT);
+        filler how = {.byte = 5};
+        const gpuhal_item_desc desc = {
+            .size = sizeof desc, .bytes = SEGMENT, .load = fill_item, .user = &how, .flags = GPUHAL_ITEM_KEEP_COPY};
+        gpuhal_item *item = NULL;
+        assert_ok(gpuhal_store_acquire(f.store, NULL, "loaded", 6, &desc, 0, 0, &item));
+        gpuhal_item_release(item, NULL);
+        assert_ok(put_now(&f, "a", SEGMENT, 1));
+        assert_ok(put_now(&f, "b", SEGMENT, 2));
+        assert_int_equal(acquire_now(&f, "a", 0, &item), copies == 3 ? GPUHAL_OK : GPUHAL_ERROR_OUT_OF_MEMORY);
+        gpuhal_item_release(item, NULL);
+        close_file_store(&f);
+    }
+}
+
 /* Writing to that device fails as on a full disk. */
 TEST(what_a_full_disk_has_no_room_for_cannot_be_spilled)
 {
