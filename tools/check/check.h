@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* What the child does with the plugin before the check runs. */
 typedef enum gpuhal_needs {
@@ -44,6 +45,7 @@ extern const unsigned gpuhal_check_count;
 enum { CHECKS_NAMED_MAX = 32 };
 
 typedef struct gpuhal_check_options {
+    FILE *out;            /* the report goes there */
     const char *file;     /* the plugin, absolute */
     const char *manifest; /* that names it, absolute; NULL: the plugin itself was given */
     const char *folder;   /* of the tool's own, for a manifest; removed at the end */

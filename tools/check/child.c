@@ -8,6 +8,7 @@
 #include <gpuhal/error.h>
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -181,9 +182,13 @@ void gpuhal_expect_reported(gpuhal_status status, const char *what)
     }
 }
 
-/* The child must not take the whole machine with it when a plugin takes all memory. */
-static void become_harmless(int output)
+/* The child must not take the whole machine with it when a plugin takes all memory, and what outlives it must not keep
+ * the reader of the report waiting. */
+static void become_harmless(const gpuhal_runner *runner)
 {
+    const int output = runner->output;
+    close(fileno(runner->options->out));
+    signal(SIGPIPE, SIG_DFL);
     int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     if (score >= 0) {
         ssize_t written = write(score, "1000", 4);
@@ -246,7 +251,7 @@ void gpuhal_child_main(void *user, int pipe)
     child.pipe = pipe;
     child.step = runner->step;
     gpuhal_step("the preparations");
-    become_harmless(runner->output);
+    become_harmless(runner);
     gpuhal_context context = {.options = runner->options, .printed = runner->printed};
     for (unsigned j = 0; j < batch->count; j++) {
         run_one(&context, &batch->jobs[j]);

@@ -94,12 +94,17 @@ static json_t *make_counts(const unsigned *counts)
     return object;
 }
 
-/* Takes the reference to @document, which may be NULL. */
-static bool print(json_t *document)
+/* Takes the reference to @document. False without memory; what cannot be written is noticed when the output is
+ * closed. */
+static bool print(FILE *out, json_t *document)
 {
-    const bool printed = json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) == 0;
+    if (document == NULL) {
+        return false;
+    }
+    const bool printed = json_dumpf(document, out, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) == 0;
     json_decref(document);
-    return putchar('\n') != EOF && fflush(stdout) == 0 && printed;
+    fputc('\n', out);
+    return printed || ferror(out) != 0;
 }
 
 bool gpuhal_document_end(gpuhal_report *report, const gpuhal_self *self, bool usable)
@@ -107,14 +112,15 @@ bool gpuhal_document_end(gpuhal_report *report, const gpuhal_self *self, bool us
     const char *status = !usable ? "no_plugin" : report->counts[OUTCOME_FAILED] > 0 ? "failed" : "passed";
     json_t *checks = report->checks;
     report->checks = NULL;
-    return print(json_pack("{s:s, s:o, s:s, s:o, s:o, s:o, s:s, s:o, s:o}", "schema", SCHEMA, "generated_at",
+    return print(report->options->out,
+                 json_pack("{s:s, s:o, s:s, s:o, s:o, s:o, s:s, s:o, s:o}", "schema", SCHEMA, "generated_at",
                            gpuhal_json_time((uint64_t)time(NULL)), "library_version", gpuhal_version(), "abi_version",
                            gpuhal_json_abi(gpuhal_abi_version()), "host", make_host(), "plugin",
                            make_plugin(report->options, self), "status", status, "counts", make_counts(report->counts),
                            "checks", checks));
 }
 
-bool gpuhal_document_print_error(const char *code, const char *message)
+bool gpuhal_document_print_error(FILE *out, const char *code, const char *message)
 {
-    return print(gpuhal_json_error(SCHEMA, "gpuhal-check", code, message));
+    return print(out, gpuhal_json_error(SCHEMA, "gpuhal-check", code, message));
 }

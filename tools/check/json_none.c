@@ -23,8 +23,9 @@ bool gpuhal_document_end(gpuhal_report *report, const gpuhal_self *self, bool us
     return false;
 }
 
-bool gpuhal_document_print_error(const char *code, const char *message)
+bool gpuhal_document_print_error(FILE *out, const char *code, const char *message)
 {
+    (void)out;
     (void)code;
     (void)message;
     return false;

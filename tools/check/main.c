@@ -6,12 +6,14 @@
  */
 #include "../common/command_line.h"
 #include "../common/errors.h"
+#include "../common/standard_output.h"
 #include "manifest.h"
 #include "options.h"
 #include "report.h"
 
 #include <gpuhal/instance.h>
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,10 +29,10 @@ const gpuhal_check gpuhal_checks[] = {
 };
 const unsigned gpuhal_check_count = sizeof gpuhal_checks / sizeof *gpuhal_checks;
 
-static int list_checks(void)
+static int list_checks(FILE *out)
 {
     for (unsigned c = 0; c < gpuhal_check_count; c++) {
-        printf("%-20s %s\n", gpuhal_checks[c].name, gpuhal_checks[c].sentence);
+        fprintf(out, "%-20s %s\n", gpuhal_checks[c].name, gpuhal_checks[c].sentence);
     }
     return EXIT_PASSED;
 }
@@ -117,10 +119,9 @@ static int broken(gpuhal_report *report, const char *why)
     return EXIT_FAILED;
 }
 
-/* Too little memory for the document, or no space where it goes. */
-static int not_printed(void)
+static int out_of_memory(void)
 {
-    fputs("gpuhal-check: the document could not be printed\n", stderr);
+    fputs("gpuhal-check: out of memory\n", stderr);
     return EXIT_FAILED;
 }
 
@@ -128,7 +129,7 @@ static int give_up(gpuhal_report *report, const gpuhal_self *self, const gpuhal_
 {
     gpuhal_report_plan(report, 1);
     gpuhal_report_result(report, first, result);
-    return gpuhal_report_end(report, self, false) ? EXIT_NO_PLUGIN : not_printed();
+    return gpuhal_report_end(report, self, false) ? EXIT_NO_PLUGIN : out_of_memory();
 }
 
 static const gpuhal_result *refused_manifest(const gpuhal_check_options *options, gpuhal_result *result)
@@ -168,7 +169,7 @@ static int run_jobs(gpuhal_runner *runner, gpuhal_report *report, const gpuhal_j
     }
     gpuhal_report_plan(report, count + 1);
     gpuhal_report_result(report, first, first_result);
-    for (unsigned done = 0; done < count;) {
+    for (unsigned done = 0; done < count && gpuhal_tool_output_error() == 0;) {
         unsigned settled = gpuhal_runner_run(runner, jobs + done, count - done, report_one, report);
         if (settled == 0) {
             free(jobs);
@@ -178,7 +179,7 @@ static int run_jobs(gpuhal_runner *runner, gpuhal_report *report, const gpuhal_j
     }
     free(jobs);
     if (!gpuhal_report_end(report, &runner->self, true)) {
-        return not_printed();
+        return out_of_memory();
     }
     return report->counts[OUTCOME_FAILED] > 0 ? EXIT_FAILED : EXIT_PASSED;
 }
@@ -270,11 +271,11 @@ static int check_in_folder(gpuhal_check_options *options, const gpuhal_expectati
 }
 
 /* Reads all that the user gives. GPUHAL_TOOL_GO_ON, or the exit code. */
-static int read_everything(int argc, char **argv, gpuhal_check_options *out_options,
+static int read_everything(int argc, char **argv, FILE *out, gpuhal_check_options *out_options,
                            gpuhal_expectations *out_expectations)
 {
     static char absolute[2 * PATH_MAX], library[2 * PATH_MAX];
-    const int exit_code = gpuhal_options_read(argc, argv, out_options);
+    const int exit_code = gpuhal_options_read(argc, argv, out, out_options);
     if (exit_code != GPUHAL_TOOL_GO_ON || out_options->list) {
         return exit_code;
     }
@@ -284,20 +285,36 @@ static int read_everything(int argc, char **argv, gpuhal_check_options *out_opti
     return read_expectations(out_options, out_expectations) ? GPUHAL_TOOL_GO_ON : EXIT_USAGE;
 }
 
+/* A sentence where the output did not arrive. */
+static int close_output(FILE *out, int exit_status)
+{
+    if (gpuhal_tool_output_close(&out)) {
+        return exit_status;
+    }
+    fprintf(stderr, "gpuhal-check: standard output cannot be written%s%s\n", errno != 0 ? ": " : "",
+            errno != 0 ? strerror(errno) : "");
+    return EXIT_FAILED;
+}
+
 int main(int argc, char **argv)
 {
+    FILE *out = gpuhal_tool_output_take();
+    if (out == NULL) {
+        fprintf(stderr, "gpuhal-check: standard output cannot be written: %s\n", strerror(errno));
+        return EXIT_FAILED;
+    }
     gpuhal_check_options options;
     gpuhal_expectations expectations = {0};
     char said[1024];
     const bool json = gpuhal_tool_wants_json(argc, argv);
     const int caught = json ? gpuhal_tool_errors_catch() : -1;
-    int exit_status = read_everything(argc, argv, &options, &expectations);
+    int exit_status = read_everything(argc, argv, out, &options, &expectations);
     gpuhal_tool_errors_release(caught, said, sizeof said);
     if (exit_status == GPUHAL_TOOL_GO_ON) {
-        exit_status = options.list ? list_checks() : check_in_folder(&options, &expectations);
+        exit_status = options.list ? list_checks(out) : check_in_folder(&options, &expectations);
     } else if (exit_status == EXIT_USAGE && json) {
-        gpuhal_document_print_error("usage", said);
+        gpuhal_document_print_error(out, "usage", said);
     }
     gpuhal_expectations_finish(&expectations);
-    return exit_status;
+    return close_output(out, exit_status);
 }

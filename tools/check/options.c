@@ -137,12 +137,11 @@ static void print_version(FILE *out)
             gpuhal_abi_version() & 0xffffu);
 }
 
-int gpuhal_options_read(int argc, char **argv, gpuhal_check_options *out_options)
+int gpuhal_options_read(int argc, char **argv, FILE *out, gpuhal_check_options *out_options)
 {
     static const struct argp argp = {known, parse, "FILE.so | NAME.gpuhal", doc, NULL, NULL, NULL};
-    *out_options = (gpuhal_check_options){0};
-    const int exit_code =
-        gpuhal_tool_command_line("gpuhal-check", &argp, out_options, stdout, print_version, argc, argv);
+    *out_options = (gpuhal_check_options){.out = out};
+    const int exit_code = gpuhal_tool_command_line("gpuhal-check", &argp, out_options, out, print_version, argc, argv);
     if (out_options->deadline_s == 0) {
         out_options->deadline_s = out_options->large ? LARGE_DEADLINE_S : DEADLINE_S;
     }

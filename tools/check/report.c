@@ -51,14 +51,14 @@ bool gpuhal_report_begin(gpuhal_report *report)
     if (report->options->json) {
         return gpuhal_document_begin(report);
     }
-    puts("TAP version 13");
+    fputs("TAP version 13\n", report->options->out);
     return true;
 }
 
 void gpuhal_report_plan(const gpuhal_report *report, unsigned count)
 {
     if (!report->options->json) {
-        printf("1..%u\n", count);
+        fprintf(report->options->out, "1..%u\n", count);
     }
 }
 
@@ -74,7 +74,7 @@ void gpuhal_report_result(gpuhal_report *report, const gpuhal_job *job, const gp
     for (unsigned o = 0; o < OUTCOMES; o++) {
         number += report->counts[o];
     }
-    gpuhal_tap_result(&finding, number);
+    gpuhal_tap_result(report->options->out, &finding, number);
 }
 
 bool gpuhal_report_end(gpuhal_report *report, const gpuhal_self *self, bool usable)
@@ -84,10 +84,10 @@ bool gpuhal_report_end(gpuhal_report *report, const gpuhal_self *self, bool usab
         return gpuhal_document_end(report, self, usable);
     }
     if (usable) {
-        printf("# %u passed, %u failed, %u failed as expected, %u skipped\n", counts[OUTCOME_PASSED],
-               counts[OUTCOME_FAILED], counts[OUTCOME_EXPECTED], counts[OUTCOME_SKIPPED]);
+        fprintf(report->options->out, "# %u passed, %u failed, %u failed as expected, %u skipped\n",
+                counts[OUTCOME_PASSED], counts[OUTCOME_FAILED], counts[OUTCOME_EXPECTED], counts[OUTCOME_SKIPPED]);
     } else {
-        puts("# the plugin cannot be used, so nothing else was checked");
+        fputs("# the plugin cannot be used, so nothing else was checked\n", report->options->out);
     }
     return true;
 }
@@ -96,8 +96,8 @@ void gpuhal_report_broken(gpuhal_report *report, const char *why)
 {
     fprintf(stderr, "gpuhal-check: %s\n", why);
     if (report->options->json) {
-        gpuhal_document_print_error("internal", why);
+        gpuhal_document_print_error(report->options->out, "internal", why);
     } else {
-        printf("Bail out! %s\n", why);
+        fprintf(report->options->out, "Bail out! %s\n", why);
     }
 }

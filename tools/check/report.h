@@ -40,14 +40,14 @@ bool gpuhal_report_begin(gpuhal_report *report);
 void gpuhal_report_plan(const gpuhal_report *report, unsigned count);
 void gpuhal_report_result(gpuhal_report *report, const gpuhal_job *job, const gpuhal_result *result);
 /* All has been checked, or, with @p usable false, nothing but that the plugin cannot be used. @p self: what it said of
- * itself. False: the document could not be printed. */
+ * itself. False without memory for the document. */
 bool gpuhal_report_end(gpuhal_report *report, const gpuhal_self *self, bool usable);
 /* Instead of the end: gpuhal-check itself failed. */
 void gpuhal_report_broken(gpuhal_report *report, const char *why);
 
 /* ---- the forms (tap.c; json.c, or json_none.c in a build without jansson) */
 
-void gpuhal_tap_result(const gpuhal_finding *finding, unsigned number);
+void gpuhal_tap_result(FILE *out, const gpuhal_finding *finding, unsigned number);
 
 extern const bool gpuhal_document_built;
 bool gpuhal_document_begin(gpuhal_report *report);
@@ -55,6 +55,6 @@ bool gpuhal_document_begin(gpuhal_report *report);
 void gpuhal_document_result(gpuhal_report *report, const gpuhal_finding *finding);
 bool gpuhal_document_end(gpuhal_report *report, const gpuhal_self *self, bool usable);
 /* Prints an error as a document; @p code: "usage" or "internal". */
-bool gpuhal_document_print_error(const char *code, const char *message);
+bool gpuhal_document_print_error(FILE *out, const char *code, const char *message);
 
 #endif

@@ -1,92 +1,93 @@
 /* tap.c: writes TAP version 13. A failure carries a YAML block whose message names the fault. */
 #include "report.h"
 
-#include <stdio.h>
+#include "../common/standard_output.h"
+
 #include <string.h>
 
 /* A line of TAP: '#' would begin a directive, and a line end the next line. */
-static void put_plain(const char *text)
+static void put_plain(FILE *out, const char *text)
 {
     for (; *text != '\0'; text++) {
         if (*text == '#' || *text == '\\') {
-            putchar('\\');
+            fputc('\\', out);
         }
-        putchar((unsigned char)*text < 0x20 ? ' ' : *text);
+        fputc((unsigned char)*text < 0x20 ? ' ' : *text, out);
     }
 }
 
 /* A double-quoted YAML text: the plugin's text may hold anything. */
-static void put_quoted(const char *text)
+static void put_quoted(FILE *out, const char *text)
 {
-    putchar('"');
+    fputc('"', out);
     for (; *text != '\0'; text++) {
         unsigned char byte = (unsigned char)*text;
         if (byte == '\n') {
-            fputs("\\n", stdout);
+            fputs("\\n", out);
         } else if (byte < 0x20 || byte == 0x7f) {
-            printf("\\x%02x", byte);
+            fprintf(out, "\\x%02x", byte);
         } else if (byte == '"' || byte == '\\') {
-            printf("\\%c", byte);
+            fprintf(out, "\\%c", byte);
         } else {
-            putchar(byte);
+            fputc(byte, out);
         }
     }
-    putchar('"');
+    fputc('"', out);
 }
 
 /* Lines about one device carry its index, in the form that --only and lists of expected failures take. */
-static void put_line(bool ok, const gpuhal_job *job, unsigned number)
+static void put_line(FILE *out, bool ok, const gpuhal_job *job, unsigned number)
 {
-    printf("%s %u - %s", ok ? "ok" : "not ok", number, job->check->name);
+    fprintf(out, "%s %u - %s", ok ? "ok" : "not ok", number, job->check->name);
     if (gpuhal_job_has_device(job)) {
-        printf("@%u", job->index);
+        fprintf(out, "@%u", job->index);
     }
-    printf(": %s", job->check->sentence);
+    fprintf(out, ": %s", job->check->sentence);
 }
 
-static void put_block(const gpuhal_finding *finding)
+static void put_block(FILE *out, const gpuhal_finding *finding)
 {
-    fputs("  ---\n  message: ", stdout);
-    put_quoted(finding->message);
+    fputs("  ---\n  message: ", out);
+    put_quoted(out, finding->message);
     if (finding->rule != 0) {
-        printf("\n  rule: M-%02u", finding->rule);
+        fprintf(out, "\n  rule: M-%02u", finding->rule);
     }
     if (finding->hint[0] != '\0') {
-        fputs("\n  hint: ", stdout);
-        put_quoted(finding->hint);
+        fputs("\n  hint: ", out);
+        put_quoted(out, finding->hint);
     }
     if (finding->printed[0] != '\0') {
-        fputs("\n  printed: ", stdout);
-        put_quoted(finding->printed);
+        fputs("\n  printed: ", out);
+        put_quoted(out, finding->printed);
     }
-    fputs("\n  ...\n", stdout);
+    fputs("\n  ...\n", out);
 }
 
-static void put_notes(const char *notes)
+static void put_notes(FILE *out, const char *notes)
 {
     while (*notes != '\0') {
         size_t length = strcspn(notes, "\n");
-        printf("# %.*s\n", (int)length, notes);
+        fprintf(out, "# %.*s\n", (int)length, notes);
         notes += length + (notes[length] == '\n');
     }
 }
 
 /* TAP has a directive for failures that are known: readers of the report do not count them. */
-void gpuhal_tap_result(const gpuhal_finding *finding, unsigned number)
+void gpuhal_tap_result(FILE *out, const gpuhal_finding *finding, unsigned number)
 {
     const bool ok = finding->outcome == OUTCOME_PASSED || finding->outcome == OUTCOME_SKIPPED;
-    put_line(ok, finding->job, number);
+    put_line(out, ok, finding->job, number);
     if (finding->outcome == OUTCOME_EXPECTED) {
-        fputs(" # TODO expected: ", stdout);
-        put_plain(finding->expected);
+        fputs(" # TODO expected: ", out);
+        put_plain(out, finding->expected);
     } else if (finding->outcome == OUTCOME_SKIPPED) {
-        fputs(" # SKIP ", stdout);
-        put_plain(finding->message);
+        fputs(" # SKIP ", out);
+        put_plain(out, finding->message);
     }
-    putchar('\n');
+    fputc('\n', out);
     if (!ok) {
-        put_block(finding);
+        put_block(out, finding);
     }
-    put_notes(finding->result->notes);
-    fflush(stdout);
+    put_notes(out, finding->result->notes);
+    gpuhal_tool_output_flush(out);
 }

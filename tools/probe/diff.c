@@ -5,6 +5,8 @@
 
 #include "baseline.h"
 
+#include "../common/standard_output.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -262,7 +264,7 @@ static gpuhal_probe_exit report(const gpuhal_probe_options *options, gpuhal_prob
     if (!json) {
         gpuhal_probe_diff_print(own, &screen);
     }
-    gpuhal_probe_screen_flush(out);
+    gpuhal_tool_output_flush(out);
     gpuhal_probe_exit code = own->count && !own->accepted ? PROBE_DIFFERS : PROBE_COMPLETE;
     code = say_left_out(own) ? PROBE_PARTIAL : code;
     const bool unwritten = gpuhal_probe_is_unwritten(own->after);

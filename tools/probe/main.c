@@ -1,8 +1,4 @@
-/* main.c: gpuhal-probe from the command line to the exit code.
- *
- * Data goes to the standard output that the program was started with, through a descriptor of its own: descriptor 1 is
- * made a copy of standard error first, so that a driver that prints while a device is verified cannot get between the
- * data. */
+/* main.c: gpuhal-probe from the command line to the exit code. */
 #include "environment.h"
 #include "error.h"
 #include "columns.h"
@@ -14,40 +10,20 @@
 #include "report_file.h"
 #include "watch.h"
 #include "../common/errors.h"
+#include "../common/standard_output.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <locale.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-static void ignore_signal(int number)
-{
-    (void)number;
-}
-
 /* Takes standard output over; NULL with a sentence when it is closed. */
 static FILE *take_output(void)
 {
-    /* Descriptors 0 and 2 that are closed would be given to the next file that is opened. */
-    for (int descriptor = 0; descriptor <= 2; descriptor += 2) {
-        if (fcntl(descriptor, F_GETFD) < 0) {
-            int null = open("/dev/null", O_RDWR);
-            if (null >= 0 && null != descriptor) {
-                dup2(null, descriptor);
-                close(null);
-            }
-        }
-    }
-    int own = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-    FILE *out = own >= 0 ? fdopen(own, "w") : NULL;
-    /* All of it is written when it is closed: there a failure is seen with its reason. */
-    static char buffer[256u << 10];
-    if (!out || setvbuf(out, buffer, _IOFBF, sizeof buffer) != 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
+    FILE *out = gpuhal_tool_output_take();
+    if (!out) {
         gpuhal_probe_say("standard output cannot be written: %s", strerror(errno));
-        return NULL;
     }
     return out;
 }
@@ -55,18 +31,11 @@ static FILE *take_output(void)
 /* Writes what was printed; false with a sentence when it did not arrive. Once: *out is NULL afterwards. */
 static bool close_output(FILE **out)
 {
-    if (!*out) {
-        return true;
-    }
-    errno = 0;
-    bool failed = ferror(*out) != 0;
-    failed = fclose(*out) != 0 || failed;
-    errno = gpuhal_probe_screen_error() ? gpuhal_probe_screen_error() : errno;
-    *out = NULL;
-    if (failed) {
+    const bool arrived = gpuhal_tool_output_close(out);
+    if (!arrived) {
         gpuhal_probe_say("standard output cannot be written%s%s", errno ? ": " : "", errno ? strerror(errno) : "");
     }
-    return !failed;
+    return arrived;
 }
 
 static gpuhal_probe_exit out_of_memory(void)
@@ -123,8 +92,6 @@ static bool wants_variables_alone(const gpuhal_probe_options *options)
 int main(int count, char **arguments)
 {
     setlocale(LC_CTYPE, "");
-    /* A handler, unlike SIG_IGN, is not inherited by the programs that the library starts. */
-    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = ignore_signal, .sa_flags = SA_RESTART}, NULL);
     FILE *out = take_output();
     if (!out) {
         return PROBE_INTERNAL;

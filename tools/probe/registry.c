@@ -3,6 +3,7 @@
 
 #include "baseline.h"
 
+#include "../common/standard_output.h"
 #include "../common/text.h"
 
 #include <errno.h>
@@ -161,7 +162,7 @@ static gpuhal_probe_exit show(bool json, bool all, FILE *out)
     } else {
         gpuhal_probe_registry_print(view, all, &screen);
     }
-    gpuhal_probe_screen_flush(out);
+    gpuhal_tool_output_flush(out);
     gpuhal_probe_exit code = judge(view);
     if (!printed) {
         gpuhal_probe_say("out of memory");

@@ -8,6 +8,7 @@
 #include "problems.h"
 #include "stop.h"
 
+#include "../common/standard_output.h"
 #include "../common/subprocess.h"
 
 #include <gpuhal/rescan.h>
@@ -93,8 +94,8 @@ static gpuhal_probe_exit put_once(const gpuhal_probe_options *options, const gpu
     }
     bool written = printed && (!options->output || gpuhal_probe_output_write(options->output, bytes, count));
     free(bytes);
-    gpuhal_probe_screen_flush(out); /* before messages, for both may go to one terminal; a pipe's reader waits for it */
-    written = written && !gpuhal_probe_screen_error();
+    gpuhal_tool_output_flush(out); /* before messages, for both may go to one terminal; a pipe's reader waits for it */
+    written = written && !gpuhal_tool_output_error();
     if (written && first) {
         gpuhal_probe_say_findings(machine, &problems, options);
     }

@@ -3,7 +3,6 @@
 
 #include "../common/utf8.h"
 
-#include <errno.h>
 #include <langinfo.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -231,21 +230,6 @@ void gpuhal_probe_screen_lines(const gpuhal_probe_screen *screen, const char *la
         label = "";
         lines += length + (lines[length] != 0);
     }
-}
-
-static int flush_error; /* of the first flush that failed */
-
-void gpuhal_probe_screen_flush(FILE *out)
-{
-    errno = 0;
-    if (fflush(out) && !flush_error) {
-        flush_error = errno;
-    }
-}
-
-int gpuhal_probe_screen_error(void)
-{
-    return flush_error;
 }
 
 static char last_said[2048];

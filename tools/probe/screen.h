@@ -53,12 +53,6 @@ void gpuhal_probe_screen_field(const gpuhal_probe_screen *screen, const char *la
 /* A field of several lines, each in a line of its own; very long ones are cut. */
 void gpuhal_probe_screen_lines(const gpuhal_probe_screen *screen, const char *label, const char *lines);
 
-/* Writes what is buffered, before something else is said on standard error. Keeps the reason of a failure for
- * gpuhal_probe_screen_error. */
-void gpuhal_probe_screen_flush(FILE *out);
-/* Why an earlier flush failed: errno, 0 when none did. */
-int gpuhal_probe_screen_error(void);
-
 /* A message on standard error: "gpuhal-probe: …", one line, wrapped where that is a terminal. */
 void gpuhal_probe_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
