@@ -100,20 +100,20 @@ def a_mistake_on_the_command_line_is_a_document_and_a_sentence(tool):
         check(validator(tool.schema_path).is_valid(document), document)
 
 
-def output_that_cannot_be_written_is_named_and_fails_the_run(tool):
+def output_that_cannot_be_written_is_named_and_leaves_with_4(tool):
     for options in (["--json", "--only", "copy@0", tool.plugin], ["--only", "copy@0", tool.plugin], ["--list"], ["--help"], ["--version"]):
         for target, reason in ((">/dev/full", b"No space left"), (">&-", b"Bad file descriptor")):
             done = subprocess.run(["/bin/sh", "-c", f'exec "$0" "$@" {target}', tool.program, *options], env=os.environ | {"FAULTY": "good_all"},
                                   capture_output=True, timeout=100)
-            check(done.returncode == 1 and b"standard output cannot be written: " + reason in done.stderr, done)
+            check(done.returncode == 4 and b"standard output cannot be written: " + reason in done.stderr, done)
 
 
-def a_reader_that_goes_ends_the_run(tool):
+def a_reader_that_goes_ends_the_run_with_4(tool):
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run([tool.program, tool.plugin], env=os.environ | {"FAULTY": "good_all"}, stdout=writer, stderr=subprocess.PIPE, timeout=100)
     os.close(writer)
-    check(done.returncode == 1 and b"Broken pipe" in done.stderr, done)
+    check(done.returncode == 4 and b"Broken pipe" in done.stderr, done)
 
 
 def keys_come_in_the_order_of_the_schema(tool):

@@ -20,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { EXIT_PASSED = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NO_PLUGIN = 3 };
+enum { EXIT_PASSED = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NO_PLUGIN = 3, EXIT_INTERNAL = 4 };
 
 const gpuhal_check gpuhal_checks[] = {
 #define CHECK(name, needs, rule, sentence) {#name, needs, rule, sentence, gpuhal_check_##name},
@@ -116,13 +116,13 @@ static void choose_device(gpuhal_runner *runner, gpuhal_result *result)
 static int broken(gpuhal_report *report, const char *why)
 {
     gpuhal_report_broken(report, why);
-    return EXIT_FAILED;
+    return EXIT_INTERNAL;
 }
 
 static int out_of_memory(void)
 {
     fputs("gpuhal-check: out of memory\n", stderr);
-    return EXIT_FAILED;
+    return EXIT_INTERNAL;
 }
 
 static int give_up(gpuhal_report *report, const gpuhal_self *self, const gpuhal_job *first, const gpuhal_result *result)
@@ -293,7 +293,7 @@ static int close_output(FILE *out, int exit_status)
     }
     fprintf(stderr, "gpuhal-check: standard output cannot be written%s%s\n", errno != 0 ? ": " : "",
             errno != 0 ? strerror(errno) : "");
-    return EXIT_FAILED;
+    return EXIT_INTERNAL;
 }
 
 int main(int argc, char **argv)
@@ -301,7 +301,7 @@ int main(int argc, char **argv)
     FILE *out = gpuhal_tool_output_take();
     if (out == NULL) {
         fprintf(stderr, "gpuhal-check: standard output cannot be written: %s\n", strerror(errno));
-        return EXIT_FAILED;
+        return EXIT_INTERNAL;
     }
     gpuhal_check_options options;
     gpuhal_expectations expectations = {0};

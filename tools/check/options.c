@@ -16,7 +16,8 @@ enum { DEADLINE_S = 60, LARGE_DEADLINE_S = 600 };
 static const char doc[] =
     "Runs the conformance suite on a plugin, or on a manifest and the plugin that it names, and reports in TAP "
     "version 13 or in JSON.\v"
-    "Exit status: 0 all passed, 1 failures, 2 usage, 3 the plugin cannot be loaded or lists no such device.";
+    "Exit status: 0 all passed, 1 failures, 2 usage, 3 the plugin cannot be loaded or lists no such device, "
+    "4 out of memory, no process can be made, or the output cannot be written.";
 
 enum {
     OPTION_LIST = GPUHAL_TOOL_KEY,
