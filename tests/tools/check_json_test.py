@@ -4,11 +4,13 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
-from probe_support import changed, check, places, spoilings, validator
+from probe_support import changed, check, spoilings, validator
 
 
 class Tool:
@@ -116,6 +118,49 @@ def a_reader_that_goes_ends_the_run_with_4(tool):
     check(done.returncode == 4 and b"Broken pipe" in done.stderr, done)
 
 
+def wait_for_hang(process):
+    """Until the child of @process sleeps, as the plugin does that hangs in read."""
+    quiet = 0
+    while quiet < 10:
+        time.sleep(0.05)
+        with open(f"/proc/{process.pid}/task/{process.pid}/children", encoding="ascii") as file:
+            children = file.read().split()
+        try:
+            with open(f"/proc/{children[0]}/stat", encoding="ascii") as file:
+                quiet = quiet + 1 if file.read().rsplit(")", 1)[1].split()[0] == "S" else 0
+        except (IndexError, FileNotFoundError):
+            quiet = 0
+
+
+def a_run_that_a_signal_ends_reports_what_has_run(tool):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for form in (["--json"], []):
+            options = [*form, "--only", "describe", "--only", "read@0", tool.plugin]
+            with subprocess.Popen([tool.program, *options], env=os.environ | {"FAULTY": "read_hangs"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  text=True, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL)) as process:  # where a shell ignores it
+                wait_for_hang(process)
+                process.send_signal(number)
+                out, err = process.communicate(timeout=100)
+            check(process.returncode == -number and err == f"gpuhal-check: ended by {number.name}\n", process.returncode, out, err)
+            if not form:
+                check("\nok 3 - describe@1: " in out and out.endswith(f"\nBail out! ended by {number.name}\n"), out)
+                continue
+            document = json.loads(out)
+            check(document["status"] == "stopped" and document["signal"] == number.name and document["counts"]["passed"] == 3, document)
+            check(list(by_name(document)) == [("file", None), ("describe", 0), ("describe", 1)], document)
+            check(validator(tool.schema_path).is_valid(document), document)
+
+
+def a_signal_before_the_first_result_leaves_a_document_too(tool):
+    with subprocess.Popen([tool.program, "--json", tool.plugin], env=os.environ | {"FAULTY": "enumerate_hangs"}, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL) as process:
+        wait_for_hang(process)
+        process.terminate()
+        document = json.loads(process.communicate(timeout=100)[0])
+    check(process.returncode == -signal.SIGTERM and document["status"] == "stopped" and not document["checks"], document)
+    check(validator(tool.schema_path).is_valid(document), document)
+
+
 def keys_come_in_the_order_of_the_schema(tool):
     document, schema = tool.mixed(), validator(tool.schema_path).schema
     check(list(document) == schema["else"]["required"] == list(schema["properties"]), list(document))
@@ -128,11 +173,10 @@ def a_changed_document_does_not_pass_the_schema(tool):
     document, passes = tool.mixed(), validator(tool.schema_path).is_valid
     error = {"schema": "gpuhal.check/1", "error": {"code": "usage", "message": "no plugin was given"}}
     check(passes(document) and passes(error), "one that was not changed")
-    passed = [(path, key, what) for one in (document, error) for path, key in places(one) for what, change in spoilings(key)
-              if passes(changed(one, path, change))]
+    passed = [(path, key, what) for one in (document, error) for path, key, what, change in spoilings(one) if passes(changed(one, path, change))]
     number = {one["result"]: index for index, one in enumerate(document["checks"])}
     for path, key, value in (((), "schema", "gpuhal.check/2"), ((), "status", "fine"), ((), "generated_at", "today"), ((), "checks", []),
-                             ((), "abi_version", "0"), (("counts",), "failed", -1), (("host",), "cpu", ""), (("plugin",), "name", ""),
+                             ((), "signal", "SIGTERM"), ((), "status", "stopped"), ((), "abi_version", "0"), (("counts",), "failed", -1), (("host",), "cpu", ""), (("plugin",), "name", ""),
                              (("checks", number["passed"]), "message", "but"), (("checks", number["passed"]), "rule", "M-23"),
                              (("checks", number["passed"]), "device", -1), (("checks", number["passed"]), "notes", [""]),
                              (("checks", number["passed"]), "time_ms", -1), (("checks", number["failed"]), "message", None),

@@ -5,6 +5,8 @@
  */
 #include "run.h"
 
+#include "signals.h"
+
 #include <gpuhal/error.h>
 
 #include <fcntl.h>
@@ -189,6 +191,7 @@ static void become_harmless(const gpuhal_runner *runner)
     const int output = runner->output;
     close(fileno(runner->options->out));
     signal(SIGPIPE, SIG_DFL);
+    gpuhal_signals_release();
     int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     if (score >= 0) {
         ssize_t written = write(score, "1000", 4);

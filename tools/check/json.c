@@ -3,6 +3,7 @@
 #include "report.h"
 
 #include "../common/json.h"
+#include "signals.h"
 
 #include <gpuhal/gpuhal.h>
 
@@ -107,17 +108,22 @@ static bool print(FILE *out, json_t *document)
     return printed || ferror(out) != 0;
 }
 
-bool gpuhal_document_end(gpuhal_report *report, const gpuhal_self *self, bool usable)
+bool gpuhal_document_end(gpuhal_report *report, const gpuhal_self *self, gpuhal_ending ending)
 {
-    const char *status = !usable ? "no_plugin" : report->counts[OUTCOME_FAILED] > 0 ? "failed" : "passed";
+    const bool stopped = ending == ENDING_STOPPED;
+    const char *status = stopped                              ? "stopped"
+                         : ending == ENDING_NO_PLUGIN         ? "no_plugin"
+                         : report->counts[OUTCOME_FAILED] > 0 ? "failed"
+                                                              : "passed";
     json_t *checks = report->checks;
     report->checks = NULL;
     return print(report->options->out,
-                 json_pack("{s:s, s:o, s:s, s:o, s:o, s:o, s:s, s:o, s:o}", "schema", SCHEMA, "generated_at",
+                 json_pack("{s:s, s:o, s:s, s:o, s:o, s:o, s:s, s:o, s:o, s:o}", "schema", SCHEMA, "generated_at",
                            gpuhal_json_time((uint64_t)time(NULL)), "library_version", gpuhal_version(), "abi_version",
                            gpuhal_json_abi(gpuhal_abi_version()), "host", make_host(), "plugin",
-                           make_plugin(report->options, self), "status", status, "counts", make_counts(report->counts),
-                           "checks", checks));
+                           make_plugin(report->options, self), "status", status, "signal",
+                           gpuhal_json_text(stopped ? gpuhal_signals_name() : NULL), "counts",
+                           make_counts(report->counts), "checks", checks));
 }
 
 bool gpuhal_document_print_error(FILE *out, const char *code, const char *message)

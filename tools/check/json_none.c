@@ -15,11 +15,11 @@ void gpuhal_document_result(gpuhal_report *report, const gpuhal_finding *finding
     (void)finding;
 }
 
-bool gpuhal_document_end(gpuhal_report *report, const gpuhal_self *self, bool usable)
+bool gpuhal_document_end(gpuhal_report *report, const gpuhal_self *self, gpuhal_ending ending)
 {
     (void)report;
     (void)self;
-    (void)usable;
+    (void)ending;
     return false;
 }
 

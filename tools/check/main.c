@@ -10,17 +10,19 @@
 #include "manifest.h"
 #include "options.h"
 #include "report.h"
+#include "signals.h"
 
 #include <gpuhal/instance.h>
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { EXIT_PASSED = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NO_PLUGIN = 3, EXIT_INTERNAL = 4 };
+enum { EXIT_PASSED = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NO_PLUGIN = 3, EXIT_INTERNAL = 4, EXIT_SIGNAL = -1 };
 
 const gpuhal_check gpuhal_checks[] = {
 #define CHECK(name, needs, rule, sentence) {#name, needs, rule, sentence, gpuhal_check_##name},
@@ -129,7 +131,16 @@ static int give_up(gpuhal_report *report, const gpuhal_self *self, const gpuhal_
 {
     gpuhal_report_plan(report, 1);
     gpuhal_report_result(report, first, result);
-    return gpuhal_report_end(report, self, false) ? EXIT_NO_PLUGIN : out_of_memory();
+    return gpuhal_report_end(report, self, ENDING_NO_PLUGIN) ? EXIT_NO_PLUGIN : out_of_memory();
+}
+
+/* Why the runner settled nothing. The exit status of a signal is made when all is tidied up. */
+static int stop(gpuhal_report *report, const gpuhal_self *self)
+{
+    if (gpuhal_signals_caught() == 0) {
+        return broken(report, "no child process can be made");
+    }
+    return gpuhal_report_end(report, self, ENDING_STOPPED) ? EXIT_SIGNAL : out_of_memory();
 }
 
 static const gpuhal_result *refused_manifest(const gpuhal_check_options *options, gpuhal_result *result)
@@ -157,8 +168,6 @@ static void report_one(void *user, const gpuhal_job *job, const gpuhal_result *r
     gpuhal_report_result(user, job, result);
 }
 
-static const char no_child[] = "no child process can be made";
-
 static int run_jobs(gpuhal_runner *runner, gpuhal_report *report, const gpuhal_job *first,
                     const gpuhal_result *first_result)
 {
@@ -173,12 +182,12 @@ static int run_jobs(gpuhal_runner *runner, gpuhal_report *report, const gpuhal_j
         unsigned settled = gpuhal_runner_run(runner, jobs + done, count - done, report_one, report);
         if (settled == 0) {
             free(jobs);
-            return broken(report, no_child);
+            return stop(report, &runner->self);
         }
         done += settled;
     }
     free(jobs);
-    if (!gpuhal_report_end(report, &runner->self, true)) {
+    if (!gpuhal_report_end(report, &runner->self, ENDING_COMPLETE)) {
         return out_of_memory();
     }
     return report->counts[OUTCOME_FAILED] > 0 ? EXIT_FAILED : EXIT_PASSED;
@@ -199,7 +208,7 @@ static int check(const gpuhal_check_options *options, const gpuhal_expectations 
         return give_up(&report, &runner.self, &first, refused_manifest(options, &result));
     }
     if (!gpuhal_runner_init(&runner, options) || gpuhal_runner_run(&runner, &first, 1, keep, &result) == 0) {
-        return broken(&report, no_child);
+        return stop(&report, &runner.self);
     }
     if (result.status == CHECK_PASSED) {
         choose_device(&runner, &result);
@@ -263,6 +272,7 @@ static int check_in_folder(gpuhal_check_options *options, const gpuhal_expectati
         return broken(&report, "no folder can be made in /tmp");
     }
     options->folder = folder;
+    gpuhal_signals_catch();
     int exit_status = check(options, expectations);
     snprintf(manifest, sizeof manifest, "%s/plugin.gpuhal", folder);
     unlink(manifest);
@@ -316,5 +326,10 @@ int main(int argc, char **argv)
         gpuhal_document_print_error(out, "usage", said);
     }
     gpuhal_expectations_finish(&expectations);
-    return close_output(out, exit_status);
+    exit_status = close_output(out, exit_status);
+    if (exit_status == EXIT_SIGNAL) {
+        gpuhal_signals_release();
+        raise(gpuhal_signals_caught());
+    }
+    return exit_status;
 }

@@ -1,6 +1,8 @@
 /* report.c: see report.h. Each result is judged here, for both forms alike. */
 #include "report.h"
 
+#include "signals.h"
+
 #include <stdio.h>
 
 bool gpuhal_job_has_device(const gpuhal_job *job)
@@ -77,13 +79,18 @@ void gpuhal_report_result(gpuhal_report *report, const gpuhal_job *job, const gp
     gpuhal_tap_result(report->options->out, &finding, number);
 }
 
-bool gpuhal_report_end(gpuhal_report *report, const gpuhal_self *self, bool usable)
+bool gpuhal_report_end(gpuhal_report *report, const gpuhal_self *self, gpuhal_ending ending)
 {
     const unsigned *counts = report->counts;
-    if (report->options->json) {
-        return gpuhal_document_end(report, self, usable);
+    if (ending == ENDING_STOPPED) {
+        fprintf(stderr, "gpuhal-check: ended by %s\n", gpuhal_signals_name());
     }
-    if (usable) {
+    if (report->options->json) {
+        return gpuhal_document_end(report, self, ending);
+    }
+    if (ending == ENDING_STOPPED) {
+        fprintf(report->options->out, "Bail out! ended by %s\n", gpuhal_signals_name());
+    } else if (ending == ENDING_COMPLETE) {
         fprintf(report->options->out, "# %u passed, %u failed, %u failed as expected, %u skipped\n",
                 counts[OUTCOME_PASSED], counts[OUTCOME_FAILED], counts[OUTCOME_EXPECTED], counts[OUTCOME_SKIPPED]);
     } else {

@@ -39,9 +39,14 @@ bool gpuhal_report_begin(gpuhal_report *report);
 /* So many results follow. */
 void gpuhal_report_plan(const gpuhal_report *report, unsigned count);
 void gpuhal_report_result(gpuhal_report *report, const gpuhal_job *job, const gpuhal_result *result);
-/* All has been checked, or, with @p usable false, nothing but that the plugin cannot be used. @p self: what it said of
- * itself. False without memory for the document. */
-bool gpuhal_report_end(gpuhal_report *report, const gpuhal_self *self, bool usable);
+/* How a run ends. */
+typedef enum gpuhal_ending {
+    ENDING_COMPLETE,
+    ENDING_NO_PLUGIN, /* nothing was checked but that the plugin cannot be used */
+    ENDING_STOPPED    /* by a signal, with what has run until then */
+} gpuhal_ending;
+/* @p self: what the plugin said of itself. False without memory for the document. */
+bool gpuhal_report_end(gpuhal_report *report, const gpuhal_self *self, gpuhal_ending ending);
 /* Instead of the end: gpuhal-check itself failed. */
 void gpuhal_report_broken(gpuhal_report *report, const char *why);
 
@@ -53,7 +58,7 @@ extern const bool gpuhal_document_built;
 bool gpuhal_document_begin(gpuhal_report *report);
 /* Loses the document when memory is short: then the end fails. */
 void gpuhal_document_result(gpuhal_report *report, const gpuhal_finding *finding);
-bool gpuhal_document_end(gpuhal_report *report, const gpuhal_self *self, bool usable);
+bool gpuhal_document_end(gpuhal_report *report, const gpuhal_self *self, gpuhal_ending ending);
 /* Prints an error as a document; @p code: "usage" or "internal". */
 bool gpuhal_document_print_error(FILE *out, const char *code, const char *message);
 

@@ -4,6 +4,7 @@
 #include "run.h"
 
 #include "../common/text.h"
+#include "signals.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -125,6 +126,7 @@ unsigned gpuhal_runner_run(gpuhal_runner *runner, const gpuhal_job *jobs, unsign
     if (!gpuhal_tool_fork(gpuhal_child_main, &batch, &child)) {
         return 0;
     }
+    gpuhal_signals_set_child(child.pid);
     const uint64_t deadline_ns = runner->options->deadline_s * second_ns;
     unsigned done = 0;
     gpuhal_tool_heard heard = GPUHAL_TOOL_HEARD;
@@ -160,8 +162,9 @@ unsigned gpuhal_runner_run(gpuhal_runner *runner, const gpuhal_job *jobs, unsign
      * to a check. */
     int status = -1;
     const bool timed_out = heard == GPUHAL_TOOL_TIMED_OUT;
+    gpuhal_signals_set_child(0); /* its number may soon be another's */
     const bool by_itself = gpuhal_tool_end(&child, heard == GPUHAL_TOOL_ENDED ? second_ns : 0, &status);
-    if (done < count) {
+    if (done < count && gpuhal_signals_caught() == 0) {
         result.time_ns = gpuhal_tool_now_ns() - begin_ns;
         judge_end(runner, jobs[done].check, by_itself, timed_out, status, &result);
         runner->hangs += timed_out;

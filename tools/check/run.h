@@ -61,7 +61,7 @@ typedef struct gpuhal_runner {
 
 bool gpuhal_runner_init(gpuhal_runner *runner, const gpuhal_check_options *options);
 /* Runs at least the first of @p jobs, and as many after it as one child can; passes each result to @p settled in turn.
- * @return how many are settled; 0 when no child could be made */
+ * @return how many are settled; 0 when no child could be made, or a signal ended the first of them */
 unsigned gpuhal_runner_run(gpuhal_runner *runner, const gpuhal_job *jobs, unsigned count,
                            void (*settled)(void *user, const gpuhal_job *job, const gpuhal_result *result), void *user);
 

@@ -1,0 +1,19 @@
+/* signals.h: the signals that end a run early. The report of what has run is still made. */
+#ifndef GPUHAL_CHECK_SIGNALS_H
+#define GPUHAL_CHECK_SIGNALS_H
+
+#include <sys/types.h>
+
+/* Catches SIGINT, SIGTERM and SIGHUP, each once, unless the caller ignores it: a second one ends the program. */
+void gpuhal_signals_catch(void);
+/* Undoes that, in a child. */
+void gpuhal_signals_release(void);
+/* The group of processes that a signal kills, which ends the wait for them; 0: none. Killed at once where a signal has
+ * come already. */
+void gpuhal_signals_set_child(pid_t child);
+/* Returns the signal that came; 0: none. */
+int gpuhal_signals_caught(void);
+/* Returns its name, "SIGTERM"; NULL: none came. */
+const char *gpuhal_signals_name(void);
+
+#endif
