@@ -270,6 +270,21 @@ TEST(an_expected_failure_needs_a_reason)
     clean_up();
 }
 
+TEST(a_list_that_is_a_directory_leaves_with_2)
+{
+    assert_int_equal(check("--expect / '%s'", faulty("good_all")), 2);
+    expect_printed("gpuhal-check: /: Is a directory\n");
+    (void)file_with("other", "");
+    char list[256], command[1024];
+    snprintf(list, sizeof list, "%s/plugin.so.expect", directory);
+    assert_int_equal(mkdir(list, 0755), 0);
+    snprintf(command, sizeof command, "cp '%s' '%s/plugin.so'", faulty("good_all"), directory);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(check("--only copy@0 '%s/plugin.so'", directory), 2);
+    expect_printed("/plugin.so.expect: Is a directory\n");
+    clean_up();
+}
+
 TEST(the_list_beside_the_plugin_is_read)
 {
     char command[1024];

@@ -73,6 +73,10 @@ bool gpuhal_expectations_read(const char *file, gpuhal_expectations *out_expecta
             snprintf(out_problem, size, "%s:%u: %s: %s", file, number, problem, line);
         }
     }
+    if (problem == NULL && ferror(stream)) { /* a folder can be opened */
+        problem = strerror(errno);
+        snprintf(out_problem, size, "%s: %s", file, problem);
+    }
     fclose(stream);
     return problem == NULL;
 }
