@@ -104,6 +104,8 @@ TEST(a_mistake_on_the_command_line_is_named_and_leaves_with_2)
     expect_printed("one plugin at a time");
     assert_int_equal(check("%s", ""), 2);
     expect_printed("no plugin was given");
+    assert_int_equal(check("''"), 2);
+    expect_printed("the name of the plugin is empty");
 }
 
 #define HINT_FILE "  hint: \"Give the path of a plugin's library, NAME.so, or of its manifest, NAME.gpuhal.\"\n"

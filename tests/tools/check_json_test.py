@@ -94,8 +94,10 @@ def a_plugin_that_cannot_be_used_has_one_failed_check(tool):
 
 def a_mistake_on_the_command_line_is_a_document_and_a_sentence(tool):
     for options, word in ((("--frobnicate", "x.so"), "--frobnicate"), (("--only", "cpoy", "x.so"), "cpoy"), ((), "no plugin was given"),
-                          (("--list",), "--list"), (("--expect", "/nowhere/list", tool.plugin), "/nowhere/list")):
-        done = subprocess.run([tool.program, *options, "--json"], capture_output=True, text=True, timeout=100)
+                          (("--list",), "--list"), (("--json=1", "x.so"), "--json"), (("",), "is empty"), (("--expect", "/nowhere/list", tool.plugin), "/nowhere/list")):
+        if not any(option.startswith("--json") for option in options):
+            options = (*options, "--json")
+        done = subprocess.run([tool.program, *options], capture_output=True, text=True, timeout=100)
         document = json.loads(done.stdout)
         check(done.returncode == 2 and document["error"]["code"] == "usage" and word in document["error"]["message"], done)
         check(done.stderr.startswith("gpuhal-check: ") and document["error"]["message"] in done.stderr, done)

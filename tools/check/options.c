@@ -70,6 +70,10 @@ static error_t take_file(const struct argp_state *state, const char *value, gpuh
         argp_error(state, "\"%s\": one plugin at a time", value);
         return EINVAL;
     }
+    if (value[0] == '\0') {
+        argp_error(state, "the name of the plugin is empty; it takes FILE.so or NAME.gpuhal");
+        return EINVAL;
+    }
     options->file = value;
     return 0;
 }

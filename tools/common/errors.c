@@ -11,7 +11,7 @@ static int kept = -1; /* a file in memory, in the place of standard error */
 bool gpuhal_tool_wants_json(int argc, char *const *argv)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        if (strcmp(argv[i], "--json") == 0) {
+        if (strcmp(argv[i], "--json") == 0 || strncmp(argv[i], "--json=", 7) == 0) {
             return true;
         }
     }
