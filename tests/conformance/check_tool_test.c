@@ -93,7 +93,15 @@ TEST(a_mistake_on_the_command_line_is_named_and_leaves_with_2)
     assert_int_equal(check("--frobnicate x.so"), 2);
     expect_printed("gpuhal-check: unrecognized option '--frobnicate'\n");
     assert_int_equal(check("--only cpoy x.so"), 2);
-    expect_printed("--only is \"cpoy\"; it takes up to 32 checks that --list shows");
+    expect_printed("--only is \"cpoy\": no check has this name\n");
+    assert_int_equal(check("--only query@0 x.so"), 2);
+    expect_printed("--only is \"query@0\": the check is about no single device\n");
+    assert_int_equal(check("--except copy@4294967296 x.so"), 2);
+    expect_printed("--except is \"copy@4294967296\": the index of a device stands behind @\n");
+    assert_int_equal(check("$(printf -- '--only copy@%%d ' $(seq 33)) x.so"), 2);
+    expect_printed("--only \"copy@33\": it may be given 32 times\n");
+    assert_int_equal(check("--only fill --only copy@1 --except copy x.so"), 2);
+    expect_printed("--only copy@1 and --except copy leave nothing of that check\n");
     assert_int_equal(check("--deadline 0 x.so"), 2);
     expect_printed("--deadline is \"0\"; it takes seconds from 1 to 86400");
     assert_int_equal(check("--deadline"), 2);
@@ -259,6 +267,9 @@ TEST(an_expected_failure_of_an_unknown_check_leaves_with_2)
     const char *expect = file_with("expect", "fill: ok\nfiil: a typing error\n");
     assert_int_equal(check("--expect '%s' '%s'", expect, faulty("good_all")), 2);
     expect_printed("expect:2: no check has this name: fiil");
+    expect = file_with("expect", "query@0: it is checked once\n");
+    assert_int_equal(check("--expect '%s' '%s'", expect, faulty("good_all")), 2);
+    expect_printed("expect:1: the check is about no single device: query@0");
     clean_up();
 }
 

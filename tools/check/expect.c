@@ -1,29 +1,39 @@
 /* expect.c: the file of expected failures: lines `check: reason` or `check@device: reason`, and comments that begin
  * with '#'. */
 #include "../common/text.h"
-#include "expect.h"
+#include "report.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-bool gpuhal_job_is(const gpuhal_job *job, const char *name)
+static bool is_called(const gpuhal_check *check, const char *name, size_t length)
 {
-    size_t length = strcspn(name, "@");
-    const char *number = name[length] == '@' ? name + length + 1 : NULL;
-    char *end = NULL;
-    unsigned long device = number != NULL ? strtoul(number, &end, 10) : 0;
-    if (number != NULL && (*number < '0' || *number > '9' || *end != '\0')) {
-        return false;
+    return strlen(check->name) == length && strncmp(check->name, name, length) == 0;
+}
+
+const char *gpuhal_job_name_problem(const char *name)
+{
+    const size_t length = strcspn(name, "@");
+    uint64_t device = 0;
+    if (name[length] == '@' && !gpuhal_tool_read_number(name + length + 1, 0, UINT32_MAX, &device, NULL)) {
+        return "the index of a device stands behind @";
     }
-    for (unsigned c = 0; job == NULL && c < gpuhal_check_count; c++) {
-        if (strlen(gpuhal_checks[c].name) == length && strncmp(gpuhal_checks[c].name, name, length) == 0) {
-            return true;
+    for (unsigned c = 0; c < gpuhal_check_count; c++) {
+        const gpuhal_job job = {.check = &gpuhal_checks[c]};
+        if (is_called(job.check, name, length)) {
+            return name[length] == '@' && !gpuhal_job_has_device(&job) ? "the check is about no single device" : NULL;
         }
     }
-    return job != NULL && strlen(job->check->name) == length && strncmp(job->check->name, name, length) == 0 &&
-           (number == NULL || device == job->index);
+    return "no check has this name";
+}
+
+bool gpuhal_job_is(const gpuhal_job *job, const char *name)
+{
+    const size_t length = strcspn(name, "@");
+    return is_called(job->check, name, length) &&
+           (name[length] == '\0' || strtoul(name + length + 1, NULL, 10) == job->index);
 }
 
 /* An unknown name is an error: a typing error would otherwise hide that a failure is not expected any more. */
@@ -40,8 +50,8 @@ static bool take_line(char *line, gpuhal_expectations *expectations, const char 
     }
     *colon = '\0';
     line = gpuhal_tool_trimmed(line);
-    if (!gpuhal_job_is(NULL, line)) {
-        *out_problem = "no check has this name";
+    *out_problem = gpuhal_job_name_problem(line);
+    if (*out_problem != NULL) {
         return false;
     }
     gpuhal_expected *bigger = realloc(expectations->list, (expectations->count + 1) * sizeof *bigger);

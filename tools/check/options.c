@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { DEADLINE_S = 60, LARGE_DEADLINE_S = 600 };
 
@@ -48,8 +49,14 @@ static const struct argp_option known[] = {
 static error_t take_check(const struct argp_state *state, const char *option, const char *value, const char **list,
                           unsigned *count)
 {
-    if (!gpuhal_job_is(NULL, value) || *count == CHECKS_NAMED_MAX) {
-        return gpuhal_tool_mistake(state, option, value, "up to 32 checks that --list shows");
+    const char *problem = gpuhal_job_name_problem(value);
+    if (problem != NULL) {
+        argp_error(state, "--%s is \"%s\": %s", option, value, problem);
+        return EINVAL;
+    }
+    if (*count == CHECKS_NAMED_MAX) {
+        argp_error(state, "--%s \"%s\": it may be given %d times", option, value, CHECKS_NAMED_MAX);
+        return EINVAL;
     }
     list[(*count)++] = value;
     return 0;
@@ -78,6 +85,28 @@ static error_t take_file(const struct argp_state *state, const char *value, gpuh
     return 0;
 }
 
+/* Whether nothing is left of the check @p only. */
+static bool leaves_out(const char *except, const char *only)
+{
+    const size_t length = strlen(except);
+    return strncmp(only, except, length) == 0 && (only[length] == '\0' || only[length] == '@');
+}
+
+/* A check that is named for both would not run, and all be well. */
+static error_t judge_names(const struct argp_state *state, const gpuhal_check_options *options)
+{
+    for (unsigned o = 0; o < options->only_count; o++) {
+        for (unsigned e = 0; e < options->except_count; e++) {
+            if (leaves_out(options->except[e], options->only[o])) {
+                argp_error(state, "--only %s and --except %s leave nothing of that check", options->only[o],
+                           options->except[e]);
+                return EINVAL;
+            }
+        }
+    }
+    return 0;
+}
+
 /* What the options are together. */
 static error_t judge(const struct argp_state *state, const gpuhal_check_options *options)
 {
@@ -93,7 +122,7 @@ static error_t judge(const struct argp_state *state, const gpuhal_check_options 
         argp_error(state, "--json: built without jansson (Debian: libjansson-dev)");
         return EINVAL;
     }
-    return 0;
+    return judge_names(state, options);
 }
 
 static error_t parse(int key, char *value, struct argp_state *state)
