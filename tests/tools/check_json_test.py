@@ -29,6 +29,10 @@ class Tool:
         check(not wrong, document, *wrong)
         return document
 
+    def listed(self):
+        done = subprocess.run([self.program, "--list", "--json"], capture_output=True, check=True, timeout=100)
+        return json.loads(done.stdout)
+
     def mixed(self):
         """A document with every result: copy fails, on the second device as expected, and there is no manifest."""
         with tempfile.NamedTemporaryFile("w", suffix=".expect") as expect:
@@ -94,7 +98,7 @@ def a_plugin_that_cannot_be_used_has_one_failed_check(tool):
 
 def a_mistake_on_the_command_line_is_a_document_and_a_sentence(tool):
     for options, word in ((("--frobnicate", "x.so"), "--frobnicate"), (("--only", "cpoy", "x.so"), "cpoy"), ((), "no plugin was given"),
-                          (("--list",), "--list"), (("--json=1", "x.so"), "--json"), (("",), "is empty"), (("--expect", "/nowhere/list", tool.plugin), "/nowhere/list")):
+                          (("--json=1", "x.so"), "--json"), (("",), "is empty"), (("--expect", "/nowhere/list", tool.plugin), "/nowhere/list")):
         if not any(option.startswith("--json") for option in options):
             options = (*options, "--json")
         done = subprocess.run([tool.program, *options], capture_output=True, text=True, timeout=100)
@@ -104,8 +108,20 @@ def a_mistake_on_the_command_line_is_a_document_and_a_sentence(tool):
         check(validator(tool.schema_path).is_valid(document), document)
 
 
+def the_list_of_checks_is_a_document_with_the_rules(tool):
+    document = tool.listed()
+    check(validator(tool.schema_path).is_valid(document), document)
+    plain = subprocess.run([tool.program, "--list"], capture_output=True, check=True, text=True, timeout=100).stdout
+    check([f"{one['name']:<20} {one['sentence']}" for one in document["list"]] == plain.splitlines(), document, plain)
+    described = validator(tool.schema_path).schema["else"]["then"]
+    check(list(document) == described["required"], list(document))
+    check(all(list(one) == described["properties"]["list"]["items"]["required"] for one in document["list"]), document)
+    copy, query = (next(one for one in document["list"] if one["name"] == name) for name in ("copy", "query"))
+    check(copy["rule"] == "M-23" and copy["per_device"] is True and query["rule"] == "M-06" and query["per_device"] is False, copy, query)
+
+
 def output_that_cannot_be_written_is_named_and_leaves_with_4(tool):
-    for options in (["--json", "--only", "copy@0", tool.plugin], ["--only", "copy@0", tool.plugin], ["--list"], ["--help"], ["--version"]):
+    for options in (["--json", "--only", "copy@0", tool.plugin], ["--only", "copy@0", tool.plugin], ["--list"], ["--list", "--json"], ["--help"], ["--version"]):
         for target, reason in ((">/dev/full", b"No space left"), (">&-", b"Bad file descriptor")):
             done = subprocess.run(["/bin/sh", "-c", f'exec "$0" "$@" {target}', tool.program, *options], env=os.environ | {"FAULTY": "good_all"},
                                   capture_output=True, timeout=100)
@@ -165,7 +181,7 @@ def a_signal_before_the_first_result_leaves_a_document_too(tool):
 
 def keys_come_in_the_order_of_the_schema(tool):
     document, schema = tool.mixed(), validator(tool.schema_path).schema
-    check(list(document) == schema["else"]["required"] == list(schema["properties"]), list(document))
+    check(list(document) == schema["$defs"]["report"]["required"] == list(schema["properties"]), list(document))
     for part, described in ((document["plugin"], schema["properties"]["plugin"]), (document["counts"], schema["properties"]["counts"]),
                             (document["host"], schema["$defs"]["host"]), *((one, schema["$defs"]["check"]) for one in document["checks"])):
         check(list(part) == described["required"] == list(described["properties"]), list(part))
@@ -175,7 +191,7 @@ def a_changed_document_does_not_pass_the_schema(tool):
     document, passes = tool.mixed(), validator(tool.schema_path).is_valid
     error = {"schema": "gpuhal.check/1", "error": {"code": "usage", "message": "no plugin was given"}}
     check(passes(document) and passes(error), "one that was not changed")
-    passed = [(path, key, what) for one in (document, error) for path, key, what, change in spoilings(one) if passes(changed(one, path, change))]
+    passed = [(path, key, what) for one in (document, error, tool.listed()) for path, key, what, change in spoilings(one) if passes(changed(one, path, change))]
     number = {one["result"]: index for index, one in enumerate(document["checks"])}
     for path, key, value in (((), "schema", "gpuhal.check/2"), ((), "status", "fine"), ((), "generated_at", "today"), ((), "checks", []),
                              ((), "signal", "SIGTERM"), ((), "status", "stopped"), ((), "abi_version", "0"), (("counts",), "failed", -1), (("host",), "cpu", ""), (("plugin",), "name", ""),

@@ -126,6 +126,21 @@ bool gpuhal_document_end(gpuhal_report *report, const gpuhal_self *self, gpuhal_
                            make_counts(report->counts), "checks", checks));
 }
 
+bool gpuhal_document_print_list(FILE *out)
+{
+    json_t *list = json_array();
+    for (unsigned c = 0; c < gpuhal_check_count; c++) {
+        const gpuhal_job job = {.check = &gpuhal_checks[c]};
+        json_array_append_new(list, json_pack("{s:s, s:s, s:o, s:b}", "name", job.check->name, "sentence",
+                                              job.check->sentence, "rule", make_rule(job.check->rule), "per_device",
+                                              gpuhal_job_has_device(&job)));
+    }
+    const bool whole = json_array_size(list) == gpuhal_check_count;
+    json_t *document = json_pack("{s:s, s:s, s:o, s:o}", "schema", SCHEMA, "library_version", gpuhal_version(),
+                                 "abi_version", gpuhal_json_abi(gpuhal_abi_version()), "list", list);
+    return print(out, document) && whole;
+}
+
 bool gpuhal_document_print_error(FILE *out, const char *code, const char *message)
 {
     return print(out, gpuhal_json_error(SCHEMA, "gpuhal-check", code, message));

@@ -23,6 +23,12 @@ bool gpuhal_document_end(gpuhal_report *report, const gpuhal_self *self, gpuhal_
     return false;
 }
 
+bool gpuhal_document_print_list(FILE *out)
+{
+    (void)out;
+    return false;
+}
+
 bool gpuhal_document_print_error(FILE *out, const char *code, const char *message)
 {
     (void)out;

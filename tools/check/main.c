@@ -31,8 +31,17 @@ const gpuhal_check gpuhal_checks[] = {
 };
 const unsigned gpuhal_check_count = sizeof gpuhal_checks / sizeof *gpuhal_checks;
 
-static int list_checks(FILE *out)
+static int out_of_memory(void)
 {
+    fputs("gpuhal-check: out of memory\n", stderr);
+    return EXIT_INTERNAL;
+}
+
+static int list_checks(FILE *out, bool as_document)
+{
+    if (as_document) {
+        return gpuhal_document_print_list(out) ? EXIT_PASSED : out_of_memory();
+    }
     for (unsigned c = 0; c < gpuhal_check_count; c++) {
         fprintf(out, "%-20s %s\n", gpuhal_checks[c].name, gpuhal_checks[c].sentence);
     }
@@ -118,12 +127,6 @@ static void choose_device(gpuhal_runner *runner, gpuhal_result *result)
 static int broken(gpuhal_report *report, const char *why)
 {
     gpuhal_report_broken(report, why);
-    return EXIT_INTERNAL;
-}
-
-static int out_of_memory(void)
-{
-    fputs("gpuhal-check: out of memory\n", stderr);
     return EXIT_INTERNAL;
 }
 
@@ -321,7 +324,7 @@ int main(int argc, char **argv)
     int exit_status = read_everything(argc, argv, out, &options, &expectations);
     gpuhal_tool_errors_release(caught, said, sizeof said);
     if (exit_status == GPUHAL_TOOL_GO_ON) {
-        exit_status = options.list ? list_checks(out) : check_in_folder(&options, &expectations);
+        exit_status = options.list ? list_checks(out, options.json) : check_in_folder(&options, &expectations);
     } else if (exit_status == EXIT_USAGE && json) {
         gpuhal_document_print_error(out, "usage", said);
     }

@@ -32,7 +32,7 @@ enum {
 };
 
 static const struct argp_option known[] = {
-    {"list", OPTION_LIST, NULL, 0, "list the checks and exit", 0},
+    {"list", OPTION_LIST, NULL, 0, "list the checks and exit; with --json as a document", 0},
     {"only", OPTION_ONLY, "CHECK", 0, "run this check only, CHECK@INDEX on one device; may be repeated", 0},
     {"except", OPTION_EXCEPT, "CHECK", 0, "leave this check out; may be repeated; the check file always runs", 0},
     {"device", OPTION_DEVICE, "INDEX", 0, "check this device only", 0},
@@ -112,10 +112,6 @@ static error_t judge(const struct argp_state *state, const gpuhal_check_options 
 {
     if (options->file == NULL && !options->list) {
         argp_error(state, "no plugin was given; it takes FILE.so or NAME.gpuhal");
-        return EINVAL;
-    }
-    if (options->json && options->list) {
-        argp_error(state, "--list goes without --json");
         return EINVAL;
     }
     if (options->json && !gpuhal_document_built) {

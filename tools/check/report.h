@@ -59,6 +59,8 @@ bool gpuhal_document_begin(gpuhal_report *report);
 /* Loses the document when memory is short: then the end fails. */
 void gpuhal_document_result(gpuhal_report *report, const gpuhal_finding *finding);
 bool gpuhal_document_end(gpuhal_report *report, const gpuhal_self *self, gpuhal_ending ending);
+/* Prints all checks as a document. False without memory. */
+bool gpuhal_document_print_list(FILE *out);
 /* Prints an error as a document; @p code: "usage" or "internal". */
 bool gpuhal_document_print_error(FILE *out, const char *code, const char *message);
 
