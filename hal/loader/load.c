@@ -47,8 +47,11 @@ static bool check_names(gpuhal_load_context *load, const gpuhal_plugin *plugin)
                                    "the plugin's name is \"%s\", its manifest has \"%s\"", plugin->name, load->name);
     }
     size_t length = plugin->version ? strnlen(plugin->version, VERSION_MAX_LENGTH + 1) : 0;
-    if (length == 0 || length > VERSION_MAX_LENGTH || !gpuhal_records_is_clean(plugin->version, length)) {
+    if (length == 0 || length > VERSION_MAX_LENGTH) {
         return broken(load, "the plugin's version is not a text of 1 to 63 bytes");
+    }
+    if (!gpuhal_records_is_clean(plugin->version, length)) {
+        return broken(load, "the plugin's version is not UTF-8, or has a control character");
     }
     return true;
 }

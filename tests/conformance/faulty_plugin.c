@@ -357,7 +357,7 @@ GPUHAL_API const gpuhal_plugin *gpuhal_plugin_query(uint32_t host_abi, const gpu
                      : is(block_overruns) || is(query_waits) ? GPUHAL_PLUGIN_HONORS_TIMEOUTS
                                                              : 0,
             .name = is(name_upper_case) ? "Faulty" : "faulty",
-            .version = is(version_none) ? NULL : "1.0",
+            .version = is(version_none) ? NULL : is(version_bytes) ? "1.0 \xff" : "1.0",
             .start = faulty_start,
             .enumerate = faulty_enumerate,
             .describe = faulty_describe,

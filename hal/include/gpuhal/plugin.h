@@ -419,7 +419,7 @@ typedef struct gpuhal_plugin {
     uint32_t reserved;
     /** Name of the backend: a lower-case letter, then lower-case letters, digits and `_`; at most 31 characters. */
     const char *name;
-    const char *version; /**< Version of the plugin, for people. */
+    const char *version; /**< Version of the plugin, for people: 1 to 63 bytes of UTF-8, no control characters. */
 
     /** BLOCKS. Called before anything else; once per copy of the core, and there once for each set of options of the
      *  application's objects. Opens the vendor's library, but no device or context; starts no thread that can start
