@@ -82,6 +82,18 @@ def a_crash_is_a_failed_check_and_the_others_go_on(tool):
     check(by_name(document)["health", 0]["result"] == "passed", document)
 
 
+def after_three_time_outs_the_others_are_skipped_and_the_run_has_failed(tool):
+    options = ("--deadline", "1", "--only", "read", "--only", "copy@0", "--only", "copy_within", "--only", "health@0")
+    with tempfile.NamedTemporaryFile("w", suffix=".expect") as expect:
+        expect.write("read: hangs\ncopy: hangs\n")
+        expect.flush()
+        document = tool.run(*options, "--expect", expect.name, tool.plugin, code=1, fault="read_hangs")
+    results = [(one["name"], one["device"], one["result"]) for one in document["checks"]]
+    check(results == [("file", None, "passed"), ("read", 0, "expected"), ("read", 1, "expected"), ("copy", 0, "expected"),
+                      ("copy_within", 0, "skipped"), ("copy_within", 1, "skipped"), ("health", 0, "skipped")], document)
+    check(document["status"] == "failed" and document["checks"][-1]["message"].startswith("not run: "), document)
+
+
 def a_manifest_is_named_with_its_library(tool):
     plugin = tool.run("--only", "manifest", tool.good_manifest, code=0)["plugin"]
     check(plugin["manifest"] == tool.good_manifest and os.path.samefile(plugin["file"], tool.plugin), plugin)

@@ -111,10 +111,10 @@ static bool print(FILE *out, json_t *document)
 bool gpuhal_document_end(gpuhal_report *report, const gpuhal_self *self, gpuhal_ending ending)
 {
     const bool stopped = ending == ENDING_STOPPED;
-    const char *status = stopped                              ? "stopped"
-                         : ending == ENDING_NO_PLUGIN         ? "no_plugin"
-                         : report->counts[OUTCOME_FAILED] > 0 ? "failed"
-                                                              : "passed";
+    const char *status = stopped                      ? "stopped"
+                         : ending == ENDING_NO_PLUGIN ? "no_plugin"
+                         : report->failed             ? "failed"
+                                                      : "passed";
     json_t *checks = report->checks;
     report->checks = NULL;
     return print(report->options->out,

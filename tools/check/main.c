@@ -193,7 +193,7 @@ static int run_jobs(gpuhal_runner *runner, gpuhal_report *report, const gpuhal_j
     if (!gpuhal_report_end(report, &runner->self, ENDING_COMPLETE)) {
         return out_of_memory();
     }
-    return report->counts[OUTCOME_FAILED] > 0 ? EXIT_FAILED : EXIT_PASSED;
+    return report->failed ? EXIT_FAILED : EXIT_PASSED;
 }
 
 /* The first check runs before the plan can be written: how many lines there are depends on the devices that it

@@ -68,6 +68,7 @@ void gpuhal_report_result(gpuhal_report *report, const gpuhal_job *job, const gp
 {
     const gpuhal_finding finding = judge(report, job, result);
     report->counts[finding.outcome]++;
+    report->failed = report->failed || finding.outcome == OUTCOME_FAILED || result->not_run;
     if (report->options->json) {
         gpuhal_document_result(report, &finding);
         return;

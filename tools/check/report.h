@@ -31,6 +31,7 @@ typedef struct gpuhal_report {
     const gpuhal_check_options *options;
     const gpuhal_expectations *expectations;
     unsigned counts[OUTCOMES];
+    bool failed; /* a check failed, or some were not run */
     struct json_t *checks; /* of the document, until it is printed; NULL: memory was short */
 } gpuhal_report;
 

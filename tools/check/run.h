@@ -27,6 +27,7 @@ typedef struct gpuhal_result {
     char sentence[1024]; /* the fault, or the reason for skipping */
     char notes[2048];    /* one a line */
     char printed[512];   /* what the plugin printed on both streams, as far as it fits */
+    bool not_run;        /* skipped, since too many checks before it did not return in time */
 } gpuhal_result;
 
 /* What the child sends to the parent. Smaller than PIPE_BUF, so that each arrives whole. */
