@@ -82,6 +82,12 @@ def a_crash_is_a_failed_check_and_the_others_go_on(tool):
     check(by_name(document)["health", 0]["result"] == "passed", document)
 
 
+def what_the_plugin_printed_stands_in_a_member_of_its_own(tool):
+    document = tool.run("--only", "copy@0", "--only", "quiet", tool.plugin, code=1, fault="prints_output")
+    quiet = by_name(document)["quiet", None]
+    check("a word on standard output" in quiet["printed"] and quiet["message"] == "the plugin printed in the check copy", quiet)
+
+
 def after_three_time_outs_the_others_are_skipped_and_the_run_has_failed(tool):
     options = ("--deadline", "1", "--only", "read", "--only", "copy@0", "--only", "copy_within", "--only", "health@0")
     with tempfile.NamedTemporaryFile("w", suffix=".expect") as expect:

@@ -77,8 +77,8 @@ typedef struct gpuhal_opened {
 
 struct gpuhal_context {
     const gpuhal_check_options *options;
-    const char *printed; /* what the plugin printed in checks before this one; "" when nothing */
-    uint32_t index;      /* the device, for all needs but NOTHING and PLUGIN */
+    const char *printed_in; /* the first check that passed in which the plugin printed something; NULL: none */
+    uint32_t index;         /* the device, for all needs but NOTHING and PLUGIN */
 
     const gpuhal_plugin *plugin; /* from NEEDS_PLUGIN on */
     const gpuhal_host *host;

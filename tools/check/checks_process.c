@@ -124,7 +124,7 @@ void gpuhal_check_fork_safe(gpuhal_context *context)
 /* Programs write data to standard output; a driver's banner in the middle of it breaks the program that reads it. */
 void gpuhal_check_quiet(gpuhal_context *context)
 {
-    if (context->printed[0] != '\0') {
-        gpuhal_fail("the plugin printed %s", context->printed);
+    if (context->printed_in != NULL) {
+        gpuhal_fail("the plugin printed in the check %s", context->printed_in);
     }
 }

@@ -255,7 +255,7 @@ void gpuhal_child_main(void *user, int pipe)
     child.step = runner->step;
     gpuhal_step("the preparations");
     become_harmless(runner);
-    gpuhal_context context = {.options = runner->options, .printed = runner->printed};
+    gpuhal_context context = {.options = runner->options, .printed_in = runner->printed_in};
     for (unsigned j = 0; j < batch->count; j++) {
         run_one(&context, &batch->jobs[j]);
     }

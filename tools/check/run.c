@@ -49,15 +49,20 @@ static void take_printed(gpuhal_runner *runner, gpuhal_result *result)
     runner->output_seen = end;
 }
 
-/* The first line is enough for the last check, which every child inherits. */
+/* For the last check, which every child knows of. */
 static void keep_printed(gpuhal_runner *runner, const gpuhal_job *job, const gpuhal_result *result)
 {
-    const char *line = result->printed + strspn(result->printed, "\n");
-    const size_t length = strcspn(line, "\n"), most = 200;
-    const bool more = length > most || line[length + strspn(line + length, "\n")] != '\0';
-    if (result->printed[0] != '\0' && runner->printed[0] == '\0') {
-        snprintf(runner->printed, sizeof runner->printed, "in the check %s: %.*s%s", job->check->name,
-                 (int)(length < most ? length : most), line, more ? " ..." : "");
+    if (result->printed[0] != '\0' && runner->printed_in == NULL) {
+        memcpy(runner->printed, result->printed, sizeof runner->printed);
+        runner->printed_in = job->check->name;
+    }
+}
+
+/* The last check is about what others have printed. */
+static void take_kept(const gpuhal_runner *runner, const gpuhal_job *job, gpuhal_result *result)
+{
+    if (job->check == &gpuhal_checks[gpuhal_check_count - 1] && result->printed[0] == '\0') {
+        memcpy(result->printed, runner->printed, sizeof result->printed);
     }
 }
 
@@ -152,6 +157,7 @@ unsigned gpuhal_runner_run(gpuhal_runner *runner, const gpuhal_job *jobs, unsign
             memcpy(result.sentence, record.text, sizeof result.sentence);
             take_printed(runner, &result);
             keep_printed(runner, &jobs[done], &result);
+            take_kept(runner, &jobs[done], &result);
             settled(user, &jobs[done++], &result);
             result = (gpuhal_result){0};
             if (record.status == CHECK_FAILED) {

@@ -54,7 +54,8 @@ typedef struct gpuhal_runner {
     off_t output_seen;             /* what of it belongs to settled checks */
     _Atomic(const char *) *step;   /* shared with the child: what the plugin is doing */
     unsigned hangs;                /* checks that ran past the deadline */
-    char printed[512];             /* the first that was printed in a check that passed, and in which */
+    char printed[512];             /* the first that was printed in a check that passed, */
+    const char *printed_in;        /* and in which; NULL: nothing was */
     gpuhal_self self;              /* what the first check reported, and */
     uint32_t devices[DEVICES_MAX]; /* what it listed */
     unsigned device_count;
