@@ -123,6 +123,7 @@ TEST(a_file_that_is_not_there_leaves_with_3_and_is_named)
     assert_int_equal(check("/nowhere/plugin.so"), 3);
     expect_printed("not ok 1 - file: ");
     expect_printed("\n  message: \"/nowhere/plugin.so does not exist\"\n" HINT_FILE);
+    expect_printed("\n# 0 passed, 1 failed, 0 failed as expected, 0 skipped\n");
 }
 
 TEST(a_file_that_cannot_be_a_plugin_is_named_with_a_hint_and_breaks_no_rule)

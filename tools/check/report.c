@@ -89,13 +89,13 @@ bool gpuhal_report_end(gpuhal_report *report, const gpuhal_self *self, gpuhal_en
     if (report->options->json) {
         return gpuhal_document_end(report, self, ending);
     }
+    if (ending == ENDING_NO_PLUGIN) {
+        fputs("# the plugin cannot be used, so nothing else was checked\n", report->options->out);
+    }
+    fprintf(report->options->out, "# %u passed, %u failed, %u failed as expected, %u skipped\n",
+            counts[OUTCOME_PASSED], counts[OUTCOME_FAILED], counts[OUTCOME_EXPECTED], counts[OUTCOME_SKIPPED]);
     if (ending == ENDING_STOPPED) {
         fprintf(report->options->out, "Bail out! ended by %s\n", gpuhal_signals_name());
-    } else if (ending == ENDING_COMPLETE) {
-        fprintf(report->options->out, "# %u passed, %u failed, %u failed as expected, %u skipped\n",
-                counts[OUTCOME_PASSED], counts[OUTCOME_FAILED], counts[OUTCOME_EXPECTED], counts[OUTCOME_SKIPPED]);
-    } else {
-        fputs("# the plugin cannot be used, so nothing else was checked\n", report->options->out);
     }
     return true;
 }
