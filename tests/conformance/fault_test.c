@@ -117,8 +117,9 @@ static const char *judge(const variant *of, int status, const char *output)
         return "the check did not fail";
     }
     snprintf(rule, sizeof rule, "\n  rule: M-%02u", of->rule);
+    const bool right = of->rule != 0 ? strstr(block, rule) != NULL : strstr(block, "\n  rule: ") == NULL;
     const char *problem = strstr(block, of->sentence) == NULL    ? "the message does not hold the sentence"
-                          : strstr(block, rule) == NULL          ? "another rule"
+                          : !right                               ? "another rule"
                           : strstr(block, "\n  hint: \"") == NULL ? "no hint"
                                                                  : NULL;
     free(block);

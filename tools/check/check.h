@@ -102,7 +102,7 @@ bool gpuhal_free_memory(const gpuhal_context *context, uint32_t index, uint64_t 
 
 /* Ends the check and its child with a sentence that names the fault. From any thread. */
 _Noreturn void gpuhal_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Failures of gpuhal_fail() from now on, in this check, break this rule. */
+/* Failures of gpuhal_fail() from now on, in this check, break this rule; 0: none. */
 void gpuhal_rule(unsigned rule);
 /* The same for a fault that breaks another rule than the one of the check. */
 _Noreturn void gpuhal_fail_by(unsigned rule, const char *format, ...) __attribute__((format(printf, 2, 3)));

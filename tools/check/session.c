@@ -39,16 +39,25 @@ void gpuhal_session_load(gpuhal_context *context)
     gpuhal_child_plugin(context->plugin);
 }
 
+/* Returned as M-11 asks for it: the machine lacks something, and the plugin breaks no rule. */
+static gpuhal_status excused(gpuhal_status status)
+{
+    if (status == GPUHAL_ERROR_NO_DRIVER || status == GPUHAL_ERROR_NO_DEVICE || status == GPUHAL_ERROR_NO_PERMISSION) {
+        gpuhal_rule(0);
+    }
+    return status;
+}
+
 void gpuhal_session_start(gpuhal_context *context)
 {
     gpuhal_step("start");
-    gpuhal_expect_ok(context->plugin->start(context->host, &context->instance), "start");
+    gpuhal_expect_ok(excused(context->plugin->start(context->host, &context->instance)), "start");
 }
 
 void gpuhal_session_enumerate(gpuhal_context *context)
 {
-    gpuhal_expect_reported(gpuhal_device_snapshot_enumerate(context->plugin, context->instance, &context->listing),
-                           "enumerate");
+    gpuhal_expect_reported(
+        excused(gpuhal_device_snapshot_enumerate(context->plugin, context->instance, &context->listing)), "enumerate");
     context->listed = gpuhal_device_snapshot_find(&context->listing, context->index);
 }
 
