@@ -6,6 +6,7 @@
 #include "loader/device_rules.h"
 #include "loader/host.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -132,11 +133,19 @@ gpuhal_status gpuhal_device_key_at(const gpuhal_device *device, uint32_t index, 
     if (status) {
         return status;
     }
+    /* The values among them are of the moment of the listing. */
     const gpuhal_facts *facts = &gpuhal_device_current(device)->facts;
-    *out_key = index < facts->count ? facts->list[index].key : 0;
-    return index < facts->count
-               ? GPUHAL_OK
-               : gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s: there are %zu facts", device->id, facts->count);
+    uint32_t count = 0;
+    for (size_t i = 0; i < facts->count; i++) {
+        const gpuhal_key key = facts->list[i].key;
+        const bool is_value = key >= GPUHAL_VALUE_MEMORY_FREE_BYTES && key < GPUHAL_VENDOR_FIRST;
+        if (!is_value && count++ == index) {
+            *out_key = key;
+            return GPUHAL_OK;
+        }
+    }
+    *out_key = 0;
+    return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s: there are %" PRIu32 " facts", device->id, count);
 }
 
 gpuhal_status gpuhal_device_physical(const gpuhal_device *device, uint32_t *out_number, uint32_t *out_preferred)

@@ -9,6 +9,25 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+TEST(keys_are_those_of_facts_in_ascending_order_and_no_value_is_among_them)
+{
+    gpuhal_mock_five_kinds();
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+    const gpuhal_device *device = gpuhal_device_at(gpu, 1);
+    assert_int_equal(gpuhal_device_missing(device, GPUHAL_VALUE_MEMORY_FREE_BYTES, NULL), 0); /* of the listing */
+    gpuhal_key key = 0, before = 0;
+    uint32_t count = 0;
+    for (; gpuhal_device_key_at(device, count, &key) == GPUHAL_OK; count++) {
+        assert_true(key > before);
+        assert_true(key < GPUHAL_VALUE_MEMORY_FREE_BYTES || key >= GPUHAL_VENDOR_FIRST);
+        before = key;
+    }
+    assert_true(count > 3);
+    assert_int_equal(gpuhal_device_key_at(device, count, &key), GPUHAL_ERROR_NOT_FOUND);
+    assert_int_equal(key, 0);
+    gpuhal_close(gpu);
+}
+
 TEST(facts_have_a_value_or_a_reason_and_the_wrong_kind_is_refused)
 {
     gpuhal_mock_five_kinds();

@@ -114,7 +114,7 @@ GPUHAL_API gpuhal_status gpuhal_device_text(const gpuhal_device *device, gpuhal_
 GPUHAL_API gpuhal_missing gpuhal_device_missing(const gpuhal_device *device, gpuhal_key key, const char **out_why);
 
 /** Lists the keys of the facts that the device's backend gave, with a value or with a reason, in ascending order. Keys
- *  from GPUHAL_VENDOR_FIRST on are the backend's own.
+ *  from GPUHAL_VENDOR_FIRST on are the backend's own. Values, which gpuhal_device_sample() reads, are not among them.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, NOT_FOUND past the last
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_device_key_at(const gpuhal_device *device, uint32_t index, gpuhal_key *out_key);
