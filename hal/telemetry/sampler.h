@@ -64,7 +64,7 @@ struct gpuhal_sampler {
     bool stop, destroyed, runs;
     uint64_t *times;         /* the ring's */
     uint32_t newest, count;  /* place of the newest sample, and how many there are */
-    gpuhal_limit *limits;
+    gpuhal_limit *limits;    /* by number, then by device */
     uint32_t last_number;
     gpuhal_sampler_fn *on_health;
     void *on_health_user;

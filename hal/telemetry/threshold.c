@@ -79,10 +79,10 @@ static void free_limits(gpuhal_limit *limits)
     }
 }
 
-/* One for each device that the threshold is for, the last device first; NULL without memory. */
+/* One for each device that the threshold is for, in their order; NULL without memory. */
 static gpuhal_limit *make_limits(const gpuhal_sampler *sampler, const gpuhal_threshold *threshold)
 {
-    gpuhal_limit *limits = NULL;
+    gpuhal_limit *limits = NULL, **end = &limits;
     for (uint32_t d = 0; d < sampler->device_count; d++) {
         if (!threshold->device || sampler->devices[d].device == threshold->device) {
             gpuhal_limit *limit = calloc(1, sizeof *limit);
@@ -90,11 +90,11 @@ static gpuhal_limit *make_limits(const gpuhal_sampler *sampler, const gpuhal_thr
                 free_limits(limits);
                 return NULL;
             }
-            *limit = (gpuhal_limit){.next = limits,
-                                    .device = d,
+            *limit = (gpuhal_limit){.device = d,
                                     .key = gpuhal_sampler_find_key(sampler, threshold->key),
                                     .threshold = *threshold};
-            limits = limit;
+            *end = limit;
+            end = &limit->next;
         }
     }
     return limits;
@@ -113,17 +113,20 @@ gpuhal_status gpuhal_sampler_add_threshold(gpuhal_sampler *sampler, const gpuhal
     if (status || error) {
         return status ? status : gpuhal_error_no_thread(error);
     }
-    gpuhal_limit *limits = make_limits(sampler, &threshold), **end = &limits;
+    gpuhal_limit *limits = make_limits(sampler, &threshold);
     if (!limits) {
         return gpuhal_error_host_memory();
     }
     gpuhal_mutex_lock(&sampler->mutex);
     const uint32_t number = ++sampler->last_number;
-    for (; *end; end = &(*end)->next) {
-        (*end)->number = number;
+    for (gpuhal_limit *limit = limits; limit; limit = limit->next) {
+        limit->number = number;
     }
-    *end = sampler->limits;
-    sampler->limits = limits;
+    gpuhal_limit **end = &sampler->limits; /* events come in the order of the list */
+    while (*end) {
+        end = &(*end)->next;
+    }
+    *end = limits;
     gpuhal_mutex_unlock(&sampler->mutex);
     if (out_number) {
         *out_number = number;

@@ -96,6 +96,38 @@ TEST(a_threshold_below_counts_samples_in_a_row_and_is_of_one_device)
     gpuhal_close(gpu);
 }
 
+TEST(events_of_one_sample_come_in_the_order_of_thresholds_then_of_devices_then_health)
+{
+    gpuhal *gpu = open_devices(2);
+    gpuhal_os_handle descriptor = -1;
+    gpuhal_sampler_event event = {.size = sizeof event};
+    for (uint32_t d = 0; d < 2; d++) {
+        set_value(d, 0, HEAT, 1);
+        set_value(d, 1, GPUHAL_VALUE_THROTTLE_REASONS, 0);
+    }
+    gpuhal_sampler *sampler = sampler_or_fail(gpu, (gpuhal_sampler_desc){.period_ns = 500 * MS});
+    await_samples(sampler, 0);
+    assert_ok(gpuhal_sampler_descriptor(sampler, &descriptor));
+    for (uint32_t i = 0; i < 3; i++) {
+        const gpuhal_threshold any = {.size = sizeof any, .key = HEAT, .limit = 10 - i};
+        assert_ok(gpuhal_sampler_add_threshold(sampler, &any, NULL));
+    }
+    for (uint32_t d = 0; d < 2; d++) { /* between two samples, as far as the period is long */
+        set_value(d, 0, HEAT, 11);
+        set_value(d, 1, GPUHAL_VALUE_THROTTLE_REASONS, GPUHAL_THROTTLE_THERMAL);
+    }
+    await_samples(sampler, 1);
+    for (uint32_t i = 0; i < 8; i++) {
+        assert_ok(gpuhal_sampler_next_event(sampler, &event));
+        assert_int_equal(event.kind, i < 6 ? GPUHAL_SAMPLER_RAISED : GPUHAL_SAMPLER_HEALTH);
+        assert_int_equal(event.threshold, i < 6 ? i / 2 + 1 : 0);
+        assert_ptr_equal(event.device, gpuhal_device_at(gpu, i % 2));
+    }
+    gpuhal_os_handle_close(descriptor);
+    gpuhal_sampler_destroy(sampler);
+    gpuhal_close(gpu);
+}
+
 TEST(events_are_listed_behind_a_descriptor_and_the_oldest_are_dropped)
 {
     gpuhal *gpu = open_devices(1);

@@ -5,7 +5,8 @@
  *  sample stays missing in the history: statistics leave it out and say how many there were.
  *
  *  Thresholds and changes of health are events. An event goes to the callback of its threshold, and to the list behind
- *  gpuhal_sampler_next_event() once gpuhal_sampler_descriptor() was called.
+ *  gpuhal_sampler_next_event() once gpuhal_sampler_descriptor() was called. Those of one sample come in the order of
+ *  the thresholds' numbers, of one threshold in the order of the devices, and then those of health.
  *
  *      gpuhal_sampler *sampler = NULL;
  *      gpuhal_threshold hot = {.size = sizeof hot, .key = GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS,
