@@ -228,6 +228,30 @@ TEST(destroying_waits_for_a_callback_that_runs)
     gpuhal_close(gpu);
 }
 
+TEST(callbacks_of_what_was_sampled_come_after_closing_until_the_sampler_is_destroyed)
+{
+    gpuhal *gpu = open_devices(1);
+    heard own = {0}, second = {0};
+    set_value(0, 0, HEAT, 1);
+    atomic_store(&holds, true);
+    gpuhal_sampler *sampler = sampler_or_fail(gpu, (gpuhal_sampler_desc){0});
+    gpuhal_device *device = gpuhal_sampler_device(sampler, 0);
+    gpuhal_threshold any = {.size = sizeof any, .key = HEAT, .limit = 10, .callback = hold, .user = &own};
+    assert_ok(gpuhal_sampler_add_threshold(sampler, &any, NULL));
+    any.user = &second;
+    assert_ok(gpuhal_sampler_add_threshold(sampler, &any, NULL));
+    set_value(0, 0, HEAT, 11);
+    await_count(&own, 1); /* and holds the second one up, which is of the same sample */
+    gpuhal_close(gpu);
+    gpuhal_value value = {.key = HEAT};
+    assert_ok(gpuhal_sampler_latest(sampler, device, &value, 1, NULL));
+    assert_int_equal(value.u64, 11);
+    assert_int_equal(second.count, 0);
+    atomic_store(&holds, false);
+    await_count(&second, 1);
+    gpuhal_sampler_destroy(sampler);
+}
+
 /* ---- health */
 
 static gpuhal_health health_of(gpuhal_sampler *sampler, uint32_t index)

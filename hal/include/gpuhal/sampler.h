@@ -14,7 +14,8 @@
  *      gpuhal_sampler_create(gpu, NULL, &sampler);      // every device, the usual values, once a second
  *      gpuhal_sampler_add_threshold(sampler, &hot, NULL);
  *
- *  gpuhal_close() ends the sampling; what was read stays readable until gpuhal_sampler_destroy().
+ *  gpuhal_close() ends the sampling. What was read stays readable, and callbacks of it still come, until
+ *  gpuhal_sampler_destroy(); until then the calls of this header, and no others, still take the sampler's devices.
  */
 #ifndef GPUHAL_SAMPLER_H
 #define GPUHAL_SAMPLER_H
@@ -59,7 +60,7 @@ GPUHAL_API void gpuhal_sampler_destroy(gpuhal_sampler *sampler);
 
 /** Returns device number @p index of the sampler, counted from 0.
  *  @return the device; NULL past the last
- *  Owner: the gpuhal object. Threads: any. Blocks: no. */
+ *  Owner: the gpuhal object, and the sampler. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_device *gpuhal_sampler_device(const gpuhal_sampler *sampler, uint32_t index);
 
 /** Returns the values of the newest sample; @p values[i].key says which. A key that is not sampled is missing, not
