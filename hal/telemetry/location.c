@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The preferred interface first, then the others in the order of their plugins' priority. A device that is no longer
- * listed is its only interface. */
-static void find_interfaces(gpuhal_device *device, gpuhal_location *place)
+uint32_t gpuhal_location_interfaces(gpuhal_device *device, gpuhal_device *out_interfaces[GPUHAL_INTERFACES_MAX],
+                                    bool *out_is_part)
 {
+    uint32_t count = 0;
     const gpuhal_device_snapshot *snapshot = gpuhal_device_snapshot_now(device->gpu);
     const gpuhal_interface *own = gpuhal_device_snapshot_interface(snapshot, device);
     for (int preferred = 1; own && preferred >= 0; preferred--) {
@@ -17,15 +17,16 @@ static void find_interfaces(gpuhal_device *device, gpuhal_location *place)
             const gpuhal_entry *entry = &snapshot->entries[i];
             if (entry->device && entry->preferred == (preferred == 1) &&
                 snapshot->identity.interfaces[i].partition == own->partition &&
-                place->interface_count < GPUHAL_INTERFACES_MAX) {
-                place->interfaces[place->interface_count++] = entry->device;
+                count < GPUHAL_INTERFACES_MAX) {
+                out_interfaces[count++] = entry->device;
             }
         }
     }
-    if (place->interface_count == 0) {
-        place->interfaces[place->interface_count++] = device;
+    if (count == 0) {
+        out_interfaces[count++] = device;
     }
-    place->is_part = own && own->partition_name[0];
+    *out_is_part = own && own->partition_name[0];
+    return count;
 }
 
 static void copy_name(char out_name[GPUHAL_CLIENT_PLACE_BYTES], const char *prefix, unsigned number)
@@ -48,7 +49,7 @@ void gpuhal_location_find(gpuhal_device *device, gpuhal_location *place)
 {
     const char *root = device->gpu->settings.system_root;
     *place = (gpuhal_location){0};
-    find_interfaces(device, place);
+    place->interface_count = gpuhal_location_interfaces(device, place->interfaces, &place->is_part);
     const gpuhal_facts *facts = &place->interfaces[0]->listed->facts;
     const char *address = gpuhal_device_hardware_address(device), *node = NULL;
     for (uint32_t i = 0; i < place->interface_count && !node; i++) {

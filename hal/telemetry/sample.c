@@ -16,16 +16,38 @@ static bool is_ours(gpuhal_key key)
            key == GPUHAL_VALUE_TRANSFERRED_BYTES || key < FIRST_VALUE;
 }
 
+static uint64_t held_bytes(const gpuhal_device *device)
+{
+    return atomic_load(&device->allocated_bytes);
+}
+
+static uint64_t transferred_bytes(const gpuhal_device *device)
+{
+    return atomic_load(&device->written.bytes) + atomic_load(&device->read.bytes) +
+           atomic_load(&device->filled.bytes) + atomic_load(&device->copied.bytes);
+}
+
+/* Of all interfaces, so that each has the same. */
+static uint64_t sum(gpuhal_device *device, uint64_t (*bytes_of)(const gpuhal_device *device))
+{
+    gpuhal_device *interfaces[GPUHAL_INTERFACES_MAX];
+    bool is_part = false;
+    const uint32_t count = gpuhal_location_interfaces(device, interfaces, &is_part);
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        bytes += bytes_of(interfaces[i]);
+    }
+    return bytes;
+}
+
 static void answer(gpuhal_device *device, gpuhal_value *value)
 {
     if (value->key == GPUHAL_VALUE_MEMORY_HELD_BYTES) {
-        gpuhal_value_set(value, atomic_load(&device->allocated_bytes), "library");
+        gpuhal_value_set(value, sum(device, held_bytes), "library");
     } else if (value->key == GPUHAL_VALUE_QUEUES_BUSY_NS) {
         gpuhal_value_set(value, gpuhal_busy_ns(device), "library");
     } else if (value->key == GPUHAL_VALUE_TRANSFERRED_BYTES) {
-        const uint64_t bytes = atomic_load(&device->written.bytes) + atomic_load(&device->read.bytes) +
-                               atomic_load(&device->filled.bytes) + atomic_load(&device->copied.bytes);
-        gpuhal_value_set(value, bytes, "library");
+        gpuhal_value_set(value, sum(device, transferred_bytes), "library");
     } else {
         gpuhal_value_miss(value, GPUHAL_MISSING_NOT_SUPPORTED, "it is a fact, not a value: use gpuhal_device_u64()");
     }

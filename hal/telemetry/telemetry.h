@@ -44,6 +44,10 @@ typedef struct gpuhal_location {
     bool is_part;
     char driver[GPUHAL_DRIVER_BYTES]; /* the kernel's; "" until its files were read, or without */
 } gpuhal_location;
+/* Lists the interfaces of the device's partition: the preferred one first, then the others by their plugins' priority.
+ * A device that is no longer listed is its only interface. Returns how many there are, at least 1. */
+uint32_t gpuhal_location_interfaces(gpuhal_device *device, gpuhal_device *out_interfaces[GPUHAL_INTERFACES_MAX],
+                                    bool *out_is_part);
 void gpuhal_location_find(gpuhal_device *device, gpuhal_location *out_place);
 
 typedef struct gpuhal_asking gpuhal_asking; /* ask.c */

@@ -6,7 +6,9 @@
 
 #include "device/device.h"
 
+#include <gpuhal/physical.h>
 #include <gpuhal/telemetry.h>
+#include <gpuhal/transfer.h>
 
 #include <sys/inotify.h>
 #include <unistd.h>
@@ -302,6 +304,45 @@ TEST(a_device_that_hangs_leaves_time_to_those_that_are_asked_after_it)
 }
 
 /* ---- processes */
+
+/* The mock once more, under another name: a second interface of each of its devices. */
+static const gpuhal_plugin *query_second(uint32_t host_abi, const gpuhal_host *host)
+{
+    static gpuhal_plugin second;
+    second = *gpuhal_mock_query(host_abi, host);
+    second.name = "second";
+    return &second;
+}
+
+TEST(what_the_library_counts_is_the_sum_of_all_interfaces)
+{
+    gpuhal_builtin_fn *const builtins[] = {gpuhal_mock_query, query_second, NULL};
+    const gpuhal_config config = {.size = sizeof config,
+                                  .isolation = GPUHAL_ISOLATION_NEVER,
+                                  .ignore_environment = 1,
+                                  .registry = "none",
+                                  .builtins = builtins};
+    gpuhal *gpu = NULL;
+    gpuhal_mock = (gpuhal_mock_state){.count = 2, .devices = {{.pci = "0000:c1:00.0"}, {.pci = "0000:c2:00.0"}}};
+    assert_ok(gpuhal_open(&config, &gpu));
+    assert_int_equal(gpuhal_device_count(gpu), 4);
+    assert_int_equal(gpuhal_physical_count(gpu), 2);
+    gpuhal_buffer *buffers[4];
+    for (uint32_t d = 0; d < 4; d++) {
+        buffers[d] = gpuhal_mock_buffer(gpu, d, UINT64_C(1000) << (4 * d));
+        assert_ok(gpuhal_fill(NULL, buffers[d], 0, 100u << d, 7, 1));
+    }
+    for (uint32_t d = 0; d < 4; d++) { /* cards first, then their second interfaces */
+        gpuhal_value values[] = {{.key = GPUHAL_VALUE_MEMORY_HELD_BYTES}, {.key = GPUHAL_VALUE_TRANSFERRED_BYTES}};
+        assert_ok(gpuhal_device_sample(gpuhal_device_at(gpu, d), 0, values, 2, NULL));
+        assert_int_equal(values[0].u64, (UINT64_C(1000) << (4 * (d % 2))) + (UINT64_C(1000) << (4 * (d % 2 + 2))));
+        assert_int_equal(values[1].u64, (100u << d % 2) + (100u << (d % 2 + 2)));
+    }
+    for (uint32_t d = 0; d < 4; d++) {
+        gpuhal_buffer_release(buffers[d]);
+    }
+    gpuhal_close(gpu);
+}
 
 TEST(without_a_source_processes_are_not_supported)
 {

@@ -2,7 +2,9 @@
  *
  *  A value has its unit in its key's name, and comes with the name of its source, or with the reason why it is missing;
  *  no unknown value is 0. All interfaces of a physical device have the same values: what the kernel's files, a vendor's
- *  management library and the APIs of all interfaces have is put together. `docs/telemetry.md` has the table.
+ *  management library and the APIs of all interfaces have is put together, and what this library counts of bytes is
+ *  the sum of all interfaces. Only GPUHAL_VALUE_QUEUES_BUSY_NS is that of one interface. `docs/telemetry.md` has the
+ *  table.
  *
  *  Nothing here opens a device or creates a context. A device that the system has suspended is not woken, unless
  *  GPUHAL_SAMPLE_WAKE is given.

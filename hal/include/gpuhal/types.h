@@ -181,7 +181,7 @@ enum {
     GPUHAL_VALUE_ECC_CORRECTED_TOTAL = 0x100f,
     GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL = 0x1010, /**< number: memory errors that were not, in the device's lifetime. */
     /* The library itself counts this one, so it is never missing. */
-    /** number: allocated now by buffers of this gpuhal object on the device. */
+    /** number: allocated now by buffers of this gpuhal object on the device, through all its interfaces. */
     GPUHAL_VALUE_MEMORY_HELD_BYTES = 0x1011,
     /** number: kept by the driver itself; not part of MEMORY_USED_BYTES. */
     GPUHAL_VALUE_MEMORY_RESERVED_BYTES = 0x1012,
@@ -199,11 +199,11 @@ enum {
     GPUHAL_VALUE_PERFORMANCE_STATE = 0x101c,   /**< number: the vendor's; 0 is the fastest. */
     GPUHAL_VALUE_FAN_REVOLUTIONS_PER_MINUTE = 0x101d, /**< number. */
     /* The library counts these two. */
-    /** number: time in which a queue of this gpuhal object on the device had work, as far as the library has noticed
-     *  its end, since this was first read. */
+    /** number: time in which a queue of this gpuhal object on this interface of the device had work, as far as the
+     *  library has noticed its end, since this was first read. */
     GPUHAL_VALUE_QUEUES_BUSY_NS = 0x101e,
-    /** number: bytes that this gpuhal object moved to, from and within the device; those to another device are in
-     *  gpuhal_pair_usage(). */
+    /** number: bytes that this gpuhal object moved to, from and within the device, through all its interfaces; those to
+     *  another device are in gpuhal_pair_usage(). */
     GPUHAL_VALUE_TRANSFERRED_BYTES = 0x101f,
     /** number: vendor's code of the newest error that its driver reported of the device, and that is not the fault of
      *  an application (docs/telemetry.md); not read before the first. */
