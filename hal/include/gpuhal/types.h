@@ -161,8 +161,10 @@ enum {
     GPUHAL_FACT_HOST_COHERENT_KINDS = 44,
 
     /* Values: they change from one moment to the next; gpuhal_device_sample() reads them (gpuhal/telemetry.h). */
-    GPUHAL_VALUE_MEMORY_FREE_BYTES = 0x1000, /**< number: free now. */
-    GPUHAL_VALUE_MEMORY_USED_BYTES = 0x1001, /**< number: used now, by all processes. */
+    /** number: free now, of the memory of the physical device: that of the preferred interface's
+     *  MEMORY_TOTAL_BYTES. The total of another interface may be less, as a software device's own limit is. */
+    GPUHAL_VALUE_MEMORY_FREE_BYTES = 0x1000,
+    GPUHAL_VALUE_MEMORY_USED_BYTES = 0x1001, /**< number: used now, by all processes; likewise. */
     GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS = 0x1002,          /**< number: of the chip. */
     GPUHAL_VALUE_TEMPERATURE_MEMORY_MILLICELSIUS = 0x1003,   /**< number. */
     GPUHAL_VALUE_POWER_MICROWATTS = 0x1004, /**< number: drawn now by the whole board, or over the last second. */
