@@ -35,7 +35,8 @@ enum { GPUHAL_SAMPLE_WAKE = 1u /**< A suspended device may be woken. */ };
 
 /** Reads @p count values now. The device need not be open, and is not opened; plugins are loaded if needed, unless the
  *  library itself or the system's files have all values. A value that no source has is missing, without an error; so is
- *  one that a driver does not return within 5 s, or gpuhal_config.hang_ns. @p flags: GPUHAL_SAMPLE_WAKE. @p
+ *  one that a driver does not return within 5 s, or gpuhal_config.hang_ns. The first utilization of the processor waits
+ *  about 100 ms at most, since it needs two readings. @p flags: GPUHAL_SAMPLE_WAKE. @p
  *  out_time_ns, on the monotonic clock, may be NULL.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, FORKED, HOST_MEMORY, DEVICE_LOST, or, where no source has any of the values,
  *  why the device's backend could not be started or has none
