@@ -223,6 +223,28 @@ TEST(bad_arguments_are_invalid)
     gpuhal_close(gpu);
 }
 
+TEST(of_a_structure_no_byte_beyond_its_size_is_read_or_written)
+{
+    gpuhal *gpu = open_devices(1);
+    gpuhal_sampler *sampler = NULL;
+    gpuhal_sampler_desc desc = {.period_ns = 1, .history = UINT32_MAX}; /* neither can be */
+    desc.size = offsetof(gpuhal_sampler_desc, period_ns);
+    assert_ok(gpuhal_sampler_create(gpu, &desc, &sampler));
+    await_samples(sampler, 0);
+    gpuhal_health health;
+    for (uint32_t size = sizeof health.size; size <= sizeof health; size += 3) { /* ends within members, too */
+        memset(&health, 0x5a, sizeof health);
+        health.size = size;
+        assert_ok(gpuhal_sampler_health(sampler, gpuhal_sampler_device(sampler, 0), &health));
+        for (uint32_t b = size; b < sizeof health; b++) {
+            assert_int_equal(((const unsigned char *)&health)[b], 0x5a);
+        }
+        assert_int_equal(health.size, size);
+    }
+    gpuhal_sampler_destroy(sampler);
+    gpuhal_close(gpu);
+}
+
 TEST(a_machine_without_devices_has_nothing_to_sample)
 {
     gpuhal *gpu = open_devices(0);

@@ -9,6 +9,10 @@
  *  - Sizes and offsets are bytes in uint64_t; other units are in the name (`timeout_ns`).
  *  - Configuration structures start with their size, and every other member has a sensible meaning when zero:
  *    `gpuhal_config config = { .size = sizeof config };`
+ *  - Of a structure with a size, at most so many bytes are read or written. What lies beyond a smaller size, that of an
+ *    older program, is as if it were 0, and is not written; what a larger size has beyond this library's structure is
+ *    left alone. That a size ends within a member is not noticed. A size of 0, or one without what a call needs, is
+ *    INVALID_ARGUMENT.
  *  - Texts are bytes; paths are those of the system, in UTF-8 on Windows.
  *  - Objects stay with the process that made them. In the child of a fork every call with an object of the parent
  *    and valid arguments that returns a status returns GPUHAL_ERROR_FORKED, and one that destroys, releases or closes
