@@ -300,6 +300,43 @@ int gpuhal_os_directory_sync(const char *path);
 int gpuhal_os_lock_take(const char *path, uint64_t timeout_ns, intptr_t *out_lock);
 void gpuhal_os_lock_give(intptr_t lock);
 
+/* ---- shared.c: what processes use together. No call touches memory of a file, which another process may cut off: a
+ * word of a file is waited for by the kernel, read and written as bytes of the file. */
+
+/* Nanoseconds since the machine was started, also those in which it was suspended. No one sets this clock. */
+uint64_t gpuhal_os_boot_ns(void);
+/* Opens a regular file for reading and writing, which is made where it is missing, with these bits of its mode whatever
+ * the process masks. Follows no symbolic link. Returns 0 or errno. */
+int gpuhal_os_shared_open(const char *path, uint32_t mode, intptr_t *out_file);
+/* About an open file. *out_unlinked: no name leads to it any more. Returns 0 or errno. */
+int gpuhal_os_shared_info(intptr_t file, gpuhal_file_info *out_info, bool *out_unlinked);
+/* The name of the network's file system that the file lies on ("NFS"); NULL for one of this machine. */
+const char *gpuhal_os_network_file_system(intptr_t file);
+/* All bytes at an offset, with no more calls of the system than needed. Returns 0 or errno. */
+int gpuhal_os_shared_write(intptr_t file, uint64_t offset, const void *bytes, uint64_t count);
+/* A lock on one byte of a file, which need not be there. It belongs to the opened file: it ends with the last
+ * descriptor of that, also those that children inherited. Taking it does not wait: returns 0, EAGAIN where another one
+ * has it, or errno. */
+int gpuhal_os_byte_lock(intptr_t file, uint64_t offset);
+void gpuhal_os_byte_unlock(intptr_t file, uint64_t offset);
+/* Whether another opened file has one of `count` bytes locked. Returns 0 or errno. */
+int gpuhal_os_byte_is_locked(intptr_t file, uint64_t offset, uint64_t count, bool *out_locked);
+/* Leaves the descriptor open in programs that this process starts. */
+int gpuhal_os_descriptor_keep_on_exec(intptr_t descriptor);
+/* Words of 32 bits at the beginning of a file, to wait for; NULL without memory. */
+const void *gpuhal_os_words_map(intptr_t file, uint32_t count);
+void gpuhal_os_words_unmap(const void *words, uint32_t count);
+/* Waits until the word is another one than `seen`, or is woken, for so long at most; it may return early. */
+void gpuhal_os_word_wait(const void *words, uint32_t index, uint32_t seen, uint64_t timeout_ns);
+void gpuhal_os_word_wake(const void *words, uint32_t index);
+/* When a process was started, in a unit of the system's; 0 for one that has ended, or that this process cannot see. */
+uint64_t gpuhal_os_process_started(int64_t pid);
+/* Identifies the processes that share numbers with this one (its namespace); 0: unknown. */
+uint64_t gpuhal_os_process_space(void);
+/* A folder of the user for files that need not survive a restart, without the name of the program; false when there is
+ * none. *out_own: the folder is the user's alone, else names in it have to say whose they are. */
+bool gpuhal_os_runtime_folder(char *out_path, size_t bytes, bool *out_own);
+
 /* ---- uring.c */
 
 /* Up to `reads` reads under way at once, of one thread. Returns 0, or errno where the system offers nothing like it. */

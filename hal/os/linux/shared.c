@@ -1,0 +1,250 @@
+/* os/linux/shared.c: files that several processes use at once: locks on bytes, words to wait for, and what identifies
+ * a process. */
+#include "os/linux/size_limit.h"
+#include "os/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#define WORD_BYTES 4u
+
+uint64_t gpuhal_os_boot_ns(void)
+{
+    struct timespec now;
+    if (clock_gettime(CLOCK_BOOTTIME, &now)) {
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    }
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* O_NONBLOCK: a FIFO of that name does not wait. The mode of a new file is set once more, since the mask of the
+ * process would close a shared file for others; of a file that was there, it is left. */
+int gpuhal_os_shared_open(const char *path, uint32_t mode, intptr_t *out_file)
+{
+    const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
+    struct stat status;
+    int file = open(path, flags | O_CREAT | O_EXCL, (mode_t)mode);
+    if (file >= 0) {
+        (void)fchmod(file, (mode_t)mode);
+    } else {
+        file = errno == EEXIST ? open(path, flags) : -1;
+    }
+    if (file < 0) {
+        return errno;
+    }
+    const int error = fstat(file, &status) ? errno : S_ISREG(status.st_mode) ? 0 : EINVAL;
+    if (error) {
+        close(file);
+        return error;
+    }
+    *out_file = file;
+    return 0;
+}
+
+int gpuhal_os_shared_info(intptr_t file, gpuhal_file_info *out_info, bool *out_unlinked)
+{
+    struct stat status;
+    if (fstat((int)file, &status)) {
+        return errno;
+    }
+    *out_info = (gpuhal_file_info){
+        .device = (uint64_t)status.st_dev,
+        .inode = (uint64_t)status.st_ino,
+        .bytes = (uint64_t)status.st_size,
+        .owner = (uint32_t)status.st_uid,
+        .regular = S_ISREG(status.st_mode),
+        .directory = S_ISDIR(status.st_mode),
+        .group_writable = (status.st_mode & S_IWGRP) != 0,
+        .world_writable = (status.st_mode & S_IWOTH) != 0,
+        .sticky = (status.st_mode & S_ISVTX) != 0,
+    };
+    *out_unlinked = status.st_nlink == 0;
+    return 0;
+}
+
+/* Numbers of linux/magic.h, and of file systems that are not in it. */
+const char *gpuhal_os_network_file_system(intptr_t file)
+{
+    static const struct {
+        uint32_t number;
+        const char *name;
+    } known[] = {
+        {0x6969, "NFS"},        {0xff534d42, "CIFS"}, {0xfe534d42, "SMB"},    {0x517b, "SMB"},
+        {0x00c36400, "Ceph"},   {0x5346414f, "AFS"},  {0x6b414653, "AFS"},    {0x73757245, "Coda"},
+        {0x0bd00bd0, "Lustre"}, {0x47504653, "GPFS"}, {0x19830326, "BeeGFS"}, {0x01021997, "9P"},
+    };
+    struct statfs about;
+    if (fstatfs((int)file, &about)) {
+        return NULL;
+    }
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if ((uint32_t)about.f_type == known[i].number) {
+            return known[i].name;
+        }
+    }
+    return NULL;
+}
+
+/* Only where a file may not grow without end is SIGXFSZ held back, which takes three calls more. */
+int gpuhal_os_shared_write(intptr_t file, uint64_t offset, const void *bytes, uint64_t count)
+{
+    struct rlimit limit;
+    uint64_t done = 0;
+    if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur != RLIM_INFINITY) {
+        return gpuhal_os_file_write_piece(file, offset, bytes, count, &done);
+    }
+    const ssize_t put = pwrite((int)file, bytes, (size_t)count, (off_t)offset);
+    if (put >= 0 && (uint64_t)put == count) {
+        return 0;
+    }
+    if (put < 0 && errno != EINTR) {
+        return errno;
+    }
+    done = put > 0 ? (uint64_t)put : 0;
+    return gpuhal_os_file_write_piece(file, offset + done, (const char *)bytes + done, count - done, &done);
+}
+
+static struct flock range(short type, uint64_t offset, uint64_t count)
+{
+    return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)offset, .l_len = (off_t)count};
+}
+
+/* F_OFD_SETLK (Linux 3.15). EACCES is what POSIX allows in the place of EAGAIN. */
+int gpuhal_os_byte_lock(intptr_t file, uint64_t offset)
+{
+    struct flock lock = range(F_WRLCK, offset, 1);
+    while (fcntl((int)file, F_OFD_SETLK, &lock)) {
+        if (errno != EINTR) {
+            return errno == EACCES ? EAGAIN : errno;
+        }
+    }
+    return 0;
+}
+
+void gpuhal_os_byte_unlock(intptr_t file, uint64_t offset)
+{
+    struct flock lock = range(F_UNLCK, offset, 1);
+    (void)fcntl((int)file, F_OFD_SETLK, &lock);
+}
+
+int gpuhal_os_byte_is_locked(intptr_t file, uint64_t offset, uint64_t count, bool *out_locked)
+{
+    struct flock lock = range(F_WRLCK, offset, count);
+    if (fcntl((int)file, F_OFD_GETLK, &lock)) {
+        return errno;
+    }
+    *out_locked = lock.l_type != F_UNLCK;
+    return 0;
+}
+
+int gpuhal_os_descriptor_keep_on_exec(intptr_t descriptor)
+{
+    const int flags = fcntl((int)descriptor, F_GETFD);
+    return flags < 0 || fcntl((int)descriptor, F_SETFD, flags & ~FD_CLOEXEC) ? errno : 0;
+}
+
+const void *gpuhal_os_words_map(intptr_t file, uint32_t count)
+{
+    void *words = mmap(NULL, (size_t)count * WORD_BYTES, PROT_READ, MAP_SHARED, (int)file, 0);
+    return words == MAP_FAILED ? NULL : words;
+}
+
+void gpuhal_os_words_unmap(const void *words, uint32_t count)
+{
+    if (words) {
+        munmap((void *)(uintptr_t)words, (size_t)count * WORD_BYTES);
+    }
+}
+
+/* The kernel reads the word, and returns EFAULT where the file ends before it: then time passes all the same. */
+void gpuhal_os_word_wait(const void *words, uint32_t index, uint32_t seen, uint64_t timeout_ns)
+{
+    const struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / 1000000000u),
+                                     .tv_nsec = (long)(timeout_ns % 1000000000u)};
+    const char *word = (const char *)words + (size_t)index * WORD_BYTES;
+    if (!words || (syscall(SYS_futex, word, FUTEX_WAIT, seen, &timeout, NULL, 0) && errno != EAGAIN &&
+                   errno != ETIMEDOUT && errno != EINTR)) {
+        gpuhal_os_sleep(timeout_ns < 2000000u ? timeout_ns : 2000000u);
+    }
+}
+
+void gpuhal_os_word_wake(const void *words, uint32_t index)
+{
+    if (words) {
+        (void)syscall(SYS_futex, (const char *)words + (size_t)index * WORD_BYTES, FUTEX_WAKE, INT32_MAX, NULL, NULL,
+                      0);
+    }
+}
+
+/* "4711 (name) S 1 …": field 22 of /proc/PID/stat; the name may have any bytes, so the last parenthesis counts. Of a
+ * zombie nothing is left but its exit status. */
+uint64_t gpuhal_os_process_started(int64_t pid)
+{
+    enum { STATE = 3, STARTED = 22 };
+    char path[40], text[1024];
+    snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t got = file >= 0 ? read(file, text, sizeof text - 1) : -1;
+    if (file >= 0) {
+        close(file);
+    }
+    if (got <= 0) {
+        return 0;
+    }
+    text[got] = 0;
+    const char *at = strrchr(text, ')');
+    if (!at || at[1] != ' ' || at[2] == 'Z' || at[2] == 'X') {
+        return 0;
+    }
+    at += 2;
+    for (int field = STATE; field < STARTED && at; field++) {
+        at = strchr(at + 1, ' ');
+    }
+    return at ? strtoull(at, NULL, 10) + 1 : 0;
+}
+
+uint64_t gpuhal_os_process_space(void)
+{
+    struct stat status;
+    return stat("/proc/self/ns/pid", &status) ? 0 : (uint64_t)status.st_ino;
+}
+
+static bool is_own_folder(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid();
+}
+
+/* XDG_RUNTIME_DIR of another user (sudo -E) is not used. Where a login has not made one, memory that all users share
+ * comes before the folder for temporary files, which may be on a disk. */
+bool gpuhal_os_runtime_folder(char *out_path, size_t bytes, bool *out_own)
+{
+    static const char *const shared[] = {"/dev/shm", "/tmp"};
+    const char *named = gpuhal_os_environment("XDG_RUNTIME_DIR");
+    *out_own = true;
+    if (named && named[0] == '/' && is_own_folder(named)) {
+        return snprintf(out_path, bytes, "%s", named) < (int)bytes;
+    }
+    snprintf(out_path, bytes, "/run/user/%u", (unsigned)geteuid());
+    if (is_own_folder(out_path)) {
+        return true;
+    }
+    *out_own = false;
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) {
+        if (access(shared[i], W_OK | X_OK) == 0) {
+            return snprintf(out_path, bytes, "%s", shared[i]) < (int)bytes;
+        }
+    }
+    return false;
+}
