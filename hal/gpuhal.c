@@ -8,6 +8,7 @@
 #include "queue/completion_service.h"
 #include "queue/queue.h"
 #include "queue/watchdog.h"
+#include "schedule/leases.h"
 #include "schedule/strategy.h"
 #include "telemetry/sampler.h"
 #include "telemetry/telemetry.h"
@@ -40,6 +41,7 @@ static void destroy_rest(gpuhal_job *job)
     gpuhal *gpu = (gpuhal *)job;
     gpuhal_fault_log_destroy(gpu);
     gpuhal_devices_destroy(gpu);
+    gpuhal_leases_destroy(gpu->layers.leases);
     gpuhal_pools_destroy(gpu->layers.pools);
     gpuhal_strategies_destroy(gpu->layers.strategies);
     gpuhal_samplers_destroy(gpu->layers.samplers);
@@ -123,12 +125,14 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config)
     gpu->layers.find_part = gpuhal_part_find;
     gpu->layers.pools = gpuhal_pools_create();
     gpu->layers.strategies = gpuhal_strategies_create();
+    gpu->layers.leases = gpuhal_leases_create();
     gpu->layers.samplers = gpuhal_samplers_create();
     gpu->layers.serve = gpuhal_service_serve;
     gpu->layers.serve_released = gpuhal_service_released;
     gpu->layers.serve_call = gpuhal_service_call;
     if (!gpu->log || !gpu->layers.addresses || !gpu->layers.telemetry || !gpu->layers.samplers || !gpu->layers.pools ||
-        !gpu->layers.strategies || !gpu->layers.service || !gpu->fault_log || !gpu->layers.notifier) {
+        !gpu->layers.strategies || !gpu->layers.leases || !gpu->layers.service || !gpu->fault_log ||
+        !gpu->layers.notifier) {
         return gpuhal_error_host_memory();
     }
     gpu->registry = gpuhal_registry_create(settings->registry, GPUHAL_REGISTRY_LOCK_NS, gpu->log);
@@ -144,6 +148,9 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config)
     status = gpuhal_devices_list(gpu, &events);
     gpuhal_jobs_end(); /* a program that has only listed devices may still fork as one without threads */
     free(events.list);
+    if (!status) {
+        gpuhal_leases_adopt(gpu);
+    }
     return status;
 }
 
@@ -176,6 +183,7 @@ void gpuhal_close(gpuhal *gpu)
         const int cancel = gpuhal_os_cancel_defer();
         gpuhal_notifier_end(gpu);
         gpuhal_samplers_end(gpu);
+        gpuhal_leases_end(gpu);
         gpuhal_workers_settle(gpu, true);
         gpuhal_trace_write_at_close(gpu);
         gpuhal_pools_report_left(gpu);

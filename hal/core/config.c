@@ -21,6 +21,8 @@ static const struct {
     {"GPUHAL_HIP_LIBRARY", "absolute path of the HIP library to use instead of libamdhip64.so.7, .6 or .5"},
     {"GPUHAL_ISOLATION",
      "once: probe plugins in helper processes and cache the results; always: probe each time; never: in this process"},
+    {"GPUHAL_LEASE", "set by gpuhal-lease run: the number of the lease that limits this process's device memory"},
+    {"GPUHAL_LEDGER", "absolute directory in which the leases of all processes are recorded; none: no leases"},
     {"GPUHAL_LOG", "error, warning, info, debug or trace: how much is logged"},
     {"GPUHAL_NVML_LIBRARY", "absolute path of the NVML library to use instead of libnvidia-ml.so.1"},
     {"GPUHAL_OPENCL_LIBRARY", "absolute path of the OpenCL library to use instead of libOpenCL.so.1"},
@@ -181,6 +183,30 @@ static gpuhal_status read_pool_trace(gpuhal_settings *settings)
     return settings->pool_trace || !value ? GPUHAL_OK : gpuhal_error_host_memory();
 }
 
+static gpuhal_status read_ledger(const gpuhal_config *config, gpuhal_settings *settings)
+{
+    const char *variable = read_variable(settings, "GPUHAL_LEDGER");
+    const char *value = variable ? variable : config->ledger;
+    if (value && *value && !gpuhal_os_path_is_absolute(value) && strcmp(value, "none") != 0) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is \"%s\"; expected an absolute directory, or none",
+                                variable ? "GPUHAL_LEDGER" : "config.ledger", value);
+    }
+    settings->ledger = value && *value ? gpuhal_text_copy(value) : NULL;
+    return settings->ledger || !value || !*value ? GPUHAL_OK : gpuhal_error_host_memory();
+}
+
+static gpuhal_status read_lease(gpuhal_settings *settings)
+{
+    const char *value = read_variable(settings, "GPUHAL_LEASE");
+    for (const char *at = value; at && *at; at++) {
+        if (*at < '0' || *at > '9' || at - value >= 19) {
+            return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "GPUHAL_LEASE is \"%s\"; expected a number", value);
+        }
+        settings->lease = settings->lease * 10 + (uint64_t)(*at - '0');
+    }
+    return GPUHAL_OK;
+}
+
 static gpuhal_status read_pool_check(gpuhal_settings *settings)
 {
     const char *value = read_variable(settings, "GPUHAL_POOL_CHECK");
@@ -279,6 +305,8 @@ gpuhal_status gpuhal_settings_make(const gpuhal_config *given, gpuhal_settings *
     status = status ? status : read_registry(&config, settings);
     status = status ? status : read_pool_trace(settings);
     status = status ? status : read_pool_check(settings);
+    status = status ? status : read_ledger(&config, settings);
+    status = status ? status : read_lease(settings);
     status = status ? status : read_system_root(settings);
     status = status ? status : read_options(&config, settings);
     if (!status && !keep_texts(&config, settings)) {
@@ -303,6 +331,7 @@ void gpuhal_settings_finish(gpuhal_settings *settings)
     free(settings->environment_devices);
     free(settings->registry);
     free(settings->pool_trace);
+    free(settings->ledger);
     free(settings->options);
     *settings = (gpuhal_settings){0};
 }

@@ -20,6 +20,8 @@ typedef struct gpuhal_settings {
     char *devices, *environment_devices; /* the member, and GPUHAL_DEVICES, which narrows it */
     char *registry;         /* absolute directory of the persistent record; NULL: none */
     char *pool_trace;       /* absolute file; NULL: none */
+    char *ledger;           /* absolute directory of leases, or "none"; NULL: the user's own */
+    uint64_t lease;         /* number of the lease that a parent holds for this process; 0: none */
     char *options;          /* for plugins, see core/options.h */
     /* stands for `/` where /sys, /proc and /dev are read; "": the machine's own */
     char system_root[GPUHAL_SYSTEM_ROOT_BYTES];

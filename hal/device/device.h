@@ -25,6 +25,7 @@ struct gpuhal_fault_log;         /* fault_log.h */
 struct gpuhal_buffer;        /* memory/buffer.h */
 struct gpuhal_queue;         /* queue/queue.h */
 struct gpuhal_pools;         /* pool/pool.h */
+struct gpuhal_leases;        /* schedule/leases.h */
 struct gpuhal_relief;        /* memory/buffer.h */
 struct gpuhal_telemetry;     /* telemetry/telemetry.h */
 struct gpuhal_samplers;      /* telemetry/sampler.h */
@@ -41,6 +42,7 @@ typedef struct gpuhal_layers {
     struct gpuhal_notifier *notifier;           /* hotplug/change.h */
     struct gpuhal_pools *pools;                 /* pool/pool.h */
     struct gpuhal_strategies *strategies;       /* schedule/strategy.h */
+    struct gpuhal_leases *leases;               /* schedule/leases.h */
 
     void (*destroy)(gpuhal *gpu); /* after the last reference was released */
     /* Does what can be done about an allocation that the device refused, and tries it again after each step. */
@@ -194,6 +196,8 @@ struct gpuhal_device {
     _Atomic uint64_t allocated_bytes; /* by this gpuhal object, requests that are under way included */
     _Atomic uint64_t allocated_in, allocated_out, allocated_peak; /* what was allocated and released since it opened */
     _Atomic uint64_t limit_bytes;     /* 0: none */
+    _Atomic uint64_t lease_bytes;     /* of the object's leases on the device; 0: none limits it */
+    _Atomic uint64_t lease_number;    /* of one of them */
     gpuhal_tag untagged;              /* the first of all tags */
     gpuhal_fault_note faults[GPUHAL_FAULT_NOTES];
     gpuhal_write_path write_path;
@@ -262,6 +266,12 @@ static inline gpuhal_status gpuhal_device_result(const gpuhal_device *device, gp
 }
 /* Returns the timeout of the driver for one value, or one link. */
 uint64_t gpuhal_device_query_ns(const gpuhal_device *device);
+/* Returns the most that the object may allocate on the device, by its limit and by its leases; 0: no limit. */
+static inline uint64_t gpuhal_device_limit(const gpuhal_device *device)
+{
+    const uint64_t limit = atomic_load(&device->limit_bytes), leased = atomic_load(&device->lease_bytes);
+    return limit == 0 || (leased > 0 && leased < limit) ? leased : limit;
+}
 /* A queue of the device has work, and has no more. Only for a device whose `busy.wanted` is set. */
 void gpuhal_busy_begin(gpuhal_device *device);
 void gpuhal_busy_end(gpuhal_device *device);

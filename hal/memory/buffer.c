@@ -9,13 +9,14 @@
 #include <gpuhal/native.h>
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Takes `bytes` from the device's limit, before they are allocated: two threads can then not both pass the same check.
  * The limit may be set below what is held, so that is compared first and no difference is negative. */
 static bool charge(gpuhal_device *device, uint64_t bytes)
 {
-    uint64_t limit = atomic_load(&device->limit_bytes);
+    uint64_t limit = gpuhal_device_limit(device);
     if (limit == 0) {
         atomic_fetch_add(&device->allocated_bytes, bytes);
         return true;
@@ -47,12 +48,16 @@ void gpuhal_memory_count_in(gpuhal_device *device, uint64_t bytes)
 /* Figures are of the limit, not of the device: that is what the caller ran into. */
 static gpuhal_status over_limit(const gpuhal_device *device, uint64_t bytes)
 {
-    uint64_t limit = atomic_load(&device->limit_bytes);
+    uint64_t limit = gpuhal_device_limit(device);
     uint64_t held = atomic_load(&device->allocated_bytes);
     uint64_t left = limit > held ? limit - held : 0;
+    char by[32] = "limit";
+    if (limit == atomic_load(&device->lease_bytes)) {
+        snprintf(by, sizeof by, "lease %" PRIu64, atomic_load(&device->lease_number));
+    }
     gpuhal_error_set(GPUHAL_ERROR_OUT_OF_MEMORY,
-                     "%s: %" PRIu64 " bytes requested, %" PRIu64 " left of the limit of %" PRIu64 " bytes", device->id,
-                     bytes, left, limit);
+                     "%s: %" PRIu64 " bytes requested, %" PRIu64 " left of the %s of %" PRIu64 " bytes", device->id,
+                     bytes, left, by, limit);
     gpuhal_error_add_device(device->candidate->name, device->id);
     gpuhal_error_add_bytes(bytes, left, limit);
     return GPUHAL_ERROR_OUT_OF_MEMORY;

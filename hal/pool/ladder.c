@@ -288,7 +288,7 @@ static gpuhal_status out_of_memory(climb *c)
     }
     report->asked_bytes = c->request->bytes;
     report->limit_bytes = atomic_load(&pool->limit_bytes);
-    report->limit_bytes = report->limit_bytes ? report->limit_bytes : atomic_load(&pool->device->limit_bytes);
+    report->limit_bytes = report->limit_bytes ? report->limit_bytes : gpuhal_device_limit(pool->device);
     report->ordered_bytes = report->reserved_bytes - report->used_bytes - report->free_bytes;
     report->driver_free_bytes = c->refused ? c->refusal.memory.driver_free_bytes : UINT64_MAX;
     atomic_fetch_add(&pool->out_of_memory, 1);

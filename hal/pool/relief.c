@@ -157,7 +157,7 @@ static gpuhal_status out_of_memory(climb *c)
         gpuhal_error_add_pending(c->pending_bytes);
         report->driver_free_bytes = c->refusal.memory.driver_free_bytes;
         report->asked_bytes = relief->bytes;
-        report->limit_bytes = atomic_load(&relief->device->limit_bytes);
+        report->limit_bytes = gpuhal_device_limit(relief->device);
         gpuhal_pools_report(relief->device, report);
         gpuhal_pressure_report(relief->device, NULL, report);
     }

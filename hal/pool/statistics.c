@@ -45,7 +45,7 @@ static uint64_t room_on(const gpuhal_device *device, uint64_t unused)
 {
     const uint64_t total = gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_MEMORY_TOTAL_BYTES, 0);
     const uint64_t taken = atomic_load(&device->allocated_bytes);
-    const uint64_t fits = least(room(total, taken, unused), room(atomic_load(&device->limit_bytes), taken, unused));
+    const uint64_t fits = least(room(total, taken, unused), room(gpuhal_device_limit(device), taken, unused));
     return least(fits, device->allocation_max_bytes);
 }
 
@@ -125,7 +125,7 @@ gpuhal_status gpuhal_device_get_memory_statistics(gpuhal_device *device, gpuhal_
     if (status) {
         return status;
     }
-    gpuhal_memory_statistics all = {.size = out_statistics->size, .limit_bytes = atomic_load(&device->limit_bytes)};
+    gpuhal_memory_statistics all = {.size = out_statistics->size, .limit_bytes = gpuhal_device_limit(device)};
     gpuhal_pools *pools = device->gpu->layers.pools;
     gpuhal_mutex_lock(&pools->mutex);
     for (gpuhal_pool *pool = pools->first; pool; pool = pool->next) {

@@ -37,6 +37,7 @@
 #include <gpuhal/file.h>
 #include <gpuhal/hardware.h>
 #include <gpuhal/instance.h>
+#include <gpuhal/lease.h>
 #include <gpuhal/link.h>
 #include <gpuhal/native.h>
 #include <gpuhal/physical.h>

@@ -1,0 +1,271 @@
+/* schedule/lease_ledger.c: what is done to the ledger for one lease. Each function is one critical section. */
+#include "schedule/leases.h"
+
+#include "core/error.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+gpuhal_status gpuhal_leases_open(gpuhal *gpu)
+{
+    gpuhal_leases *leases = gpu->layers.leases;
+    const char *folder = gpu->settings.ledger;
+    if (folder && strcmp(folder, "none") == 0) {
+        return gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "leases: the ledger is \"none\": no leases are kept");
+    }
+    gpuhal_mutex_lock(&leases->mutex);
+    gpuhal_status status = GPUHAL_OK;
+    if (!leases->opened) {
+        status = gpuhal_ledger_init(&leases->ledger, folder);
+        leases->opened = status == GPUHAL_OK;
+        if (status) {
+            gpuhal_ledger_finish(&leases->ledger);
+        }
+    }
+    gpuhal_mutex_unlock(&leases->mutex);
+    return status;
+}
+
+/* ---- entering */
+
+static gpuhal_status no_room(const char *what, unsigned most)
+{
+    return gpuhal_error_set(GPUHAL_ERROR_BUSY, "leases: the ledger has no room for more than %u %s", most, what);
+}
+
+/* Finds the request's devices in the ledger, and states what others use of them. */
+static gpuhal_status find_devices(gpuhal_lease *lease, gpuhal_ledger *ledger)
+{
+    for (uint32_t i = 0; i < lease->device_count; i++) {
+        gpuhal_lease_device *device = &lease->devices[i];
+        const uint32_t before = ledger->state->device_count;
+        device->index = gpuhal_ledger_device_index(ledger->state, &device->described);
+        if (device->index == GPUHAL_LEDGER_DEVICES) {
+            return no_room("devices", GPUHAL_LEDGER_DEVICES);
+        }
+        const bool changed = gpuhal_lease_state_foreign(lease->gpu, ledger, device);
+        ledger->changed = ledger->changed || changed || ledger->state->device_count != before;
+    }
+    return GPUHAL_OK;
+}
+
+/* Locks a byte that no record has, and that no lease has whose record is gone: one that has expired. */
+static gpuhal_status take_place(gpuhal_lease *lease, gpuhal_ledger *ledger)
+{
+    uint64_t taken[GPUHAL_LEDGER_RECORDS / 64] = {0};
+    int error = gpuhal_ledger_files_open_liveness(&ledger->files, &lease->file);
+    if (error) {
+        lease->file = -1;
+        return gpuhal_ledger_files_failed(ledger->files.liveness_path, "opened", error);
+    }
+    lease->epoch = ledger->files.epoch;
+    lease->words = ledger->files.words;
+    for (uint32_t i = 0; i < ledger->state->record_count; i++) {
+        const uint32_t place = ledger->state->records[i].place;
+        taken[place / 64] |= UINT64_C(1) << place % 64;
+    }
+    for (uint32_t place = 0; place < GPUHAL_LEDGER_RECORDS; place++) {
+        if (taken[place / 64] & UINT64_C(1) << place % 64) {
+            continue;
+        }
+        error = gpuhal_os_byte_lock(lease->file, place);
+        lease->record.place = place;
+        if (error != EAGAIN) {
+            return error ? gpuhal_ledger_files_failed(ledger->files.liveness_path, "locked", error) : GPUHAL_OK;
+        }
+    }
+    return no_room("leases and requests", GPUHAL_LEDGER_RECORDS);
+}
+
+static bool add(const gpuhal_lease *lease, gpuhal_ledger_state *state)
+{
+    if (state->record_count == GPUHAL_LEDGER_RECORDS) {
+        return false;
+    }
+    for (uint32_t i = 0; lease->record.count == 0 && i < lease->device_count; i++) {
+        const gpuhal_lease_device *device = &lease->devices[i];
+        if (!gpuhal_ledger_add_item(
+                state, &(gpuhal_ledger_item){lease->record.ticket, device->bytes, device->index, device->slots})) {
+            return false;
+        }
+    }
+    state->records[state->record_count++] = lease->record;
+    return true;
+}
+
+/* Removes the request from a ledger that is kept as it was. */
+static gpuhal_status give_up(gpuhal_ledger *ledger, uint64_t ticket, gpuhal_status status)
+{
+    gpuhal_error_detail why;
+    gpuhal_error_save(&why);
+    gpuhal_ledger_state *state = ledger->state;
+    gpuhal_ledger_remove(state, ticket);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < state->item_count; i++) {
+        state->items[kept] = state->items[i];
+        kept += state->items[i].ticket != ticket;
+    }
+    state->item_count = kept;
+    (void)gpuhal_ledger_end(ledger);
+    gpuhal_error_restore(&why);
+    return status;
+}
+
+static gpuhal_status infeasible(const gpuhal_lease *lease)
+{
+    const gpuhal_ledger_record *record = &lease->record;
+    const uint32_t count = record->count > 0 ? record->count : lease->device_count;
+    return gpuhal_error_set(GPUHAL_ERROR_INFEASIBLE,
+                            "leases: no %" PRIu32 " of the %" PRIu32 " devices that may be leased have that many slots "
+                            "and bytes, even when nothing is leased; gpuhal-lease status lists what they have",
+                            count, lease->device_count);
+}
+
+/* Takes over what was granted. */
+static void collect(gpuhal_lease *lease, const gpuhal_ledger_state *state, const gpuhal_ledger_record *record)
+{
+    for (uint32_t i = 0; i < state->item_count; i++) {
+        const gpuhal_ledger_item *item = &state->items[i];
+        for (uint32_t d = 0; item->ticket == record->ticket && d < lease->device_count; d++) {
+            gpuhal_lease_device *device = &lease->devices[d];
+            if (device->index == item->device && !device->leased) {
+                device->leased = true;
+                device->bytes = item->bytes;
+                device->slots = item->slots;
+                break;
+            }
+        }
+    }
+    lease->expires_ns = record->expires_ns;
+}
+
+static gpuhal_status enter(gpuhal_lease *lease, gpuhal_ledger *ledger)
+{
+    gpuhal_ledger_state *state = ledger->state;
+    gpuhal_ledger_record *record = &lease->record;
+    gpuhal_status status = find_devices(lease, ledger);
+    status = status ? status : take_place(lease, ledger);
+    if (status) {
+        return status;
+    }
+    record->ticket = state->next_ticket++;
+    record->candidates = 0;
+    for (uint32_t i = 0; i < lease->device_count; i++) {
+        record->candidates |= UINT64_C(1) << lease->devices[i].index;
+    }
+    record->state = GPUHAL_RECORD_WAITS;
+    record->since_ns = record->asked_ns = gpuhal_os_boot_ns();
+    record->pid = ledger->pid;
+    record->space = ledger->space;
+    record->started = ledger->started;
+    record->user = gpuhal_os_user();
+    if (!add(lease, state)) {
+        return no_room("leases and requests", GPUHAL_LEDGER_RECORDS);
+    }
+    if (!gpuhal_grant_is_possible(state, record)) {
+        return infeasible(lease);
+    }
+    ledger->fresh = record->ticket;
+    ledger->changed = true;
+    gpuhal_ledger_settle(ledger, false);
+    if (!gpuhal_ledger_is_held(state, record->ticket)) {
+        gpuhal_ledger_settle(ledger, true);
+    }
+    return GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_lease_enter(gpuhal_lease *lease, bool *out_held)
+{
+    gpuhal_ledger *ledger = &lease->gpu->layers.leases->ledger;
+    *out_held = false;
+    gpuhal_status status = gpuhal_ledger_begin(ledger);
+    if (status) {
+        return status;
+    }
+    status = enter(lease, ledger);
+    const gpuhal_ledger_record *record = status ? NULL : gpuhal_ledger_find(ledger->state, lease->record.ticket);
+    const bool held = record && record->state == GPUHAL_RECORD_HELD;
+    if (!status && !held && lease->waits_not) {
+        status = gpuhal_error_set(GPUHAL_ERROR_BUSY, "leases: what was asked for is leased or in use; gpuhal-lease "
+                                                     "status lists who has it");
+    }
+    if (status) {
+        if (lease->file >= 0) {
+            gpuhal_ledger_files_close_liveness(&ledger->files, lease->file, lease->record.place, true);
+            lease->file = -1;
+        }
+        return give_up(ledger, lease->record.ticket, status);
+    }
+    if (held) {
+        collect(lease, ledger->state, record);
+    }
+    status = gpuhal_ledger_end(ledger);
+    *out_held = held && !status;
+    return status;
+}
+
+/* ---- waiting and leaving */
+
+gpuhal_status gpuhal_lease_look(gpuhal_lease *lease, bool *out_held, uint32_t *out_before, uint32_t *out_word)
+{
+    gpuhal_ledger *ledger = &lease->gpu->layers.leases->ledger;
+    *out_held = false;
+    *out_before = 0;
+    gpuhal_status status = gpuhal_ledger_begin(ledger);
+    if (status) {
+        return status;
+    }
+    status = lease->epoch == ledger->files.epoch ? find_devices(lease, ledger) : GPUHAL_OK;
+    gpuhal_ledger_settle(ledger, true);
+    const gpuhal_ledger_record *record = gpuhal_ledger_find(ledger->state, lease->record.ticket);
+    if (!status && (!record || lease->epoch != ledger->files.epoch)) {
+        status = gpuhal_error_set(GPUHAL_ERROR_FILE,
+                                  "leases: request %" PRIu64 " is gone from %s, which was removed "
+                                  "or begun anew",
+                                  lease->record.ticket, ledger->files.ledger_path);
+    }
+    if (!status && record->state == GPUHAL_RECORD_HELD) {
+        *out_held = true;
+        collect(lease, ledger->state, record);
+    }
+    for (uint32_t i = 0; !status && !*out_held && i < ledger->state->record_count; i++) {
+        const gpuhal_ledger_record *other = &ledger->state->records[i];
+        *out_before += other->state == GPUHAL_RECORD_WAITS && other->ticket < record->ticket;
+    }
+    *out_word = gpuhal_ledger_word(lease->file, lease->record.place);
+    const gpuhal_status ended = gpuhal_ledger_end(ledger);
+    return status ? status : ended;
+}
+
+/* Unlocked in any case: when the ledger cannot be written, others find that the lease is dead. */
+gpuhal_status gpuhal_lease_leave(gpuhal_lease *lease, bool unless_held, bool *out_held)
+{
+    gpuhal_ledger *ledger = &lease->gpu->layers.leases->ledger;
+    *out_held = false;
+    if (lease->file < 0) {
+        return GPUHAL_OK;
+    }
+    const bool inherited = lease->record.flags & GPUHAL_LEASE_INHERIT;
+    gpuhal_status status = gpuhal_ledger_begin(ledger);
+    const bool same = !status && lease->epoch == ledger->files.epoch;
+    const gpuhal_ledger_record *record = same ? gpuhal_ledger_find(ledger->state, lease->record.ticket) : NULL;
+    if (record && unless_held && record->state == GPUHAL_RECORD_HELD && find_devices(lease, ledger) == GPUHAL_OK) {
+        collect(lease, ledger->state, record);
+        *out_held = true;
+        return gpuhal_ledger_end(ledger);
+    }
+    if (same) {
+        gpuhal_ledger_files_close_liveness(&ledger->files, lease->file, lease->record.place, !inherited);
+    } else {
+        gpuhal_os_byte_unlock(lease->file, lease->record.place);
+        gpuhal_os_descriptor_close(lease->file);
+    }
+    lease->file = -1;
+    if (record) {
+        gpuhal_ledger_remove(ledger->state, lease->record.ticket);
+        ledger->changed = true;
+        gpuhal_ledger_settle(ledger, false);
+    }
+    return status ? status : gpuhal_ledger_end(ledger);
+}

@@ -1,0 +1,198 @@
+/* schedule/ledger.c: the critical section of the ledger between threads and processes, and what is done in every one:
+ * expired leases end, those of dead processes where that matters, and granted requests are woken. */
+#include "schedule/ledger.h"
+
+#include "core/error.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* Sections last microseconds. A process that was stopped in the middle of one must not stop the others. */
+#define LOCK_NS        UINT64_C(2000000000)
+#define FIRST_PAUSE_NS UINT64_C(10000)
+#define PAUSE_NS       UINT64_C(500000)
+
+gpuhal_status gpuhal_ledger_init(gpuhal_ledger *ledger, const char *folder)
+{
+    gpuhal_mutex_init(&ledger->mutex);
+    ledger->space = gpuhal_os_process_space();
+    ledger->pid = gpuhal_os_process_own();
+    ledger->started = gpuhal_os_process_started(ledger->pid);
+    ledger->state = calloc(1, sizeof *ledger->state);
+    ledger->places = calloc(GPUHAL_LEDGER_RECORDS, sizeof *ledger->places);
+    const gpuhal_status status = gpuhal_ledger_files_init(&ledger->files, folder);
+    return status ? status : ledger->state && ledger->places ? GPUHAL_OK : gpuhal_error_host_memory();
+}
+
+void gpuhal_ledger_finish(gpuhal_ledger *ledger)
+{
+    gpuhal_ledger_files_finish(&ledger->files);
+    free(ledger->state);
+    free(ledger->places);
+    gpuhal_mutex_finish(&ledger->mutex);
+}
+
+/* ---- the lock */
+
+/* Tries again and again, since the system's own wait has no end. One thread that was in vain is enough: those behind it
+ * try once each. */
+static gpuhal_status lock_file(gpuhal_ledger *ledger)
+{
+    gpuhal_ledger_files *files = &ledger->files;
+    const uint64_t begin = gpuhal_os_monotonic_ns();
+    const bool once = ledger->gave_up_ns > 0 && begin - ledger->gave_up_ns < LOCK_NS;
+    uint64_t pause = FIRST_PAUSE_NS;
+    for (;;) {
+        const int error = gpuhal_os_byte_lock(files->ledger, 0);
+        if (!error) {
+            ledger->gave_up_ns = 0;
+            return GPUHAL_OK;
+        }
+        if (error != EAGAIN) {
+            return gpuhal_error_set(GPUHAL_ERROR_FILE,
+                                    "leases: the file system of %s has no locks (error %d); name a folder on another "
+                                    "one with GPUHAL_LEDGER",
+                                    files->ledger_path, error);
+        }
+        if (once || gpuhal_os_monotonic_ns() - begin >= LOCK_NS) {
+            ledger->gave_up_ns = gpuhal_os_monotonic_ns();
+            return gpuhal_error_set(GPUHAL_ERROR_BUSY,
+                                    "leases: another process keeps %s locked, it may be stopped; fuser lists those "
+                                    "that use it",
+                                    files->ledger_path);
+        }
+        gpuhal_os_sleep(pause + pause * (gpuhal_os_thread_id() % 8) / 8);
+        pause = pause * 2 < PAUSE_NS ? pause * 2 : PAUSE_NS;
+    }
+}
+
+/* A ledger that was removed is left to those who have it open. */
+static gpuhal_status lock(gpuhal_ledger *ledger)
+{
+    for (int tries = 0; tries < 4; tries++) {
+        gpuhal_file_info info;
+        bool unlinked = false;
+        gpuhal_status status = gpuhal_ledger_files_open(&ledger->files);
+        status = status ? status : lock_file(ledger);
+        if (status) {
+            return status;
+        }
+        const int error = gpuhal_os_shared_info(ledger->files.ledger, &info, &unlinked);
+        if (!error && !unlinked) {
+            return GPUHAL_OK;
+        }
+        gpuhal_ledger_files_close(&ledger->files);
+    }
+    return gpuhal_error_set(GPUHAL_ERROR_FILE, "leases: %s is removed again and again", ledger->files.ledger_path);
+}
+
+/* ---- who lives */
+
+/* The child of a fork has the descriptors of its parent, and keeps their locks: so the process itself is looked at,
+ * too, unless the lease was to be inherited. */
+static bool is_alive(void *user, const gpuhal_ledger_record *record)
+{
+    const gpuhal_ledger *ledger = user;
+    bool locked = true;
+    if (record->ticket == ledger->fresh) {
+        return true;
+    }
+    if (gpuhal_os_byte_is_locked(ledger->files.liveness, record->place, 1, &locked) == 0 && !locked) {
+        return false;
+    }
+    if ((record->flags & GPUHAL_LEASE_INHERIT) || record->space == 0 || record->space != ledger->space) {
+        return true;
+    }
+    const bool is_own = record->pid == ledger->pid && record->started == ledger->started;
+    return is_own || gpuhal_os_process_started(record->pid) == record->started;
+}
+
+static void remove_held(gpuhal_ledger *ledger, bool (*ends)(gpuhal_ledger *, const gpuhal_ledger_record *))
+{
+    for (uint32_t i = ledger->state->record_count; i > 0; i--) {
+        const gpuhal_ledger_record *record = &ledger->state->records[i - 1];
+        if (record->state == GPUHAL_RECORD_HELD && ends(ledger, record)) {
+            gpuhal_ledger_remove(ledger->state, record->ticket);
+            ledger->changed = true;
+        }
+    }
+}
+
+static bool is_dead(gpuhal_ledger *ledger, const gpuhal_ledger_record *record)
+{
+    return !is_alive(ledger, record);
+}
+
+static bool is_expired(gpuhal_ledger *ledger, const gpuhal_ledger_record *record)
+{
+    (void)ledger;
+    return record->expires_ns > 0 && record->expires_ns <= gpuhal_os_boot_ns();
+}
+
+void gpuhal_ledger_settle(gpuhal_ledger *ledger, bool reap)
+{
+    if (reap) {
+        remove_held(ledger, is_dead);
+    }
+    ledger->place_count += gpuhal_grant_settle(ledger->state, gpuhal_os_boot_ns(), is_alive, ledger,
+                                               ledger->places + ledger->place_count, &ledger->changed);
+}
+
+/* ---- begin and end */
+
+gpuhal_status gpuhal_ledger_begin(gpuhal_ledger *ledger)
+{
+    gpuhal_mutex_lock(&ledger->mutex);
+    ledger->changed = false;
+    ledger->place_count = 0;
+    ledger->fresh = 0;
+    gpuhal_status status = lock(ledger);
+    if (!status) {
+        status = gpuhal_ledger_files_load(&ledger->files, ledger->state);
+        if (status) {
+            gpuhal_os_byte_unlock(ledger->files.ledger, 0);
+        }
+    }
+    if (status) {
+        gpuhal_mutex_unlock(&ledger->mutex);
+        return status;
+    }
+    remove_held(ledger, is_expired);
+    if (ledger->changed) {
+        gpuhal_ledger_settle(ledger, false);
+    }
+    return GPUHAL_OK;
+}
+
+static void wake(const gpuhal_ledger *ledger)
+{
+    const uint32_t word = (uint32_t)ledger->state->generation;
+    for (uint32_t i = 0; i < ledger->place_count; i++) {
+        (void)gpuhal_os_shared_write(ledger->files.liveness, (uint64_t)ledger->places[i] * sizeof word, &word,
+                                     sizeof word);
+        gpuhal_os_word_wake(ledger->files.words, ledger->places[i]);
+    }
+}
+
+gpuhal_status gpuhal_ledger_end(gpuhal_ledger *ledger)
+{
+    gpuhal_status status = GPUHAL_OK;
+    if (ledger->changed) {
+        status = gpuhal_ledger_files_store(&ledger->files, ledger->state);
+    }
+    if (!status) {
+        wake(ledger);
+    }
+    gpuhal_os_byte_unlock(ledger->files.ledger, 0);
+    gpuhal_mutex_unlock(&ledger->mutex);
+    return status;
+}
+
+uint32_t gpuhal_ledger_word(intptr_t liveness, uint32_t place)
+{
+    uint32_t word = 0;
+    uint64_t done = 0;
+    (void)gpuhal_os_file_read_piece(liveness, (uint64_t)place * sizeof word, &word, sizeof word, &done);
+    return word;
+}

@@ -1,0 +1,175 @@
+/* schedule/ledger.h: what processes have leased of the machine's devices, in a folder that they share:
+ *
+ *     ledger     who has and who waits for what; two copies, written in turn, so that one of them is always whole
+ *     liveness   byte i is locked as long as the lease or the waiting request in place i lives; word i changes when
+ *                that request was granted
+ *
+ * A lock on the first byte of `ledger` makes a critical section between processes, and ends with its holder: of a
+ * process that is killed in the middle of it, the copy that it was writing fails its checksum, and the other one
+ * counts. A lease that is not in the table but whose byte is locked shows that what counts is too old: then nothing is
+ * granted until it has ended. Everything read from a file is copied and checked before it is used.
+ *
+ * In a process one thread at a time is between gpuhal_ledger_begin() and gpuhal_ledger_end(). No driver, plugin or
+ * callback is called there.
+ */
+#ifndef GPUHAL_SCHEDULE_LEDGER_H
+#define GPUHAL_SCHEDULE_LEDGER_H
+
+#include "os/os.h"
+
+#include <gpuhal/lease.h>
+
+enum {
+    GPUHAL_LEDGER_DEVICES = 64, /* bits of a mask */
+    GPUHAL_LEDGER_RECORDS = 2048,
+    GPUHAL_LEDGER_ITEMS = 8192,
+    GPUHAL_LEDGER_OVERTAKEN_MAX = 8,
+    GPUHAL_LEDGER_KEY_BYTES = 64,
+    GPUHAL_LEDGER_LABEL_BYTES = 48
+};
+#define GPUHAL_LEDGER_ALL_SLOTS UINT32_MAX
+/* Waiting for so long raises a request by one priority. */
+#define GPUHAL_LEDGER_AGING_NS UINT64_C(5000000000)
+
+/* A part of a physical device. */
+typedef struct gpuhal_ledger_device {
+    char key[GPUHAL_LEDGER_KEY_BYTES]; /* UUID, else PCI address, else id */
+    char address[32];                  /* PCI address; "" */
+    uint64_t bytes;                    /* 0: unknown, and not limited */
+    uint64_t foreign_bytes;            /* used by processes without a lease, as sampled last */
+    uint32_t slots, reserved;
+} gpuhal_ledger_device;
+
+enum { GPUHAL_RECORD_WAITS = 1, GPUHAL_RECORD_HELD = 2 };
+
+/* A lease, or a request that waits for one. */
+typedef struct gpuhal_ledger_record {
+    uint64_t ticket;     /* in the order of requests; never twice */
+    uint64_t candidates; /* mask of the devices of which `count` are to be granted */
+    uint64_t bytes;      /* of each of those */
+    uint64_t since_ns;   /* when it came into its state, by gpuhal_os_boot_ns() */
+    uint64_t asked_ns;   /* when it was requested */
+    uint64_t expires_ns; /* of a lease: when; of a request: how long it is to last; 0: never */
+    uint64_t space, started; /* identify the process besides its number */
+    int64_t pid;
+    uint32_t place;      /* of its byte and its word */
+    uint32_t state;      /* GPUHAL_RECORD_… */
+    uint32_t count;      /* 0: its items say what it asks for */
+    uint32_t slots;      /* of each device; GPUHAL_LEDGER_ALL_SLOTS */
+    uint32_t flags;      /* GPUHAL_LEASE_… */
+    uint32_t overtaken;
+    uint32_t user;
+    int32_t priority;
+    char label[GPUHAL_LEDGER_LABEL_BYTES];
+} gpuhal_ledger_record;
+
+/* What a lease has of one device, or a request for certain devices asks of it. */
+typedef struct gpuhal_ledger_item {
+    uint64_t ticket, bytes;
+    uint32_t device, slots;
+} gpuhal_ledger_item;
+
+typedef struct gpuhal_ledger_state {
+    uint64_t generation, next_ticket;
+    uint32_t device_count, record_count, item_count, reserved;
+    gpuhal_ledger_device devices[GPUHAL_LEDGER_DEVICES];
+    gpuhal_ledger_record records[GPUHAL_LEDGER_RECORDS];
+    gpuhal_ledger_item items[GPUHAL_LEDGER_ITEMS];
+} gpuhal_ledger_state;
+
+/* ---- ledger_state.c: the table by itself. */
+
+/* Returns whether every number in it can be what the library writes: counts, indices, places and tickets that exist
+ * once, and no device with more granted than it has. */
+bool gpuhal_ledger_is_sound(const gpuhal_ledger_state *state);
+/* Finds the device, or adds it; GPUHAL_LEDGER_DEVICES when there is no room. An entry without a UUID is the device with
+ * its address, and gets the UUID. */
+uint32_t gpuhal_ledger_device_index(gpuhal_ledger_state *state, const gpuhal_ledger_device *device);
+/* NULL when there is none. */
+gpuhal_ledger_record *gpuhal_ledger_find(gpuhal_ledger_state *state, uint64_t ticket);
+/* Removes the record with its items. */
+void gpuhal_ledger_remove(gpuhal_ledger_state *state, uint64_t ticket);
+/* Adds an item; false without room. */
+bool gpuhal_ledger_add_item(gpuhal_ledger_state *state, const gpuhal_ledger_item *item);
+/* Sums up what leases have of a device. */
+void gpuhal_ledger_granted(const gpuhal_ledger_state *state, uint32_t device, uint32_t *out_slots, uint64_t *out_bytes);
+/* The record is held by this item's ticket. */
+bool gpuhal_ledger_is_held(const gpuhal_ledger_state *state, uint64_t ticket);
+
+/* ---- grant.c: which request comes next. */
+
+/* Returns whether the request could be granted if nothing were leased or used. */
+bool gpuhal_grant_is_possible(const gpuhal_ledger_state *state, const gpuhal_ledger_record *record);
+/* Returns the priority with what waiting has added. */
+int64_t gpuhal_grant_priority(const gpuhal_ledger_record *record, uint64_t now_ns);
+/* Grants what can be granted, in order: by priority with aging, then as they came. A request that does not fit lets
+ * later ones pass, at most GPUHAL_LEDGER_OVERTAKEN_MAX of them; then its devices are kept for it. `is_alive` judges a
+ * request before it is granted or others wait for it; one that is dead is removed. Returns how many places
+ * `out_places`, with room for GPUHAL_LEDGER_RECORDS, got: those of granted requests. *out_changed is set when anything
+ * changed. */
+uint32_t gpuhal_grant_settle(gpuhal_ledger_state *state, uint64_t now_ns,
+                             bool (*is_alive)(void *user, const gpuhal_ledger_record *record), void *user,
+                             uint32_t *out_places, bool *out_changed);
+
+/* ---- ledger_file.c: the files. */
+
+typedef struct gpuhal_ledger_files {
+    char *folder, *ledger_path, *liveness_path;
+    bool shared; /* an administrator named the folder: files may belong to other users */
+    intptr_t ledger, liveness; /* -1: not open */
+    const void *words;         /* of `liveness` */
+    uint64_t known;            /* generation of the copy in the state; 0: none */
+    uint32_t copy;             /* which copy that is */
+    unsigned char *image;      /* a copy on its way to the file or from it */
+    intptr_t spare;            /* `liveness`, opened for a lease that has ended; -1: none */
+    uint64_t epoch;            /* how often the files were opened */
+} gpuhal_ledger_files;
+
+/* NULL for `folder`: the user's own. Creates no file. */
+gpuhal_status gpuhal_ledger_files_init(gpuhal_ledger_files *files, const char *folder);
+void gpuhal_ledger_files_finish(gpuhal_ledger_files *files);
+/* Opens the files unless they are open, with the folder and its owner checked. FILE, with a sentence. */
+gpuhal_status gpuhal_ledger_files_open(gpuhal_ledger_files *files);
+void gpuhal_ledger_files_close(gpuhal_ledger_files *files);
+/* With the lock on `ledger`. Reads the newest whole copy, unless it is the one in `state` already. A new ledger is
+ * begun, and a damaged one begun anew when no byte is locked; else FILE, with a sentence that says what to do. */
+gpuhal_status gpuhal_ledger_files_load(gpuhal_ledger_files *files, gpuhal_ledger_state *state);
+/* With the lock. Writes the other copy. When that fails, what was there before counts. */
+gpuhal_status gpuhal_ledger_files_store(gpuhal_ledger_files *files, gpuhal_ledger_state *state);
+/* Opens `liveness` once more, for the byte of one lease. Returns 0 or errno. */
+int gpuhal_ledger_files_open_liveness(gpuhal_ledger_files *files, intptr_t *out_file);
+/* Unlocks the byte and closes the file, or keeps it for the next lease where it is of this epoch and no other process
+ * can have it. */
+void gpuhal_ledger_files_close_liveness(gpuhal_ledger_files *files, intptr_t file, uint32_t place, bool reusable);
+/* Returns GPUHAL_ERROR_FILE, with "PATH: cannot be WHAT: error (number)" and what to do about it. */
+gpuhal_status gpuhal_ledger_files_failed(const char *path, const char *what, int error);
+
+/* ---- ledger.c: the critical section. */
+
+typedef struct gpuhal_ledger {
+    gpuhal_mutex mutex; /* held from begin to end; protects all of this */
+    gpuhal_ledger_files files;
+    gpuhal_ledger_state *state;
+    uint32_t *places;    /* GPUHAL_LEDGER_RECORDS: of granted requests, to be woken at the end */
+    uint32_t place_count;
+    bool changed;
+    uint64_t gave_up_ns; /* when the lock was not to be had in time; 0: never */
+    uint64_t space, started; /* of this process */
+    int64_t pid;
+    uint64_t fresh;      /* ticket of a request that this thread has just entered: it lives; 0: none */
+} gpuhal_ledger;
+
+gpuhal_status gpuhal_ledger_init(gpuhal_ledger *ledger, const char *folder);
+void gpuhal_ledger_finish(gpuhal_ledger *ledger);
+/* Enters the critical section: the state is there, without expired leases. BUSY when another process stays in it for
+ * longer than a second; FILE. */
+gpuhal_status gpuhal_ledger_begin(gpuhal_ledger *ledger);
+/* Grants what can be granted; with `reap`, leases of processes that have ended are removed before. */
+void gpuhal_ledger_settle(gpuhal_ledger *ledger, bool reap);
+/* Leaves it. What was changed is written, and granted requests are woken; when it cannot be written, nothing was
+ * changed. */
+gpuhal_status gpuhal_ledger_end(gpuhal_ledger *ledger);
+/* Reads the word of a place, from any descriptor of `liveness`. In the critical section or not. */
+uint32_t gpuhal_ledger_word(intptr_t liveness, uint32_t place);
+
+#endif

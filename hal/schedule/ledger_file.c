@@ -1,0 +1,428 @@
+/* schedule/ledger_file.c: the ledger's files; see ledger.h. `ledger` begins with a head, which is written once, and has
+ * the two copies behind it. A copy is written in one call, and counts when its checksum is right and its generation is
+ * the higher one. */
+#include "schedule/ledger.h"
+
+#include "core/error.h"
+#include "core/text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct head {
+    char magic[16];
+    uint32_t version, byte_order;
+    uint32_t device_bytes, record_bytes, item_bytes, reserved;
+    uint64_t copy_bytes;
+} head;
+
+typedef struct copy_head {
+    uint64_t checksum; /* of all that follows */
+    uint64_t generation, next_ticket;
+    uint32_t device_count, record_count, item_count, reserved;
+} copy_head;
+
+enum { FIRST_COPY = 4096, COPIES = 2 };
+#define PAYLOAD_MAX                                                                                                    \
+    (sizeof((gpuhal_ledger_state *)0)->devices + sizeof((gpuhal_ledger_state *)0)->records +                           \
+     sizeof((gpuhal_ledger_state *)0)->items)
+#define COPY_BYTES (((sizeof(copy_head) + PAYLOAD_MAX) / 4096 + 1) * 4096)
+
+_Static_assert(sizeof(gpuhal_ledger_device) % 8 == 0 && sizeof(gpuhal_ledger_record) % 8 == 0 &&
+                   sizeof(gpuhal_ledger_item) % 8 == 0 && sizeof(copy_head) % 8 == 0,
+               "a copy consists of whole words");
+
+static const head the_head = {.magic = "gpuhal ledger\n",
+                              .version = 1,
+                              .byte_order = 0x01020304,
+                              .device_bytes = sizeof(gpuhal_ledger_device),
+                              .record_bytes = sizeof(gpuhal_ledger_record),
+                              .item_bytes = sizeof(gpuhal_ledger_item),
+                              .copy_bytes = COPY_BYTES};
+
+gpuhal_status gpuhal_ledger_files_failed(const char *path, const char *what, int error)
+{
+    const char *hint = error == ENOSPC || error == EFBIG ? "free space there"
+                       : error == ENOMEM || error == EMFILE || error == ENFILE
+                           ? "the process or the machine is at a limit"
+                           : "name another folder with GPUHAL_LEDGER";
+    gpuhal_error_set(GPUHAL_ERROR_FILE, "leases: %s cannot be %s: %s (%d); %s", path, what, strerror(error), error,
+                     hint);
+    gpuhal_error_add_call(what, error, strerror(error));
+    return GPUHAL_ERROR_FILE;
+}
+
+gpuhal_status gpuhal_ledger_files_init(gpuhal_ledger_files *files, const char *folder)
+{
+    char found[512] = "";
+    bool own = false;
+    *files = (gpuhal_ledger_files){.ledger = -1, .liveness = -1, .spare = -1, .shared = folder != NULL};
+    if (folder) {
+        files->folder = gpuhal_text_copy(folder);
+    } else if (gpuhal_os_runtime_folder(found, sizeof found, &own)) {
+        files->folder =
+            own ? gpuhal_text_format("%s/gpuhal", found) : gpuhal_text_format("%s/gpuhal-%u", found, gpuhal_os_user());
+    } else {
+        return gpuhal_error_set(GPUHAL_ERROR_FILE,
+                                "leases: no folder of the user's can be written to; name one with GPUHAL_LEDGER");
+    }
+    files->ledger_path = files->folder ? gpuhal_text_format("%s/ledger", files->folder) : NULL;
+    files->liveness_path = files->folder ? gpuhal_text_format("%s/liveness", files->folder) : NULL;
+    files->image = malloc(COPY_BYTES);
+    return files->ledger_path && files->liveness_path && files->image ? GPUHAL_OK : gpuhal_error_host_memory();
+}
+
+static void close_one(intptr_t *file)
+{
+    if (*file >= 0) {
+        gpuhal_os_descriptor_close(*file);
+        *file = -1;
+    }
+}
+
+void gpuhal_ledger_files_close(gpuhal_ledger_files *files)
+{
+    gpuhal_os_words_unmap(files->words, GPUHAL_LEDGER_RECORDS);
+    files->words = NULL;
+    close_one(&files->ledger);
+    close_one(&files->liveness);
+    close_one(&files->spare);
+    files->known = 0;
+}
+
+void gpuhal_ledger_files_finish(gpuhal_ledger_files *files)
+{
+    gpuhal_ledger_files_close(files);
+    free(files->folder);
+    free(files->ledger_path);
+    free(files->liveness_path);
+    free(files->image);
+}
+
+/* ---- opening */
+
+static gpuhal_status foreign(const char *path, const char *what)
+{
+    return gpuhal_error_set(GPUHAL_ERROR_FILE,
+                            "leases: %s %s, so others could change it; name another folder with GPUHAL_LEDGER", path,
+                            what);
+}
+
+/* Others' leases are shared through a folder of root's, writable for a group. *out_mode: of the files in it. */
+static gpuhal_status check_folder(const gpuhal_ledger_files *files, uint32_t *out_mode)
+{
+    gpuhal_file_info info;
+    int error = gpuhal_os_directory_make(files->folder);
+    error = error ? error : gpuhal_os_file_info(files->folder, &info);
+    if (error) {
+        return gpuhal_ledger_files_failed(files->folder, "used", error);
+    }
+    if (!info.directory) {
+        return gpuhal_ledger_files_failed(files->folder, "used", ENOTDIR);
+    }
+    const bool of_root = files->shared && info.owner == 0;
+    if (info.owner != gpuhal_os_user() && !of_root) {
+        return foreign(files->folder, "belongs to another user");
+    }
+    if (info.world_writable || (info.group_writable && !of_root)) {
+        return foreign(files->folder, "may be written to by other users");
+    }
+    *out_mode = info.group_writable ? 0660 : 0600;
+    return GPUHAL_OK;
+}
+
+static gpuhal_status open_one(const char *path, uint32_t mode, intptr_t *out_file)
+{
+    gpuhal_file_info info;
+    bool unlinked;
+    int error = gpuhal_os_shared_open(path, mode, out_file);
+    error = error ? error : gpuhal_os_shared_info(*out_file, &info, &unlinked);
+    if (error) {
+        return gpuhal_ledger_files_failed(path, "opened", error);
+    }
+    if (info.owner != gpuhal_os_user() && info.owner != 0 && mode == 0600) {
+        return foreign(path, "belongs to another user");
+    }
+    if (info.world_writable) {
+        return foreign(path, "may be written to by other users");
+    }
+    const char *network = gpuhal_os_network_file_system(*out_file);
+    return network ? gpuhal_error_set(GPUHAL_ERROR_FILE,
+                                      "leases: %s lies on a network file system (%s), where locks and changes of other "
+                                      "processes may not be seen; name a folder of this machine with GPUHAL_LEDGER",
+                                      path, network)
+                   : GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_ledger_files_open(gpuhal_ledger_files *files)
+{
+    uint32_t mode = 0;
+    if (files->ledger >= 0) {
+        return GPUHAL_OK;
+    }
+    gpuhal_status status = check_folder(files, &mode);
+    status = status ? status : open_one(files->ledger_path, mode, &files->ledger);
+    status = status ? status : open_one(files->liveness_path, mode, &files->liveness);
+    if (!status) {
+        const int error = gpuhal_os_file_truncate(files->liveness, (uint64_t)GPUHAL_LEDGER_RECORDS * 4);
+        files->words = error ? NULL : gpuhal_os_words_map(files->liveness, GPUHAL_LEDGER_RECORDS);
+        status = error ? gpuhal_ledger_files_failed(files->liveness_path, "written", error) : GPUHAL_OK;
+    }
+    files->epoch++;
+    if (status) {
+        gpuhal_ledger_files_close(files);
+    }
+    return status;
+}
+
+void gpuhal_ledger_files_close_liveness(gpuhal_ledger_files *files, intptr_t file, uint32_t place, bool reusable)
+{
+    gpuhal_os_byte_unlock(file, place);
+    if (reusable && files->spare < 0) {
+        files->spare = file;
+    } else {
+        gpuhal_os_descriptor_close(file);
+    }
+}
+
+int gpuhal_ledger_files_open_liveness(gpuhal_ledger_files *files, intptr_t *out_file)
+{
+    gpuhal_file_info own, again;
+    if (files->spare >= 0) {
+        *out_file = files->spare;
+        files->spare = -1;
+        return 0;
+    }
+    bool unlinked;
+    int error = gpuhal_os_shared_open(files->liveness_path, 0600, out_file);
+    if (error) {
+        return error;
+    }
+    /* Another file of that name has nothing to do with the words and bytes that are used here. */
+    error = gpuhal_os_shared_info(files->liveness, &own, &unlinked);
+    error = error ? error : gpuhal_os_shared_info(*out_file, &again, &unlinked);
+    error = error ? error : own.inode == again.inode && own.device == again.device ? 0 : ENOENT;
+    if (error) {
+        close_one(out_file);
+    }
+    return error;
+}
+
+/* ---- copies */
+
+/* Every step can be reversed, so a change of one word always changes the result. */
+static uint64_t checksum(const unsigned char *bytes, size_t count)
+{
+    uint64_t sum = count * UINT64_C(0x9e3779b97f4a7c15);
+    for (size_t i = 0; i + 8 <= count; i += 8) {
+        uint64_t word;
+        memcpy(&word, bytes + i, sizeof word);
+        sum = (sum ^ word) * UINT64_C(0xff51afd7ed558ccd);
+        sum ^= sum >> 32;
+    }
+    return sum;
+}
+
+static uint64_t copy_offset(uint32_t copy)
+{
+    return FIRST_COPY + (uint64_t)copy * COPY_BYTES;
+}
+
+/* False where the file ends before. */
+static bool read_all(intptr_t file, uint64_t offset, void *to, uint64_t bytes, int *out_error)
+{
+    uint64_t done = 0;
+    *out_error = gpuhal_os_file_read_piece(file, offset, to, bytes, &done);
+    return !*out_error && done == bytes;
+}
+
+static bool counts_are_possible(const copy_head *own)
+{
+    return own->device_count <= GPUHAL_LEDGER_DEVICES && own->record_count <= GPUHAL_LEDGER_RECORDS &&
+           own->item_count <= GPUHAL_LEDGER_ITEMS;
+}
+
+static size_t payload_bytes(const copy_head *own)
+{
+    return own->device_count * sizeof(gpuhal_ledger_device) + own->record_count * sizeof(gpuhal_ledger_record) +
+           own->item_count * sizeof(gpuhal_ledger_item);
+}
+
+/* Reads one copy into the state; false for one that is not whole. */
+static bool read_copy(gpuhal_ledger_files *files, uint32_t copy, const copy_head *own, gpuhal_ledger_state *state,
+                      int *out_error)
+{
+    *out_error = 0;
+    if (own->generation == 0 || !counts_are_possible(own)) {
+        return false;
+    }
+    const size_t bytes = sizeof *own + payload_bytes(own);
+    if (!read_all(files->ledger, copy_offset(copy), files->image, bytes, out_error) ||
+        memcmp(files->image, own, sizeof *own) != 0 ||
+        checksum(files->image + sizeof own->checksum, bytes - sizeof own->checksum) != own->checksum) {
+        return false;
+    }
+    const unsigned char *at = files->image + sizeof *own;
+    state->generation = own->generation;
+    state->next_ticket = own->next_ticket;
+    state->device_count = own->device_count;
+    state->record_count = own->record_count;
+    state->item_count = own->item_count;
+    memcpy(state->devices, at, own->device_count * sizeof *state->devices);
+    at += own->device_count * sizeof *state->devices;
+    memcpy(state->records, at, own->record_count * sizeof *state->records);
+    at += own->record_count * sizeof *state->records;
+    memcpy(state->items, at, own->item_count * sizeof *state->items);
+    return gpuhal_ledger_is_sound(state);
+}
+
+gpuhal_status gpuhal_ledger_files_store(gpuhal_ledger_files *files, gpuhal_ledger_state *state)
+{
+    const uint32_t copy = 1 - files->copy;
+    copy_head own = {.generation = state->generation + 1,
+                     .next_ticket = state->next_ticket,
+                     .device_count = state->device_count,
+                     .record_count = state->record_count,
+                     .item_count = state->item_count};
+    const size_t bytes = sizeof own + payload_bytes(&own);
+    unsigned char *at = files->image + sizeof own;
+    memcpy(at, state->devices, own.device_count * sizeof *state->devices);
+    at += own.device_count * sizeof *state->devices;
+    memcpy(at, state->records, own.record_count * sizeof *state->records);
+    at += own.record_count * sizeof *state->records;
+    memcpy(at, state->items, own.item_count * sizeof *state->items);
+    memcpy(files->image, &own, sizeof own);
+    own.checksum = checksum(files->image + sizeof own.checksum, bytes - sizeof own.checksum);
+    memcpy(files->image, &own.checksum, sizeof own.checksum);
+    const int error = gpuhal_os_shared_write(files->ledger, copy_offset(copy), files->image, bytes);
+    if (error) {
+        files->known = 0;
+        return gpuhal_ledger_files_failed(files->ledger_path, "written", error);
+    }
+    state->generation++;
+    files->copy = copy;
+    files->known = own.checksum;
+    return GPUHAL_OK;
+}
+
+/* ---- damage */
+
+/* Whether a byte is locked that no record of the state accounts for. */
+static bool has_unknown_leases(const gpuhal_ledger_files *files, const gpuhal_ledger_state *state)
+{
+    bool known[GPUHAL_LEDGER_RECORDS] = {false}, locked = true;
+    if (gpuhal_os_byte_is_locked(files->liveness, 0, GPUHAL_LEDGER_RECORDS, &locked) == 0 && !locked) {
+        return false;
+    }
+    for (uint32_t i = 0; i < state->record_count; i++) {
+        known[state->records[i].place] = true;
+    }
+    for (uint32_t place = 0; place < GPUHAL_LEDGER_RECORDS; place++) {
+        locked = true;
+        if (!known[place] && (gpuhal_os_byte_is_locked(files->liveness, place, 1, &locked) || locked)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static gpuhal_status damaged(const gpuhal_ledger_files *files)
+{
+    return gpuhal_error_set(GPUHAL_ERROR_FILE,
+                            "leases: %s is damaged while leases in it are in use; end the programs that hold them "
+                            "(fuser %s lists those), then it is begun anew",
+                            files->ledger_path, files->liveness_path);
+}
+
+static gpuhal_status begin_anew(gpuhal_ledger_files *files, gpuhal_ledger_state *state)
+{
+    state->device_count = state->record_count = state->item_count = 0;
+    state->next_ticket = state->next_ticket > 0 ? state->next_ticket : 1;
+    if (has_unknown_leases(files, state)) {
+        return damaged(files);
+    }
+    /* Both copies: one that is left of before would count if its generation were higher. */
+    int error = gpuhal_os_file_truncate(files->ledger, 0);
+    error = error ? error : gpuhal_os_file_truncate(files->ledger, copy_offset(COPIES));
+    error = error ? error : gpuhal_os_shared_write(files->ledger, 0, &the_head, sizeof the_head);
+    if (error) {
+        return gpuhal_ledger_files_failed(files->ledger_path, "written", error);
+    }
+    state->generation = 0;
+    files->copy = 1;
+    return gpuhal_ledger_files_store(files, state);
+}
+
+/* The head is of this version, or the file is empty or damaged: OK with *out_new. */
+static gpuhal_status check_head(gpuhal_ledger_files *files, bool *out_new)
+{
+    head found;
+    int error = 0;
+    *out_new = !read_all(files->ledger, 0, &found, sizeof found, &error);
+    if (error) {
+        return gpuhal_ledger_files_failed(files->ledger_path, "read", error);
+    }
+    if (*out_new || memcmp(&found, &the_head, sizeof found) == 0) {
+        return GPUHAL_OK;
+    }
+    *out_new = true;
+    const bool is_ledger = memcmp(found.magic, the_head.magic, sizeof found.magic) == 0;
+    return is_ledger && found.version != the_head.version && found.byte_order == the_head.byte_order
+               ? gpuhal_error_set(GPUHAL_ERROR_FILE,
+                                  "leases: %s is of version %" PRIu32 ", this library writes version %" PRIu32
+                                  "; end the programs that use it and remove it, or name another folder with "
+                                  "GPUHAL_LEDGER",
+                                  files->ledger_path, found.version, the_head.version)
+               : GPUHAL_OK;
+}
+
+/* Both copies were read; the newer one is not whole, or neither is. */
+static gpuhal_status recover(gpuhal_ledger_files *files, gpuhal_ledger_state *state, bool has_older)
+{
+    if (!has_older) {
+        return begin_anew(files, state);
+    }
+    return has_unknown_leases(files, state) ? damaged(files) : gpuhal_ledger_files_store(files, state);
+}
+
+gpuhal_status gpuhal_ledger_files_load(gpuhal_ledger_files *files, gpuhal_ledger_state *state)
+{
+    copy_head heads[COPIES] = {{0}};
+    bool is_new = false;
+    int error = 0;
+    for (uint32_t copy = 0; copy < COPIES; copy++) {
+        if (!read_all(files->ledger, copy_offset(copy), &heads[copy], sizeof *heads, &error)) {
+            heads[copy] = (copy_head){0};
+        }
+        if (error) {
+            return gpuhal_ledger_files_failed(files->ledger_path, "read", error);
+        }
+    }
+    const uint32_t newer = heads[1].generation > heads[0].generation;
+    /* Nothing was written since this process did. */
+    if (files->known > 0 && newer == files->copy && heads[newer].checksum == files->known &&
+        heads[newer].generation == state->generation) {
+        return GPUHAL_OK;
+    }
+    files->known = 0;
+    gpuhal_status status = check_head(files, &is_new);
+    if (status || is_new) {
+        return status ? status : begin_anew(files, state);
+    }
+    for (uint32_t i = 0; i < COPIES; i++) {
+        const uint32_t copy = i == 0 ? newer : 1 - newer;
+        const bool whole = read_copy(files, copy, &heads[copy], state, &error);
+        if (error) {
+            return gpuhal_ledger_files_failed(files->ledger_path, "read", error);
+        }
+        if (whole) {
+            files->copy = copy;
+            files->known = heads[copy].checksum;
+            return i == 0 ? GPUHAL_OK : recover(files, state, true);
+        }
+    }
+    return recover(files, state, false);
+}

@@ -1,0 +1,176 @@
+/* schedule/ledger_state.c: the table of the ledger by itself: whether it is sound, finding, adding, removing. */
+#include "schedule/ledger.h"
+
+#include <string.h>
+
+static bool is_text(const char *text, size_t bytes)
+{
+    return memchr(text, 0, bytes) != NULL;
+}
+
+static uint64_t mask_of(uint32_t count)
+{
+    return count >= GPUHAL_LEDGER_DEVICES ? UINT64_MAX : (UINT64_C(1) << count) - 1;
+}
+
+static bool record_is_sound(const gpuhal_ledger_state *state, const gpuhal_ledger_record *record)
+{
+    return record->ticket > 0 && record->ticket < state->next_ticket && record->place < GPUHAL_LEDGER_RECORDS &&
+           (record->state == GPUHAL_RECORD_WAITS || record->state == GPUHAL_RECORD_HELD) &&
+           record->count <= GPUHAL_LEDGER_DEVICES && (record->candidates & ~mask_of(state->device_count)) == 0 &&
+           record->priority >= -GPUHAL_LEASE_PRIORITY_MAX && record->priority <= GPUHAL_LEASE_PRIORITY_MAX &&
+           is_text(record->label, sizeof record->label);
+}
+
+/* Records are in the order of their tickets, so that none is there twice. */
+static bool records_are_sound(const gpuhal_ledger_state *state)
+{
+    uint64_t taken[GPUHAL_LEDGER_RECORDS / 64] = {0};
+    uint64_t before = 0;
+    for (uint32_t i = 0; i < state->record_count; i++) {
+        const gpuhal_ledger_record *record = &state->records[i];
+        if (!record_is_sound(state, record) || record->ticket <= before) {
+            return false;
+        }
+        uint64_t *word = &taken[record->place / 64];
+        const uint64_t bit = UINT64_C(1) << record->place % 64;
+        if (*word & bit) {
+            return false;
+        }
+        *word |= bit;
+        before = record->ticket;
+    }
+    return true;
+}
+
+static const gpuhal_ledger_record *find(const gpuhal_ledger_state *state, uint64_t ticket)
+{
+    uint32_t low = 0, high = state->record_count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (state->records[middle].ticket < ticket) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < state->record_count && state->records[low].ticket == ticket ? &state->records[low] : NULL;
+}
+
+bool gpuhal_ledger_is_held(const gpuhal_ledger_state *state, uint64_t ticket)
+{
+    const gpuhal_ledger_record *record = find(state, ticket);
+    return record && record->state == GPUHAL_RECORD_HELD;
+}
+
+static bool items_are_sound(const gpuhal_ledger_state *state)
+{
+    uint64_t slots[GPUHAL_LEDGER_DEVICES] = {0}, bytes[GPUHAL_LEDGER_DEVICES] = {0};
+    for (uint32_t i = 0; i < state->item_count; i++) {
+        const gpuhal_ledger_item *item = &state->items[i];
+        const gpuhal_ledger_record *record = find(state, item->ticket);
+        if (!record || item->device >= state->device_count) {
+            return false;
+        }
+        if (record->state == GPUHAL_RECORD_HELD) {
+            slots[item->device] += item->slots;
+            if (__builtin_add_overflow(bytes[item->device], item->bytes, &bytes[item->device])) {
+                return false;
+            }
+        }
+    }
+    for (uint32_t d = 0; d < state->device_count; d++) {
+        const gpuhal_ledger_device *device = &state->devices[d];
+        if (slots[d] > device->slots || (device->bytes > 0 && bytes[d] > device->bytes)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool gpuhal_ledger_is_sound(const gpuhal_ledger_state *state)
+{
+    if (state->device_count > GPUHAL_LEDGER_DEVICES || state->record_count > GPUHAL_LEDGER_RECORDS ||
+        state->item_count > GPUHAL_LEDGER_ITEMS || state->next_ticket == 0) {
+        return false;
+    }
+    for (uint32_t d = 0; d < state->device_count; d++) {
+        const gpuhal_ledger_device *device = &state->devices[d];
+        if (!is_text(device->key, sizeof device->key) || device->key[0] == 0 || device->slots == 0 ||
+            !is_text(device->address, sizeof device->address)) {
+            return false;
+        }
+    }
+    return records_are_sound(state) && items_are_sound(state);
+}
+
+/* A UUID has no colon, an address and an id have. */
+static bool has_uuid(const gpuhal_ledger_device *device)
+{
+    return strchr(device->key, ':') == NULL;
+}
+
+uint32_t gpuhal_ledger_device_index(gpuhal_ledger_state *state, const gpuhal_ledger_device *device)
+{
+    for (uint32_t d = 0; d < state->device_count; d++) {
+        gpuhal_ledger_device *known = &state->devices[d];
+        if (strcmp(known->key, device->key) == 0) {
+            return d;
+        }
+        const bool same_place = device->address[0] && strcmp(known->address, device->address) == 0;
+        if (same_place && !(has_uuid(known) && has_uuid(device))) {
+            memcpy(known->key, has_uuid(device) ? device->key : known->key, sizeof known->key);
+            return d;
+        }
+    }
+    if (state->device_count == GPUHAL_LEDGER_DEVICES) {
+        return GPUHAL_LEDGER_DEVICES;
+    }
+    state->devices[state->device_count] = *device;
+    return state->device_count++;
+}
+
+gpuhal_ledger_record *gpuhal_ledger_find(gpuhal_ledger_state *state, uint64_t ticket)
+{
+    return (gpuhal_ledger_record *)(uintptr_t)find(state, ticket);
+}
+
+void gpuhal_ledger_remove(gpuhal_ledger_state *state, uint64_t ticket)
+{
+    const gpuhal_ledger_record *record = find(state, ticket);
+    uint32_t kept = 0;
+    if (!record) {
+        return;
+    }
+    const uint32_t at = (uint32_t)(record - state->records);
+    state->record_count--;
+    memmove(&state->records[at], &state->records[at + 1], (state->record_count - at) * sizeof *state->records);
+    for (uint32_t i = 0; i < state->item_count; i++) {
+        if (state->items[i].ticket != ticket) {
+            state->items[kept++] = state->items[i];
+        }
+    }
+    state->item_count = kept;
+}
+
+bool gpuhal_ledger_add_item(gpuhal_ledger_state *state, const gpuhal_ledger_item *item)
+{
+    const bool fits = state->item_count < GPUHAL_LEDGER_ITEMS;
+    if (fits) {
+        state->items[state->item_count++] = *item;
+    }
+    return fits;
+}
+
+void gpuhal_ledger_granted(const gpuhal_ledger_state *state, uint32_t device, uint32_t *out_slots, uint64_t *out_bytes)
+{
+    *out_slots = 0;
+    *out_bytes = 0;
+    for (uint32_t i = 0; i < state->item_count; i++) {
+        const gpuhal_ledger_item *item = &state->items[i];
+        if (item->device == device && gpuhal_ledger_is_held(state, item->ticket)) {
+            *out_slots += item->slots;
+            *out_bytes += item->bytes;
+        }
+    }
+}

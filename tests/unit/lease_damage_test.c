@@ -1,0 +1,287 @@
+/* tests/unit/lease_damage_test.c: ledgers and folders as they must not be: cut off, changed, of another version, of
+ * others. Nothing may crash, hang, or grant what is held. */
+#include "lease_support.h"
+
+#include "schedule/ledger.h"
+
+static uint64_t size_of(const char *path)
+{
+    struct stat about;
+    assert_int_equal(stat(path, &about), 0);
+    return (uint64_t)about.st_size;
+}
+
+/* A ledger that was used: both copies are there, and nothing is held. */
+static void make_ledger(void)
+{
+    gpuhal *gpu = open_gpus(1);
+    gpuhal_lease_release(lease_bytes(gpu, MOST));
+    gpuhal_close(gpu);
+}
+
+static void expect_usable(void)
+{
+    gpuhal *gpu = open_leasing();
+    gpuhal_lease *lease = lease_bytes(gpu, MOST);
+    assert_int_equal(try_bytes(gpu, MOST), GPUHAL_ERROR_BUSY);
+    gpuhal_lease_release(lease);
+    gpuhal_close(gpu);
+}
+
+static void overwrite(const char *path, uint64_t offset, const void *bytes, size_t count)
+{
+    const int file = open(path, O_WRONLY);
+    assert_true(file >= 0);
+    assert_int_equal(pwrite(file, bytes, count, (off_t)offset), (ssize_t)count);
+    close(file);
+}
+
+TEST(a_ledger_that_was_cut_off_is_begun_anew)
+{
+    make_ledger();
+    const uint64_t sizes[] = {0, 1, 15, 20, 64, 4096, 4100, 4200, 5000, size_of(ledger_file("ledger")) / 2 + 100};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        assert_int_equal(truncate(ledger_file("ledger"), (off_t)sizes[i]), 0);
+        expect_usable();
+        assert_int_equal(truncate(ledger_file("liveness"), (off_t)(sizes[i] < 8192 ? sizes[i] : 0)), 0);
+        expect_usable();
+    }
+}
+
+TEST(a_ledger_in_which_any_byte_was_changed_is_repaired)
+{
+    make_ledger();
+    for (uint64_t offset = 0; offset < 4096 + 700; offset += offset < 64 || offset > 4090 ? 3 : 4096 - offset) {
+        unsigned char byte = 0;
+        const int file = open(ledger_file("ledger"), O_RDONLY);
+        assert_int_equal(pread(file, &byte, 1, (off_t)offset), 1);
+        close(file);
+        byte = (unsigned char)(byte ^ 0x55);
+        if (offset < 16 || offset >= 20) { /* but for the version */
+            overwrite(ledger_file("ledger"), offset, &byte, 1);
+            expect_usable();
+        }
+    }
+}
+
+TEST(random_bytes_are_no_ledger_and_do_no_harm)
+{
+    unsigned char noise[8192];
+    unsigned state = 1;
+    for (int round = 0; round < 20; round++) {
+        make_ledger();
+        for (size_t i = 0; i < sizeof noise; i++) {
+            state = state * 1103515245u + 12345u;
+            noise[i] = (unsigned char)(state >> 16);
+        }
+        overwrite(ledger_file("ledger"), round % 2 ? 4096 : 0, noise, sizeof noise);
+        overwrite(ledger_file("liveness"), 0, noise, sizeof noise);
+        expect_usable();
+    }
+}
+
+static void expect_refused_by_name(const char *name)
+{
+    gpuhal *gpu = open_leasing();
+    const uint64_t begin = now_ns();
+    assert_int_equal(try_bytes(gpu, 1), GPUHAL_ERROR_FILE);
+    assert_true(now_ns() - begin < 20 * SECOND);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, name));
+    assert_int_equal(gpuhal_lease_json(gpu, NULL, 0, NULL), GPUHAL_ERROR_FILE);
+    gpuhal_close(gpu);
+}
+
+TEST(a_ledger_that_is_damaged_while_a_lease_is_held_is_refused_until_that_has_ended)
+{
+    gpuhal *gpu = open_gpus(1);
+    gpuhal_lease *lease = lease_bytes(gpu, MOST);
+    assert_int_equal(truncate(ledger_file("ledger"), 100), 0);
+    expect_refused_by_name(ledger_file("ledger"));
+    expect_refused_by_name("fuser");
+    gpuhal_lease_release(lease);
+    gpuhal_close(gpu);
+    expect_usable();
+}
+
+/* The copy before it knows nothing of the lease. */
+TEST(when_the_newest_copy_is_damaged_the_older_one_does_not_give_away_what_is_held)
+{
+    gpuhal *gpu = open_gpus(1);
+    gpuhal_lease *lease = lease_bytes(gpu, MOST);
+    const uint64_t half = (size_of(ledger_file("ledger")) - 4096) / 2;
+    uint64_t generations[2];
+    const int file = open(ledger_file("ledger"), O_RDONLY);
+    for (uint64_t copy = 0; copy < 2; copy++) {
+        assert_int_equal(pread(file, &generations[copy], 8, (off_t)(4096 + copy * half + 8)), 8);
+    }
+    close(file);
+    overwrite(ledger_file("ledger"), 4096 + (generations[1] > generations[0] ? half : 0) + 60, "x", 1);
+    gpuhal *other = open_leasing();
+    const gpuhal_status status = try_bytes(other, MOST);
+    assert_true(status == GPUHAL_ERROR_FILE || status == GPUHAL_ERROR_BUSY);
+    gpuhal_close(other);
+    gpuhal_lease_release(lease);
+    gpuhal_close(gpu);
+    expect_usable();
+}
+
+TEST(a_ledger_of_another_version_is_refused_by_name)
+{
+    const uint32_t version = 7;
+    make_ledger();
+    overwrite(ledger_file("ledger"), 16, &version, sizeof version);
+    /* Both copies as after a restart: the file is read. */
+    expect_refused_by_name("version 7");
+    expect_refused_by_name(ledger_file("ledger"));
+}
+
+TEST(a_folder_that_others_may_write_to_is_refused)
+{
+    make_ledger();
+    assert_int_equal(chmod(ledger_folder, 0777), 0);
+    expect_refused_by_name(ledger_folder);
+    assert_int_equal(chmod(ledger_folder, 0700), 0);
+    expect_usable();
+    assert_int_equal(chmod(ledger_file("ledger"), 0666), 0);
+    expect_refused_by_name(ledger_file("ledger"));
+}
+
+TEST(a_folder_or_file_of_another_user_is_refused)
+{
+    if (geteuid() != 0) {
+        SKIP_TEST("only root makes files of other users");
+    }
+    make_ledger();
+    assert_int_equal(chown(ledger_file("liveness"), 65534, 65534), 0);
+    expect_refused_by_name(ledger_file("liveness"));
+    assert_int_equal(chown(ledger_file("liveness"), 0, 0), 0);
+    assert_int_equal(chown(ledger_folder, 65534, 65534), 0);
+    expect_refused_by_name(ledger_folder);
+    assert_int_equal(chown(ledger_folder, 0, 0), 0);
+}
+
+TEST(links_and_what_is_no_file_are_refused)
+{
+    fresh_ledger();
+    mock_gpus(1);
+    assert_int_equal(symlink("/tmp/gpuhal-elsewhere", ledger_file("ledger")), 0);
+    expect_refused_by_name(ledger_file("ledger"));
+    assert_int_equal(unlink(ledger_file("ledger")), 0);
+    assert_int_equal(mkfifo(ledger_file("ledger"), 0600), 0);
+    expect_refused_by_name(ledger_file("ledger"));
+    assert_int_equal(unlink(ledger_file("ledger")), 0);
+    assert_int_equal(mkdir(ledger_file("ledger"), 0700), 0);
+    expect_refused_by_name(ledger_file("ledger"));
+}
+
+TEST(a_folder_that_cannot_be_made_or_written_is_refused)
+{
+    fresh_ledger();
+    mock_gpus(1);
+    const int file = open(ledger_file("file"), O_CREAT | O_WRONLY, 0600);
+    close(file);
+    snprintf(ledger_folder + strlen(ledger_folder), 16, "/file/below");
+    expect_refused_by_name(ledger_folder);
+    *strrchr(ledger_folder, '/') = 0;
+    expect_refused_by_name(ledger_folder);
+    *strrchr(ledger_folder, '/') = 0;
+}
+
+TEST(a_ledger_that_is_removed_is_made_anew_and_the_holder_of_the_old_one_gives_back_in_peace)
+{
+    gpuhal *gpu = open_gpus(1);
+    gpuhal_lease *lease = lease_bytes(gpu, MOST);
+    assert_int_equal(unlink(ledger_file("ledger")), 0);
+    assert_int_equal(unlink(ledger_file("liveness")), 0);
+    gpuhal_lease *second = lease_bytes(gpu, MOST);
+    assert_int_equal(try_bytes(gpu, MOST), GPUHAL_ERROR_BUSY);
+    gpuhal_lease_release(lease);
+    assert_int_equal(try_bytes(gpu, MOST), GPUHAL_ERROR_BUSY);
+    gpuhal_lease_release(second);
+    assert_ok(try_bytes(gpu, MOST));
+    gpuhal_close(gpu);
+}
+
+/* A table with a right checksum may still be impossible. */
+static void spoil(gpuhal_ledger_state *state, unsigned how)
+{
+    gpuhal_ledger_record *record = &state->records[0];
+    switch (how) {
+    case 0:
+        record->place = GPUHAL_LEDGER_RECORDS;
+        break;
+    case 1:
+        record->ticket = state->next_ticket;
+        break;
+    case 2:
+        record->state = 3;
+        break;
+    case 3:
+        record->candidates = UINT64_MAX;
+        break;
+    case 4:
+        memset(record->label, 'x', sizeof record->label);
+        break;
+    case 5:
+        state->items[0].device = 7;
+        break;
+    case 6:
+        state->items[0].slots = 5;
+        break;
+    case 7:
+        state->items[0].bytes = 2 * MIB;
+        break;
+    case 8:
+        state->items[0].ticket = 77;
+        break;
+    case 9:
+        state->devices[0].key[0] = 0;
+        break;
+    case 10:
+        state->devices[0].slots = 0;
+        break;
+    case 11:
+        record->priority = 99;
+        break;
+    case 12:
+        record->count = 65;
+        break;
+    case 13:
+        state->record_count = 2;
+        state->records[1] = *record;
+        break;
+    default:
+        break;
+    }
+}
+
+TEST(a_table_with_impossible_numbers_is_not_used)
+{
+    gpuhal_ledger_state *state = calloc(1, sizeof *state);
+    for (unsigned how = 0; how <= 14; how++) {
+        *state = (gpuhal_ledger_state){.next_ticket = 10, .device_count = 1, .record_count = 1, .item_count = 1};
+        state->devices[0] = (gpuhal_ledger_device){.key = "a", .bytes = MIB, .slots = 4};
+        state->records[0] =
+            (gpuhal_ledger_record){.ticket = 5, .state = GPUHAL_RECORD_HELD, .count = 1, .candidates = 1};
+        state->items[0] = (gpuhal_ledger_item){.ticket = 5, .bytes = MIB, .slots = 1};
+        spoil(state, how);
+        assert_int_equal(gpuhal_ledger_is_sound(state), how == 14);
+    }
+    free(state);
+}
+
+TEST(a_program_whose_files_may_not_grow_gets_a_sentence_and_no_signal)
+{
+    fresh_ledger();
+    mock_gpus(1);
+    gpuhal *gpu = open_leasing();
+    char command[64];
+    snprintf(command, sizeof command, "prlimit --fsize=1000:1000 --pid %d 2>/dev/null", (int)getpid());
+    if (system(command) != 0) {
+        SKIP_TEST("prlimit is missing");
+    }
+    assert_int_equal(try_bytes(gpu, MOST), GPUHAL_ERROR_FILE);
+    gpuhal_close(gpu);
+}
+
+#include "test_main.h"

@@ -1,0 +1,241 @@
+/* tests/unit/lease_grant_test.c: the order in which requests are granted, on tables alone, with any clock: devices,
+ * priorities, aging, and how often a request may be overtaken. */
+#include "schedule/ledger.h"
+
+#include "test.h"
+
+enum { SLOTS = 4 };
+
+static gpuhal_ledger_state *state;
+static bool dead[GPUHAL_LEDGER_RECORDS + 1]; /* by ticket */
+
+static bool lives(void *user, const gpuhal_ledger_record *record)
+{
+    (void)user;
+    return !dead[record->ticket];
+}
+
+static void begin(uint32_t devices)
+{
+    free(state);
+    state = calloc(1, sizeof *state);
+    assert_non_null(state);
+    memset(dead, 0, sizeof dead);
+    state->next_ticket = 1;
+    for (uint32_t d = 0; d < devices; d++) {
+        const gpuhal_ledger_device device = {.key = {(char)('a' + (int)d)}, .bytes = 1000, .slots = SLOTS};
+        assert_int_equal(gpuhal_ledger_device_index(state, &device), d);
+    }
+}
+
+static uint64_t all_devices(void)
+{
+    return (UINT64_C(1) << state->device_count) - 1;
+}
+
+/* Any `count` devices. */
+static uint64_t ask(uint32_t count, uint32_t slots, uint64_t bytes, int32_t priority, uint64_t now_ns)
+{
+    const gpuhal_ledger_record record = {.ticket = state->next_ticket++,
+                                         .candidates = all_devices(),
+                                         .bytes = bytes,
+                                         .asked_ns = now_ns,
+                                         .place = (uint32_t)(state->next_ticket % GPUHAL_LEDGER_RECORDS),
+                                         .state = GPUHAL_RECORD_WAITS,
+                                         .count = count,
+                                         .slots = slots,
+                                         .priority = priority};
+    state->records[state->record_count++] = record;
+    return record.ticket;
+}
+
+static uint32_t settle(uint64_t now_ns)
+{
+    static uint32_t places[GPUHAL_LEDGER_RECORDS];
+    bool changed = false;
+    const uint32_t granted = gpuhal_grant_settle(state, now_ns, lives, NULL, places, &changed);
+    assert_true(gpuhal_ledger_is_sound(state));
+    assert_true(changed || granted == 0);
+    return granted;
+}
+
+static bool held(uint64_t ticket)
+{
+    return gpuhal_ledger_is_held(state, ticket);
+}
+
+TEST(the_device_with_most_free_slots_is_chosen_then_the_one_with_most_memory)
+{
+    begin(3);
+    const uint64_t first = ask(1, 2, 0, 0, 0), second = ask(1, 1, 100, 0, 0), third = ask(1, 1, 0, 0, 0);
+    assert_int_equal(settle(0), 3);
+    const uint64_t tickets[] = {first, second, third};
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(state->items[i].ticket, tickets[i]);
+        assert_int_equal(state->items[i].device, i);
+    }
+    const uint64_t fourth = ask(1, 1, 0, 0, 0);
+    settle(0);
+    assert_true(held(fourth) && state->items[3].device == 2);
+}
+
+TEST(requests_are_granted_in_order_and_never_beyond_what_there_is)
+{
+    begin(2);
+    uint64_t tickets[12];
+    for (int i = 0; i < 12; i++) {
+        tickets[i] = ask(1, 1, 0, 0, 0);
+    }
+    assert_int_equal(settle(0), 2 * SLOTS);
+    for (int i = 0; i < 12; i++) {
+        assert_int_equal(held(tickets[i]), i < 2 * SLOTS);
+    }
+    gpuhal_ledger_remove(state, tickets[0]);
+    assert_int_equal(settle(0), 1);
+    assert_true(held(tickets[8]));
+}
+
+TEST(a_large_request_is_overtaken_eight_times_and_then_its_devices_are_kept)
+{
+    begin(1);
+    const uint64_t holder = ask(1, 1, 0, 0, 0);
+    settle(0);
+    const uint64_t large = ask(1, GPUHAL_LEDGER_ALL_SLOTS, 0, 0, 0);
+    unsigned overtaken = 0;
+    for (int i = 0; i < 100; i++) {
+        const uint64_t small = ask(1, 1, 0, 0, 0);
+        settle(0);
+        overtaken += held(small);
+        if (held(small)) {
+            gpuhal_ledger_remove(state, small);
+        }
+    }
+    assert_int_equal(overtaken, GPUHAL_LEDGER_OVERTAKEN_MAX);
+    assert_int_equal(gpuhal_ledger_find(state, large)->overtaken, GPUHAL_LEDGER_OVERTAKEN_MAX);
+    gpuhal_ledger_remove(state, holder);
+    settle(0);
+    assert_true(held(large));
+}
+
+TEST(devices_are_kept_only_for_a_request_that_lives)
+{
+    begin(1);
+    const uint64_t holder = ask(1, 1, 0, 0, 0);
+    settle(0);
+    const uint64_t large = ask(1, GPUHAL_LEDGER_ALL_SLOTS, 0, 0, 0);
+    for (int i = 0; i < 20; i++) {
+        const uint64_t small = ask(1, 1, 0, 0, 0);
+        settle(0);
+        gpuhal_ledger_remove(state, small);
+    }
+    dead[large] = true;
+    const uint64_t last = ask(1, 1, 0, 0, 0);
+    settle(0);
+    assert_true(held(last) && held(holder));
+    assert_null(gpuhal_ledger_find(state, large));
+}
+
+TEST(one_that_wants_other_devices_overtakes_nothing)
+{
+    begin(2);
+    const uint64_t first = ask(2, GPUHAL_LEDGER_ALL_SLOTS, 0, 0, 0);
+    settle(0);
+    assert_true(held(first));
+    /* Waits for device a alone. */
+    const uint64_t waiting = ask(1, 1, 0, 0, 0);
+    gpuhal_ledger_find(state, waiting)->candidates = 1;
+    for (uint32_t i = 0; i < state->item_count; i++) {
+        state->items[i].slots = state->items[i].device == 1 ? SLOTS - 1 : SLOTS;
+    }
+    for (int i = 0; i < 20; i++) {
+        const uint64_t other = ask(1, 1, 0, 0, 0);
+        settle(0);
+        assert_true(held(other));
+        gpuhal_ledger_remove(state, other);
+    }
+    assert_int_equal(gpuhal_ledger_find(state, waiting)->overtaken, 0);
+}
+
+TEST(priority_decides_and_waiting_raises_it)
+{
+    begin(1);
+    const uint64_t holder = ask(1, GPUHAL_LEDGER_ALL_SLOTS, 0, 0, 0);
+    settle(0);
+    const uint64_t low = ask(1, GPUHAL_LEDGER_ALL_SLOTS, 0, -3, 0);
+    const uint64_t now = 7 * GPUHAL_LEDGER_AGING_NS;
+    const uint64_t high = ask(1, GPUHAL_LEDGER_ALL_SLOTS, 0, 3, now),
+                   other = ask(1, GPUHAL_LEDGER_ALL_SLOTS, 0, 2, now);
+    assert_int_equal(gpuhal_grant_priority(gpuhal_ledger_find(state, low), now), 4);
+    const uint64_t order[] = {low, high, other};
+    gpuhal_ledger_remove(state, holder);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(settle(now), 1);
+        assert_true(held(order[i]));
+        gpuhal_ledger_remove(state, order[i]);
+    }
+    /* A clock that was set back makes no request older. */
+    const uint64_t early = ask(1, 1, 0, 1, now);
+    assert_int_equal(gpuhal_grant_priority(gpuhal_ledger_find(state, early), 0), 1);
+}
+
+/* A random history: sound after each step, and no request of equal priority overtaken too often. */
+TEST(no_random_history_overtakes_a_request_more_than_eight_times)
+{
+    unsigned random = 7;
+    begin(3);
+    for (unsigned step = 0; step < 20000; step++) {
+        random = random * 1103515245u + 12345u;
+        const unsigned dice = random >> 16;
+        if (dice % 3 != 0 && state->record_count < 60) {
+            ask(1 + dice / 3 % 3, dice % 7 == 0 ? GPUHAL_LEDGER_ALL_SLOTS : 1 + dice / 9 % SLOTS, dice / 27 % 900, 0,
+                0);
+            dead[state->next_ticket - 1 < GPUHAL_LEDGER_RECORDS ? state->next_ticket - 1 : 0] = false;
+        } else if (state->record_count > 0) {
+            gpuhal_ledger_remove(state, state->records[dice / 3 % state->record_count].ticket);
+        }
+        if (state->next_ticket > GPUHAL_LEDGER_RECORDS) {
+            begin(3);
+        }
+        settle(0);
+        for (uint32_t i = 0; i < state->record_count; i++) {
+            assert_true(state->records[i].overtaken <= GPUHAL_LEDGER_OVERTAKEN_MAX);
+        }
+    }
+}
+
+TEST(what_was_leased_is_never_more_than_a_device_has)
+{
+    begin(2);
+    for (int i = 0; i < 50; i++) {
+        ask(1 + (uint32_t)i % 2, 1, 300, 0, 0);
+    }
+    settle(0);
+    for (uint32_t d = 0; d < 2; d++) {
+        uint32_t slots;
+        uint64_t bytes;
+        gpuhal_ledger_granted(state, d, &slots, &bytes);
+        assert_true(slots <= SLOTS && bytes <= 1000);
+    }
+    /* What strangers use is not granted. */
+    begin(1);
+    state->devices[0].foreign_bytes = 800;
+    const uint64_t large = ask(1, 1, 300, 0, 0), small = ask(1, 1, 200, 0, 0);
+    settle(0);
+    assert_true(!held(large) && held(small));
+    assert_true(gpuhal_grant_is_possible(state, gpuhal_ledger_find(state, large)));
+}
+
+TEST(an_address_and_a_uuid_name_one_device)
+{
+    begin(0);
+    const gpuhal_ledger_device by_address = {.key = "0000:01:00.0", .address = "0000:01:00.0", .slots = 1};
+    const gpuhal_ledger_device by_uuid = {.key = "1234-56", .address = "0000:01:00.0", .slots = 1};
+    const gpuhal_ledger_device other = {.key = "1234-57", .address = "0000:01:00.0", .slots = 1};
+    assert_int_equal(gpuhal_ledger_device_index(state, &by_address), 0);
+    assert_int_equal(gpuhal_ledger_device_index(state, &by_uuid), 0);
+    assert_string_equal(state->devices[0].key, "1234-56");
+    assert_int_equal(gpuhal_ledger_device_index(state, &by_address), 0);
+    assert_int_equal(gpuhal_ledger_device_index(state, &other), 1);
+}
+
+#include "test_main.h"
