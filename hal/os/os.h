@@ -318,7 +318,8 @@ int gpuhal_os_shared_write(intptr_t file, uint64_t offset, const void *bytes, ui
  * descriptor of that, also those that children inherited. Taking it does not wait: returns 0, EAGAIN where another one
  * has it, or errno. */
 int gpuhal_os_byte_lock(intptr_t file, uint64_t offset);
-void gpuhal_os_byte_unlock(intptr_t file, uint64_t offset);
+/* Returns 0, or errno: then the byte stays locked until the file is closed. */
+int gpuhal_os_byte_unlock(intptr_t file, uint64_t offset);
 /* Whether another opened file has one of `count` bytes locked. Returns 0 or errno. */
 int gpuhal_os_byte_is_locked(intptr_t file, uint64_t offset, uint64_t count, bool *out_locked);
 /* Leaves the descriptor open in programs that this process starts. */
@@ -329,7 +330,8 @@ void gpuhal_os_words_unmap(const void *words, uint32_t count);
 /* Waits until the word is another one than `seen`, or is woken, for so long at most; it may return early. */
 void gpuhal_os_word_wait(const void *words, uint32_t index, uint32_t seen, uint64_t timeout_ns);
 void gpuhal_os_word_wake(const void *words, uint32_t index);
-/* When a process was started, in a unit of the system's; 0 for one that has ended, or that this process cannot see. */
+/* When a process was started, in a unit of the system's; 0 for one that has ended, UINT64_MAX where that cannot be
+ * found out. */
 uint64_t gpuhal_os_process_started(int64_t pid);
 /* Identifies the processes that share numbers with this one (its namespace); 0: unknown. */
 uint64_t gpuhal_os_process_space(void);

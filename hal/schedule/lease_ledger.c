@@ -233,6 +233,7 @@ gpuhal_status gpuhal_lease_look(gpuhal_lease *lease, bool *out_held, uint32_t *o
         const gpuhal_ledger_record *other = &ledger->state->records[i];
         *out_before += other->state == GPUHAL_RECORD_WAITS && other->ticket < record->ticket;
     }
+    lease->words = ledger->files.words;
     *out_word = gpuhal_ledger_word(lease->file, lease->record.place);
     const gpuhal_status ended = gpuhal_ledger_end(ledger);
     return status ? status : ended;
@@ -258,7 +259,7 @@ gpuhal_status gpuhal_lease_leave(gpuhal_lease *lease, bool unless_held, bool *ou
     if (same) {
         gpuhal_ledger_files_close_liveness(&ledger->files, lease->file, lease->record.place, !inherited);
     } else {
-        gpuhal_os_byte_unlock(lease->file, lease->record.place);
+        (void)gpuhal_os_byte_unlock(lease->file, lease->record.place); /* where children have the file, too */
         gpuhal_os_descriptor_close(lease->file);
     }
     lease->file = -1;

@@ -67,6 +67,13 @@ static gpuhal_status lock_file(gpuhal_ledger *ledger)
     }
 }
 
+static void unlock(gpuhal_ledger *ledger)
+{
+    if (gpuhal_os_byte_unlock(ledger->files.ledger, 0)) {
+        gpuhal_ledger_files_close(&ledger->files);
+    }
+}
+
 /* A ledger that was removed is left to those who have it open. */
 static gpuhal_status lock(gpuhal_ledger *ledger)
 {
@@ -83,6 +90,7 @@ static gpuhal_status lock(gpuhal_ledger *ledger)
             return GPUHAL_OK;
         }
         gpuhal_ledger_files_close(&ledger->files);
+        ledger->files.inode = 0; /* the number may be given to the next file */
     }
     return gpuhal_error_set(GPUHAL_ERROR_FILE, "leases: %s is removed again and again", ledger->files.ledger_path);
 }
@@ -105,7 +113,9 @@ static bool is_alive(void *user, const gpuhal_ledger_record *record)
         return true;
     }
     const bool is_own = record->pid == ledger->pid && record->started == ledger->started;
-    return is_own || gpuhal_os_process_started(record->pid) == record->started;
+    const uint64_t started =
+        is_own || record->started == UINT64_MAX ? UINT64_MAX : gpuhal_os_process_started(record->pid);
+    return started == UINT64_MAX || started == record->started;
 }
 
 static void remove_held(gpuhal_ledger *ledger, bool (*ends)(gpuhal_ledger *, const gpuhal_ledger_record *))
@@ -151,7 +161,7 @@ gpuhal_status gpuhal_ledger_begin(gpuhal_ledger *ledger)
     if (!status) {
         status = gpuhal_ledger_files_load(&ledger->files, ledger->state);
         if (status) {
-            gpuhal_os_byte_unlock(ledger->files.ledger, 0);
+            unlock(ledger);
         }
     }
     if (status) {
@@ -184,7 +194,7 @@ gpuhal_status gpuhal_ledger_end(gpuhal_ledger *ledger)
     if (!status) {
         wake(ledger);
     }
-    gpuhal_os_byte_unlock(ledger->files.ledger, 0);
+    unlock(ledger);
     gpuhal_mutex_unlock(&ledger->mutex);
     return status;
 }

@@ -122,7 +122,8 @@ typedef struct gpuhal_ledger_files {
     uint32_t copy;             /* which copy that is */
     unsigned char *image;      /* a copy on its way to the file or from it */
     intptr_t spare;            /* `liveness`, opened for a lease that has ended; -1: none */
-    uint64_t epoch;            /* how often the files were opened */
+    uint64_t epoch;            /* changes when the files of these names are other ones than before */
+    uint64_t inode, device;    /* of `liveness`; 0: none yet, or it was removed */
 } gpuhal_ledger_files;
 
 /* NULL for `folder`: the user's own. Creates no file. */

@@ -134,7 +134,7 @@ static gpuhal_status check_folder(const gpuhal_ledger_files *files, uint32_t *ou
     return GPUHAL_OK;
 }
 
-static gpuhal_status open_one(const char *path, uint32_t mode, intptr_t *out_file)
+static gpuhal_status open_one(const char *path, uint32_t mode, intptr_t *out_file, gpuhal_file_info *out_info)
 {
     gpuhal_file_info info;
     bool unlinked;
@@ -143,6 +143,7 @@ static gpuhal_status open_one(const char *path, uint32_t mode, intptr_t *out_fil
     if (error) {
         return gpuhal_ledger_files_failed(path, "opened", error);
     }
+    *out_info = info;
     if (info.owner != gpuhal_os_user() && info.owner != 0 && mode == 0600) {
         return foreign(path, "belongs to another user");
     }
@@ -159,19 +160,24 @@ static gpuhal_status open_one(const char *path, uint32_t mode, intptr_t *out_fil
 
 gpuhal_status gpuhal_ledger_files_open(gpuhal_ledger_files *files)
 {
+    gpuhal_file_info info = {0};
     uint32_t mode = 0;
     if (files->ledger >= 0) {
         return GPUHAL_OK;
     }
     gpuhal_status status = check_folder(files, &mode);
-    status = status ? status : open_one(files->ledger_path, mode, &files->ledger);
-    status = status ? status : open_one(files->liveness_path, mode, &files->liveness);
+    status = status ? status : open_one(files->ledger_path, mode, &files->ledger, &info);
+    status = status ? status : open_one(files->liveness_path, mode, &files->liveness, &info);
     if (!status) {
         const int error = gpuhal_os_file_truncate(files->liveness, (uint64_t)GPUHAL_LEDGER_RECORDS * 4);
         files->words = error ? NULL : gpuhal_os_words_map(files->liveness, GPUHAL_LEDGER_RECORDS);
         status = error ? gpuhal_ledger_files_failed(files->liveness_path, "written", error) : GPUHAL_OK;
     }
-    files->epoch++;
+    if (!status && (files->inode != info.inode || files->device != info.device)) {
+        files->epoch++;
+        files->inode = info.inode;
+        files->device = info.device;
+    }
     if (status) {
         gpuhal_ledger_files_close(files);
     }
@@ -180,8 +186,8 @@ gpuhal_status gpuhal_ledger_files_open(gpuhal_ledger_files *files)
 
 void gpuhal_ledger_files_close_liveness(gpuhal_ledger_files *files, intptr_t file, uint32_t place, bool reusable)
 {
-    gpuhal_os_byte_unlock(file, place);
-    if (reusable && files->spare < 0) {
+    const int error = gpuhal_os_byte_unlock(file, place);
+    if (!error && reusable && files->spare < 0) {
         files->spare = file;
     } else {
         gpuhal_os_descriptor_close(file);

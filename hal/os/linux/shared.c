@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,10 +133,10 @@ int gpuhal_os_byte_lock(intptr_t file, uint64_t offset)
     return 0;
 }
 
-void gpuhal_os_byte_unlock(intptr_t file, uint64_t offset)
+int gpuhal_os_byte_unlock(intptr_t file, uint64_t offset)
 {
     struct flock lock = range(F_UNLCK, offset, 1);
-    (void)fcntl((int)file, F_OFD_SETLK, &lock);
+    return fcntl((int)file, F_OFD_SETLK, &lock) ? errno : 0;
 }
 
 int gpuhal_os_byte_is_locked(intptr_t file, uint64_t offset, uint64_t count, bool *out_locked)
@@ -187,6 +188,13 @@ void gpuhal_os_word_wake(const void *words, uint32_t index)
     }
 }
 
+/* Where /proc hides the processes of other users, a signal still finds them. */
+static uint64_t hidden_or_ended(int64_t pid, int error)
+{
+    const bool ended = (error == ENOENT || error == ESRCH) && kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+    return ended ? 0 : UINT64_MAX;
+}
+
 /* "4711 (name) S 1 …": field 22 of /proc/PID/stat; the name may have any bytes, so the last parenthesis counts. Of a
  * zombie nothing is left but its exit status. */
 uint64_t gpuhal_os_process_started(int64_t pid)
@@ -195,23 +203,28 @@ uint64_t gpuhal_os_process_started(int64_t pid)
     char path[40], text[1024];
     snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
     const int file = open(path, O_RDONLY | O_CLOEXEC);
-    const ssize_t got = file >= 0 ? read(file, text, sizeof text - 1) : -1;
-    if (file >= 0) {
-        close(file);
+    if (file < 0) {
+        return hidden_or_ended(pid, errno);
     }
+    const ssize_t got = read(file, text, sizeof text - 1);
+    const int error = errno;
+    close(file);
     if (got <= 0) {
-        return 0;
+        return hidden_or_ended(pid, got < 0 ? error : ESRCH);
     }
     text[got] = 0;
     const char *at = strrchr(text, ')');
-    if (!at || at[1] != ' ' || at[2] == 'Z' || at[2] == 'X') {
+    if (!at || at[1] != ' ') {
+        return UINT64_MAX;
+    }
+    if (at[2] == 'Z' || at[2] == 'X') {
         return 0;
     }
     at += 2;
     for (int field = STATE; field < STARTED && at; field++) {
         at = strchr(at + 1, ' ');
     }
-    return at ? strtoull(at, NULL, 10) + 1 : 0;
+    return at ? strtoull(at, NULL, 10) + 1 : UINT64_MAX;
 }
 
 uint64_t gpuhal_os_process_space(void)
