@@ -72,6 +72,15 @@ struct gpuhal_known_device *gpuhal_lease_known(gpuhal_leases *leases, const gpuh
     return &leases->known[leases->known_count++];
 }
 
+/* Slots of a device for leases: as many as for work, but enough for several processes on machines with few processors.
+ */
+static uint32_t slots_for_leases(const gpuhal_device *device)
+{
+    enum { LEAST = 8 };
+    const uint32_t slots = gpuhal_lease_default_slots(device);
+    return slots > LEAST ? slots : LEAST;
+}
+
 /* The address is that of the whole device, so it identifies no partition. */
 static void describe(gpuhal_device *device, gpuhal_ledger_device *out)
 {
@@ -79,7 +88,7 @@ static void describe(gpuhal_device *device, gpuhal_ledger_device *out)
     const char *partition = text_of_part(device, GPUHAL_FACT_PARTITION);
     const char *address = gpuhal_device_hardware_address(device);
     *out = (gpuhal_ledger_device){.bytes = number_of(preferred_of(device), GPUHAL_FACT_MEMORY_TOTAL_BYTES),
-                                  .slots = gpuhal_lease_default_slots(device)};
+                                  .slots = slots_for_leases(device)};
     if (uuid) {
         snprintf(out->key, sizeof out->key, "%s", uuid);
     } else if (address) {

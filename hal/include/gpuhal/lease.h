@@ -4,10 +4,11 @@
  *  later waits, in order of priority, then as they came. Waiting for 5 s raises a request by one priority. Slots are
  *  counted for the gpuhal object, for all interfaces of a physical device together.
  *
- *  A **lease** is a claim of a process on slots and bytes of one or several devices, all of them or none. Leases of all
- *  processes stand in a ledger, two files in the user's runtime folder or in the folder that GPUHAL_LEDGER names.
- *  They are advisory: a process without a lease is not kept from a device. But what such processes take of a device's
- *  memory is sampled and subtracted, and this gpuhal object itself allocates no more than the bytes of its leases.
+ *  A **lease** is a claim of a process on slots and bytes of one or several devices, all of them or none. For leases a
+ *  device has as many slots as for work, at least 8. Leases of all processes stand in a ledger, two files in the user's
+ *  runtime folder or in the folder that GPUHAL_LEDGER names. They are advisory: a process without a lease is not kept
+ *  from a device. But what such processes take of a device's memory is sampled and subtracted, and this gpuhal object
+ *  itself allocates no more than the bytes of its leases.
  *
  *      gpuhal_lease_desc desc = GPUHAL_INIT(gpuhal_lease_desc);
  *      desc.count = 2;                                  // any two GPUs,
