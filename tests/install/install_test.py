@@ -80,7 +80,7 @@ def a_build_tree_installs_into_an_empty_prefix(o):
         expect((o.libdir / name).is_file(), f"{name} was not installed")
     for name in ("README.md", "LICENSE", "docs/vendor-guide.md", "examples/vendor-plugin/plugin.c"):
         expect((prefix / "share/doc/gpuhal" / name).is_file(), f"{name} was not installed")
-    for name in ("gpuhal-probe", "gpuhal-check", "gpuhal-bench", "gpuhal-place", "gpuhal-plot"):
+    for name in ("gpuhal-probe", "gpuhal-check", "gpuhal-bench", "gpuhal-lease", "gpuhal-place", "gpuhal-plot"):
         run(prefix / "bin" / name, "--help")
     listing = run(prefix / "bin/gpuhal-probe", "--explain", env=clean_environment())
     expect("cpu:0" in listing, "the installed gpuhal-probe does not list cpu:0", listing)
@@ -88,7 +88,7 @@ def a_build_tree_installs_into_an_empty_prefix(o):
 
 def every_program_has_a_manual_page_with_its_options_and_gpuhal_7_has_every_variable(o):
     manuals = o.prefix / "share/man"
-    for name in ("gpuhal-probe", "gpuhal-check", "gpuhal-bench", "gpuhal-place", "gpuhal-plot"):
+    for name in ("gpuhal-probe", "gpuhal-check", "gpuhal-bench", "gpuhal-lease", "gpuhal-place", "gpuhal-plot"):
         page = (manuals / f"man1/{name}.1").read_text(encoding="utf-8").replace("\\-", "-")
         options = set(re.findall(r"^ .*?(--[a-z-]+)", run(o.prefix / "bin" / name, "--help"), re.M))
         expect(len(options) > 0 or name == "gpuhal-plot", f"{name} --help lists no option")

@@ -123,7 +123,7 @@ def help_and_version_answer_0_on_standard_output(probe):
 
 
 def short_help_of_every_program_fits_a_small_terminal_and_names_every_option(probe):
-    for name in ("gpuhal-probe", "gpuhal-check", "gpuhal-bench", "gpuhal-place"):
+    for name in ("gpuhal-probe", "gpuhal-check", "gpuhal-bench", "gpuhal-lease", "gpuhal-place"):
         program = os.path.join(os.path.dirname(probe.program), name)
         short, whole = (subprocess.run([program, option], capture_output=True, text=True) for option in ("-h", "--help"))
         lines = short.stdout.splitlines()

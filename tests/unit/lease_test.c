@@ -1,5 +1,6 @@
 /* tests/unit/lease_test.c: leases of one process: what is granted, refused and given back. */
 #include "lease_support.h"
+#include "schedule/leases.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -375,6 +376,38 @@ TEST(the_ledger_is_described_as_json)
     assert_true(needed > sizeof small && small[sizeof small - 1] == 0);
     gpuhal_lease_release(lease);
     gpuhal_close(gpu);
+}
+
+/* As with GPUHAL_LEASE, which the mock's objects do not read. */
+TEST(a_program_under_a_lease_of_its_parent_is_limited_to_it)
+{
+    gpuhal *parent = open_gpus(2), *gpu = open_leasing();
+    gpuhal_device *device = gpuhal_device_at(gpu, 0);
+    const gpuhal_lease_part part = {.device = gpuhal_device_at(parent, 0), .bytes = 8 * MIB};
+    gpuhal_lease_desc desc = GPUHAL_INIT(gpuhal_lease_desc);
+    gpuhal_buffer_desc large = GPUHAL_INIT(gpuhal_buffer_desc);
+    gpuhal_lease *lease = NULL, *own = NULL;
+    gpuhal_buffer *buffer = NULL;
+    desc.part_count = 1;
+    desc.parts = &part;
+    large.bytes = 9 * MIB;
+    assert_ok(gpuhal_lease_acquire(parent, &desc, 0, &lease));
+    gpu->settings.lease = gpuhal_lease_number(lease);
+    gpuhal_leases_adopt(gpu);
+    assert_int_equal(gpuhal_buffer_create(device, &large, &buffer), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_ok(gpuhal_buffer_create(gpuhal_device_at(gpu, 1), &large, &buffer));
+    gpuhal_buffer_release(buffer);
+    /* A lease of its own adds to that, for as long as it lasts. */
+    const gpuhal_lease_part more = {.device = device, .bytes = 4 * MIB};
+    desc.parts = &more;
+    assert_ok(gpuhal_lease_acquire(gpu, &desc, 0, &own));
+    assert_ok(gpuhal_buffer_create(device, &large, &buffer));
+    gpuhal_buffer_release(buffer);
+    gpuhal_lease_release(own);
+    assert_int_equal(gpuhal_buffer_create(device, &large, &buffer), GPUHAL_ERROR_OUT_OF_MEMORY);
+    gpuhal_lease_release(lease);
+    gpuhal_close(gpu);
+    gpuhal_close(parent);
 }
 
 static void *lease_often(void *user)

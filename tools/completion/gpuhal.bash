@@ -1,4 +1,4 @@
-# Completion of gpuhal-probe, gpuhal-check, gpuhal-bench and gpuhal-place by bash-completion: options as --help states them, and devices of this
+# Completion of gpuhal-probe, gpuhal-check, gpuhal-bench, gpuhal-lease and gpuhal-place by bash-completion: options as --help states them, and devices of this
 # machine from the cache.
 
 # A column of the listing.
@@ -10,7 +10,7 @@ _gpuhal() {
     local cur prev words cword split=false
     _init_completion -s -n : || return
     case $prev in
-    --device | --explain)
+    --device | --devices | --explain)
         COMPREPLY=($(compgen -W "auto gpu $(_gpuhal_column id)" -- "$cur"))
         __ltrim_colon_completions "$cur"
         return
@@ -26,4 +26,4 @@ _gpuhal() {
         _filedir
     fi
 }
-complete -F _gpuhal gpuhal-probe gpuhal-check gpuhal-bench gpuhal-place
+complete -F _gpuhal gpuhal-probe gpuhal-check gpuhal-bench gpuhal-lease gpuhal-place

@@ -1,4 +1,4 @@
-# Completion of gpuhal-probe, gpuhal-check, gpuhal-bench and gpuhal-place for fish: options as --help states them, and devices of this machine from the
+# Completion of gpuhal-probe, gpuhal-check, gpuhal-bench, gpuhal-lease and gpuhal-place for fish: options as --help states them, and devices of this machine from the
 # cache.
 
 function __gpuhal_column
@@ -11,10 +11,12 @@ function __gpuhal_options
     $words[1] --help 2>/dev/null | string replace -rf '^ .*?(--[a-z-]+)\S* {2,}(.*)$' '$1\t$2'
 end
 
-for program in gpuhal-probe gpuhal-check gpuhal-bench gpuhal-place
+for program in gpuhal-probe gpuhal-check gpuhal-bench gpuhal-lease gpuhal-place
     complete -c $program -n 'string match -q -- "-*" (commandline -ct)' -a '(__gpuhal_options)'
     complete -c $program -l device -x -a 'auto gpu (__gpuhal_column id)'
 end
+complete -c gpuhal-lease -n '__fish_is_first_arg' -x -a 'run wait status'
+complete -c gpuhal-lease -l devices -x -a '(__gpuhal_column id)'
 complete -c gpuhal-probe -l explain -a '(__gpuhal_column id)'
 complete -c gpuhal-probe -l backends -x -a '(__gpuhal_column backend)'
 complete -c gpuhal-probe -l retry -x -a 'all (__gpuhal_column backend)'

@@ -1,0 +1,82 @@
+/* run.c: see run.h. Signals of the terminal reach the command by themselves, since it is in the same process group. */
+#include "run.h"
+
+#include "options.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+extern char **environ;
+
+static volatile sig_atomic_t child;
+
+static void pass_on(int signal_number)
+{
+    const int before = errno;
+    if (child > 0) {
+        kill((pid_t)child, signal_number);
+    }
+    errno = before;
+}
+
+static const int passed_on[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+static const int of_terminal[] = {SIGINT, SIGQUIT};
+
+/* Blocked until the command has begun, so that none is lost; the command has what this program was started with. */
+static void prepare(sigset_t *out_blocked, sigset_t *out_before, posix_spawnattr_t *how)
+{
+    sigset_t defaults;
+    sigemptyset(out_blocked);
+    sigemptyset(&defaults);
+    for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++) {
+        sigaddset(out_blocked, passed_on[i]);
+    }
+    sigprocmask(SIG_BLOCK, out_blocked, out_before);
+    for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++) {
+        struct sigaction old, action = {.sa_handler = pass_on, .sa_flags = SA_RESTART};
+        sigaction(passed_on[i], NULL, &old);
+        if (old.sa_handler != SIG_IGN) {
+            sigaction(passed_on[i], &action, NULL);
+            sigaddset(&defaults, passed_on[i]);
+        }
+    }
+    for (size_t i = 0; i < sizeof of_terminal / sizeof *of_terminal; i++) {
+        struct sigaction old, action = {.sa_handler = SIG_IGN};
+        sigaction(of_terminal[i], &action, &old);
+        if (old.sa_handler != SIG_IGN) {
+            sigaddset(&defaults, of_terminal[i]);
+        }
+    }
+    posix_spawnattr_init(how);
+    posix_spawnattr_setsigmask(how, out_before);
+    posix_spawnattr_setsigdefault(how, &defaults);
+    posix_spawnattr_setflags(how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+}
+
+int gpuhal_lease_run_command(char **command)
+{
+    sigset_t blocked, before;
+    posix_spawnattr_t how;
+    pid_t pid = 0;
+    int status = 0;
+    prepare(&blocked, &before, &how);
+    const int error = posix_spawnp(&pid, command[0], NULL, &how, command, environ);
+    posix_spawnattr_destroy(&how);
+    child = error ? 0 : pid;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    if (error) {
+        fprintf(stderr, "gpuhal-lease: %s: %s\n", command[0], strerror(error));
+        return error == ENOENT ? LEASE_EXIT_NOT_FOUND : LEASE_EXIT_NOT_EXECUTABLE;
+    }
+    while (waitpid(pid, &status, 0) < 0) {
+        if (errno != EINTR) {
+            return LEASE_EXIT_FAILED;
+        }
+    }
+    child = 0;
+    return WIFSIGNALED(status) ? LEASE_EXIT_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
+}

@@ -1,0 +1,9 @@
+/* run.h: running a command, and passing on how it ended. */
+#ifndef GPUHAL_LEASE_RUN_H
+#define GPUHAL_LEASE_RUN_H
+
+/* Runs the command to its end; @command ends with NULL. Signals that would end this program are passed on to it.
+ * Returns the exit code that this program is to end with. */
+int gpuhal_lease_run_command(char **command);
+
+#endif

@@ -1,0 +1,150 @@
+/* status.c: see status.h. The table is made of the library's JSON. */
+#include "status.h"
+
+#include "../common/json.h"
+#include "../common/text.h"
+
+#include <gpuhal/error.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CELL_BYTES = 256 };
+
+/* malloc'ed; NULL with the reason printed. The ledger may grow between two calls. */
+static char *read_ledger(gpuhal *gpu)
+{
+    uint64_t needed = 65536;
+    for (;;) {
+        char *text = malloc(needed);
+        const gpuhal_status status = text ? gpuhal_lease_json(gpu, text, needed, &needed) : GPUHAL_ERROR_HOST_MEMORY;
+        if (status == GPUHAL_OK) {
+            return text;
+        }
+        free(text);
+        if (status != GPUHAL_ERROR_OUT_OF_RANGE) {
+            fprintf(stderr, "gpuhal-lease: %s\n",
+                    status == GPUHAL_ERROR_HOST_MEMORY ? "out of memory" : gpuhal_last_error()->sentence);
+            return NULL;
+        }
+        needed += needed / 2;
+    }
+}
+
+static void format_bytes(const json_t *value, char out[CELL_BYTES])
+{
+    const double bytes = (double)json_integer_value(value);
+    if (!json_is_integer(value)) {
+        snprintf(out, CELL_BYTES, "-");
+    } else if (bytes >= 1073741824.0) {
+        snprintf(out, CELL_BYTES, "%.1f GiB", bytes / 1073741824.0);
+    } else {
+        snprintf(out, CELL_BYTES, "%.0f MiB", bytes / 1048576.0);
+    }
+}
+
+/* "1:02:03" */
+static void format_time(const json_t *value, char out[CELL_BYTES])
+{
+    const int64_t seconds = json_integer_value(value) / 1000;
+    if (!json_is_integer(value)) {
+        snprintf(out, CELL_BYTES, "-");
+    } else {
+        snprintf(out, CELL_BYTES, "%" PRId64 ":%02d:%02d", seconds / 3600, (int)(seconds / 60 % 60),
+                 (int)(seconds % 60));
+    }
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+static void print_devices(const json_t *devices)
+{
+    size_t index;
+    const json_t *device;
+    printf("%-36s %10s %12s %12s %12s\n", "DEVICE", "SLOTS", "LEASED", "OTHERS", "MEMORY");
+    json_array_foreach(devices, index, device)
+    {
+        char leased[CELL_BYTES], others[CELL_BYTES], total[CELL_BYTES], slots[CELL_BYTES];
+        format_bytes(json_object_get(device, "bytes_leased"), leased);
+        format_bytes(json_object_get(device, "bytes_foreign"), others);
+        format_bytes(json_object_get(device, "bytes"), total);
+        snprintf(slots, sizeof slots, "%" JSON_INTEGER_FORMAT "/%" JSON_INTEGER_FORMAT,
+                 json_integer_value(json_object_get(device, "slots_leased")),
+                 json_integer_value(json_object_get(device, "slots")));
+        printf("%-36s %10s %12s %12s %12s\n", text_of(device, "key"), slots, leased, others, total);
+    }
+}
+
+static void join_devices(const json_t *lease, char out[CELL_BYTES])
+{
+    size_t index;
+    const json_t *device;
+    out[0] = 0;
+    json_array_foreach(json_object_get(lease, "devices"), index, device)
+    {
+        gpuhal_tool_append(out, CELL_BYTES, " ", "%s", text_of(device, "key"));
+    }
+    const json_t *wants = json_object_get(lease, "wants");
+    if (json_is_object(wants)) {
+        gpuhal_tool_append(out, CELL_BYTES, " ", "any %" JSON_INTEGER_FORMAT,
+                           json_integer_value(json_object_get(wants, "count")));
+    }
+}
+
+static void print_leases(const json_t *leases)
+{
+    size_t index;
+    const json_t *lease;
+    printf("\n%6s %-8s %8s %4s %10s %10s  %-16s %s\n", "LEASE", "STATE", "PID", "PRIO", "SINCE", "LEFT", "LABEL",
+           "DEVICES");
+    json_array_foreach(leases, index, lease)
+    {
+        char since[CELL_BYTES], left[CELL_BYTES], devices[CELL_BYTES];
+        format_time(json_object_get(lease, "since_ms"), since);
+        format_time(json_object_get(lease, "expires_in_ms"), left);
+        join_devices(lease, devices);
+        printf("%6" JSON_INTEGER_FORMAT " %-8s %8" JSON_INTEGER_FORMAT " %4" JSON_INTEGER_FORMAT
+               " %10s %10s  %-16s %s\n",
+               json_integer_value(json_object_get(lease, "number")), text_of(lease, "state"),
+               json_integer_value(json_object_get(lease, "pid")),
+               json_integer_value(json_object_get(lease, "priority")), since, left, text_of(lease, "label"), devices);
+    }
+}
+
+static void print_table(const json_t *ledger)
+{
+    const json_t *devices = json_object_get(ledger, "devices"), *leases = json_object_get(ledger, "leases");
+    if (json_array_size(devices) == 0) {
+        printf("nothing was leased yet (%s)\n", text_of(ledger, "ledger"));
+        return;
+    }
+    print_devices(devices);
+    if (json_array_size(leases) > 0) {
+        print_leases(leases);
+    } else {
+        printf("\nnothing is leased\n");
+    }
+}
+
+bool gpuhal_lease_print_status(gpuhal *gpu, bool json)
+{
+    char *text = read_ledger(gpu);
+    json_t *ledger = text && !json ? json_loads(text, 0, NULL) : NULL;
+    const bool good = text && (json || ledger);
+    if (text && json) {
+        fputs(text, stdout);
+    } else if (ledger) {
+        print_table(ledger);
+    } else if (text) {
+        fprintf(stderr, "gpuhal-lease: out of memory\n");
+    }
+    json_decref(ledger);
+    free(text);
+    return good && fflush(stdout) == 0;
+}

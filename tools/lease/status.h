@@ -1,0 +1,12 @@
+/* status.h: what stands in the ledger, for people and as JSON. */
+#ifndef GPUHAL_LEASE_STATUS_H
+#define GPUHAL_LEASE_STATUS_H
+
+#include <gpuhal/lease.h>
+
+#include <stdbool.h>
+
+/* Prints the ledger to standard output; false when that failed, with the reason on standard error. */
+bool gpuhal_lease_print_status(gpuhal *gpu, bool json);
+
+#endif

@@ -1,0 +1,12 @@
+/* visible.h: variables by which vendors' libraries, and this one, list only the devices of a lease. */
+#ifndef GPUHAL_LEASE_VISIBLE_H
+#define GPUHAL_LEASE_VISIBLE_H
+
+#include <gpuhal/lease.h>
+
+#include <stdbool.h>
+
+/* Sets them in the environment of this process, for the command. False without memory. */
+bool gpuhal_lease_set_visible(gpuhal *gpu, const gpuhal_lease *lease);
+
+#endif
