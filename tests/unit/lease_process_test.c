@@ -2,6 +2,8 @@
  * and what children inherit. Processes are forked before this one opens a gpuhal object. */
 #include "lease_support.h"
 
+#include <stdatomic.h>
+
 static void prepare(uint32_t gpus)
 {
     fresh_ledger();
@@ -183,6 +185,62 @@ TEST(a_stopped_process_that_waits_is_granted_what_it_asked_for_and_others_get_th
     kill_process(waiter);
     assert_ok(try_bytes(gpu, MOST));
     gpuhal_lease_release(lease);
+    gpuhal_close(gpu);
+}
+
+typedef struct turns {
+    _Atomic unsigned next, failed;
+    unsigned order[1024];
+} turns;
+
+static void wait_for_turn(turns *all, unsigned number)
+{
+    const gpuhal_lease_desc desc = bytes_of(MOST);
+    gpuhal *gpu = open_leasing();
+    gpuhal_lease *lease = NULL;
+    if (gpuhal_lease_acquire(gpu, &desc, 10 * FOREVER, &lease) == GPUHAL_OK) {
+        all->order[atomic_fetch_add(&all->next, 1)] = number;
+    } else {
+        atomic_fetch_add(&all->failed, 1);
+    }
+    gpuhal_lease_release(lease);
+    gpuhal_close(gpu);
+    _exit(0);
+}
+
+/* The suite has a few; GPUHAL_TEST_LEASE_WAITERS says how many, up to 1000. */
+TEST(many_waiting_processes_get_their_turns_in_the_order_in_which_they_came)
+{
+    const char *value = getenv("GPUHAL_TEST_LEASE_WAITERS");
+    const unsigned wanted = value ? (unsigned)strtoul(value, NULL, 10) : 30, count = wanted < 1000 ? wanted : 1000;
+    prepare(1);
+    turns *all = mmap(NULL, sizeof *all, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(all != MAP_FAILED);
+    gpuhal *gpu = open_leasing();
+    gpuhal_lease *held = lease_bytes(gpu, MOST);
+    const uint64_t begin = now_ns();
+    for (unsigned i = 0; i < count; i++) {
+        fflush(NULL);
+        if (fork() == 0) {
+            wait_for_turn(all, i);
+        }
+        wait_until_waiting(gpu, i + 1);
+    }
+    const uint64_t waiting = now_ns();
+    gpuhal_lease_release(held);
+    for (unsigned i = 0; i < count; i++) {
+        int status = -1;
+        assert_true(wait(&status) > 0);
+        assert_int_equal(status, 0);
+    }
+    print_message("%u processes: waiting after %.1f s, done after %.2f s more\n", count,
+                  (double)(waiting - begin) / 1e9, (double)(now_ns() - waiting) / 1e9);
+    assert_int_equal(atomic_load(&all->failed), 0);
+    assert_int_equal(atomic_load(&all->next), count);
+    for (unsigned i = 0; i < count; i++) {
+        assert_int_equal(all->order[i], i);
+    }
+    assert_int_equal(count_of(ledger_json(gpu), "\"number\""), 0);
     gpuhal_close(gpu);
 }
 

@@ -168,7 +168,7 @@ static inline void kill_process(pid_t process)
 /* The JSON of the ledger; one at a time. */
 static inline const char *ledger_json(gpuhal *gpu)
 {
-    static char text[262144];
+    static char text[1048576];
     assert_ok(gpuhal_lease_json(gpu, text, sizeof text, NULL));
     return text;
 }
