@@ -159,7 +159,7 @@ static gpuhal_status enter(gpuhal_lease *lease, gpuhal_ledger *ledger)
     record->pid = ledger->pid;
     record->space = ledger->space;
     record->started = ledger->started;
-    record->user = gpuhal_os_user();
+    record->user = ledger->user;
     if (!add(lease, state)) {
         return no_room("leases and requests", GPUHAL_LEDGER_RECORDS);
     }

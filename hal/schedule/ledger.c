@@ -18,6 +18,7 @@ gpuhal_status gpuhal_ledger_init(gpuhal_ledger *ledger, const char *folder)
     gpuhal_mutex_init(&ledger->mutex);
     ledger->space = gpuhal_os_process_space();
     ledger->pid = gpuhal_os_process_own();
+    ledger->user = gpuhal_os_user();
     ledger->started = gpuhal_os_process_started(ledger->pid);
     ledger->state = calloc(1, sizeof *ledger->state);
     ledger->places = calloc(GPUHAL_LEDGER_RECORDS, sizeof *ledger->places);
@@ -178,7 +179,11 @@ gpuhal_status gpuhal_ledger_begin(gpuhal_ledger *ledger)
 static void wake(const gpuhal_ledger *ledger)
 {
     const uint32_t word = (uint32_t)ledger->state->generation;
+    const gpuhal_ledger_record *fresh = ledger->fresh > 0 ? gpuhal_ledger_find(ledger->state, ledger->fresh) : NULL;
     for (uint32_t i = 0; i < ledger->place_count; i++) {
+        if (fresh && ledger->places[i] == fresh->place) {
+            continue; /* this thread's own request */
+        }
         (void)gpuhal_os_shared_write(ledger->files.liveness, (uint64_t)ledger->places[i] * sizeof word, &word,
                                      sizeof word);
         gpuhal_os_word_wake(ledger->files.words, ledger->places[i]);

@@ -157,6 +157,7 @@ typedef struct gpuhal_ledger {
     uint64_t gave_up_ns; /* when the lock was not to be had in time; 0: never */
     uint64_t space, started; /* of this process */
     int64_t pid;
+    uint32_t user;
     uint64_t fresh;      /* ticket of a request that this thread has just entered: it lives; 0: none */
 } gpuhal_ledger;
 

@@ -18,7 +18,7 @@ KEYS = ("device peer test path bytes bytes_per_second baseline_bytes_per_second 
 WITH_STREAMS = ("call_overhead awaited_copy allocate_4kib open_backend helper_start write read copy upload readback "
                 "batch batch_synchronize batch_awaited submit queued_copy synchronize event_to_fd fd_after_event "
                 "file_to_device").split()
-EVERYWHERE = ("sample sampler call_overhead allocate_4kib pool_threads_2 enumerate resident_memory open_all warm_listing write read copy upload readback share "
+EVERYWHERE = ("sample sampler call_overhead lease allocate_4kib pool_threads_2 enumerate resident_memory open_all warm_listing write read copy upload readback share "
               "share_memory batch batch_awaited submit queued_copy synchronize event_to_fd file_to_device store_spill store_restore "
               "store_restore_file blocks_full blocks_serving blocks_training blocks_mean arena_full arena_serving arena_training "
               "place_64_on_6_latency place_64_on_6_throughput place_80_on_12_latency place_80_on_12_throughput").split()

@@ -4,6 +4,26 @@
 
 #include "schedule/ledger.h"
 
+#include <errno.h>
+
+/* What the file system is said to be; the linker leads these two here. */
+static const char *network;
+static int lock_error;
+
+const char *__wrap_gpuhal_os_network_file_system(intptr_t file);
+const char *__wrap_gpuhal_os_network_file_system(intptr_t file)
+{
+    (void)file;
+    return network;
+}
+
+int __real_gpuhal_os_byte_lock(intptr_t file, uint64_t offset);
+int __wrap_gpuhal_os_byte_lock(intptr_t file, uint64_t offset);
+int __wrap_gpuhal_os_byte_lock(intptr_t file, uint64_t offset)
+{
+    return lock_error ? lock_error : __real_gpuhal_os_byte_lock(file, offset);
+}
+
 static uint64_t size_of(const char *path)
 {
     struct stat about;
@@ -200,6 +220,22 @@ TEST(a_ledger_that_is_removed_is_made_anew_and_the_holder_of_the_old_one_gives_b
     gpuhal_lease_release(second);
     assert_ok(try_bytes(gpu, MOST));
     gpuhal_close(gpu);
+}
+
+TEST(a_network_file_system_and_one_without_locks_are_refused_by_name)
+{
+    static const int errors[] = {ENOLCK, EOPNOTSUPP, EINVAL, ENOSYS};
+    make_ledger();
+    network = "NFS";
+    expect_refused_by_name("network file system (NFS)");
+    expect_refused_by_name(ledger_file("ledger"));
+    network = NULL;
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+        lock_error = errors[i];
+        expect_refused_by_name("has no locks");
+    }
+    lock_error = 0;
+    expect_usable();
 }
 
 /* A table with a right checksum may still be impossible. */

@@ -21,6 +21,10 @@ typedef struct gpuhal_bench {
 
 /* The groups of rows, each of one device. Each reports its own failures and goes on with the next row. */
 void gpuhal_bench_rows_call(gpuhal_bench *bench, gpuhal_device *device);
+void gpuhal_bench_rows_lease(gpuhal_bench *bench, gpuhal_device *device);
+/* The folder of this run's ledger, which the library makes, and which is removed at the end. */
+const char *gpuhal_bench_lease_folder(void);
+void gpuhal_bench_lease_remove(void);
 void gpuhal_bench_rows_queue(gpuhal_bench *bench, gpuhal_device *device);
 void gpuhal_bench_rows_batch(gpuhal_bench *bench, gpuhal_device *device);
 void gpuhal_bench_rows_step(gpuhal_bench *bench, gpuhal_device *device);

@@ -20,7 +20,8 @@ static int stop(const gpuhal_bench_options *options, int exit_code)
 
 static int open_library(gpuhal_bench *bench)
 {
-    const gpuhal_config config = {.size = sizeof config, .hang_ns = bench->options->hang_ns};
+    const gpuhal_config config = {
+        .size = sizeof config, .hang_ns = bench->options->hang_ns, .ledger = gpuhal_bench_lease_folder()};
     const gpuhal_status status = gpuhal_open(&config, &bench->gpu);
     if (status != GPUHAL_OK) {
         gpuhal_bench_failed_call("gpuhal_open");
@@ -94,7 +95,8 @@ static void measure_device(gpuhal_bench *bench, gpuhal_device *device)
         gpuhal_bench_group group;
         void (*rows)(gpuhal_bench *bench, gpuhal_device *device);
     } groups[] = {
-        {GPUHAL_BENCH_CALL, gpuhal_bench_rows_call},         {GPUHAL_BENCH_QUEUE, gpuhal_bench_rows_queue},
+        {GPUHAL_BENCH_CALL, gpuhal_bench_rows_call},         {GPUHAL_BENCH_CALL, gpuhal_bench_rows_lease},
+        {GPUHAL_BENCH_QUEUE, gpuhal_bench_rows_queue},
         {GPUHAL_BENCH_BATCH, gpuhal_bench_rows_batch},
 #if GPUHAL_BENCH_OPENCL
         {GPUHAL_BENCH_BATCH, gpuhal_bench_rows_step},
@@ -183,6 +185,7 @@ int main(int argc, char **argv)
     }
     gpuhal_bench_watch_alive();
     gpuhal_close(bench.gpu);
+    gpuhal_bench_lease_remove();
     gpuhal_bench_output_destroy(bench.output);
     gpuhal_bench_replay_free(&replay);
     return exit_code;
