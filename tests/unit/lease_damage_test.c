@@ -238,6 +238,38 @@ TEST(a_network_file_system_and_one_without_locks_are_refused_by_name)
     expect_usable();
 }
 
+TEST(a_group_shares_a_folder_of_root_and_no_other_one)
+{
+    struct stat about;
+    fresh_ledger();
+    mock_gpus(1);
+    assert_int_equal(chmod(ledger_folder, 0770), 0);
+    if (geteuid() != 0) {
+        expect_refused_by_name(ledger_folder);
+        return;
+    }
+    expect_usable();
+    assert_int_equal(stat(ledger_file("ledger"), &about), 0);
+    assert_int_equal(about.st_mode & 0777, 0660);
+    assert_int_equal(chown(ledger_file("ledger"), 65534, 65534), 0); /* made by another member */
+    expect_usable();
+}
+
+TEST(without_a_name_the_ledger_is_in_the_users_runtime_folder)
+{
+    struct stat about;
+    fresh_ledger();
+    mock_gpus(1);
+    assert_int_equal(setenv("XDG_RUNTIME_DIR", ledger_folder, 1), 0);
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+    assert_ok(try_bytes(gpu, MOST));
+    assert_int_equal(stat(ledger_file("gpuhal"), &about), 0);
+    assert_int_equal(about.st_mode & 0777, 0700);
+    assert_int_equal(stat(ledger_file("gpuhal/ledger"), &about), 0);
+    assert_int_equal(about.st_mode & 0777, 0600);
+    gpuhal_close(gpu);
+}
+
 /* A table with a right checksum may still be impossible. */
 static void spoil(gpuhal_ledger_state *state, unsigned how)
 {

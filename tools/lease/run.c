@@ -9,8 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
-
-extern char **environ;
+#include <unistd.h>
 
 static volatile sig_atomic_t child;
 

@@ -168,14 +168,25 @@ void gpuhal_os_words_unmap(const void *words, uint32_t count)
     }
 }
 
+/* Where a time has more bits than a word of the machine, the older call would read it wrongly. */
+static long futex(const char *word, int operation, uint32_t value, const struct timespec *timeout)
+{
+#ifdef SYS_futex_time64
+    if (sizeof(time_t) > sizeof(long)) {
+        return syscall(SYS_futex_time64, word, operation, value, timeout, NULL, 0);
+    }
+#endif
+    return syscall(SYS_futex, word, operation, value, timeout, NULL, 0);
+}
+
 /* The kernel reads the word, and returns EFAULT where the file ends before it: then time passes all the same. */
 void gpuhal_os_word_wait(const void *words, uint32_t index, uint32_t seen, uint64_t timeout_ns)
 {
     const struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / 1000000000u),
                                      .tv_nsec = (long)(timeout_ns % 1000000000u)};
     const char *word = (const char *)words + (size_t)index * WORD_BYTES;
-    if (!words || (syscall(SYS_futex, word, FUTEX_WAIT, seen, &timeout, NULL, 0) && errno != EAGAIN &&
-                   errno != ETIMEDOUT && errno != EINTR)) {
+    if (!words ||
+        (futex(word, FUTEX_WAIT, seen, &timeout) && errno != EAGAIN && errno != ETIMEDOUT && errno != EINTR)) {
         gpuhal_os_sleep(timeout_ns < 2000000u ? timeout_ns : 2000000u);
     }
 }
@@ -183,8 +194,7 @@ void gpuhal_os_word_wait(const void *words, uint32_t index, uint32_t seen, uint6
 void gpuhal_os_word_wake(const void *words, uint32_t index)
 {
     if (words) {
-        (void)syscall(SYS_futex, (const char *)words + (size_t)index * WORD_BYTES, FUTEX_WAKE, INT32_MAX, NULL, NULL,
-                      0);
+        (void)futex((const char *)words + (size_t)index * WORD_BYTES, FUTEX_WAKE, INT32_MAX, NULL);
     }
 }
 
