@@ -12,6 +12,7 @@ static void prepare(uint32_t gpus)
 
 TEST(processes_share_what_there_is)
 {
+    skip_under_thread_sanitizer();
     prepare(2);
     const pid_t one = start_process(hold, NULL);
     gpuhal *gpu = open_leasing();
@@ -36,15 +37,11 @@ TEST(what_a_killed_process_held_is_free_within_100_ms)
         gpuhal *gpu = open_leasing();
         gpuhal_lease *lease = NULL;
         assert_ok(gpuhal_lease_request(gpu, &desc, FOREVER, NULL, NULL, &lease));
-        while (count_of(ledger_json(gpu), "\"waiting\"") != 1) {
-            usleep(1000);
-        }
+        WAIT_FOR(count_of(ledger_json(gpu), "\"waiting\"") == 1);
         usleep(50000);
         const uint64_t begin = now_ns();
         kill(holder, SIGKILL);
-        while (gpuhal_lease_state(lease) == GPUHAL_NOT_READY) {
-            usleep(500);
-        }
+        WAIT_FOR(gpuhal_lease_state(lease) != GPUHAL_NOT_READY);
         const uint64_t took = now_ns() - begin;
         assert_ok(gpuhal_lease_state(lease));
         fastest = took < fastest ? took : fastest;
@@ -150,9 +147,7 @@ static void wait_behind(int ready, const void *user)
 
 static void wait_until_waiting(gpuhal *gpu, unsigned count)
 {
-    while (count_of(ledger_json(gpu), "\"waiting\"") != count) {
-        usleep(2000);
-    }
+    WAIT_FOR(count_of(ledger_json(gpu), "\"waiting\"") == count);
 }
 
 TEST(a_process_that_dies_while_it_waits_stands_in_no_others_way)
@@ -211,6 +206,7 @@ static void wait_for_turn(turns *all, unsigned number)
 /* The suite has a few; GPUHAL_TEST_LEASE_WAITERS says how many, up to 1000. */
 TEST(many_waiting_processes_get_their_turns_in_the_order_in_which_they_came)
 {
+    skip_under_thread_sanitizer();
     const char *value = getenv("GPUHAL_TEST_LEASE_WAITERS");
     const unsigned wanted = value ? (unsigned)strtoul(value, NULL, 10) : 30, count = wanted < 1000 ? wanted : 1000;
     prepare(1);

@@ -64,6 +64,14 @@ static inline const char *ledger_file(const char *name)
     return path;
 }
 
+/* For tests that fork while the library has threads. */
+static inline void skip_under_thread_sanitizer(void)
+{
+#ifdef __SANITIZE_THREAD__
+    SKIP_TEST("ThreadSanitizer bears no threads in the child of a process that had several");
+#endif
+}
+
 /* Mock GPUs with UUIDs of their own. */
 static inline void mock_gpus(uint32_t count)
 {
@@ -172,6 +180,16 @@ static inline const char *ledger_json(gpuhal *gpu)
     assert_ok(gpuhal_lease_json(gpu, text, sizeof text, NULL));
     return text;
 }
+
+/* Waits until it is true; fails the test where that takes too long. */
+#define WAIT_FOR(condition)                                                                                            \
+    do {                                                                                                               \
+        const uint64_t give_up_ns = now_ns() + 2 * FOREVER;                                                            \
+        while (!(condition)) {                                                                                         \
+            assert_true(now_ns() < give_up_ns);                                                                        \
+            usleep(1000);                                                                                              \
+        }                                                                                                              \
+    } while (0)
 
 static inline unsigned count_of(const char *text, const char *part)
 {

@@ -233,9 +233,7 @@ TEST(a_higher_priority_comes_first_and_equal_ones_as_they_came)
     for (unsigned i = 0; i < COUNT; i++) {
         orders[i] = (order){gpu, priorities[i], &next, UINT32_MAX};
         assert_int_equal(pthread_create(&threads[i], NULL, lease_in_order, &orders[i]), 0);
-        while (count_of(ledger_json(gpu), "\"waiting\"") != i + 1) {
-            usleep(1000);
-        }
+        WAIT_FOR(count_of(ledger_json(gpu), "\"waiting\"") == i + 1);
     }
     gpuhal_lease_release(held);
     for (unsigned i = 0; i < COUNT; i++) {
@@ -321,9 +319,7 @@ TEST(a_withdrawn_request_is_cancelled_and_leaves_nothing)
     const gpuhal_lease_desc desc = bytes_of(MOST);
     _Atomic int calls = 0;
     assert_ok(gpuhal_lease_request(gpu, &desc, FOREVER, count_call, &calls, &lease));
-    while (count_of(ledger_json(gpu), "\"waiting\"") != 1) {
-        usleep(1000);
-    }
+    WAIT_FOR(count_of(ledger_json(gpu), "\"waiting\"") == 1);
     gpuhal_lease_release(lease);
     wait_for_calls(&calls, 1000);
     assert_int_equal(count_of(ledger_json(gpu), "\"waiting\""), 0);

@@ -88,9 +88,7 @@ TEST(a_higher_priority_comes_first_and_equal_ones_as_they_came)
     for (unsigned i = 0; i < COUNT; i++) {
         orders[i] = (order){device, priorities[i], &next, UINT32_MAX};
         assert_int_equal(pthread_create(&threads[i], NULL, take_in_order, &orders[i]), 0);
-        while (waiting_on(device) != i + 1) {
-            usleep(500);
-        }
+        WAIT_FOR(waiting_on(device) == i + 1);
     }
     gpuhal_work_slot_release(held);
     for (unsigned i = 0; i < COUNT; i++) {
