@@ -9,6 +9,10 @@ _gpuhal_column() {
 _gpuhal() {
     local cur prev words cword split=false
     _init_completion -s -n : || return
+    if [[ ${words[0]##*/} == gpuhal-lease && $cword -eq 1 && $cur != -* ]]; then
+        COMPREPLY=($(compgen -W 'run wait status' -- "$cur"))
+        return
+    fi
     case $prev in
     --device | --devices | --explain)
         COMPREPLY=($(compgen -W "auto gpu $(_gpuhal_column id)" -- "$cur"))

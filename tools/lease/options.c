@@ -191,8 +191,7 @@ static void print_version(FILE *out)
 
 int gpuhal_lease_options_read(int argc, char **argv, gpuhal_lease_options *out_options)
 {
-    static const struct argp argp = {known, parse, "run [OPTION...] -- COMMAND\nwait [OPTION...]\nstatus", doc, NULL,
-                                     NULL,  NULL};
+    static const struct argp argp = {known, parse, "run -- COMMAND | wait | status", doc, NULL, NULL, NULL};
     *out_options = (gpuhal_lease_options){.timeout_ns = UINT64_MAX};
     return gpuhal_tool_command_line("gpuhal-lease", &argp, out_options, stdout, print_version, argc, argv);
 }
