@@ -167,7 +167,7 @@ gpuhal_status gpuhal_lease_json(gpuhal *gpu, char *out_text, uint64_t bytes, uin
     if (!status) {
         const uint64_t needed = json.length + 1;
         if (bytes > 0) {
-            const uint64_t count = needed < bytes ? needed : bytes;
+            const size_t count = (size_t)(needed < bytes ? needed : bytes);
             memcpy(out_text, gpuhal_text_get(&json), count);
             out_text[count - 1] = 0;
         }

@@ -29,7 +29,7 @@ TESTS = [
     ("hal/core/", r"^(core|call_slots|device|selector|loader_(manifest|stream|selection|files)|registry_(form|open)|privileged|file|"
                   r"job|trace|options|fault_log|deadline|rescan)\."),
     ("hal/os/", r"^(core|file|file_failure|loader_(process|stuck|files|backend)|registry_(place|store)|hotplug|transfer_ring|"
-                r"privileged|share_\w+|fork\w*)\."),
+                r"privileged|share_\w+|fork\w*|lease\w*)\."),
     ("hal/registry/", r"^registry_|^loader_(cache|cache_key|warm)\."),
     ("hal/loader/", r"^loader_|^(hotplug|privileged|options|deadline|replug|rescan)\."),
     ("hal/device/", r"^(device|selector|identity|link|hotplug|registry_(api|known|numbers)|loader_backend|relisted|rescan|replug|fault_log|fork|threads)"),
@@ -40,6 +40,7 @@ TESTS = [
     ("hal/store/", r"^store[_.]"),
     ("hal/telemetry/", r"^(telemetry|sampler|hardware|cpu_system|cpu_telemetry|core|cuda_telemetry_own|rocm_telemetry|vulkan_fake)"),
     ("hal/hotplug/", r"^(hotplug|rescan|relisted|replug|fault_log|fork|cuda_together|rocm_together)"),
+    ("hal/schedule/", r"^(lease|slots|place|plan|strategy)"),
     ("hal/", r"^(core|call_slots|device|selector|transfer|queue|job|options|deadline|hotplug|watchdog|rescan|replug|fork|"
              r"loader_(backend|selection))"),
     ("plugins/cpu/", r"^(cpu|conformance\.cpu|sharing|queue|file_devices)"),
