@@ -406,6 +406,32 @@ TEST(a_program_under_a_lease_of_its_parent_is_limited_to_it)
     gpuhal_close(parent);
 }
 
+static gpuhal_status read_setting(const char *name, const char *value, gpuhal_settings *out)
+{
+    assert_int_equal(setenv(name, value, 1), 0);
+    const gpuhal_status status = gpuhal_settings_make(NULL, out);
+    unsetenv(name);
+    return status;
+}
+
+TEST(variables_with_impossible_values_are_named)
+{
+    static const char *const numbers[] = {"x", "-1", "1x", "99999999999999999999"};
+    gpuhal_settings settings;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        assert_int_equal(read_setting("GPUHAL_LEASE", numbers[i], &settings), GPUHAL_ERROR_INVALID_ARGUMENT);
+        assert_non_null(strstr(gpuhal_last_error()->sentence, "GPUHAL_LEASE"));
+    }
+    assert_ok(read_setting("GPUHAL_LEASE", "17", &settings));
+    assert_int_equal(settings.lease, 17);
+    gpuhal_settings_finish(&settings);
+    assert_int_equal(read_setting("GPUHAL_LEDGER", "relative", &settings), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "GPUHAL_LEDGER"));
+    assert_ok(read_setting("GPUHAL_LEDGER", "/some/folder", &settings));
+    assert_string_equal(settings.ledger, "/some/folder");
+    gpuhal_settings_finish(&settings);
+}
+
 static void *lease_often(void *user)
 {
     gpuhal *gpu = user;
