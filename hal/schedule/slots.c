@@ -12,6 +12,7 @@ struct gpuhal_work_slots {
     const gpuhal_device *device; /* one interface of the part */
     uint32_t total, taken, waiting_count;
     gpuhal_work_slot *waiting, **waiting_end; /* in the order of requests */
+    gpuhal_work_slot *all;                    /* that were not released */
 };
 
 typedef enum { WAITING = 0, GRANTED, CANCELLED } slot_state;
@@ -20,6 +21,7 @@ struct gpuhal_work_slot {
     gpuhal *gpu;
     gpuhal_work_slots *of;
     gpuhal_work_slot *next;
+    gpuhal_work_slot *older, *newer; /* in the list of all */
     int32_t priority;
     uint64_t asked_ns;
     slot_state state;
@@ -199,11 +201,34 @@ static gpuhal_status make(gpuhal_device *device, int32_t priority, gpuhal_work_s
     return GPUHAL_OK;
 }
 
+/* With the mutex held. */
+static void keep(gpuhal_work_slot *slot)
+{
+    slot->older = slot->of->all;
+    if (slot->older) {
+        slot->older->newer = slot;
+    }
+    slot->of->all = slot;
+}
+
+static void forget(gpuhal_work_slot *slot)
+{
+    if (slot->older) {
+        slot->older->newer = slot->newer;
+    }
+    if (slot->newer) {
+        slot->newer->older = slot->older;
+    } else {
+        slot->of->all = slot->older;
+    }
+}
+
 /* With the mutex held. Appends the request, and grants it where one is free. False without memory. */
 static bool enter(gpuhal_work_slot *slot, gpuhal_device *device)
 {
     slot->of = find(device->gpu->layers.leases, device);
     if (slot->of) {
+        keep(slot);
         *slot->of->waiting_end = slot;
         slot->of->waiting_end = &slot->next;
         slot->of->waiting_count++;
@@ -225,12 +250,15 @@ static gpuhal_status wait_for(gpuhal_work_slot *slot, gpuhal_leases *leases, uin
     }
     if (slot->state == WAITING) {
         take_out(slot);
+        forget(slot);
         return gpuhal_error_set(timeout_ns == 0 ? GPUHAL_ERROR_BUSY : GPUHAL_ERROR_TIMEOUT,
                                 "work slots: all %" PRIu32 " of %s are taken", slot->of->total, slot->of->device->id);
     }
-    return slot->state == GRANTED
-               ? GPUHAL_OK
-               : gpuhal_error_set(GPUHAL_ERROR_CANCELLED, "work slots: the gpuhal object is being closed");
+    if (slot->state == GRANTED) {
+        return GPUHAL_OK;
+    }
+    forget(slot);
+    return gpuhal_error_set(GPUHAL_ERROR_CANCELLED, "work slots: the gpuhal object is being closed");
 }
 
 gpuhal_status gpuhal_work_slot_acquire(gpuhal_device *device, int32_t priority, uint64_t timeout_ns,
@@ -341,6 +369,7 @@ void gpuhal_work_slot_release(gpuhal_work_slot *slot)
         slot->of->taken--;
         grant(slot->of);
     }
+    forget(slot);
     gpuhal_mutex_unlock(&leases->mutex);
     destroy(slot);
 }
@@ -366,6 +395,11 @@ void gpuhal_work_slots_destroy(gpuhal_leases *leases)
     while (leases->slots) {
         gpuhal_work_slots *slots = leases->slots;
         leases->slots = slots->next;
+        while (slots->all) {
+            gpuhal_work_slot *slot = slots->all;
+            slots->all = slot->older;
+            destroy(slot);
+        }
         free(slots);
     }
 }

@@ -66,7 +66,8 @@ GPUHAL_API gpuhal_status gpuhal_work_slots_count(gpuhal_device *device, uint32_t
 /** Takes a work slot, waiting up to @p timeout_ns; 0: not at all, UINT64_MAX: without end.
  *  @return GPUHAL_OK; BUSY when none is free and @p timeout_ns is 0; TIMEOUT; INVALID_ARGUMENT (also for a priority out
  *  of range), HOST_MEMORY, FORKED
- *  Owner: caller, gpuhal_work_slot_release(), before gpuhal_close(). Threads: any. Blocks: up to @p timeout_ns. */
+ *  Owner: caller, gpuhal_work_slot_release(); gpuhal_close() frees those that are left. Threads: any. Blocks: up to
+ *  @p timeout_ns. */
 GPUHAL_API gpuhal_status gpuhal_work_slot_acquire(gpuhal_device *device, int32_t priority, uint64_t timeout_ns,
                                                   gpuhal_work_slot **out_slot);
 
