@@ -40,7 +40,7 @@ TESTS = [
     ("hal/store/", r"^store[_.]"),
     ("hal/telemetry/", r"^(telemetry|sampler|hardware|cpu_system|cpu_telemetry|core|cuda_telemetry_own|rocm_telemetry|vulkan_fake)"),
     ("hal/hotplug/", r"^(hotplug|rescan|relisted|replug|fault_log|fork|cuda_together|rocm_together)"),
-    ("hal/schedule/", r"^(lease|slots|place|plan|strategy)"),
+    ("hal/schedule/", r"^(lease|slots|place|rank|assign|strategy)"),
     ("hal/", r"^(core|call_slots|device|selector|transfer|queue|job|options|deadline|hotplug|watchdog|rescan|replug|fork|"
              r"loader_(backend|selection))"),
     ("plugins/cpu/", r"^(cpu|conformance\.cpu|sharing|queue|file_devices)"),
