@@ -170,9 +170,10 @@ def mistakes_are_named_and_are_documents_too(tool):
         check(words in tool.run(gguf(), *options, code=2).stderr, options, words)
         check(tool.document(gguf(), *options, code=2)["error"]["code"] == "usage", options)
     check(tool.document(b"GGUF", "--given", "x=1GiB", code=1)["error"]["message"], "a file that is cut off")
-    with open("/dev/full", "wb") as full:
-        done = subprocess.run([tool.program, os.path.join(tool.folder.name, "model"), "--given", "x=1GiB"], stdout=full, stderr=subprocess.PIPE, check=False)
-    check(done.returncode == 1 and done.stderr, done)
+    for options in (("--given", "x=1GiB"), ("--json", "--given", "x=1GiB"), ("--help",)):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([tool.program, os.path.join(tool.folder.name, "model"), *options], stdout=full, stderr=subprocess.PIPE, check=False)
+        check(done.returncode == 1 and done.stderr, options, done)
 
 
 def a_file_that_lies_is_refused_and_never_believed(tool):

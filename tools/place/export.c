@@ -20,27 +20,27 @@ static uint32_t blocks_of(const gpuhal_plan *plan, const gpuhal_placement_stage 
 /* llama.cpp: a proportion for each device, in the order in which it lists them, of the blocks and the output layer. */
 static void print_llama_cpp(const gpuhal_plan *plan, uint32_t stages)
 {
-    printf("-ts ");
+    fprintf(plan->out, "-ts ");
     for (uint32_t d = 0; d < plan->machine->count; d++) {
         uint32_t count = 0;
         for (uint32_t i = 0; i < stages; i++) {
             const gpuhal_placement_stage stage = gpuhal_plan_stage(plan, i);
             count += stage.device == d ? blocks_of(plan, &stage, true) : 0;
         }
-        printf("%s%u", d > 0 ? "," : "", count);
+        fprintf(plan->out, "%s%u", d > 0 ? "," : "", count);
     }
-    putchar('\n');
+    fputc('\n', plan->out);
 }
 
 /* vLLM: blocks of each rank of the pipeline, in its order. */
 static void print_vllm(const gpuhal_plan *plan, uint32_t stages)
 {
-    printf("VLLM_PP_LAYER_PARTITION=");
+    fprintf(plan->out, "VLLM_PP_LAYER_PARTITION=");
     for (uint32_t i = 0; i < stages; i++) {
         const gpuhal_placement_stage stage = gpuhal_plan_stage(plan, i);
-        printf("%s%u", i > 0 ? "," : "", blocks_of(plan, &stage, false));
+        fprintf(plan->out, "%s%u", i > 0 ? "," : "", blocks_of(plan, &stage, false));
     }
-    putchar('\n');
+    fputc('\n', plan->out);
 }
 
 /* The number that PyTorch has for it; the processor has none. */
@@ -56,9 +56,9 @@ static void print_torch_device(const gpuhal_plan *plan, uint32_t device)
     }
     number = (uint32_t)native;
     if (type == GPUHAL_DEVICE_CPU) {
-        printf("\"cpu\"");
+        fprintf(plan->out, "\"cpu\"");
     } else {
-        printf("%u", number);
+        fprintf(plan->out, "%u", number);
     }
 }
 
@@ -67,26 +67,26 @@ static void print_accelerate(const gpuhal_plan *plan, uint32_t stages)
 {
     const gpuhal_model *model = plan->model;
     const char *before = "";
-    putchar('{');
+    fputc('{', plan->out);
     for (uint32_t i = 0; i < stages; i++) {
         const gpuhal_placement_stage stage = gpuhal_plan_stage(plan, i);
         for (uint32_t layer = stage.first_layer; layer < stage.first_layer + stage.layer_count; layer++) {
             const bool is_input = layer < model->first_block;
             const bool is_output = layer >= model->first_block + model->block_count;
             if (is_input || is_output) {
-                printf("%s\"%s\": ", before, is_input ? "model.embed_tokens" : "model.norm");
+                fprintf(plan->out, "%s\"%s\": ", before, is_input ? "model.embed_tokens" : "model.norm");
             } else {
-                printf("%s\"model.layers.%u\": ", before, layer - model->first_block);
+                fprintf(plan->out, "%s\"model.layers.%u\": ", before, layer - model->first_block);
             }
             print_torch_device(plan, stage.device);
             before = ", ";
             if (is_output) {
-                printf(", \"lm_head\": ");
+                fprintf(plan->out, ", \"lm_head\": ");
                 print_torch_device(plan, stage.device);
             }
         }
     }
-    puts("}");
+    fputs("}\n", plan->out);
 }
 
 bool gpuhal_plan_print_for(const gpuhal_plan *plan)

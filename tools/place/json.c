@@ -10,11 +10,11 @@
 #define SCHEMA "gpuhal.place/1"
 
 /* Takes the reference to @document, which may be NULL. */
-static bool print(json_t *document)
+static bool print(FILE *out, json_t *document)
 {
-    const bool printed = json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) == 0;
+    const bool printed = json_dumpf(document, out, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) == 0;
     json_decref(document);
-    return putchar('\n') != EOF && printed;
+    return fputc('\n', out) != EOF && printed;
 }
 
 static json_t *make_seconds(double seconds)
@@ -94,7 +94,8 @@ static json_t *make_shortfall(const gpuhal_plan *plan)
 bool gpuhal_plan_print_json(const gpuhal_plan *plan)
 {
     const bool fits = plan->placement != NULL;
-    return print(json_pack("{s:s, s:o, s:s, s:s, s:s, s:b, s:o, s:o, s:o, s:o}", "schema", SCHEMA, "generated_at",
+    return print(plan->out,
+                 json_pack("{s:s, s:o, s:s, s:s, s:s, s:b, s:o, s:o, s:o, s:o}", "schema", SCHEMA, "generated_at",
                            gpuhal_json_time((uint64_t)time(NULL)), "library_version", gpuhal_version(), "status",
                            fits ? "placed" : "infeasible", "objective",
                            plan->options->lost != NULL ? "moved" : gpuhal_place_objectives[plan->options->objective],
@@ -103,7 +104,7 @@ bool gpuhal_plan_print_json(const gpuhal_plan *plan)
                            fits ? json_null() : make_shortfall(plan)));
 }
 
-bool gpuhal_plan_print_error(const char *code, const char *message)
+bool gpuhal_plan_print_error(FILE *out, const char *code, const char *message)
 {
-    return print(gpuhal_json_error(SCHEMA, "gpuhal-place", code, message));
+    return print(out, gpuhal_json_error(SCHEMA, "gpuhal-place", code, message));
 }

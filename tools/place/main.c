@@ -4,8 +4,10 @@
  * json.c and export.c. */
 #include "../common/command_line.h"
 #include "../common/errors.h"
+#include "../common/standard_output.h"
 #include "print.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +16,7 @@ enum { EXIT_PLACED = 0, EXIT_ERROR = 1, EXIT_INFEASIBLE = 6 };
 
 /* Everything that is read. */
 typedef struct place {
+    FILE *out;
     gpuhal_place_options options;
     gpuhal_model model;
     gpuhal_place_machine machine;
@@ -24,12 +27,6 @@ static int fail(const char *what, const char *sentence)
 {
     fprintf(stderr, "gpuhal-place: %s%s%s\n", what, *what ? ": " : "", sentence);
     return EXIT_ERROR;
-}
-
-/* Flushed here, because only now is it seen whether everything arrived. */
-static int end(bool printed, int exit_status)
-{
-    return printed && !ferror(stdout) && fflush(stdout) == 0 ? exit_status : fail("", "the plan could not be printed");
 }
 
 static bool print(const gpuhal_plan *plan)
@@ -55,7 +52,8 @@ static int solve(const place *p, const gpuhal_placement_problem *problem, gpuhal
     if (status && status != GPUHAL_ERROR_INFEASIBLE) {
         return fail(p->options.model, why);
     }
-    const gpuhal_plan plan = {.options = &p->options,
+    const gpuhal_plan plan = {.out = p->out,
+                              .options = &p->options,
                               .model = &p->model,
                               .machine = &p->machine,
                               .problem = problem,
@@ -65,7 +63,10 @@ static int solve(const place *p, const gpuhal_placement_problem *problem, gpuhal
     if (status) {
         (void)fail(p->options.model, why);
     }
-    return printed || status ? end(print(&plan), status ? EXIT_INFEASIBLE : EXIT_PLACED) : EXIT_PLACED;
+    if ((printed || status) && !print(&plan)) {
+        return fail("", "the plan cannot be printed");
+    }
+    return status ? EXIT_INFEASIBLE : EXIT_PLACED;
 }
 
 /* After a device is lost: the layers stay where the plan for all devices has them, as far as they can. */
@@ -136,12 +137,12 @@ static int run(place *p)
     return exit_status;
 }
 
-/* Whether the command line asks for JSON, be the rest of it right or wrong. */
+/* Whether the command line asks for JSON in any way, be the rest of it right or wrong. */
 static bool wants_json(int argc, char *const *argv)
 {
-    bool wants = false;
+    bool wants = gpuhal_tool_wants_json(argc, argv);
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        wants = wants || strncmp(argv[i], "--json", 6) == 0 || strcmp(argv[i], "--format=json") == 0 ||
+        wants = wants || strcmp(argv[i], "--format=json") == 0 ||
                 (strcmp(argv[i], "--format") == 0 && i + 1 < argc && strcmp(argv[i + 1], "json") == 0);
     }
     return wants;
@@ -151,14 +152,20 @@ int main(int argc, char **argv)
 {
     static place p;
     char said[1024];
+    p.out = gpuhal_tool_output_take();
+    if (p.out == NULL) {
+        return fail("standard output cannot be written", strerror(errno));
+    }
     const bool json = wants_json(argc, argv);
     const int caught = json ? gpuhal_tool_errors_catch() : -1;
-    int exit_status = gpuhal_place_options_read(argc, argv, &p.options);
+    int exit_status = gpuhal_place_options_read(argc, argv, p.out, &p.options);
     exit_status = exit_status == GPUHAL_TOOL_GO_ON ? run(&p) : exit_status;
     gpuhal_tool_errors_release(caught, said, sizeof said);
     if (json && exit_status != EXIT_PLACED && exit_status != EXIT_INFEASIBLE) {
-        exit_status =
-            end(gpuhal_plan_print_error(exit_status == GPUHAL_TOOL_USAGE ? "usage" : "failed", said), exit_status);
+        (void)gpuhal_plan_print_error(p.out, exit_status == GPUHAL_TOOL_USAGE ? "usage" : "failed", said);
+    }
+    if (!gpuhal_tool_output_close(&p.out)) {
+        exit_status = fail("standard output cannot be written", errno != 0 ? strerror(errno) : "");
     }
     gpuhal_place_machine_finish(&p.machine);
     gpuhal_model_finish(&p.model);

@@ -150,9 +150,9 @@ static void print_version(FILE *out)
     fprintf(out, "gpuhal-place %s\n", gpuhal_version());
 }
 
-int gpuhal_place_options_read(int argc, char **argv, gpuhal_place_options *out_options)
+int gpuhal_place_options_read(int argc, char **argv, FILE *out, gpuhal_place_options *out_options)
 {
     static const struct argp argp = {known, parse, "MODEL.gguf | TABLE", doc, NULL, NULL, NULL};
     *out_options = (gpuhal_place_options){.margin_bytes = UINT64_C(256) << 20};
-    return gpuhal_tool_command_line("gpuhal-place", &argp, out_options, stdout, print_version, argc, argv);
+    return gpuhal_tool_command_line("gpuhal-place", &argp, out_options, out, print_version, argc, argv);
 }

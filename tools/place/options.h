@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum { GPUHAL_PLACE_CONTEXT_MAX = 1 << 24 };
 
@@ -40,6 +41,6 @@ typedef struct gpuhal_place_options {
 extern const char *const gpuhal_place_objectives[]; /* by number, as --objective takes them */
 
 /* GPUHAL_TOOL_GO_ON, or the exit code. */
-int gpuhal_place_options_read(int argc, char **argv, gpuhal_place_options *out_options);
+int gpuhal_place_options_read(int argc, char **argv, FILE *out, gpuhal_place_options *out_options);
 
 #endif

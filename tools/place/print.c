@@ -75,15 +75,16 @@ static void print_model(const gpuhal_plan *plan)
     uint64_t weight_bytes, state_bytes;
     const gpuhal_model *model = plan->model;
     gpuhal_plan_sums(model, &weight_bytes, &state_bytes);
-    printf("%s: %s%s%u %s, %s of weights", model->name, model->architecture, *model->architecture ? ", " : "",
-           model->block_count, model->context > 0 ? "blocks" : "layers", bytes_text(weight_bytes, weights));
+    fprintf(plan->out, "%s: %s%s%u %s, %s of weights", model->name, model->architecture,
+            *model->architecture ? ", " : "", model->block_count, model->context > 0 ? "blocks" : "layers",
+            bytes_text(weight_bytes, weights));
     if (state_bytes > 0) {
-        printf(", %s of state", bytes_text(state_bytes, states));
+        fprintf(plan->out, ", %s of state", bytes_text(state_bytes, states));
     }
     if (model->context > 0) {
-        printf(" for %" PRIu64 " tokens", model->context);
+        fprintf(plan->out, " for %" PRIu64 " tokens", model->context);
     }
-    putchar('\n');
+    fputc('\n', plan->out);
 }
 
 /* "input, blocks 0-11", by the names of the layers. */
@@ -105,9 +106,9 @@ static void print_stage(const gpuhal_plan *plan, uint32_t index, int name_width,
     const gpuhal_placement_device *device = &plan->machine->devices[stage.device];
     layers_text(plan->model, &stage, layers, sizeof layers);
     bar_text((double)stage.used_bytes / (double)device->capacity_bytes, bar);
-    printf("%-*s  %-*s %6u  %s  %10s of %10s  %s\n", name_width, device->name, layers_width, layers, stage.layer_count,
-           bar, bytes_text(stage.used_bytes, used), bytes_text(device->capacity_bytes, capacity),
-           time_text(stage.seconds + stage.link_seconds, seconds));
+    fprintf(plan->out, "%-*s  %-*s %6u  %s  %10s of %10s  %s\n", name_width, device->name, layers_width, layers,
+            stage.layer_count, bar, bytes_text(stage.used_bytes, used), bytes_text(device->capacity_bytes, capacity),
+            time_text(stage.seconds + stage.link_seconds, seconds));
 }
 
 static void print_end(const gpuhal_plan *plan)
@@ -115,16 +116,16 @@ static void print_end(const gpuhal_plan *plan)
     char step[24], slowest[24], moved[24];
     const gpuhal_placement_info info = gpuhal_plan_info(plan);
     if (info.step_seconds > 0) {
-        printf("a step takes %s at least, its slowest stage %s\n", time_text(info.step_seconds, step),
-               time_text(info.slowest_seconds, slowest));
+        fprintf(plan->out, "a step takes %s at least, its slowest stage %s\n", time_text(info.step_seconds, step),
+                time_text(info.slowest_seconds, slowest));
     } else {
-        puts("how fast the devices read their memory is not known, so times are not");
+        fputs("how fast the devices read their memory is not known, so times are not\n", plan->out);
     }
     if (plan->problem->previous != NULL) {
-        printf("%s move\n", bytes_text(info.moved_bytes, moved));
+        fprintf(plan->out, "%s move\n", bytes_text(info.moved_bytes, moved));
     }
     if (info.gap > 0) {
-        printf("a better plan would save %.0f %% at most\n", 100 * info.gap);
+        fprintf(plan->out, "a better plan would save %.0f %% at most\n", 100 * info.gap);
     }
 }
 
@@ -134,7 +135,7 @@ bool gpuhal_plan_print_table(const gpuhal_plan *plan)
     if (plan->placement == NULL) { /* why is said on standard error */
         char missing[24];
         if (plan->shortfall->missing_bytes > 0) {
-            printf("%s are missing\n", bytes_text(plan->shortfall->missing_bytes, missing));
+            fprintf(plan->out, "%s are missing\n", bytes_text(plan->shortfall->missing_bytes, missing));
         }
         return true;
     }
@@ -148,8 +149,8 @@ bool gpuhal_plan_print_table(const gpuhal_plan *plan)
         name_width = name > name_width ? name : name_width;
         layers_width = text > layers_width ? text : layers_width;
     }
-    printf("%-*s  %-*s %6s  %-*s  %24s  %s\n", name_width, "DEVICE", layers_width, "LAYERS", "COUNT", BAR + 2, "MEMORY",
-           "", "TIME");
+    fprintf(plan->out, "%-*s  %-*s %6s  %-*s  %24s  %s\n", name_width, "DEVICE", layers_width, "LAYERS", "COUNT",
+            BAR + 2, "MEMORY", "", "TIME");
     for (uint32_t i = 0; i < count; i++) {
         print_stage(plan, i, name_width, layers_width);
     }

@@ -5,8 +5,11 @@
 #include "machine.h"
 #include "model.h"
 
+#include <stdio.h>
+
 /* Everything that a plan is about. */
 typedef struct gpuhal_plan {
+    FILE *out;
     const gpuhal_place_options *options;
     const gpuhal_model *model;
     const gpuhal_place_machine *machine;
@@ -21,7 +24,7 @@ bool gpuhal_plan_print_json(const gpuhal_plan *plan);
 /* The argument of another program, in one line. */
 bool gpuhal_plan_print_for(const gpuhal_plan *plan);
 /* An error before there is a plan. */
-bool gpuhal_plan_print_error(const char *code, const char *message);
+bool gpuhal_plan_print_error(FILE *out, const char *code, const char *message);
 
 /* Stage @index. */
 gpuhal_placement_stage gpuhal_plan_stage(const gpuhal_plan *plan, uint32_t index);
