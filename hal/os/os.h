@@ -265,6 +265,8 @@ int gpuhal_os_file_open_direct(intptr_t file, gpuhal_direct_file *out_direct);
  * 0 or errno. */
 int gpuhal_os_file_open_unnamed(const char *folder, intptr_t *out_file);
 int gpuhal_os_file_truncate(intptr_t file, uint64_t bytes);
+/* Whether that errno says that the disk, or the user's share of it, has no room. */
+bool gpuhal_os_disk_is_full(int error);
 /* Returns once the bytes are on the disk. */
 int gpuhal_os_file_sync(intptr_t file);
 

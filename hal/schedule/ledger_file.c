@@ -45,7 +45,7 @@ static const head the_head = {.magic = "gpuhal ledger\n",
 
 gpuhal_status gpuhal_ledger_files_failed(const char *path, const char *what, int error)
 {
-    const char *hint = error == ENOSPC || error == EFBIG ? "free space there"
+    const char *hint = gpuhal_os_disk_is_full(error) || error == EFBIG ? "free space there"
                        : error == ENOMEM || error == EMFILE || error == ENFILE
                            ? "the process or the machine is at a limit"
                            : "name another folder with GPUHAL_LEDGER";

@@ -3,7 +3,6 @@
 
 #include "core/error.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +29,7 @@ static gpuhal_status check_layers(const gpuhal_placement_problem *problem)
     uint64_t sum = 0;
     for (uint32_t i = 0; i < problem->layer_count; i++) {
         const gpuhal_placement_layer *layer = &problem->layers[i];
-        if (!isfinite(layer->operations) || layer->operations < 0) {
+        if (!gpuhal_is_finite(layer->operations) || layer->operations < 0) {
             return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_place: layer %u: operations: %g", i,
                                     layer->operations);
         }
@@ -63,7 +62,7 @@ static gpuhal_status check_devices(const gpuhal_placement_problem *problem)
     for (uint32_t d = 0; d < count; d++) {
         const gpuhal_placement_device *device = &problem->devices[d];
         if (!is_speed(device->bytes_per_second) || !is_speed(device->operations_per_second) ||
-            !is_speed(device->start_seconds) || isinf(device->start_seconds)) {
+            !is_speed(device->start_seconds) || !gpuhal_is_finite(device->start_seconds)) {
             return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
                                     "gpuhal_place: device %u: %g bytes and %g operations per second, begins after %g s",
                                     d, device->bytes_per_second, device->operations_per_second, device->start_seconds);

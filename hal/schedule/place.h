@@ -14,6 +14,7 @@
 
 #include <gpuhal/placement.h>
 
+#include <float.h>
 #include <stdbool.h>
 
 enum {
@@ -34,6 +35,12 @@ static inline double gpuhal_larger(double a, double b)
 static inline double gpuhal_smaller(double a, double b)
 {
     return a < b ? a : b;
+}
+
+/* isinf() and isfinite() are macros whose branches for other types do not compile without a warning everywhere. */
+static inline bool gpuhal_is_finite(double value)
+{
+    return value >= -DBL_MAX && value <= DBL_MAX; /* not for none */
 }
 
 static inline bool gpuhal_cost_less(gpuhal_cost a, gpuhal_cost b)

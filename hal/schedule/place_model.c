@@ -5,7 +5,6 @@
 
 #include "core/error.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +25,7 @@ bool gpuhal_place_is_allowed(const gpuhal_place_model *model, uint32_t layer, ui
 {
     const uint64_t devices = layer_at(model, layer)->devices;
     return (devices == 0 || devices >> device & 1 || model->relaxed & GPUHAL_PLACE_NO_DEVICES) &&
-           isfinite(layer_seconds(layer_at(model, layer), &model->problem->devices[device])) &&
+           gpuhal_is_finite(layer_seconds(layer_at(model, layer), &model->problem->devices[device])) &&
            model->problem->devices[device].capacity_bytes > 0;
 }
 
@@ -78,7 +77,7 @@ static void sum(gpuhal_place_model *model)
         for (uint32_t layer = 0; layer < model->layer_count; layer++) {
             const gpuhal_placement_layer *l = layer_at(model, layer);
             const double own = layer_seconds(l, &problem->devices[d]);
-            seconds[layer + 1] = seconds[layer] + (isfinite(own) ? own : 0);
+            seconds[layer + 1] = seconds[layer] + (gpuhal_is_finite(own) ? own : 0);
             if (moved) {
                 const bool is_there = problem->previous && problem->previous[layer] == d;
                 moved[layer + 1] = moved[layer] + (is_there ? 0 : (double)(l->weight_bytes + l->state_bytes));

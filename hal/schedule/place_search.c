@@ -112,7 +112,7 @@ static void fill_arrive(search *s, uint64_t state, uint32_t last)
     for (uint32_t from_last = 0; next_from(s->order, &f, &before, &from_last);) {
         const gpuhal_cost *best = best_of(s, before, from_last);
         const gpuhal_place_line line = line_of(s, from_last, last);
-        for (uint32_t i = 1; i < layers && !isinf(line.latency); i++) {
+        for (uint32_t i = 1; i < layers && gpuhal_is_finite(line.latency); i++) {
             const gpuhal_cost cost = step(s, best[i], line, i);
             if (gpuhal_cost_less(cost, s->arrive[i])) {
                 s->arrive[i] = cost;
@@ -133,7 +133,7 @@ static void fill_best(search *s, uint64_t state, uint32_t last)
     best[0] = unreachable;
     for (uint32_t past = 1; past <= model->layer_count; past++) {
         const uint32_t column = past - 1;
-        if (!isinf(s->arrive[column].first)) {
+        if (gpuhal_is_finite(s->arrive[column].first)) {
             const gpuhal_cost cost = minus(s->arrive[column], sum_at(model, device, column));
             while (length > 0) {
                 const uint32_t tail = model->queue[head + length - 1];
@@ -165,7 +165,7 @@ static uint32_t first_of(const search *s, uint32_t last, uint32_t past)
     uint32_t found = past;
     gpuhal_cost least = unreachable;
     for (uint32_t first = model->window[device * model->columns + past]; first < past; first++) {
-        if (!isinf(s->arrive[first].first)) {
+        if (gpuhal_is_finite(s->arrive[first].first)) {
             const gpuhal_cost cost = minus(s->arrive[first], sum_at(model, device, first));
             if (found == past || gpuhal_cost_less(cost, least)) {
                 least = cost;
@@ -192,7 +192,7 @@ static void trace(search *s, uint64_t state, uint32_t last, gpuhal_place_ranges 
         for (uint32_t at = 0; first > 0 && next_from(s->order, &f, &before, &at);) {
             const gpuhal_place_line line = line_of(s, at, last);
             const gpuhal_cost cost = step(s, best_of(s, before, at)[first], line, first);
-            if (!isinf(line.latency) && gpuhal_cost_less(cost, least)) {
+            if (gpuhal_is_finite(line.latency) && gpuhal_cost_less(cost, least)) {
                 least = cost;
                 from_state = before;
                 from_last = at;
@@ -242,7 +242,7 @@ gpuhal_status gpuhal_place_search(gpuhal_place_model *model, const gpuhal_place_
     }
     if (out_ranges) {
         out_ranges->count = 0;
-        if (!isinf(out_cost->first)) {
+        if (gpuhal_is_finite(out_cost->first)) {
             trace(&s, best_state, best_last, out_ranges);
         }
     }
@@ -275,7 +275,7 @@ static void arrive_bits(const search *s, const uint64_t *reached, uint32_t from_
     const gpuhal_placement_layer *layers = model->problem->layers;
     const gpuhal_place_line line = line_of(s, from_last, to);
     const bool all = line.latency + (double)model->output_max * line.per_byte <= s->bound.seconds;
-    const bool any = !isinf(line.latency) && line.latency <= s->bound.seconds;
+    const bool any = gpuhal_is_finite(line.latency) && line.latency <= s->bound.seconds;
     for (size_t word = 0; word < words_of(model) && any; word++) {
         uint64_t bits = reached[word];
         for (uint64_t left = all ? 0 : bits; left; left &= left - 1) {

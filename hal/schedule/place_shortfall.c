@@ -34,7 +34,8 @@ static void arrive_from(bytes_search *s, uint64_t state, uint32_t from_last, uin
     const uint32_t other = gpuhal_place_next_device(order, from_last, last);
     for (uint32_t column = 1; column < s->model->layer_count; column++) {
         const uint64_t bytes = s->model->problem->layers[column - 1].output_bytes;
-        if (before[column] < s->arrive[column] && !isinf(gpuhal_place_link_seconds(s->model, one, other, bytes))) {
+        if (before[column] < s->arrive[column] &&
+            gpuhal_is_finite(gpuhal_place_link_seconds(s->model, one, other, bytes))) {
             s->arrive[column] = before[column];
         }
     }

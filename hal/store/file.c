@@ -138,7 +138,7 @@ uint32_t gpuhal_file_room(const gpuhal_store *store, uint64_t *out_bytes, uint64
     *out_bytes = usable ? gpuhal_bins_free_bytes(store->file->bins) : 0;
     *out_largest = usable ? gpuhal_bins_largest(&store->file->blocks, store->file->bins) : 0;
     if (error) {
-        return error == ENOSPC || error == EDQUOT ? GPUHAL_LACKS_DISK_ROOM : GPUHAL_LACKS_FILE;
+        return gpuhal_os_disk_is_full(error) ? GPUHAL_LACKS_DISK_ROOM : GPUHAL_LACKS_FILE;
     }
     return store->file ? GPUHAL_LACKS_FILE_ROOM : GPUHAL_LACKS_FOLDER;
 }

@@ -189,6 +189,11 @@ int gpuhal_os_file_open_unnamed(const char *folder, intptr_t *out_file)
     return file < 0 ? errno : 0;
 }
 
+bool gpuhal_os_disk_is_full(int error)
+{
+    return error == ENOSPC || error == EDQUOT;
+}
+
 int gpuhal_os_file_truncate(intptr_t file, uint64_t bytes)
 {
     gpuhal_size_limit held;
