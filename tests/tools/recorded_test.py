@@ -96,6 +96,7 @@ class Player:
             text = text.replace(path, word)
         processor = rf"(?<![\w.]){platform.machine()}(?!\w)"  # the program's own, in every machine
         for pattern, word in ((processor, "MACHINE"), (r'(?<="processors": )\d+', "0"),
+                              (r"(\.so\.\d+)(\.\d+)+", r"\1"),
                               (r"\b20\d\d-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?\b", lambda found: "".join("0" if c.isdigit() else c for c in found[0])),
                               (r"(?<![\w:.])([01]\d|2[0-3]):[0-5]\d(?![\w:.])", "00:00"), (r"\b20\d\d-\d\d-\d\d\b", "0000-00-00"),
                               (r"\b\d+\.\d ms\b", "0.0 ms"), (r'(?<="time_ms": )[\d.]+', "0")):
