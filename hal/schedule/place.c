@@ -29,6 +29,9 @@ static gpuhal_status check_layers(const gpuhal_placement_problem *problem)
     uint64_t sum = 0;
     for (uint32_t i = 0; i < problem->layer_count; i++) {
         const gpuhal_placement_layer *layer = &problem->layers[i];
+        if (layer->reserved != 0) {
+            return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_place: layer %u: reserved is not 0", i);
+        }
         if (!gpuhal_is_finite(layer->operations) || layer->operations < 0) {
             return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_place: layer %u: operations: %g", i,
                                     layer->operations);
@@ -51,9 +54,15 @@ static gpuhal_status check_layers(const gpuhal_placement_problem *problem)
     return GPUHAL_OK;
 }
 
+/* Of 0 on; what is no number is none, nor is what leaves no number of seconds for a byte. */
 static bool is_speed(double value)
 {
-    return value >= 0; /* not for none */
+    return value == 0 || (value > 0 && gpuhal_is_finite(1 / value));
+}
+
+static bool is_time(double value)
+{
+    return value >= 0;
 }
 
 static gpuhal_status check_devices(const gpuhal_placement_problem *problem)
@@ -62,7 +71,7 @@ static gpuhal_status check_devices(const gpuhal_placement_problem *problem)
     for (uint32_t d = 0; d < count; d++) {
         const gpuhal_placement_device *device = &problem->devices[d];
         if (!is_speed(device->bytes_per_second) || !is_speed(device->operations_per_second) ||
-            !is_speed(device->start_seconds) || !gpuhal_is_finite(device->start_seconds)) {
+            !is_time(device->start_seconds) || !gpuhal_is_finite(device->start_seconds) || device->reserved != 0) {
             return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
                                     "gpuhal_place: device %u: %g bytes and %g operations per second, begins after %g s",
                                     d, device->bytes_per_second, device->operations_per_second, device->start_seconds);
@@ -70,7 +79,7 @@ static gpuhal_status check_devices(const gpuhal_placement_problem *problem)
     }
     for (uint32_t l = 0; problem->links && l < count * count; l++) {
         const gpuhal_placement_link *link = &problem->links[l];
-        if (l / count != l % count && (!is_speed(link->latency_seconds) || !is_speed(link->bytes_per_second))) {
+        if (l / count != l % count && (!is_time(link->latency_seconds) || !is_speed(link->bytes_per_second))) {
             return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
                                     "gpuhal_place: link from device %u to %u: %g s, %g bytes per second", l / count,
                                     l % count, link->latency_seconds, link->bytes_per_second);

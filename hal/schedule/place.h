@@ -105,6 +105,8 @@ void gpuhal_place_model_finish(gpuhal_place_model *model);
 void gpuhal_place_windows(gpuhal_place_model *model, gpuhal_place_bound bound);
 bool gpuhal_place_is_allowed(const gpuhal_place_model *model, uint32_t layer, uint32_t device);
 uint64_t gpuhal_place_need(gpuhal_place_model *model, gpuhal_place_range range);
+/* How many bytes a device would have to have more for so many. */
+uint64_t gpuhal_place_over(const gpuhal_place_model *model, uint32_t device, uint64_t bytes);
 /* The seconds of a link; the latency is INFINITY where there is none. */
 typedef struct gpuhal_place_line {
     double latency, per_byte;

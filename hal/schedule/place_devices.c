@@ -23,7 +23,8 @@ gpuhal_status gpuhal_placement_describe(gpuhal_device *device, gpuhal_placement_
     if (status && !is_known) {
         return status;
     }
-    out_device->capacity_bytes = is_known ? available.u64 : total;
+    /* What is free of the host's memory may be more than a software device has. */
+    out_device->capacity_bytes = is_known && (status || available.u64 < total) ? available.u64 : total;
     if (!gpuhal_device_u64(device, GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, &bandwidth)) {
         out_device->bytes_per_second = (double)bandwidth;
     }

@@ -25,7 +25,6 @@ bool gpuhal_place_is_allowed(const gpuhal_place_model *model, uint32_t layer, ui
 {
     const uint64_t devices = layer_at(model, layer)->devices;
     return (devices == 0 || devices >> device & 1 || model->relaxed & GPUHAL_PLACE_NO_DEVICES) &&
-           gpuhal_is_finite(layer_seconds(layer_at(model, layer), &model->problem->devices[device])) &&
            model->problem->devices[device].capacity_bytes > 0;
 }
 
@@ -68,7 +67,8 @@ static gpuhal_status number_ties(gpuhal_place_model *model)
     return status;
 }
 
-static void sum(gpuhal_place_model *model)
+/* All seconds of a device together have to be a number, so that differences of sums are. */
+static gpuhal_status sum(gpuhal_place_model *model)
 {
     const gpuhal_placement_problem *problem = model->problem;
     for (uint32_t d = 0; d < model->device_count; d++) {
@@ -76,14 +76,18 @@ static void sum(gpuhal_place_model *model)
                *moved = model->moved ? &model->moved[d * model->columns] : NULL;
         for (uint32_t layer = 0; layer < model->layer_count; layer++) {
             const gpuhal_placement_layer *l = layer_at(model, layer);
-            const double own = layer_seconds(l, &problem->devices[d]);
-            seconds[layer + 1] = seconds[layer] + (gpuhal_is_finite(own) ? own : 0);
+            seconds[layer + 1] = seconds[layer] + layer_seconds(l, &problem->devices[d]);
             if (moved) {
                 const bool is_there = problem->previous && problem->previous[layer] == d;
                 moved[layer + 1] = moved[layer] + (is_there ? 0 : (double)(l->weight_bytes + l->state_bytes));
             }
         }
+        if (!gpuhal_is_finite(seconds[model->layer_count])) {
+            return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                    "gpuhal_place: the layers take more seconds on device %u than a number can say", d);
+        }
     }
+    return GPUHAL_OK;
 }
 
 gpuhal_status gpuhal_place_model_init(gpuhal_place_model *model, const gpuhal_placement_problem *problem)
@@ -106,6 +110,7 @@ gpuhal_status gpuhal_place_model_init(gpuhal_place_model *model, const gpuhal_pl
         status = gpuhal_error_host_memory();
     }
     status = status ? status : number_ties(model);
+    status = status ? status : sum(model);
     if (status) {
         gpuhal_place_model_finish(model);
         return status;
@@ -119,7 +124,6 @@ gpuhal_status gpuhal_place_model_init(gpuhal_place_model *model, const gpuhal_pl
         const uint64_t bytes = layer_at(model, layer)->output_bytes;
         model->output_max = bytes > model->output_max ? bytes : model->output_max;
     }
-    sum(model);
     return GPUHAL_OK;
 }
 
@@ -214,6 +218,17 @@ uint64_t gpuhal_place_need(gpuhal_place_model *model, gpuhal_place_range range)
         leave(&w);
     }
     return bytes;
+}
+
+uint64_t gpuhal_place_over(const gpuhal_place_model *model, uint32_t device, uint64_t bytes)
+{
+    const gpuhal_placement_device *d = &model->problem->devices[device];
+    if (bytes <= model->usable[device]) {
+        return 0;
+    }
+    const uint64_t short_of_margin = d->margin_bytes > d->capacity_bytes ? d->margin_bytes - d->capacity_bytes : 0;
+    const uint64_t over = bytes - model->usable[device];
+    return over > UINT64_MAX - short_of_margin ? UINT64_MAX : over + short_of_margin;
 }
 
 /* ---- times */

@@ -23,7 +23,9 @@ typedef struct bytes_search {
 
 static bool is_boundary(const bytes_search *s, uint32_t column)
 {
-    return column % s->stride == 0 || column == s->model->layer_count;
+    const gpuhal_placement_layer *layers = s->model->problem->layers;
+    return column % s->stride == 0 || column == s->model->layer_count ||
+           layers[column].devices != layers[column - 1].devices;
 }
 
 static void arrive_from(bytes_search *s, uint64_t state, uint32_t from_last, uint32_t last)
@@ -61,7 +63,6 @@ static uint64_t least_before(bytes_search *s, uint32_t device, uint32_t past)
 {
     gpuhal_place_model *model = s->model;
     uint64_t least = UINT64_MAX, bytes = 0, workspace = 0;
-    const uint64_t usable = model->usable[device];
     /* The windows are those without limits of memory. */
     const uint32_t begin = model->window[device * model->columns + past];
     for (uint32_t layer = past; layer-- > begin;) {
@@ -70,7 +71,7 @@ static uint64_t least_before(bytes_search *s, uint32_t device, uint32_t past)
         bytes += l->state_bytes + (tie == 0 || model->tied[tie]++ == 0 ? l->weight_bytes : 0);
         workspace = l->workspace_bytes > workspace ? l->workspace_bytes : workspace;
         if (is_boundary(s, layer) && s->arrive[layer] != UINT64_MAX) {
-            const uint64_t over = bytes + workspace > usable ? bytes + workspace - usable : 0;
+            const uint64_t over = gpuhal_place_over(model, device, bytes + workspace);
             const uint64_t all = s->arrive[layer] > UINT64_MAX - over ? UINT64_MAX : s->arrive[layer] + over;
             least = all < least ? all : least;
         }
@@ -149,7 +150,7 @@ static gpuhal_status find_layer(gpuhal_place_model *model, gpuhal_placement_shor
         for (uint32_t d = 0; d < model->device_count; d++) {
             const gpuhal_place_range alone = {.device = d, .first = layer, .past = layer + 1};
             const uint64_t bytes = gpuhal_place_need(model, alone);
-            const uint64_t missing = bytes > model->usable[d] ? bytes - model->usable[d] : 0;
+            const uint64_t missing = gpuhal_place_over(model, d, bytes);
             if (gpuhal_place_is_allowed(model, layer, d) && (device == UINT32_MAX || missing < least)) {
                 least = missing;
                 device = d;
@@ -207,11 +208,18 @@ static gpuhal_status refuse_by_memory(gpuhal_place_model *model, const gpuhal_pl
         usable = model->usable[d] > UINT64_MAX - usable ? UINT64_MAX : usable + model->usable[d];
     }
     shortfall->constraint = GPUHAL_PLACEMENT_BY_MEMORY;
+    if (shortfall->missing_bytes == UINT64_MAX) { /* no range ends at the boundaries that were looked at */
+        shortfall->missing_bytes = 0;
+        return gpuhal_error_set(GPUHAL_ERROR_INFEASIBLE, "the layers do not fit the devices' %" PRIu64 " bytes",
+                                usable);
+    }
     return gpuhal_error_set(GPUHAL_ERROR_INFEASIBLE,
                             "the layers do not fit: %" PRIu64 " bytes are missing, where the devices have %" PRIu64
                             " together",
                             shortfall->missing_bytes, usable);
 }
+
+static const char no_link[] = "devices that would have to follow each other have no link";
 
 gpuhal_status gpuhal_place_refuse(gpuhal_place_model *model, const gpuhal_place_order *order,
                                   gpuhal_placement_shortfall *shortfall)
@@ -223,7 +231,7 @@ gpuhal_status gpuhal_place_refuse(gpuhal_place_model *model, const gpuhal_place_
     } steps[] = {
         {GPUHAL_PLACE_NO_LIMIT, GPUHAL_PLACEMENT_BY_LAYER_LIMIT,
          "the devices take fewer layers than there are: see their layer_limit"},
-        {GPUHAL_PLACE_NO_LINKS, GPUHAL_PLACEMENT_BY_LINKS, "devices that would have to follow each other have no link"},
+        {GPUHAL_PLACE_NO_LINKS, GPUHAL_PLACEMENT_BY_LINKS, no_link},
         {GPUHAL_PLACE_NO_DEVICES, GPUHAL_PLACEMENT_BY_DEVICES,
          "layers may be only on devices that, in this order, cannot have one range each"},
         {GPUHAL_PLACE_NO_LIMIT | GPUHAL_PLACE_NO_LINKS | GPUHAL_PLACE_NO_DEVICES, GPUHAL_PLACEMENT_BY_DEVICES,
@@ -231,6 +239,12 @@ gpuhal_status gpuhal_place_refuse(gpuhal_place_model *model, const gpuhal_place_
     };
     bool possible = false;
     gpuhal_status status = find_layer(model, shortfall);
+    /* With all links there would be a placement in the memory that there is. */
+    status = status ? status : is_possible_without(model, order, GPUHAL_PLACE_NO_LINKS, &possible);
+    if (!status && possible) {
+        shortfall->constraint = GPUHAL_PLACEMENT_BY_LINKS;
+        status = gpuhal_error_set(GPUHAL_ERROR_INFEASIBLE, "%s", no_link);
+    }
     status = status ? status : is_possible_without(model, order, GPUHAL_PLACE_NO_MEMORY, &possible);
     if (!status && possible) {
         status = refuse_by_memory(model, order, shortfall);
@@ -242,5 +256,5 @@ gpuhal_status gpuhal_place_refuse(gpuhal_place_model *model, const gpuhal_place_
             status = gpuhal_error_set(GPUHAL_ERROR_INFEASIBLE, "%s", steps[i].sentence);
         }
     }
-    return status;
+    return status ? status : gpuhal_error_set(GPUHAL_ERROR_INFEASIBLE, "nothing satisfies all constraints");
 }

@@ -239,11 +239,15 @@ static gpuhal_status search_orders(gpuhal_place_model *model, gpuhal_place_range
     }
     /* Some seconds at most, however many layers there are. */
     const double work = (double)model->columns * count * count * (has_bound(model) ? 30 : 1);
-    const double tries = 1e8 / work;
+    double tries = 1e8 / work;
     gpuhal_status status = try_order(model, count, &best);
     status = status ? status : try_order(model, count, &sorted);
     if (!status && gpuhal_cost_less(sorted.cost, best.cost)) {
         best = sorted;
+    }
+    /* Of an order without a placement, each pair of boundaries is looked at. */
+    if (best.cost.first > 0) {
+        tries = gpuhal_smaller(tries, 1e9 / (work * (double)model->columns));
     }
     status = status ? status : improve(model, count, tries > 4000 ? 4000 : (uint32_t)tries, &best);
     if (status) {

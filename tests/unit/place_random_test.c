@@ -232,7 +232,8 @@ static bool is_right(void)
         const bool by_memory = plain.missing != UINT64_MAX;
         const bool says_so = shortfall.constraint == GPUHAL_PLACEMENT_BY_MEMORY
                                  ? by_memory && shortfall.missing_bytes == plain.missing
-                                 : shortfall.constraint == GPUHAL_PLACEMENT_BY_LAYER || !by_memory;
+                                 : shortfall.constraint == GPUHAL_PLACEMENT_BY_LAYER || !by_memory ||
+                                       (problem.links && shortfall.constraint == GPUHAL_PLACEMENT_BY_LINKS);
         return status == GPUHAL_ERROR_INFEASIBLE && says_so;
     }
     assert_ok(status);

@@ -92,6 +92,13 @@ TEST(numbers_that_are_none_are_refused_by_name)
     layers[2].weight_bytes = 99;
     refuse(&problem, "layers 0 and 2 are tied");
     problem = problem_of(3, 2, 1000);
+    layers[2].reserved = 1;
+    refuse(&problem, "layer 2: reserved");
+    problem = problem_of(3, 2, 1000);
+    devices[1].operations_per_second = 1;
+    layers[0].operations = layers[1].operations = 1e308;
+    refuse(&problem, "on device 1 than a number can say");
+    problem = problem_of(3, 2, 1000);
     devices[1].bytes_per_second = -1;
     refuse(&problem, "device 1");
     problem = problem_of(3, 2, 1000);
@@ -145,6 +152,15 @@ TEST(the_constraint_that_stands_in_the_way_is_named_with_the_bytes_that_are_miss
     links[1].latency_seconds = (double)INFINITY;
     refuse_because(
         &problem, (gpuhal_placement_shortfall){.constraint = GPUHAL_PLACEMENT_BY_LINKS, .layer = none, .device = none});
+    problem = problem_of(8, 2, 500); /* room for all, and no way from one to the other */
+    links[1].latency_seconds = links[2].latency_seconds = (double)INFINITY;
+    refuse_because(
+        &problem, (gpuhal_placement_shortfall){.constraint = GPUHAL_PLACEMENT_BY_LINKS, .layer = none, .device = none});
+    problem = problem_of(1, 1, 50); /* the margin is not there either */
+    devices[0].margin_bytes = 1000;
+    refuse_because(&problem,
+                   (gpuhal_placement_shortfall){
+                       .constraint = GPUHAL_PLACEMENT_BY_LAYER, .layer = 0, .device = 0, .missing_bytes = 1050});
     problem = problem_of(4, 2, 0); /* both are lost */
     refuse_because(&problem,
                    (gpuhal_placement_shortfall){.constraint = GPUHAL_PLACEMENT_BY_DEVICES, .layer = 0, .device = none});
