@@ -60,19 +60,6 @@ static bool same_partition(const gpuhal_device_snapshot *snapshot, const gpuhal_
            gpuhal_device_snapshot_interface(snapshot, b)->partition;
 }
 
-/* Whether another interface of the same hardware is to be used instead. */
-static bool has_preferred(const gpuhal_device_snapshot *snapshot, uint32_t entry)
-{
-    for (uint32_t i = 0; i < snapshot->identity.count; i++) {
-        const gpuhal_device *device = gpuhal_entry_usable(snapshot, i);
-        if (i != entry && device && snapshot->entries[i].preferred &&
-            same_partition(snapshot, device, snapshot->entries[entry].device)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* The UUID of a software device names that device alone. */
 static bool names_hardware(const gpuhal_selector *selector, const gpuhal_device *match)
 {
@@ -80,26 +67,70 @@ static bool names_hardware(const gpuhal_selector *selector, const gpuhal_device 
            (selector->form == GPUHAL_SELECT_ROW || !gpuhal_device_is_ignored(match));
 }
 
-static bool is_allowed(const gpuhal_device_snapshot *snapshot, const gpuhal_selector *selector, uint32_t entry)
+/* How a list names an entry: by `auto`, `gpu`, or by what it leaves where it begins with `!`; by its physical device;
+ * by itself. Taken away is what an element with `!` was the last one to match. */
+typedef struct naming {
+    bool general, hardware, itself, taken;
+} naming;
+
+static naming naming_of(const gpuhal_device_snapshot *snapshot, const char *list, uint32_t entry)
 {
     const gpuhal_device *device = snapshot->entries[entry].device;
-    if (gpuhal_selector_is_general(selector)) {
-        return snapshot->entries[entry].preferred && !gpuhal_device_is_ignored(device) &&
-               !gpuhal_device_failed_self_test(device);
+    gpuhal_selector selector = {0};
+    naming is = {0};
+    for (const char *rest = list; rest;) {
+        const bool is_first = rest == list;
+        if (gpuhal_selector_next(&rest, "", &selector)) {
+            return (naming){0}; /* the list was checked before */
+        }
+        is.general = is.general || (is_first && selector.excludes);
+        if (!gpuhal_selector_matches(&selector, snapshot, device)) {
+            continue;
+        }
+        if (selector.excludes) {
+            is = (naming){.taken = true};
+        } else {
+            is.taken = false;
+            is.general = is.general || gpuhal_selector_is_general(&selector);
+            is.hardware = is.hardware || names_hardware(&selector, device);
+            is.itself = is.itself || !(gpuhal_selector_is_general(&selector) || names_hardware(&selector, device));
+        }
     }
-    return snapshot->entries[entry].preferred || !names_hardware(selector, device) || !has_preferred(snapshot, entry);
+    return is;
 }
 
-/* Reads the entry as a candidate; false when none of the selectors names it. */
+/* Whether this interface is the one to use for its partition: the preferred one, or the first that is left where the
+ * list takes that away. `only_usable`: interfaces that are lost do not count. */
+static bool stands_for_partition(const gpuhal_device_snapshot *snapshot, const char *list, uint32_t entry,
+                                 bool only_usable)
+{
+    const gpuhal_entry *own = &snapshot->entries[entry];
+    for (uint32_t i = 0; i < snapshot->identity.count; i++) {
+        const gpuhal_entry *other = &snapshot->entries[i];
+        const bool counts = other->device && i != entry && same_partition(snapshot, other->device, own->device) &&
+                            (!only_usable || gpuhal_entry_usable(snapshot, i)) &&
+                            (other->preferred || (!own->preferred && i < entry));
+        if (counts && !naming_of(snapshot, list, i).taken) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_named(const gpuhal_device_snapshot *snapshot, const char *list, uint32_t entry)
+{
+    const gpuhal_device *device = snapshot->entries[entry].device;
+    const naming is = naming_of(snapshot, list, entry);
+    return is.itself || (is.hardware && stands_for_partition(snapshot, list, entry, true)) ||
+           (is.general && stands_for_partition(snapshot, list, entry, false) && !gpuhal_device_is_ignored(device) &&
+            !gpuhal_device_failed_self_test(device));
+}
+
+/* Reads the entry as a candidate; false when the list does not name it. */
 static bool read_candidate(const gpuhal_device_snapshot *snapshot, const char *list, uint32_t entry, candidate *out)
 {
-    gpuhal_selector selector = {0};
     gpuhal_device *device = gpuhal_entry_usable(snapshot, entry);
-    bool named = false;
-    for (const char *rest = list; device && rest && !named;) {
-        named = gpuhal_selector_next(&rest, "", &selector) == GPUHAL_OK &&
-                gpuhal_selector_matches(&selector, snapshot, device) && is_allowed(snapshot, &selector, entry);
-    }
+    const bool named = device && is_named(snapshot, list, entry);
     if (named) {
         const gpuhal_facts *facts = &device->listed->facts;
         *out = (candidate){
@@ -174,7 +205,7 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
 
 /* Devices that the reason may name beside the chosen one: other interfaces of it, software devices, devices that failed
  * their self-test. */
-typedef bool is_named_fn(const gpuhal_device_snapshot *snapshot, uint32_t entry, const gpuhal_device *chosen);
+typedef bool is_listed_fn(const gpuhal_device_snapshot *snapshot, uint32_t entry, const gpuhal_device *chosen);
 
 static bool is_other_interface(const gpuhal_device_snapshot *snapshot, uint32_t entry, const gpuhal_device *chosen)
 {
@@ -194,14 +225,14 @@ static bool is_failed(const gpuhal_device_snapshot *snapshot, uint32_t entry, co
 }
 
 /* Writes "opencl:0", "opencl:0 and vulkan:0", "opencl:0, opencl:1, vulkan:0 and 2 more"; returns how many. */
-static uint32_t name_ids(const gpuhal_device_snapshot *snapshot, const gpuhal_device *chosen, is_named_fn *is_named,
+static uint32_t name_ids(const gpuhal_device_snapshot *snapshot, const gpuhal_device *chosen, is_listed_fn *is_listed,
                          gpuhal_text *to)
 {
     uint32_t count = 0, named = 0, written = 0;
     for (uint32_t pass = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < snapshot->identity.count; i++) {
             const gpuhal_device *device = gpuhal_entry_usable(snapshot, i);
-            if (!device || device == chosen || !is_named(snapshot, i, chosen)) {
+            if (!device || device == chosen || !is_listed(snapshot, i, chosen)) {
                 continue;
             }
             count += pass == 0;
@@ -219,11 +250,11 @@ static uint32_t name_ids(const gpuhal_device_snapshot *snapshot, const gpuhal_de
 }
 
 /* Says the format around the ids; nothing where there are none. `one` and `several` go with their number. */
-static void say_ids(const gpuhal_device_snapshot *snapshot, const gpuhal_device *chosen, is_named_fn *is_named,
+static void say_ids(const gpuhal_device_snapshot *snapshot, const gpuhal_device *chosen, is_listed_fn *is_listed,
                     const char *before, const char *one, const char *several)
 {
     gpuhal_text ids = {0};
-    uint32_t count = name_ids(snapshot, chosen, is_named, &ids);
+    uint32_t count = name_ids(snapshot, chosen, is_listed, &ids);
     if (count) {
         say("%s%s%s", before, gpuhal_text_get(&ids), count == 1 ? one : several);
     }
@@ -278,9 +309,9 @@ static void describe(const gpuhal_device_snapshot *snapshot, const char *text, c
     gpuhal_selector first = {0};
     *reason = 0;
     (void)gpuhal_selector_next(&rest, "", &first); /* it was parsed before */
-    if (!rest && gpuhal_selector_is_general(&first)) {
+    if (!rest && !first.excludes && gpuhal_selector_is_general(&first)) {
         describe_general(snapshot, own);
-    } else if (!rest && own->all == 1 && names_hardware(&first, own->best.device)) {
+    } else if (!rest && !first.excludes && own->all == 1 && names_hardware(&first, own->best.device)) {
         say("\"%s\" names the physical device, whose preferred API is %s", first.word,
             own->best.device->candidate->name);
         say_ids(snapshot, own->best.device, is_other_interface, "; also reachable through ", "", "");
@@ -295,13 +326,19 @@ static void describe(const gpuhal_device_snapshot *snapshot, const char *text, c
 
 /* ---- the choice */
 
-/* Every element of a list names something. */
+/* Every element of a list names something, and none has a limit: a device is selected, and not changed. */
 static gpuhal_status check_all(const gpuhal_device_snapshot *snapshot, const char *list)
 {
     gpuhal_selector selector = {0};
     gpuhal_status status = GPUHAL_OK;
     for (const char *rest = list; rest && !status;) {
         status = gpuhal_selector_next(&rest, "", &selector);
+        if (!status && gpuhal_selector_has_limit(&selector)) {
+            status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                      "gpuhal_select: \"%s\" has a limit of memory, which counts in GPUHAL_DEVICES and "
+                                      "gpuhal_config.devices alone; gpuhal_device_limit_memory() sets one later",
+                                      selector.word);
+        }
         status = status ? status : gpuhal_selector_check(&selector, snapshot, "");
     }
     return status;
@@ -318,12 +355,25 @@ static gpuhal_device *find_cpu(const gpuhal_device_snapshot *snapshot)
     return NULL;
 }
 
-/* `auto` or `gpu` match devices, of which none is to be used. */
+static bool takes_away(const char *list)
+{
+    gpuhal_selector selector = {0};
+    bool takes = false;
+    for (const char *rest = list; rest && !takes;) {
+        takes = gpuhal_selector_next(&rest, "", &selector) == GPUHAL_OK && selector.excludes;
+    }
+    return takes;
+}
+
+/* `auto` or `gpu` match devices, of which none is to be used; or what was named was taken away again. */
 static gpuhal_status refuse_all(const gpuhal_device_snapshot *snapshot, const char *text)
 {
     gpuhal_text failed = {0};
     const char *rest = text;
     gpuhal_selector selector = {0};
+    if (takes_away(text)) {
+        return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "\"%s\" leaves no device that is to be used", text);
+    }
     (void)gpuhal_selector_next(&rest, "", &selector);
     uint32_t count = name_ids(snapshot, NULL, is_failed, &failed);
     gpuhal_status status =

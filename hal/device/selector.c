@@ -27,9 +27,10 @@ static __attribute__((format(printf, 3, 4))) gpuhal_status refuse(const char *te
     vsnprintf(problem, sizeof problem, format, arguments);
     va_end(arguments);
     return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                            "%s: invalid selector \"%.*s%s\": %s; expected auto, gpu, cpu, cuda, cuda:0, cuda:0-3, "
-                            "cuda:*, 0 (the first of the list), GPU-... or MIG-... (a UUID, or its beginning), c1:00.0 "
-                            "(a PCI address) or name=*A100*",
+                            "%s: invalid selector \"%.*s%s\": %s; expected auto, gpu, each, cpu, cuda, cuda:0, "
+                            "cuda:0-3, cuda:*, 0 (the first of the list), GPU-... or MIG-... (a UUID, or its "
+                            "beginning), c1:00.0 (a PCI address) or name=*A100*; with ! before it what to leave out; "
+                            "in a filter, with @8GiB or @25%% behind it a limit of memory",
                             source, QUOTED_MAX, text, strlen(text) > QUOTED_MAX ? "..." : "", problem);
 }
 
@@ -173,7 +174,7 @@ static bool is_word(const char *text, size_t length, const char *const words[])
 /* Parses "cuda", "cuda:0" and "cuda:0-3"; `name` is the length of the backend's name. */
 static gpuhal_status parse_backend(const char *word, const char *source, size_t name, gpuhal_selector *selector)
 {
-    static const char *const general[] = {"auto", "gpu", NULL}, *const keys[] = {"pci", "uuid", "name", NULL};
+    static const char *const general[] = {"auto", "gpu", "each", NULL}, *const keys[] = {"pci", "uuid", "name", NULL};
     const char *index_text = word[name] ? word + name + 1 : NULL;
     if (name == 0) {
         return refuse(word, source, "no backend stands before \":\"");
@@ -196,26 +197,40 @@ static gpuhal_status parse_backend(const char *word, const char *source, size_t 
     return index_text ? parse_numbers(word, index_text, source, selector) : GPUHAL_OK;
 }
 
-/* Parses a number alone: a row of the list, or, behind "cuda:0", another device of that backend. */
-static gpuhal_status parse_row(const char *word, const char *source, const gpuhal_selector *before,
+/* Parses a number alone: a row of the list, or, behind "cuda:0", another device of that backend. Behind "!cuda:0" it
+ * could be meant either way. `whole` is the element with its `!` and its limit. */
+static gpuhal_status parse_row(const char *word, const char *whole, const char *source, const gpuhal_selector *before,
                                gpuhal_selector *selector)
 {
-    selector->form = before->form == GPUHAL_SELECT_ID ? GPUHAL_SELECT_ID : GPUHAL_SELECT_ROW;
-    if (selector->form == GPUHAL_SELECT_ID) {
+    const bool continues = before->form == GPUHAL_SELECT_ID;
+    const char *backend = continues ? before->text : "", *colon = continues ? ":" : "";
+    if (before->excludes && !selector->excludes && (continues || before->form == GPUHAL_SELECT_ROW)) {
+        return refuse(word, source,
+                      "behind \"%s\" it could be meant either way: write \"!%s%s%s\" to leave it out as well, else put "
+                      "it before that",
+                      before->word, backend, colon, word);
+    }
+    selector->form = continues ? GPUHAL_SELECT_ID : GPUHAL_SELECT_ROW;
+    if (continues) {
         memcpy(selector->text, before->text, sizeof selector->text);
-        snprintf(selector->word, sizeof selector->word, "%s:%s", before->text, word);
+        snprintf(selector->word, sizeof selector->word, "%s%s:%s", selector->excludes ? "!" : "", before->text,
+                 whole + selector->excludes);
     }
     return parse_numbers(word, word, source, selector);
 }
 
-static gpuhal_status parse(const char *word, const char *source, const gpuhal_selector *before,
-                           gpuhal_selector *selector)
+/* Parses an element without its `!` and its limit. */
+static gpuhal_status parse_pattern(const char *word, const char *whole, const char *source,
+                                   const gpuhal_selector *before, gpuhal_selector *selector)
 {
+    static const char *const words[] = {"auto", "gpu", "each"};
+    static const gpuhal_selector_form forms[] = {GPUHAL_SELECT_AUTO, GPUHAL_SELECT_GPU, GPUHAL_SELECT_EACH};
     size_t name = strcspn(word, ":=");
-    snprintf(selector->word, sizeof selector->word, "%s", word);
-    if (strcmp(word, "auto") == 0 || strcmp(word, "gpu") == 0) {
-        selector->form = *word == 'a' ? GPUHAL_SELECT_AUTO : GPUHAL_SELECT_GPU;
-        return GPUHAL_OK;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strcmp(word, words[i]) == 0) {
+            selector->form = forms[i];
+            return GPUHAL_OK;
+        }
     }
     if (word[name] == '=') {
         return parse_key(word, source, word + name, selector);
@@ -229,8 +244,36 @@ static gpuhal_status parse(const char *word, const char *source, const gpuhal_se
     if (strchr(word, '.') && strchr(word, ':')) {
         return parse_pci(word, word, source, selector);
     }
-    return isdigit((unsigned char)*word) ? parse_row(word, source, before, selector)
+    return isdigit((unsigned char)*word) ? parse_row(word, whole, source, before, selector)
                                          : parse_backend(word, source, name, selector);
+}
+
+/* Parses one element: `!`, the pattern, `@` and a limit. Names of devices have an `@` of their own. */
+static gpuhal_status parse(const char *word, const char *source, const gpuhal_selector *before,
+                           gpuhal_selector *selector)
+{
+    char pattern[GPUHAL_SELECTOR_BYTES];
+    selector->excludes = *word == '!';
+    snprintf(selector->word, sizeof selector->word, "%s", word);
+    snprintf(pattern, sizeof pattern, "%s", word + selector->excludes);
+    char *at = strrchr(pattern, '@');
+    const bool has_limit = at && gpuhal_selector_read_limit(at + 1, selector);
+    if (has_limit && selector->excludes) {
+        return refuse(word, source, "what is left out takes no limit of memory");
+    }
+    if (at && !has_limit && strncmp(pattern, "name=", 5) != 0) {
+        return refuse(word, source,
+                      "\"%s\" is not a limit of memory (a size with its unit, as 8GiB, 512M or 8GB, or a share of the "
+                      "device's memory, as 25%%)",
+                      at + 1);
+    }
+    if (has_limit) {
+        *at = 0;
+    }
+    if (!*pattern) {
+        return refuse(word, source, selector->excludes ? "nothing follows \"!\"" : "nothing stands before \"@\"");
+    }
+    return parse_pattern(pattern, word, source, before, selector);
 }
 
 /* Blanks around an element are ignored. */

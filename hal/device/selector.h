@@ -1,6 +1,9 @@
-/* device/selector.h: selectors, the texts that name devices: parsing (selector.c), matching (selector_match.c), what is
- * said where nothing matches (selector_error.c), and whether one is in order (selector_check.c). select.c chooses one
- * device among several. */
+/* device/selector.h: selectors, the texts that name devices: parsing (selector.c, selector_limit.c), matching
+ * (selector_match.c), what is said where nothing matches (selector_error.c), and whether one is in order
+ * (selector_check.c). filter.c finds the devices that a list leaves visible, select.c chooses one among several.
+ *
+ * A list is evaluated from its beginning: each element names devices, and one with `!` takes away what it matches from
+ * those named so far; from every visible device where it is the first. */
 #ifndef GPUHAL_DEVICE_SELECTOR_H
 #define GPUHAL_DEVICE_SELECTOR_H
 
@@ -11,6 +14,7 @@ enum { GPUHAL_SELECTOR_BYTES = 128 };
 typedef enum gpuhal_selector_form {
     GPUHAL_SELECT_AUTO,
     GPUHAL_SELECT_GPU,
+    GPUHAL_SELECT_EACH, /* one interface of each physical device: the preferred one */
     GPUHAL_SELECT_BACKEND,
     GPUHAL_SELECT_ID,   /* one or several of a backend */
     GPUHAL_SELECT_GLOB, /* of ids */
@@ -23,6 +27,10 @@ typedef struct gpuhal_selector {
     gpuhal_selector_form form;
     uint32_t first, last; /* ID, ROW */
     bool partition;       /* UUID: of a partition only */
+    bool excludes;        /* `!`: takes away what it matches */
+    /* `@`: the limit of what may be allocated; both 0: none */
+    uint64_t limit_bytes;
+    uint32_t limit_percent; /* of the device's memory */
     /* in lower case: backend, glob, address (canonical, or without its domain), hexadecimal digits of a UUID */
     char text[GPUHAL_SELECTOR_BYTES];
     char word[2 * GPUHAL_SELECTOR_BYTES]; /* as written; with the backend where that stands in an earlier element */
@@ -32,6 +40,15 @@ typedef struct gpuhal_selector {
  * holds the element before, zeros at the beginning: a number alone continues BACKEND:INDEX. `source` names the origin
  * in messages. Returns INVALID_ARGUMENT for a malformed element. */
 gpuhal_status gpuhal_selector_next(const char **list, const char *source, gpuhal_selector *selector);
+/* Reads "8GiB" or "25%" into the selector's limit; false for anything else, 0 and more than 100 % among it. A number
+ * without a unit is none: bytes are hardly meant. */
+bool gpuhal_selector_read_limit(const char *text, gpuhal_selector *selector);
+/* Returns the limit in bytes for the device, whose memory it never exceeds; 0: none, or a share of an unknown size. */
+uint64_t gpuhal_selector_limit(const gpuhal_selector *selector, const gpuhal_device *device);
+static inline bool gpuhal_selector_has_limit(const gpuhal_selector *selector)
+{
+    return selector->limit_bytes > 0 || selector->limit_percent > 0;
+}
 /* Parses the whole list: a malformed element is refused before any is matched. */
 gpuhal_status gpuhal_selectors_check(const char *list, const char *source);
 
@@ -65,6 +82,20 @@ bool gpuhal_selector_matches(const gpuhal_selector *selector, const gpuhal_devic
 /* AMD's UUID is the characters of a hexadecimal number of 16 digits, which its tools print: writes that number. False
  * for other UUIDs. */
 bool gpuhal_selector_unique_id(const char *uuid, char out[17]);
+
+/* Marks the devices that GPUHAL_DEVICES and gpuhal_config.devices leave visible, by position, and reads their limits.
+ * Rows, and `each`, count with nothing hidden: the snapshot's preferred interfaces are those of all devices. The first
+ * time each selector must match something. */
+typedef struct gpuhal_visibility {
+    bool allowed, narrowed; /* by the member, by the variable */
+    uint64_t limits[2];     /* by each; 0: none */
+} gpuhal_visibility;
+static inline bool gpuhal_is_visible(const gpuhal_visibility *visibility)
+{
+    return visibility->allowed && visibility->narrowed;
+}
+gpuhal_status gpuhal_devices_filter(const gpuhal *gpu, gpuhal_device_snapshot *snapshot,
+                                    gpuhal_visibility *out_visibilities);
 
 /* Returns OK; INVALID_ARGUMENT where the beginning of a UUID, or an address without its domain, names several devices;
  * NOT_FOUND where nothing matches, or no device has one of the numbers of a range. */

@@ -92,7 +92,8 @@ static gpuhal_status check_range(const gpuhal_selector *selector, const gpuhal_d
         one.first = one.last = (uint32_t)number;
         if (!matches_any(&one, snapshot)) {
             const char *colon = selector->form == GPUHAL_SELECT_ID ? ":" : "";
-            snprintf(one.word, sizeof one.word, "%.40s%s%u", *colon ? selector->text : "", colon, one.first);
+            snprintf(one.word, sizeof one.word, "%s%.40s%s%u", selector->excludes ? "!" : "",
+                     *colon ? selector->text : "", colon, one.first);
             return gpuhal_selector_unmatched(snapshot, &one, one.word, source);
         }
     }

@@ -182,6 +182,8 @@ bool gpuhal_selector_matches(const gpuhal_selector *selector, const gpuhal_devic
         return true;
     case GPUHAL_SELECT_GPU:
         return gpuhal_device_is_gpu(device);
+    case GPUHAL_SELECT_EACH:
+        return gpuhal_device_snapshot_entry(snapshot, device)->preferred;
     case GPUHAL_SELECT_BACKEND:
         return strcmp(selector->text, device->candidate->name) == 0;
     case GPUHAL_SELECT_ID:

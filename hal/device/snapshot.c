@@ -7,7 +7,6 @@
 #include "device/cached.h"
 #include "device/link.h"
 #include "device/selector.h"
-#include "loader/candidates.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -175,81 +174,26 @@ static gpuhal_status make_devices(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
     return GPUHAL_OK;
 }
 
-/* Finds the devices that one list of selectors names: sets `bit` in kept[]. The first time each selector must match
- * something. A rescan must not fail because a device that a selector names has gone. */
-static gpuhal_status choose_by(const gpuhal *gpu, const gpuhal_device_snapshot *snapshot, const char *list,
-                               const char *source, uint8_t bit, uint8_t *kept)
+/* The lowest limit counts: the lists narrow what the member memory_limit_bytes allows. */
+static void limit_memory(gpuhal_device *device, const uint64_t limits[2])
 {
-    gpuhal_selector selector = {0};
-    gpuhal_status status = list ? gpuhal_selectors_check(list, source) : GPUHAL_OK;
-    for (uint32_t d = 0; !list && d < snapshot->device_count; d++) {
-        kept[d] |= bit;
+    uint64_t lowest = atomic_load(&device->limit_bytes);
+    for (uint32_t i = 0; i < 2; i++) {
+        lowest = limits[i] > 0 && (lowest == 0 || limits[i] < lowest) ? limits[i] : lowest;
     }
-    for (const char *rest = list; rest && !status;) {
-        status = gpuhal_selector_next(&rest, source, &selector);
-        if (!status && !gpuhal_device_snapshot_now(gpu)) {
-            status = gpuhal_selector_check(&selector, snapshot, source);
-        }
-        for (uint32_t d = 0; !status && d < snapshot->device_count; d++) {
-            if (gpuhal_selector_matches(&selector, snapshot, snapshot->devices[d])) {
-                kept[d] |= bit;
-            }
-        }
-    }
-    return status;
-}
-
-enum { ALLOWED = 1, NARROWED = 2, BOTH = ALLOWED | NARROWED };
-
-/* No device is in both lists: the devices of the cpu backend that the program allows are left, and the environment
- * cannot hide them. */
-static gpuhal_status fall_back_to_cpu(const gpuhal *gpu, gpuhal_device_snapshot *snapshot, uint8_t *kept)
-{
-    const gpuhal_settings *settings = &gpu->settings;
-    bool any = false;
-    for (uint32_t d = 0; d < snapshot->device_count; d++) {
-        if (strcmp(snapshot->devices[d]->candidate->name, "cpu") == 0 && kept[d] & ALLOWED) {
-            kept[d] = BOTH;
-            any = true;
-        }
-    }
-    if (any) {
-        gpuhal_candidates_add_note(
-            &snapshot->candidates, gpu->log,
-            "GPUHAL_DEVICES is \"%s\" and config.devices is \"%s\": no device is in both, so only cpu is left",
-            settings->environment_devices, settings->devices);
-    }
-    if (any || gpuhal_device_snapshot_now(gpu)) {
-        return GPUHAL_OK;
-    }
-    return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND,
-                            "GPUHAL_DEVICES is \"%s\" and config.devices is \"%s\": no device is in both",
-                            settings->environment_devices, settings->devices);
-}
-
-static gpuhal_status choose_visible(const gpuhal *gpu, gpuhal_device_snapshot *snapshot, uint8_t *kept)
-{
-    const gpuhal_settings *settings = &gpu->settings;
-    gpuhal_status status = choose_by(gpu, snapshot, settings->devices, "config.devices", ALLOWED, kept);
-    status =
-        status ? status : choose_by(gpu, snapshot, settings->environment_devices, "GPUHAL_DEVICES", NARROWED, kept);
-    bool any = false;
-    for (uint32_t d = 0; d < snapshot->device_count; d++) {
-        any = any || kept[d] == BOTH;
-    }
-    bool both = settings->devices && settings->environment_devices;
-    return status || any || !both ? status : fall_back_to_cpu(gpu, snapshot, kept);
+    atomic_store(&device->limit_bytes, lowest);
 }
 
 /* Removes the hidden devices from `old` on; kept NULL: all of them. Those below `old` are of an earlier snapshot, and
  * callers may hold them: they are never destroyed here. The devices that stay close the gaps, so position and place in
  * the list stay equal; links are found by position. */
-static void drop_devices(gpuhal_device_snapshot *snapshot, uint32_t old, const uint8_t *kept)
+static void drop_devices(gpuhal_device_snapshot *snapshot, uint32_t old, const gpuhal_visibility *kept)
 {
     uint32_t left = old;
     for (uint32_t d = old; d < snapshot->device_count; d++) {
         gpuhal_device *device = snapshot->devices[d];
-        if (kept && kept[d] == BOTH) {
+        if (kept && gpuhal_is_visible(&kept[d])) {
+            limit_memory(device, kept[d].limits);
             device->position = left;
             snapshot->places[left] = snapshot->places[d];
             snapshot->devices[left++] = device;
@@ -267,8 +211,8 @@ static gpuhal_status hide_devices(const gpuhal *gpu, gpuhal_device_snapshot *sna
         return GPUHAL_OK;
     }
     gpuhal_device_snapshot_mark_preferred(snapshot); /* numbers are places in the list that nothing is hidden from */
-    uint8_t *kept = calloc(snapshot->device_count + 1u, sizeof *kept);
-    gpuhal_status status = kept ? choose_visible(gpu, snapshot, kept) : gpuhal_error_host_memory();
+    gpuhal_visibility *kept = calloc(snapshot->device_count + 1u, sizeof *kept);
+    gpuhal_status status = kept ? gpuhal_devices_filter(gpu, snapshot, kept) : gpuhal_error_host_memory();
     if (!status) {
         drop_devices(snapshot, old, kept);
     }

@@ -49,7 +49,9 @@ static void parse_list(const char *list)
         CHECK(selector.first <= selector.last && memchr(selector.text, 0, sizeof selector.text));
         CHECK(*word && gpuhal_selector_next(&word, "fuzz", &again) == GPUHAL_OK && !word);
         CHECK(again.form == selector.form && again.first == selector.first && again.last == selector.last &&
-              again.partition == selector.partition && strcmp(again.text, selector.text) == 0);
+              again.partition == selector.partition && again.excludes == selector.excludes &&
+              again.limit_bytes == selector.limit_bytes && again.limit_percent == selector.limit_percent &&
+              strcmp(again.text, selector.text) == 0);
     }
 }
 

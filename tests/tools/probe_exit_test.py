@@ -97,6 +97,17 @@ def a_selected_gpu_that_cannot_be_used_answers_4_or_6_with_its_reason_and_the_ne
         check(result.code == 5 and "no device matches" in result.err, selector, result)
 
 
+def a_selector_with_an_exclusion_or_a_limit_lists_what_it_leaves(probe):
+    run = on_recorded("h100-8")
+    for selector, left in (("cuda:*,!cuda:1-6", ["cuda:0", "cuda:7"]), ("gpu,!2-7", ["cuda:0", "cuda:1"]), ("cuda:0@8GiB,cuda:7@25%", ["cuda:0", "cuda:7"]),
+                           ("0-1@50%", ["cuda:0", "cuda:1"]), ("!cuda:0-5,!cpu", ["cuda:6", "cuda:7"]), ("each,!cpu,!0-6", ["cuda:7"])):
+        for result in (run("--device", selector), run(GPUHAL_DEVICES=selector)):
+            check(result.code == 0 and [row[1] for row in rows_of(result)] == left and not result.err, selector, result)
+    check(run("--device", "cuda,!cuda:9").code == 5 and run("--device", "cuda:0@8").code == 2 and run("--device", "cuda,!cuda").code == 5)
+    gone = on_recorded("h100-8-one-gone")("--device", "0,7@8GiB")
+    check(gone.code == 4 and "it was there on" in gone.err, gone)
+
+
 def a_selector_of_gpus_that_finds_only_software_says_so(probe):
     probe.use_drivers()
     for options, settings in ((["--device", "gpu"], {}), ([], {"GPUHAL_DEVICES": "gpu"})):

@@ -51,13 +51,13 @@ static gpuhal_status open_gpu(const gpuhal_probe_options *options, const char *d
  * physical devices; a number behind an id is of its backend, and that names interfaces already. */
 static bool names_interfaces(const char *selectors)
 {
-    static const char *const hardware[] = {"auto", "gpu", "pci", "uuid"};
+    static const char *const hardware[] = {"auto", "gpu", "each", "pci", "uuid"};
     for (const char *item = selectors; item && *item; item += strcspn(item, ","), item += *item == ',') {
         item += strspn(item, " \t");
-        size_t word = strcspn(item, ":=, "), whole = strcspn(item, ",");
+        size_t word = strcspn(item, ":=@, "), whole = strcspn(item, "@,");
         const char *dot = memchr(item, '.', whole);
         const bool uuid = (whole == 16 || whole == 36) && strspn(item, "0123456789abcdefABCDEF-") >= whole;
-        bool named = !(isdigit((unsigned char)*item) || uuid || (item[word] == ':' && dot)) &&
+        bool named = *item != '!' && !(isdigit((unsigned char)*item) || uuid || (item[word] == ':' && dot)) &&
                      strncasecmp(item, "GPU-", 4) != 0 && strncasecmp(item, "MIG-", 4) != 0;
         for (size_t i = 0; i < sizeof hardware / sizeof *hardware; i++) {
             named = named && !(strlen(hardware[i]) == word && strncmp(item, hardware[i], word) == 0);
@@ -204,19 +204,27 @@ static bool has_number(const char *selectors)
 {
     bool found = false;
     for (const char *item = selectors; !found && *item; item += strspn(item, SEPARATORS)) {
-        const size_t length = strcspn(item, SEPARATORS);
+        item += *item == '!';
+        const size_t length = strcspn(item, SEPARATORS "@");
         found = length > 0 && strspn(item, "0123456789-") == length;
-        item += length;
+        item += strcspn(item, SEPARATORS);
     }
     return found;
 }
 
-/* Numbers count with nothing hidden, and the filter has hidden what they do not name: the others have moved up. */
+/* Whether the list means the same only for the library when it opens: numbers count with nothing hidden, what `!` takes
+ * away is hidden by now, and a limit counts there alone. */
+static bool is_for_opening(const char *selectors)
+{
+    return has_number(selectors) || strpbrk(selectors, "!@");
+}
+
+/* The filter has hidden what the list does not name. */
 static gpuhal_probe_exit choose(const gpuhal_probe_options *options, gpuhal_probe_machine *machine)
 {
     const char *reason = NULL;
     char words[GPUHAL_PROBE_TEXT_BYTES];
-    const bool counted = options->device && has_number(options->device);
+    const bool counted = options->device && is_for_opening(options->device);
     char *ids = counted ? list_ids(machine, is_preferred) : NULL;
     if (counted && !ids) {
         return PROBE_INTERNAL;
@@ -330,10 +338,12 @@ static gpuhal_probe_exit say_unusable(const gpuhal_probe_machine *machine, const
     gpuhal_probe_exit code = PROBE_NOT_FOUND;
     for (const char *item = selectors; *item; item += strspn(item, SEPARATORS)) {
         const size_t length = strcspn(item, SEPARATORS);
-        char selector[256], text[GPUHAL_PROBE_JOINED_BYTES];
+        char selector[256] = "", text[GPUHAL_PROBE_JOINED_BYTES];
         gpuhal_device *device = NULL;
         gpuhal_probe_problems problems = {0};
-        snprintf(selector, sizeof selector, "%.*s", (int)length, item);
+        if (*item != '!') {
+            snprintf(selector, sizeof selector, "%.*s", (int)strcspn(item, SEPARATORS "@"), item);
+        }
         const bool missing = *selector && (gpuhal_select(machine->gpu, selector, 0, &device, NULL) != GPUHAL_OK ||
                                            gpuhal_probe_rows_are_missing(machine, selector));
         if (missing && !gpuhal_probe_problems_of(machine, selector, &problems)) {

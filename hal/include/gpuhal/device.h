@@ -49,13 +49,15 @@ GPUHAL_API gpuhal_device *gpuhal_device_at(const gpuhal *gpu, uint32_t index);
 /** Flags of gpuhal_select(). */
 enum { GPUHAL_SELECT_ALLOW_CPU = 1u /**< When nothing matches, use the CPU instead of failing. */ };
 
-/** Selects one device. Selectors: `auto`; `gpu`; a backend (`cuda`, `cpu`); ids (`cuda:1`, `cuda:0-3`, `cuda:*`);
- *  numbers from 0 (`0`, `0-3`), the places among the preferred interfaces in the order of gpuhal_device_at(), which are
- *  the rows of gpuhal-probe; a UUID as vendors' tools print it (`GPU-…`, `MIG-…`, `uuid=…`), or as much of its
- *  beginning as no other device has; a PCI address, with its domain or without (`0000:c1:00.0`, `c1:00.0`, `pci=…`);
- *  `name=glob` (`*`, `?`, case-insensitive); or several, separated by commas, where a number continues the backend
- *  before it (`cuda:0,1`) and a `?` stands for a comma in a name. Each has at most 127 bytes; blanks around it are
- *  ignored.
+/** Selects one device. Selectors: `auto`; `gpu`; `each`, one interface of each physical device; a backend (`cuda`,
+ *  `cpu`); ids (`cuda:1`, `cuda:0-3`, `cuda:*`); numbers from 0 (`0`, `0-3`), the places among the preferred interfaces
+ *  in the order of gpuhal_device_at(), which are the rows of gpuhal-probe; a UUID as vendors' tools print it (`GPU-…`,
+ *  `MIG-…`, `uuid=…`), or as much of its beginning as no other device has; a PCI address, with its domain or without
+ *  (`0000:c1:00.0`, `c1:00.0`, `pci=…`); `name=glob` (`*`, `?`, case-insensitive); or several, separated by commas,
+ *  where a number continues the backend before it (`cuda:0,1`) and a `?` stands for a comma in a name. `!` before one
+ *  takes away what it matches from what stands before it in the list, from all devices where it is the first:
+ *  `cuda,!cuda:1`, `!opencl`; another interface of that hardware may then be selected. Each has at most 127 bytes;
+ *  blanks around it are ignored. A limit of memory (`cuda:0@8GiB`) is for gpuhal_config.devices alone.
  *  @p selector NULL or "": auto.
  *
  *  Of several devices that are named the best is selected, from listed facts alone, so that equal machines select
@@ -63,9 +65,9 @@ enum { GPUHAL_SELECT_ALLOW_CPU = 1u /**< When nothing matches, use the CPU inste
  *  of the first backend; a GPU, then an integrated one, then an accelerator; with most total memory; with most compute
  *  units; the first. `auto` and `gpu` name no software device and none that failed that test; `auto` falls back to the
  *  CPU, `gpu` fails. @p out_reason, which may be NULL, says what decided.
- *  @return GPUHAL_OK; FORKED; INVALID_ARGUMENT for a malformed selector, and for the beginning of a UUID or an address
- *  without domain that fits several devices, which the detail names; NOT_FOUND when one of the selectors matches
- *  nothing
+ *  @return GPUHAL_OK; FORKED; INVALID_ARGUMENT for a malformed selector, one with a limit, and for the beginning of a
+ *  UUID or an address without domain that fits several devices, which the detail names; NOT_FOUND when one of the
+ *  selectors matches nothing, or what they leave is not to be used
  *  Owner: device of @p gpu; the reason is valid until this thread's next gpuhal_select(). Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_select(gpuhal *gpu, const char *selector, uint32_t flags, gpuhal_device **out_device,
                                        const char **out_reason);

@@ -56,7 +56,9 @@ typedef struct gpuhal_config {
     /** The helper program; NULL: gpuhal/gpuhal-helper beside the library, else gpuhal-helper beside plugins. Without
      *  one only linked-in plugins are probed. */
     const char *helper_path;
-    /** (GPUHAL_DEVICES narrows it) Comma list of selectors; devices that match none are hidden. */
+    /** (GPUHAL_DEVICES narrows it) Comma list of selectors, see gpuhal_select(); devices that it does not name are
+     *  hidden. A limit behind one, `cuda:0@8GiB` or `gpu@25%`, is that of gpuhal_device_limit_memory() from the
+     *  beginning; the lowest counts. */
     const char *devices;
     /** Timeout for a plugin to start and list its devices, in a helper or in this process; 0: 15 s. */
     uint64_t helper_deadline_ns;
@@ -95,8 +97,8 @@ typedef struct gpuhal_config {
 /** Finds plugins and lists devices. @p config may be NULL. A plugin that fails affects only itself and leaves a report
  *  (report.h); on a machine without devices the call succeeds with none.
  *  @return GPUHAL_OK; INVALID_ARGUMENT for a bad configuration or environment variable, malformed selectors too, which
- *  the detail names; NOT_FOUND for an unknown backend name, a device selector that matches nothing, or lists of
- *  devices with nothing in common; HOST_MEMORY
+ *  the detail names; NOT_FOUND for an unknown backend name, a device selector that matches nothing, or lists that
+ *  leave no device; HOST_MEMORY
  *  Owner: caller, gpuhal_close(). Threads: any. Blocks: yes, until each plugin was probed or its deadline has
  *  passed. */
 GPUHAL_API gpuhal_status gpuhal_open(const gpuhal_config *config, gpuhal **out_gpuhal);

@@ -1,0 +1,137 @@
+/* device/filter.c: which devices GPUHAL_DEVICES and gpuhal_config.devices leave visible, and how much memory each of
+ * them may use. The variable narrows what the member allows, and never adds to it. */
+#include "device/selector.h"
+
+#include "core/error.h"
+#include "loader/candidates.h"
+
+#include <string.h>
+
+/* A list of selectors, and which part of each device's visibility it decides. */
+typedef struct filter {
+    const gpuhal *gpu;
+    const char *list, *source; /* list NULL: every device */
+    uint32_t number;           /* 0: the member, 1: the variable */
+} filter;
+
+static bool *decision_of(const filter *by, gpuhal_visibility *visibility)
+{
+    return by->number == 0 ? &visibility->allowed : &visibility->narrowed;
+}
+
+/* A rescan must not fail because a device that a selector names has gone. */
+static bool is_first_time(const filter *by)
+{
+    return !gpuhal_device_snapshot_now(by->gpu);
+}
+
+/* A share of an unknown size: rather than without its limit the device stays hidden. */
+static gpuhal_status refuse_share(const filter *by, const gpuhal_selector *selector, const gpuhal_device *device,
+                                  gpuhal_visibility *visibility)
+{
+    *decision_of(by, visibility) = false;
+    return !is_first_time(by) ? GPUHAL_OK
+                              : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                                 "%s: \"%s\": the memory of %s is not known: give the limit in bytes",
+                                                 by->source, selector->word, device->id);
+}
+
+/* One element of the list: names devices, or takes them away. */
+static gpuhal_status apply(const filter *by, const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot,
+                           gpuhal_visibility *visibilities)
+{
+    gpuhal_status status = GPUHAL_OK;
+    for (uint32_t d = 0; !status && d < snapshot->device_count; d++) {
+        if (!gpuhal_selector_matches(selector, snapshot, snapshot->devices[d])) {
+            continue;
+        }
+        *decision_of(by, &visibilities[d]) = !selector->excludes;
+        if (gpuhal_selector_has_limit(selector)) {
+            visibilities[d].limits[by->number] = gpuhal_selector_limit(selector, snapshot->devices[d]);
+            if (visibilities[d].limits[by->number] == 0) {
+                status = refuse_share(by, selector, snapshot->devices[d], &visibilities[d]);
+            }
+        }
+    }
+    return status;
+}
+
+static void name_all(const filter *by, const gpuhal_device_snapshot *snapshot, gpuhal_visibility *visibilities)
+{
+    for (uint32_t d = 0; d < snapshot->device_count; d++) {
+        *decision_of(by, &visibilities[d]) = true;
+    }
+}
+
+/* Finds the devices that one list of selectors names. */
+static gpuhal_status choose_by(const filter *by, const gpuhal_device_snapshot *snapshot,
+                               gpuhal_visibility *visibilities)
+{
+    gpuhal_selector selector = {0};
+    if (!by->list) {
+        name_all(by, snapshot, visibilities);
+        return GPUHAL_OK;
+    }
+    gpuhal_status status = gpuhal_selectors_check(by->list, by->source);
+    for (const char *rest = by->list; rest && !status;) {
+        const bool is_first = rest == by->list;
+        status = gpuhal_selector_next(&rest, by->source, &selector);
+        if (!status && is_first_time(by)) {
+            status = gpuhal_selector_check(&selector, snapshot, by->source);
+        }
+        if (!status && is_first && selector.excludes) {
+            name_all(by, snapshot, visibilities);
+        }
+        status = status ? status : apply(by, &selector, snapshot, visibilities);
+    }
+    bool any = false;
+    for (uint32_t d = 0; d < snapshot->device_count; d++) {
+        any = any || *decision_of(by, &visibilities[d]);
+    }
+    return status || any || !is_first_time(by)
+               ? status
+               : gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s: \"%s\" leaves no device", by->source, by->list);
+}
+
+/* No device is in both lists: the devices of the cpu backend that the program allows are left, and the environment
+ * cannot hide them. */
+static gpuhal_status fall_back_to_cpu(const gpuhal *gpu, gpuhal_device_snapshot *snapshot,
+                                      gpuhal_visibility *visibilities)
+{
+    const gpuhal_settings *settings = &gpu->settings;
+    bool any = false;
+    for (uint32_t d = 0; d < snapshot->device_count; d++) {
+        if (strcmp(snapshot->devices[d]->candidate->name, "cpu") == 0 && visibilities[d].allowed) {
+            visibilities[d].narrowed = true;
+            any = true;
+        }
+    }
+    if (any) {
+        gpuhal_candidates_add_note(
+            &snapshot->candidates, gpu->log,
+            "GPUHAL_DEVICES is \"%s\" and config.devices is \"%s\": no device is in both, so only cpu is left",
+            settings->environment_devices, settings->devices);
+    }
+    if (any || gpuhal_device_snapshot_now(gpu)) {
+        return GPUHAL_OK;
+    }
+    return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND,
+                            "GPUHAL_DEVICES is \"%s\" and config.devices is \"%s\": no device is in both",
+                            settings->environment_devices, settings->devices);
+}
+
+gpuhal_status gpuhal_devices_filter(const gpuhal *gpu, gpuhal_device_snapshot *snapshot,
+                                    gpuhal_visibility *out_visibilities)
+{
+    const gpuhal_settings *settings = &gpu->settings;
+    const filter filters[] = {{gpu, settings->devices, "config.devices", 0},
+                              {gpu, settings->environment_devices, "GPUHAL_DEVICES", 1}};
+    gpuhal_status status = choose_by(&filters[0], snapshot, out_visibilities);
+    status = status ? status : choose_by(&filters[1], snapshot, out_visibilities);
+    bool any = false;
+    for (uint32_t d = 0; d < snapshot->device_count; d++) {
+        any = any || gpuhal_is_visible(&out_visibilities[d]);
+    }
+    const bool both = settings->devices && settings->environment_devices;
+    return status || any || !both ? status : fall_back_to_cpu(gpu, snapshot, out_visibilities);
+}
