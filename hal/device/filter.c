@@ -63,8 +63,20 @@ static void name_all(const filter *by, const gpuhal_device_snapshot *snapshot, g
     }
 }
 
+/* Notes what a vendor's variable says that does not count. */
+static void explain(const filter *by, const gpuhal_selector *selector, gpuhal_device_snapshot *snapshot)
+{
+    gpuhal_text note = {0};
+    gpuhal_selector_explain(selector, snapshot, &note);
+    if (note.length > 0) {
+        gpuhal_candidates_add_note(&snapshot->candidates, by->gpu->log, "%s: %s: %s", by->source, selector->word,
+                                   gpuhal_text_get(&note));
+    }
+    gpuhal_text_finish(&note);
+}
+
 /* Finds the devices that one list of selectors names. */
-static gpuhal_status choose_by(const filter *by, const gpuhal_device_snapshot *snapshot,
+static gpuhal_status choose_by(const filter *by, gpuhal_device_snapshot *snapshot,
                                gpuhal_visibility *visibilities)
 {
     gpuhal_selector selector = {0};
@@ -83,6 +95,7 @@ static gpuhal_status choose_by(const filter *by, const gpuhal_device_snapshot *s
             name_all(by, snapshot, visibilities);
         }
         status = status ? status : apply(by, &selector, snapshot, visibilities);
+        explain(by, &selector, snapshot);
     }
     bool any = false;
     for (uint32_t d = 0; d < snapshot->device_count; d++) {

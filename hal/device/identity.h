@@ -70,6 +70,9 @@ typedef struct gpuhal_identity {
 gpuhal_status gpuhal_identity_find(gpuhal_identity *identity);
 void gpuhal_identity_finish(gpuhal_identity *identity);
 
+/* AMD's UUID is the characters of a hexadecimal number of 16 digits, which its tools print: writes that number. False
+ * for other UUIDs. */
+bool gpuhal_interface_unique_id(const char *uuid, char out[17]);
 /* Fills in what follows from a device's own facts, and from its siblings in the same driver (interface.c). */
 void gpuhal_interfaces_read(gpuhal_identity *identity);
 /* Returns whether one driver lists both. Two builds of one driver, or two drivers, may list the same device in one

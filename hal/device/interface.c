@@ -2,6 +2,7 @@
  * and takes partition numbers out of PCI addresses. */
 #include "device/identity.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -141,4 +142,20 @@ void gpuhal_interfaces_read(gpuhal_identity *identity)
         read_interface(&identity->interfaces[i]);
     }
     name_first_partitions(identity);
+}
+
+bool gpuhal_interface_unique_id(const char *uuid, char out[17])
+{
+    size_t count = 0;
+    for (; *uuid && count < 16; uuid += 2) {
+        uuid += *uuid == '-';
+        const char pair[3] = {uuid[0], uuid[0] ? uuid[1] : 0, 0};
+        unsigned long value = strtoul(pair, NULL, 16);
+        if (!pair[1] || value > 0x7f || !isxdigit((int)value)) {
+            return false;
+        }
+        out[count++] = (char)tolower((int)value);
+    }
+    out[count] = 0;
+    return count == 16;
 }

@@ -303,6 +303,18 @@ static void describe_general(const gpuhal_device_snapshot *snapshot, const field
     say_forked(snapshot);
 }
 
+/* Adds what vendors' variables say that does not count. */
+static void say_variables(const gpuhal_device_snapshot *snapshot, const char *text)
+{
+    gpuhal_selector selector = {0};
+    for (const char *rest = text; rest && gpuhal_selector_next(&rest, "", &selector) == GPUHAL_OK;) {
+        gpuhal_text note = {0};
+        gpuhal_selector_explain(&selector, snapshot, &note);
+        say("%s%s", note.length > 0 ? "; " : "", gpuhal_text_get(&note));
+        gpuhal_text_finish(&note);
+    }
+}
+
 static void describe(const gpuhal_device_snapshot *snapshot, const char *text, const field *own)
 {
     const char *rest = text;
@@ -322,6 +334,7 @@ static void describe(const gpuhal_device_snapshot *snapshot, const char *text, c
         say_decision(own);
         say_ids(snapshot, own->best.device, is_failed, " (", " failed its self-test)", " failed their self-tests)");
     }
+    say_variables(snapshot, text);
 }
 
 /* ---- the choice */

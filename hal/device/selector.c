@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "core/records.h"
+#include "device/variable.h"
 
 #include <ctype.h>
 #include <stdarg.h>
@@ -29,8 +30,8 @@ static __attribute__((format(printf, 3, 4))) gpuhal_status refuse(const char *te
     return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
                             "%s: invalid selector \"%.*s%s\": %s; expected auto, gpu, each, cpu, cuda, cuda:0, "
                             "cuda:0-3, cuda:*, 0 (the first of the list), GPU-... or MIG-... (a UUID, or its "
-                            "beginning), c1:00.0 (a PCI address) or name=*A100*; with ! before it what to leave out; "
-                            "in a filter, with @8GiB or @25%% behind it a limit of memory",
+                            "beginning), c1:00.0 (a PCI address), name=*A100* or env=CUDA_VISIBLE_DEVICES; with ! "
+                            "before it what to leave out; in a filter, with @8GiB or @25%% behind it a limit of memory",
                             source, QUOTED_MAX, text, strlen(text) > QUOTED_MAX ? "..." : "", problem);
 }
 
@@ -128,18 +129,33 @@ static gpuhal_status parse_uuid(const char *word, const char *text, const char *
     return GPUHAL_OK;
 }
 
+/* Parses the name of a vendor's variable, whose value is read when devices are matched. */
+static gpuhal_status parse_variable(const char *word, const char *text, const char *source, gpuhal_selector *selector)
+{
+    if (!gpuhal_variable_find(text)) {
+        return refuse(word, source, "the rules of the variable \"%s\" are not known, only those of %s", text,
+                      gpuhal_variable_names());
+    }
+    selector->form = GPUHAL_SELECT_VARIABLE;
+    snprintf(selector->text, sizeof selector->text, "%s", text);
+    return GPUHAL_OK;
+}
+
 /* Parses "pci=0000:c1:00.0", whose key ends before the `=` at `equals`. */
 static gpuhal_status parse_key(const char *word, const char *source, const char *equals, gpuhal_selector *selector)
 {
     const int length = (int)(equals - word);
     const char *value = equals + 1;
     bool pci = length == 3 && strncmp(word, "pci", 3) == 0, uuid = length == 4 && strncmp(word, "uuid", 4) == 0,
-         name = length == 4 && strncmp(word, "name", 4) == 0;
-    if (!pci && !uuid && !name) {
-        return refuse(word, source, "\"%.*s\" before \"=\" is none of pci, uuid and name", length, word);
+         name = length == 4 && strncmp(word, "name", 4) == 0, variable = length == 3 && strncmp(word, "env", 3) == 0;
+    if (!pci && !uuid && !name && !variable) {
+        return refuse(word, source, "\"%.*s\" before \"=\" is none of pci, uuid, name and env", length, word);
     }
     if (!*value) {
         return refuse(word, source, "nothing follows \"%s\"", word);
+    }
+    if (variable) {
+        return parse_variable(word, value, source, selector);
     }
     if (!name) {
         return pci ? parse_pci(word, value, source, selector) : parse_uuid(word, value, source, selector);
@@ -174,7 +190,8 @@ static bool is_word(const char *text, size_t length, const char *const words[])
 /* Parses "cuda", "cuda:0" and "cuda:0-3"; `name` is the length of the backend's name. */
 static gpuhal_status parse_backend(const char *word, const char *source, size_t name, gpuhal_selector *selector)
 {
-    static const char *const general[] = {"auto", "gpu", "each", NULL}, *const keys[] = {"pci", "uuid", "name", NULL};
+    static const char *const general[] = {"auto", "gpu", "each", NULL};
+    static const char *const keys[] = {"pci", "uuid", "name", "env", NULL};
     const char *index_text = word[name] ? word + name + 1 : NULL;
     if (name == 0) {
         return refuse(word, source, "no backend stands before \":\"");

@@ -21,7 +21,8 @@ typedef enum gpuhal_selector_form {
     GPUHAL_SELECT_ROW,  /* one or several of the list of preferred interfaces */
     GPUHAL_SELECT_PCI,
     GPUHAL_SELECT_UUID,
-    GPUHAL_SELECT_NAME
+    GPUHAL_SELECT_NAME,
+    GPUHAL_SELECT_VARIABLE /* what a vendor's variable leaves; `text` is its name: variable.h */
 } gpuhal_selector_form;
 typedef struct gpuhal_selector {
     gpuhal_selector_form form;
@@ -57,11 +58,12 @@ static inline bool gpuhal_selector_is_general(const gpuhal_selector *selector)
 {
     return selector->form == GPUHAL_SELECT_AUTO || selector->form == GPUHAL_SELECT_GPU;
 }
-/* PCI addresses, UUIDs and numbers name a physical device, or a partition of one: any interface of it will do. */
+/* PCI addresses, UUIDs, numbers and variables name a physical device, or a partition of one: any interface of it will
+ * do. */
 static inline bool gpuhal_selector_names_hardware(const gpuhal_selector *selector)
 {
     return selector->form == GPUHAL_SELECT_PCI || selector->form == GPUHAL_SELECT_UUID ||
-           selector->form == GPUHAL_SELECT_ROW;
+           selector->form == GPUHAL_SELECT_ROW || selector->form == GPUHAL_SELECT_VARIABLE;
 }
 
 /* For the selector `gpu`: a software device does not count. */
@@ -79,9 +81,10 @@ gpuhal_device *gpuhal_entry_usable(const gpuhal_device_snapshot *snapshot, uint3
  * gpuhal_device_snapshot_mark_preferred(). */
 bool gpuhal_selector_matches(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot,
                              const gpuhal_device *device);
-/* AMD's UUID is the characters of a hexadecimal number of 16 digits, which its tools print: writes that number. False
- * for other UUIDs. */
-bool gpuhal_selector_unique_id(const char *uuid, char out[17]);
+/* Adds what the vendor's variable of the selector says that does not count, and why; nothing for another selector.
+ */
+void gpuhal_selector_explain(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot,
+                             gpuhal_text *to);
 
 /* Marks the devices that GPUHAL_DEVICES and gpuhal_config.devices leave visible, by position, and reads their limits.
  * Rows, and `each`, count with nothing hidden: the snapshot's preferred interfaces are those of all devices. The first

@@ -3,6 +3,7 @@
 #include "device/selector.h"
 
 #include "core/error.h"
+#include "device/variable.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -31,7 +32,7 @@ static void add_candidate(const gpuhal_device *device, bool pci, uint32_t number
 {
     const char *own = gpuhal_facts_text(&device->listed->facts, pci ? GPUHAL_FACT_PCI_ADDRESS : GPUHAL_FACT_UUID);
     char digits[17];
-    const bool is_amd = !pci && own && gpuhal_selector_unique_id(own, digits);
+    const bool is_amd = !pci && own && gpuhal_interface_unique_id(own, digits);
     gpuhal_text_printf(to, "%s%s", number ? ", " : "", device->id);
     if (own) {
         gpuhal_text_printf(to, " (%s%s)", is_amd ? "GPU-" : "", is_amd ? digits : own);
@@ -100,6 +101,20 @@ static gpuhal_status check_range(const gpuhal_selector *selector, const gpuhal_d
     return GPUHAL_OK;
 }
 
+/* A variable that its own reader refuses, or of which it is not known what it names; or that leaves nothing, which its
+ * text explains. */
+static gpuhal_status check_variable(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot,
+                                    const char *source)
+{
+    gpuhal_picks picks;
+    gpuhal_status status = gpuhal_variable_devices(gpuhal_variable_find(selector->text), snapshot, &picks);
+    if (!status && *picks.note && !matches_any(selector, snapshot)) {
+        status = gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s%sno device matches \"%s\": %s", source,
+                                  *source ? ": " : "", selector->word, picks.note);
+    }
+    return status;
+}
+
 gpuhal_status gpuhal_selector_check(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot,
                                     const char *source)
 {
@@ -108,6 +123,11 @@ gpuhal_status gpuhal_selector_check(const gpuhal_selector *selector, const gpuha
         if (status) {
             return status;
         }
+    }
+    gpuhal_status status =
+        selector->form == GPUHAL_SELECT_VARIABLE ? check_variable(selector, snapshot, source) : GPUHAL_OK;
+    if (status) {
+        return status;
     }
     if (selector->form == GPUHAL_SELECT_ID || selector->form == GPUHAL_SELECT_ROW) {
         return check_range(selector, snapshot, source);

@@ -4,10 +4,10 @@
 #include "device/selector.h"
 
 #include "core/error.h"
+#include "device/variable.h"
 
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static gpuhal_device_type type_of(const gpuhal_device *device)
@@ -101,27 +101,11 @@ static bool digits_begin(const char *uuid, const char *digits)
     return true;
 }
 
-bool gpuhal_selector_unique_id(const char *uuid, char out[17])
-{
-    size_t count = 0;
-    for (; *uuid && count < 16; uuid += 2) {
-        uuid += *uuid == '-';
-        const char pair[3] = {uuid[0], uuid[0] ? uuid[1] : 0, 0};
-        unsigned long value = strtoul(pair, NULL, 16);
-        if (!pair[1] || value > 0x7f || !isxdigit((int)value)) {
-            return false;
-        }
-        out[count++] = (char)tolower((int)value);
-    }
-    out[count] = 0;
-    return count == 16;
-}
-
 static bool begins_with(const char *uuid, const char *digits)
 {
     char characters[17];
     return digits_begin(uuid, digits) ||
-           (gpuhal_selector_unique_id(uuid, characters) && digits_begin(characters, digits));
+           (gpuhal_interface_unique_id(uuid, characters) && digits_begin(characters, digits));
 }
 
 /* A UUID that several devices state, or an emulating device, identifies only that interface. */
@@ -170,6 +154,33 @@ static bool is_in_row(const gpuhal_device_snapshot *snapshot, const gpuhal_devic
     return false;
 }
 
+/* ---- vendors' variables */
+
+/* Whether the device is an interface of what the variable leaves. */
+static bool is_left(const gpuhal_device_snapshot *snapshot, const gpuhal_device *device, const char *variable)
+{
+    const gpuhal_interface *interfaces = snapshot->identity.interfaces;
+    const gpuhal_interface *own = gpuhal_device_snapshot_interface(snapshot, device);
+    gpuhal_picks picks;
+    bool is = false;
+    if (gpuhal_variable_devices(gpuhal_variable_find(variable), snapshot, &picks)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < picks.count && !is; i++) {
+        is = interfaces[picks.entries[i]].partition == own->partition;
+    }
+    return is;
+}
+
+void gpuhal_selector_explain(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot, gpuhal_text *to)
+{
+    gpuhal_picks picks;
+    if (selector->form == GPUHAL_SELECT_VARIABLE &&
+        gpuhal_variable_devices(gpuhal_variable_find(selector->text), snapshot, &picks) == GPUHAL_OK && *picks.note) {
+        gpuhal_text_printf(to, "%s", picks.note);
+    }
+}
+
 bool gpuhal_selector_matches(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot,
                              const gpuhal_device *device)
 {
@@ -197,6 +208,8 @@ bool gpuhal_selector_matches(const gpuhal_selector *selector, const gpuhal_devic
         return is_at_pci(snapshot, device, selector->text);
     case GPUHAL_SELECT_UUID:
         return has_uuid(snapshot, device, selector);
+    case GPUHAL_SELECT_VARIABLE:
+        return is_left(snapshot, device, selector->text);
     case GPUHAL_SELECT_NAME:
         name = gpuhal_facts_text(&device->listed->facts, GPUHAL_FACT_NAME);
         return glob_matches(selector->text, name ? name : "");

@@ -1,21 +1,22 @@
 /* tests/fuzz/selection_fuzz.c: any texts as settings. The lines of the input are, in this order, a list of backends, a
  * list of devices, a selector, a size of staging memory, a directory of the registry, a list of directories with
- * plugins.
+ * plugins, and the value of a vendor's variable, which is read by the rules of each.
  *
  * The library is opened with the first two as they would come from the environment, over three devices that are linked
  * in. The others are only read: what they name is not to be touched. */
 #include "core/config.h"
 #include "core/text.h"
 #include "device/selector.h"
+#include "device/variable.h"
 #include "fuzz.h"
 #include "support/mock.h"
 
 #include <string.h>
 
-enum { BACKENDS, DEVICES, SELECTOR, STAGING, REGISTRY, PLUGIN_PATH, LINES };
+enum { BACKENDS, DEVICES, SELECTOR, STAGING, REGISTRY, PLUGIN_PATH, VARIABLE, LINES };
 
 static const char *const names[LINES] = {
-    "GPUHAL_BACKENDS", "GPUHAL_DEVICES", NULL, "GPUHAL_STAGING_TOTAL", "GPUHAL_REGISTRY", "GPUHAL_PLUGIN_PATH",
+    "GPUHAL_BACKENDS", "GPUHAL_DEVICES", NULL, "GPUHAL_STAGING_TOTAL", "GPUHAL_REGISTRY", "GPUHAL_PLUGIN_PATH", NULL,
 };
 
 static void check_error(gpuhal_status status, const char *word)
@@ -52,6 +53,36 @@ static void parse_list(const char *list)
               again.partition == selector.partition && again.excludes == selector.excludes &&
               again.limit_bytes == selector.limit_bytes && again.limit_percent == selector.limit_percent &&
               strcmp(again.text, selector.text) == 0);
+    }
+}
+
+/* Whatever the text: only devices that there are, each once. SYCL's terms are read when the library is open. */
+static void read_variables(const char *value)
+{
+    static const char *const lists[] = {"CUDA_VISIBLE_DEVICES", "GGML_VK_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL",
+                                        "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"};
+    static const gpuhal_counted devices[] = {{0, 0, "00112233-4455-6677-8899-aabbccddeeff", false},
+                                             {1, 1, "a1b2c3d4e5f60718", false},
+                                             {2, -1, NULL, true}};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        for (uint32_t count = 0; count <= 3; count++) {
+            gpuhal_picks picks;
+            /* NULL: all that is well formed counts */
+            const bool all = count == 0 && strcmp(lists[i], "GGML_VK_VISIBLE_DEVICES") != 0;
+            gpuhal_status status =
+                gpuhal_variable_read(gpuhal_variable_find(lists[i]), value, all ? NULL : devices, count, &picks);
+            if (status) {
+                check_error(status, lists[i]);
+                continue;
+            }
+            CHECK(picks.count <= (all ? (uint32_t)GPUHAL_VARIABLE_PICKS : count));
+            CHECK(memchr(picks.note, 0, sizeof picks.note));
+            for (uint32_t a = 0; a < picks.count; a++) {
+                for (uint32_t b = 0; b < a; b++) {
+                    CHECK(picks.entries[a] != picks.entries[b]);
+                }
+            }
+        }
     }
 }
 
@@ -103,9 +134,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     read_settings();
     parse_list(lines[SELECTOR]);
     parse_list(lines[DEVICES]);
-    for (size_t i = STAGING; i < LINES; i++) {
+    read_variables(lines[VARIABLE]);
+    for (size_t i = STAGING; i < VARIABLE; i++) {
         unsetenv(names[i]);
     }
+    setenv("ONEAPI_DEVICE_SELECTOR", lines[VARIABLE], 1);
     gpuhal_mock = (gpuhal_mock_state){.count = 2,
                                     .devices = {{.name = "Brand X[1] \\ 2", .pci = "0000:c1:00.0",
                                                  .uuid = "00112233-4455-6677-8899-aabbccddeeff"},

@@ -270,7 +270,7 @@ static const struct {
     {"pci", "no \"=\" follows \"pci\""},
     {"gpu:0", "\"gpu\" takes no index"},
     {"auto:0", "\"auto\" takes no index"},
-    {"speed=9", "\"speed\" before \"=\" is none of pci, uuid and name"},
+    {"speed=9", "\"speed\" before \"=\" is none of pci, uuid, name and env"},
     {"=", "\"\" before \"=\" is none of"},
     {"pci=", "nothing follows \"pci=\""},
     {"pci=c1.00.0", "\"c1.00.0\" is not a PCI address"},

@@ -51,7 +51,7 @@ static gpuhal_status open_gpu(const gpuhal_probe_options *options, const char *d
  * physical devices; a number behind an id is of its backend, and that names interfaces already. */
 static bool names_interfaces(const char *selectors)
 {
-    static const char *const hardware[] = {"auto", "gpu", "each", "pci", "uuid"};
+    static const char *const hardware[] = {"auto", "gpu", "each", "pci", "uuid", "env"};
     for (const char *item = selectors; item && *item; item += strcspn(item, ","), item += *item == ',') {
         item += strspn(item, " \t");
         size_t word = strcspn(item, ":=@, "), whole = strcspn(item, "@,");

@@ -53,7 +53,8 @@ enum { GPUHAL_SELECT_ALLOW_CPU = 1u /**< When nothing matches, use the CPU inste
  *  `cpu`); ids (`cuda:1`, `cuda:0-3`, `cuda:*`); numbers from 0 (`0`, `0-3`), the places among the preferred interfaces
  *  in the order of gpuhal_device_at(), which are the rows of gpuhal-probe; a UUID as vendors' tools print it (`GPU-…`,
  *  `MIG-…`, `uuid=…`), or as much of its beginning as no other device has; a PCI address, with its domain or without
- *  (`0000:c1:00.0`, `c1:00.0`, `pci=…`); `name=glob` (`*`, `?`, case-insensitive); or several, separated by commas,
+ *  (`0000:c1:00.0`, `c1:00.0`, `pci=…`); `name=glob` (`*`, `?`, case-insensitive); `env=CUDA_VISIBLE_DEVICES`,
+ *  what a vendor's variable leaves, by that variable's own rules (docs/identity.md); or several, separated by commas,
  *  where a number continues the backend before it (`cuda:0,1`) and a `?` stands for a comma in a name. `!` before one
  *  takes away what it matches from what stands before it in the list, from all devices where it is the first:
  *  `cuda,!cuda:1`, `!opencl`; another interface of that hardware may then be selected. Each has at most 127 bytes;
@@ -65,9 +66,9 @@ enum { GPUHAL_SELECT_ALLOW_CPU = 1u /**< When nothing matches, use the CPU inste
  *  of the first backend; a GPU, then an integrated one, then an accelerator; with most total memory; with most compute
  *  units; the first. `auto` and `gpu` name no software device and none that failed that test; `auto` falls back to the
  *  CPU, `gpu` fails. @p out_reason, which may be NULL, says what decided.
- *  @return GPUHAL_OK; FORKED; INVALID_ARGUMENT for a malformed selector, one with a limit, and for the beginning of a
- *  UUID or an address without domain that fits several devices, which the detail names; NOT_FOUND when one of the
- *  selectors matches nothing, or what they leave is not to be used
+ *  @return GPUHAL_OK; FORKED; INVALID_ARGUMENT for a malformed selector, one with a limit, a variable that its own
+ *  reader refuses, and for the beginning of a UUID or an address without domain that fits several devices, which the
+ *  detail names; NOT_FOUND when one of the selectors matches nothing, or what they leave is not to be used
  *  Owner: device of @p gpu; the reason is valid until this thread's next gpuhal_select(). Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_select(gpuhal *gpu, const char *selector, uint32_t flags, gpuhal_device **out_device,
                                        const char **out_reason);
