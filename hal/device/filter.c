@@ -88,6 +88,12 @@ static gpuhal_status choose_by(const filter *by, gpuhal_device_snapshot *snapsho
     for (const char *rest = by->list; rest && !status;) {
         const bool is_first = rest == by->list;
         status = gpuhal_selector_next(&rest, by->source, &selector);
+        if (!status && gpuhal_selector_is_sampled(&selector)) {
+            status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                      "%s: \"%s\" depends on values, and no device is hidden by these: it is for "
+                                      "gpuhal_select() and --device",
+                                      by->source, selector.word);
+        }
         if (!status && is_first_time(by)) {
             status = gpuhal_selector_check(&selector, snapshot, by->source);
         }

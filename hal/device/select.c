@@ -1,7 +1,8 @@
 /* device/select.c: chooses one device among those that selectors name, by one rule from cached facts alone, and says
  * what decided. Nothing falls back to the CPU unless the caller allows that. The rule, in this order: passed its last
  * self-test (`auto` and `gpu` take no other); no software device; the first backend; a GPU before an integrated one
- * before an accelerator before a processor; most memory; most compute units; the first in the list. */
+ * before an accelerator before a processor; most memory; most compute units; the first in the list. most_free and
+ * least_loaded read values first, and what they decide comes behind failures alone. */
 #include "device/selector.h"
 
 #include "core/error.h"
@@ -10,6 +11,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static _Thread_local char reason[1024]; /* of this thread's last gpuhal_select() */
@@ -19,6 +21,8 @@ typedef struct candidate {
     gpuhal_device *device; /* NULL: none */
     uint32_t entry;
     bool failed, software;
+    bool known; /* `value` is: of most_free and least_loaded; the higher, the better */
+    uint64_t value;
     int type; /* the higher, the better */
     uint64_t memory, units;
 } candidate;
@@ -159,6 +163,16 @@ static bool is_better(const candidate *a, const candidate *b)
            : a->memory != b->memory ? a->memory > b->memory
            : a->units != b->units   ? a->units > b->units
                                     : a->entry < b->entry;
+}
+
+/* The same with values: without one a device comes last. */
+static bool is_better_by_value(const candidate *a, const candidate *b)
+{
+    const bool alike = b->device && a->failed == b->failed && a->software == b->software;
+    if (alike && (a->known != b->known || (a->known && a->value != b->value))) {
+        return a->known != b->known ? a->known : a->value > b->value;
+    }
+    return is_better(a, b);
 }
 
 /* How many candidates there are, and how many of them are in each respect like the best one. */
@@ -337,6 +351,107 @@ static void describe(const gpuhal_device_snapshot *snapshot, const char *text, c
     say_variables(snapshot, text);
 }
 
+/* ---- by values */
+
+/* Returns the element of the list by whose values a device is selected; AUTO: none. */
+static gpuhal_selector_form sampled_form(const char *list)
+{
+    gpuhal_selector selector = {0};
+    for (const char *rest = list; rest && gpuhal_selector_next(&rest, "", &selector) == GPUHAL_OK;) {
+        if (gpuhal_selector_is_sampled(&selector)) {
+            return selector.form;
+        }
+    }
+    return GPUHAL_SELECT_AUTO;
+}
+
+/* Candidates that were read with their values. */
+typedef struct contest {
+    candidate *list;
+    gpuhal_device **devices;
+    uint64_t *values;
+    bool *known;
+    uint32_t count;
+} contest;
+
+static void contest_finish(contest *all)
+{
+    free(all->list);
+    free(all->devices);
+    free(all->values);
+    free(all->known);
+}
+
+static gpuhal_status read_contest(gpuhal *gpu, const gpuhal_device_snapshot *snapshot, const char *list, bool by_memory,
+                                  contest *out)
+{
+    const size_t most = snapshot->identity.count + (size_t)1;
+    *out = (contest){.list = calloc(most, sizeof *out->list),
+                     .devices = calloc(most, sizeof *out->devices),
+                     .values = calloc(most, sizeof *out->values),
+                     .known = calloc(most, sizeof *out->known)};
+    if (!out->list || !out->devices || !out->values || !out->known) {
+        return gpuhal_error_host_memory();
+    }
+    for (uint32_t i = 0; i < snapshot->identity.count; i++) {
+        if (read_candidate(snapshot, list, i, &out->list[out->count])) {
+            out->devices[out->count] = out->list[out->count].device;
+            out->count++;
+        }
+    }
+    const gpuhal_key key = by_memory ? GPUHAL_VALUE_MEMORY_FREE_BYTES : GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE;
+    gpuhal_status status = gpu->layers.read_value(gpu, out->devices, out->count, key, out->values, out->known);
+    for (uint32_t i = 0; i < out->count && !status; i++) {
+        out->list[i].known = out->known[i];
+        out->list[i].value = by_memory ? out->values[i] : UINT64_MAX - out->values[i];
+    }
+    return status;
+}
+
+static void describe_value(const contest *all, const candidate *best, bool by_memory)
+{
+    const uint64_t tenths = (best->value >> 20) * 10 / 1024, permille = UINT64_MAX - best->value;
+    uint32_t unknown = 0, equal = 0;
+    for (uint32_t i = 0; i < all->count; i++) {
+        unknown += !all->list[i].known;
+        equal += all->list[i].known && all->list[i].value == best->value;
+    }
+    if (by_memory) {
+        say("most free memory of %u: %u.%u GiB", all->count, (uint32_t)(tenths / 10), (uint32_t)(tenths % 10));
+    } else {
+        say("least load of %u: %u.%u %%", all->count, (uint32_t)(permille / 10), (uint32_t)(permille % 10));
+    }
+    if (equal > 1) {
+        say("; the best of %u that are equal in that, by the rule of auto", equal);
+    }
+    if (unknown > 0) {
+        say(" (%u without that value)", unknown);
+    }
+}
+
+/* Where no device has the value the rule of `auto` decides, and the reason says so. */
+static gpuhal_status choose_by_value(gpuhal *gpu, const gpuhal_device_snapshot *snapshot, const char *list, field *own)
+{
+    const bool by_memory = sampled_form(list) == GPUHAL_SELECT_MOST_FREE;
+    contest all;
+    candidate best = {0};
+    gpuhal_status status = read_contest(gpu, snapshot, list, by_memory, &all);
+    *reason = 0;
+    for (uint32_t i = 0; i < all.count && !status; i++) {
+        best = is_better_by_value(&all.list[i], &best) ? all.list[i] : best;
+    }
+    if (!status && best.known) {
+        own->best = best;
+        describe_value(&all, &best, by_memory);
+    } else if (!status) {
+        say("no device states its %s; first backend (%s), ", by_memory ? "free memory" : "load",
+            own->best.device->candidate->name);
+        say_decision(own);
+    }
+    contest_finish(&all);
+    return status;
+}
+
 /* ---- the choice */
 
 /* Every element of a list names something, and none has a limit: a device is selected, and not changed. */
@@ -346,6 +461,11 @@ static gpuhal_status check_all(const gpuhal_device_snapshot *snapshot, const cha
     gpuhal_status status = GPUHAL_OK;
     for (const char *rest = list; rest && !status;) {
         status = gpuhal_selector_next(&rest, "", &selector);
+        if (!status && gpuhal_selector_is_sampled(&selector) && selector.form != sampled_form(list)) {
+            status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                      "gpuhal_select: \"%s\": one of most_free and least_loaded decides, not both",
+                                      list);
+        }
         if (!status && gpuhal_selector_has_limit(&selector)) {
             status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
                                       "gpuhal_select: \"%s\" has a limit of memory, which counts in GPUHAL_DEVICES and "
@@ -426,6 +546,10 @@ gpuhal_status gpuhal_select(gpuhal *gpu, const char *text, uint32_t flags, gpuha
         survey(snapshot, text, &own);
         status = own.best.device ? GPUHAL_OK : refuse_all(snapshot, text);
     }
+    const bool by_value = !status && sampled_form(text) != GPUHAL_SELECT_AUTO;
+    if (by_value) {
+        status = choose_by_value(gpu, snapshot, text, &own);
+    }
     if (status && !(status == GPUHAL_ERROR_NOT_FOUND && cpu)) {
         return status;
     }
@@ -433,7 +557,7 @@ gpuhal_status gpuhal_select(gpuhal *gpu, const char *text, uint32_t flags, gpuha
         *reason = 0;
         say("no device matches \"%.256s\"; using the CPU, as the caller allows", text);
         say_forked(snapshot);
-    } else {
+    } else if (!by_value) {
         describe(snapshot, text, &own);
     }
     *out_device = status ? cpu : own.best.device;

@@ -28,10 +28,11 @@ static __attribute__((format(printf, 3, 4))) gpuhal_status refuse(const char *te
     vsnprintf(problem, sizeof problem, format, arguments);
     va_end(arguments);
     return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                            "%s: invalid selector \"%.*s%s\": %s; expected auto, gpu, each, cpu, cuda, cuda:0, "
-                            "cuda:0-3, cuda:*, 0 (the first of the list), GPU-... or MIG-... (a UUID, or its "
-                            "beginning), c1:00.0 (a PCI address), name=*A100* or env=CUDA_VISIBLE_DEVICES; with ! "
-                            "before it what to leave out; in a filter, with @8GiB or @25%% behind it a limit of memory",
+                            "%s: invalid selector \"%.*s%s\": %s; expected auto, gpu, each, most_free, least_loaded, "
+                            "cpu, cuda, cuda:0, cuda:0-3, cuda:*, 0 (the first of the list), GPU-... or MIG-... (a "
+                            "UUID, or its beginning), c1:00.0 (a PCI address), name=*A100* or "
+                            "env=CUDA_VISIBLE_DEVICES; with ! before it what to leave out; in a filter, with @8GiB or "
+                            "@25%% behind it a limit of memory",
                             source, QUOTED_MAX, text, strlen(text) > QUOTED_MAX ? "..." : "", problem);
 }
 
@@ -190,7 +191,7 @@ static bool is_word(const char *text, size_t length, const char *const words[])
 /* Parses "cuda", "cuda:0" and "cuda:0-3"; `name` is the length of the backend's name. */
 static gpuhal_status parse_backend(const char *word, const char *source, size_t name, gpuhal_selector *selector)
 {
-    static const char *const general[] = {"auto", "gpu", "each", NULL};
+    static const char *const general[] = {"auto", "gpu", "each", "most_free", "least_loaded", NULL};
     static const char *const keys[] = {"pci", "uuid", "name", "env", NULL};
     const char *index_text = word[name] ? word + name + 1 : NULL;
     if (name == 0) {
@@ -240,13 +241,16 @@ static gpuhal_status parse_row(const char *word, const char *whole, const char *
 static gpuhal_status parse_pattern(const char *word, const char *whole, const char *source,
                                    const gpuhal_selector *before, gpuhal_selector *selector)
 {
-    static const char *const words[] = {"auto", "gpu", "each"};
-    static const gpuhal_selector_form forms[] = {GPUHAL_SELECT_AUTO, GPUHAL_SELECT_GPU, GPUHAL_SELECT_EACH};
+    static const char *const words[] = {"auto", "gpu", "each", "most_free", "least_loaded"};
+    static const gpuhal_selector_form forms[] = {GPUHAL_SELECT_AUTO, GPUHAL_SELECT_GPU, GPUHAL_SELECT_EACH,
+                                                 GPUHAL_SELECT_MOST_FREE, GPUHAL_SELECT_LEAST_LOADED};
     size_t name = strcspn(word, ":=");
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         if (strcmp(word, words[i]) == 0) {
             selector->form = forms[i];
-            return GPUHAL_OK;
+            return selector->excludes && gpuhal_selector_is_sampled(selector)
+                       ? refuse(whole, source, "\"%s\" depends on values, and can only be selected", word)
+                       : GPUHAL_OK;
         }
     }
     if (word[name] == '=') {

@@ -14,6 +14,8 @@ enum { GPUHAL_SELECTOR_BYTES = 128 };
 typedef enum gpuhal_selector_form {
     GPUHAL_SELECT_AUTO,
     GPUHAL_SELECT_GPU,
+    GPUHAL_SELECT_MOST_FREE, /* as GPU, but values that were just read decide */
+    GPUHAL_SELECT_LEAST_LOADED,
     GPUHAL_SELECT_EACH, /* one interface of each physical device: the preferred one */
     GPUHAL_SELECT_BACKEND,
     GPUHAL_SELECT_ID,   /* one or several of a backend */
@@ -53,10 +55,16 @@ static inline bool gpuhal_selector_has_limit(const gpuhal_selector *selector)
 /* Parses the whole list: a malformed element is refused before any is matched. */
 gpuhal_status gpuhal_selectors_check(const char *list, const char *source);
 
-/* `auto` and `gpu`, which do not name a device. */
+/* Values decide which device is selected. */
+static inline bool gpuhal_selector_is_sampled(const gpuhal_selector *selector)
+{
+    return selector->form == GPUHAL_SELECT_MOST_FREE || selector->form == GPUHAL_SELECT_LEAST_LOADED;
+}
+/* `auto`, `gpu`, `most_free` and `least_loaded`, which do not name a device. */
 static inline bool gpuhal_selector_is_general(const gpuhal_selector *selector)
 {
-    return selector->form == GPUHAL_SELECT_AUTO || selector->form == GPUHAL_SELECT_GPU;
+    return selector->form == GPUHAL_SELECT_AUTO || selector->form == GPUHAL_SELECT_GPU ||
+           gpuhal_selector_is_sampled(selector);
 }
 /* PCI addresses, UUIDs, numbers and variables name a physical device, or a partition of one: any interface of it will
  * do. */

@@ -192,6 +192,8 @@ bool gpuhal_selector_matches(const gpuhal_selector *selector, const gpuhal_devic
     case GPUHAL_SELECT_AUTO:
         return true;
     case GPUHAL_SELECT_GPU:
+    case GPUHAL_SELECT_MOST_FREE:
+    case GPUHAL_SELECT_LEAST_LOADED:
         return gpuhal_device_is_gpu(device);
     case GPUHAL_SELECT_EACH:
         return gpuhal_device_snapshot_entry(snapshot, device)->preferred;

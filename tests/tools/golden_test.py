@@ -99,7 +99,7 @@ def make_mistakes(script):
                     "--device cpu --device cpu", "--timeout soon", "--timeout -1", "--timeout nan", "--device size=3",
                     "--backends cpu,-opencl", "--device cuda:", "--device cuda:x", "--device :0", "--device cuda:0:1", "--device uuid=zz",
                     "--device pci=c1:0", "--device nosuch,cpu:", "--device ,", "--device config.devices", "--device nosuch:9",
-                    "--device !cpu:0,1", "--device cpu:0@2", "--device cpu,!cpu", "--backends warp", "--retry cpu,nonesuch"):
+                    "--device !cpu:0,1", "--device cpu:0@2", "--device cpu,!cpu", "--device most_free,", "--backends warp", "--retry cpu,nonesuch"):
         script.run(*options.split())
     for option in ("--forget", "--retry", "--device"):
         script.run(option, "")

@@ -15,7 +15,7 @@ _gpuhal() {
     fi
     case $prev in
     --device | --devices | --explain)
-        COMPREPLY=($(compgen -W "auto gpu each $(_gpuhal_column id)" -- "$cur"))
+        COMPREPLY=($(compgen -W "auto gpu each most_free least_loaded $(_gpuhal_column id)" -- "$cur"))
         __ltrim_colon_completions "$cur"
         return
         ;;

@@ -13,7 +13,7 @@ end
 
 for program in gpuhal-probe gpuhal-check gpuhal-bench gpuhal-lease gpuhal-place
     complete -c $program -n 'string match -q -- "-*" (commandline -ct)' -a '(__gpuhal_options)'
-    complete -c $program -l device -x -a 'auto gpu each (__gpuhal_column id)'
+    complete -c $program -l device -x -a 'auto gpu each most_free least_loaded (__gpuhal_column id)'
 end
 complete -c gpuhal-lease -n '__fish_use_subcommand' -x -a 'run wait status'
 complete -c gpuhal-lease -l devices -x -a '(__gpuhal_column id)'

@@ -37,6 +37,7 @@ struct gpuhal_probe_machine {
     uint64_t generation;          /* of the list of devices */
     gpuhal_device *chosen;        /* NULL: none, or it cannot be used */
     char *chosen_reason;          /* also why there is none */
+    char value_reason[512];       /* of --device most_free and least_loaded; "" without */
     uint64_t open_ns;
     uint64_t until_ns;        /* by the monotonic clock: when the time of --timeout is over; 0: it was not given */
     gpuhal_probe_link *links; /* NULL without --links */

@@ -62,9 +62,9 @@ static const struct argp_option known[] = {
      0},
     {"device", OPTION_DEVICE, "SELECTOR", 0,
      "only these devices, several with commas: auto, gpu, each, cuda, cuda:1, cuda:0,2, cuda:0-3, cuda:*, 0 (the first "
-     "row), GPU-UUID or MIG-UUID or the beginning of one, c1:00.0 (a PCI address), name=GLOB, "
-     "env=CUDA_VISIBLE_DEVICES (what a vendor's variable leaves); with ! before it all but that; "
-     "with @8GiB or @25% behind it and no more memory than that",
+     "row), most_free or least_loaded (the one GPU that is so now), GPU-UUID or MIG-UUID or the beginning of one, "
+     "c1:00.0 (a PCI address), name=GLOB, env=CUDA_VISIBLE_DEVICES (what a vendor's variable leaves); with ! before it "
+     "all but that; with @8GiB or @25% behind it and no more memory than that",
      0},
     {"format", OPTION_FORMAT, "FORMAT", 0,
      "table (as usual), wide (every column), json, jsonl (the same in one line), csv, openmetrics (also for the "

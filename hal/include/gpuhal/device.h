@@ -49,7 +49,8 @@ GPUHAL_API gpuhal_device *gpuhal_device_at(const gpuhal *gpu, uint32_t index);
 /** Flags of gpuhal_select(). */
 enum { GPUHAL_SELECT_ALLOW_CPU = 1u /**< When nothing matches, use the CPU instead of failing. */ };
 
-/** Selects one device. Selectors: `auto`; `gpu`; `each`, one interface of each physical device; a backend (`cuda`,
+/** Selects one device. Selectors: `auto`; `gpu`; `most_free` or `least_loaded`, the GPU with most free memory or least
+ *  load now; `each`, one interface of each physical device; a backend (`cuda`,
  *  `cpu`); ids (`cuda:1`, `cuda:0-3`, `cuda:*`); numbers from 0 (`0`, `0-3`), the places among the preferred interfaces
  *  in the order of gpuhal_device_at(), which are the rows of gpuhal-probe; a UUID as vendors' tools print it (`GPU-…`,
  *  `MIG-…`, `uuid=…`), or as much of its beginning as no other device has; a PCI address, with its domain or without
@@ -66,10 +67,13 @@ enum { GPUHAL_SELECT_ALLOW_CPU = 1u /**< When nothing matches, use the CPU inste
  *  of the first backend; a GPU, then an integrated one, then an accelerator; with most total memory; with most compute
  *  units; the first. `auto` and `gpu` name no software device and none that failed that test; `auto` falls back to the
  *  CPU, `gpu` fails. @p out_reason, which may be NULL, says what decided.
- *  @return GPUHAL_OK; FORKED; INVALID_ARGUMENT for a malformed selector, one with a limit, a variable that its own
- *  reader refuses, and for the beginning of a UUID or an address without domain that fits several devices, which the
- *  detail names; NOT_FOUND when one of the selectors matches nothing, or what they leave is not to be used
- *  Owner: device of @p gpu; the reason is valid until this thread's next gpuhal_select(). Threads: any. Blocks: no. */
+ *  With `most_free` or `least_loaded` in the list the values of the devices that are named are read now, from plugins
+ *  that are loaded for that, and decide before the rule; a device without the value comes last.
+ *  @return GPUHAL_OK; FORKED; HOST_MEMORY; INVALID_ARGUMENT for a malformed selector, one with a limit, a variable
+ *  that its own reader refuses, and for the beginning of a UUID or an address without domain that fits several devices,
+ *  which the detail names; NOT_FOUND when one of the selectors matches nothing, or what they leave is not to be used
+ *  Owner: device of @p gpu; the reason is valid until this thread's next gpuhal_select(). Threads: any. Blocks: with
+ *  `most_free` and `least_loaded` as gpuhal_sample_all(), otherwise no. */
 GPUHAL_API gpuhal_status gpuhal_select(gpuhal *gpu, const char *selector, uint32_t flags, gpuhal_device **out_device,
                                        const char **out_reason);
 

@@ -1,0 +1,127 @@
+/* Selecting by values that were just read: most_free and least_loaded. */
+#include "support/mock.h"
+#include "test.h"
+
+#define GIB(count) ((uint64_t)(count) << 30)
+
+static void set_value(uint32_t device, gpuhal_key key, uint64_t value)
+{
+    gpuhal_mock.devices[device].values[0].u64 = value;
+    gpuhal_mock.devices[device].values[0].missing = 0;
+    gpuhal_mock.devices[device].values[0].key = key;
+}
+
+static void set_missing(uint32_t device, gpuhal_key key)
+{
+    gpuhal_mock.devices[device].values[0].missing = GPUHAL_MISSING_NOT_SUPPORTED;
+    gpuhal_mock.devices[device].values[0].key = key;
+}
+
+static void expect(gpuhal *gpu, const char *selector, const char *id, const char *words)
+{
+    gpuhal_device *device = NULL;
+    const char *reason = NULL;
+    if (gpuhal_select(gpu, selector, 0, &device, &reason)) {
+        fail_msg("\"%s\": %s", selector, gpuhal_last_error()->sentence);
+    }
+    if (strcmp(gpuhal_device_id(device), id) != 0 || strcmp(reason, words) != 0) {
+        fail_msg("\"%s\" selects %s: %s", selector, gpuhal_device_id(device), reason);
+    }
+}
+
+/* The four are unequal in memory, so that the rule of auto would take the last one. */
+static gpuhal *open_four(void)
+{
+    gpuhal_mock = (gpuhal_mock_state){.count = 4};
+    for (uint32_t i = 0; i < 4; i++) {
+        gpuhal_mock.devices[i].total_bytes = GIB(8 * (i + 1));
+    }
+    return gpuhal_mock_open(NULL, 1);
+}
+
+TEST(most_free_selects_the_gpu_with_most_free_memory_now)
+{
+    gpuhal *gpu = open_four();
+    const gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
+    set_value(0, key, GIB(7));
+    set_value(1, key, GIB(15) + GIB(1) / 2);
+    set_value(2, key, GIB(1));
+    set_missing(3, key);
+    expect(gpu, "most_free", "mock:1", "most free memory of 4: 15.5 GiB (1 without that value)");
+    expect(gpu, "most_free,!mock:1", "mock:0", "most free memory of 3: 7.0 GiB (1 without that value)");
+    set_value(3, key, GIB(7));
+    set_value(1, key, 0);
+    expect(gpu, "most_free", "mock:3",
+           "most free memory of 4: 7.0 GiB; the best of 2 that are equal in that, by the rule of auto");
+    gpuhal_close(gpu);
+}
+
+TEST(least_loaded_selects_the_gpu_that_works_least_now)
+{
+    gpuhal *gpu = open_four();
+    const gpuhal_key key = GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE;
+    for (uint32_t i = 0; i < 4; i++) {
+        set_value(i, key, 1000 - 100 * (i % 3));
+    }
+    expect(gpu, "least_loaded", "mock:2", "least load of 4: 80.0 %");
+    set_value(0, key, 5);
+    expect(gpu, "least_loaded", "mock:0", "least load of 4: 0.5 %");
+    gpuhal_close(gpu);
+}
+
+TEST(without_any_value_the_rule_of_auto_decides_and_the_reason_says_so)
+{
+    gpuhal *gpu = open_four();
+    for (uint32_t i = 0; i < 4; i++) {
+        set_missing(i, GPUHAL_VALUE_MEMORY_FREE_BYTES);
+    }
+    expect(gpu, "most_free", "mock:3", "no device states its free memory; first backend (mock), most memory of 4");
+    gpuhal_mock.devices[3].fail_sample = GPUHAL_ERROR_DRIVER;
+    expect(gpu, "least_loaded", "mock:3", "no device states its load; first backend (mock), most memory of 4");
+    gpuhal_close(gpu);
+}
+
+TEST(a_gpu_that_failed_its_self_test_is_not_selected_by_its_values)
+{
+    gpuhal_mock = (gpuhal_mock_state){.count = 2, .devices = {{.hidden = 1}, {.hidden = 1}}};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 1);
+    set_value(0, GPUHAL_VALUE_MEMORY_FREE_BYTES, GIB(8));
+    set_value(1, GPUHAL_VALUE_MEMORY_FREE_BYTES, GIB(4));
+    gpuhal_mock.devices[0].fail_read = GPUHAL_ERROR_DRIVER;
+    assert_int_equal(gpuhal_device_verify(gpuhal_device_at(gpu, 0)), GPUHAL_ERROR_DRIVER);
+    expect(gpu, "most_free", "mock:1", "most free memory of 1: 4.0 GiB");
+    expect(gpu, "most_free,mock:0", "mock:1", "most free memory of 2: 4.0 GiB");
+    gpuhal_close(gpu);
+}
+
+TEST(values_select_no_software_device)
+{
+    gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.name = "soft", .software = 1}}};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 1);
+    gpuhal_device *device = NULL;
+    assert_int_equal(gpuhal_select(gpu, "most_free", 0, &device, NULL), GPUHAL_ERROR_NOT_FOUND);
+    assert_int_equal(gpuhal_select(gpu, "most_free", GPUHAL_SELECT_ALLOW_CPU, &device, NULL), GPUHAL_OK);
+    assert_string_equal(gpuhal_device_id(device), "cpu:0");
+    gpuhal_close(gpu);
+}
+
+TEST(values_decide_for_one_selection_and_hide_nothing)
+{
+    static const char *const malformed[][2] = {{"!most_free", "can only be selected"},
+                                               {"most_free:0", "\"most_free\" takes no index"},
+                                               {"most_free,least_loaded", "not both"}};
+    gpuhal *gpu = open_four();
+    gpuhal_device *device = NULL;
+    for (size_t i = 0; i < sizeof malformed / sizeof *malformed; i++) {
+        assert_int_equal(gpuhal_select(gpu, malformed[i][0], 0, &device, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+        assert_non_null(strstr(gpuhal_last_error()->sentence, malformed[i][1]));
+    }
+    gpuhal_close(gpu);
+    gpuhal_builtin_fn *const builtins[] = {gpuhal_mock_query, NULL};
+    const gpuhal_config config = {.size = sizeof config, .ignore_environment = 1, .registry = "none",
+                                  .isolation = GPUHAL_ISOLATION_NEVER, .builtins = builtins, .devices = "most_free"};
+    assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "no device is hidden by these"));
+}
+
+#include "test_main.h"
