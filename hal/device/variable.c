@@ -203,6 +203,9 @@ static void read_listed(const gpuhal_variable *variable, const char *value, cons
             picks->entries[picks->count++] = i;
         }
     }
+    if (picks->count > wanted) {
+        *picks->note = 0; /* another version of the library, with other rules, has read it */
+    }
     if (picks->count < wanted && is_alone(variable)) {
         gpuhal_variable_say(picks, "%s lists %u of the %u that %s names: one that it does not have ends the list",
                             variable->reader, picks->count, wanted, variable->name);

@@ -112,6 +112,16 @@ def a_selector_with_an_exclusion_or_a_limit_lists_what_it_leaves(probe):
     check(gone.code == 4 and "it was there on" in gone.err, gone)
 
 
+def a_selector_of_a_vendors_variable_says_what_in_it_does_not_count(probe):
+    settings = {"ONEAPI_DEVICE_SELECTOR": "native_cpu:0.1"}
+    result = probe.run("--device", "env=ONEAPI_DEVICE_SELECTOR", "--explain", **settings)
+    check(result.code == 0 and 'note: --device: env=ONEAPI_DEVICE_SELECTOR: the whole device stands for its sub-devices in "0.1"' in result.out, result)
+    result = probe.run(GPUHAL_DEVICES="env=ONEAPI_DEVICE_SELECTOR", ONEAPI_DEVICE_SELECTOR="level_zero:gpu:0")
+    check(result.code == 2 and "too many colons" in result.err and not result.out, result)
+    result = probe.run("--device", "env=CUDA_VISIBLE_DEVICES", CUDA_VISIBLE_DEVICES="-1,0")
+    check(result.code == 5 and 'CUDA ends the list at "-1": it is negative, and "0" does not count' in result.err, result)
+
+
 def a_selector_of_gpus_that_finds_only_software_says_so(probe):
     probe.use_drivers()
     for options, settings in ((["--device", "gpu"], {}), ([], {"GPUHAL_DEVICES": "gpu"})):

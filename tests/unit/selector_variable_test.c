@@ -227,6 +227,10 @@ TEST(where_cuda_runs_its_variable_leaves_what_cuda_lists_through_every_interface
     assert_true(is_noted("env=CUDA_VISIBLE_DEVICES", "CUDA lists 1 of the 3 that CUDA_VISIBLE_DEVICES names"));
     setenv("CUDA_VISIBLE_DEVICES", "2,-1,0", 1);
     assert_true(is_noted("env=CUDA_VISIBLE_DEVICES", "ends the list at \"-1\""));
+    setenv("CUDA_VISIBLE_DEVICES", "2,2", 1); /* what CUDA lists counts, whatever the text says */
+    expect("env=CUDA_VISIBLE_DEVICES", "cuda:0 vulkan:2");
+    assert_false(is_noted("env=CUDA_VISIBLE_DEVICES", "second time"));
+    setenv("CUDA_VISIBLE_DEVICES", "2,-1,0", 1);
     gpuhal *gpu = open_machine(NULL);
     gpuhal_device *device = NULL;
     const char *reason = NULL;

@@ -248,8 +248,9 @@ void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const g
     }
     print_choice(machine, screen);
     const char *note;
+    char words[GPUHAL_PROBE_TEXT_BYTES];
     for (uint32_t i = 0; (note = gpuhal_note_at(machine->gpu, i)); i++) {
-        print_note(note, screen);
+        print_note(gpuhal_probe_in_options(note, words), screen);
     }
     print_unwritten(machine->gpu, screen);
 }
