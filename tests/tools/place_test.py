@@ -89,7 +89,7 @@ def a_gguf_file_has_its_layers_with_weights_and_the_cache_for_the_context(tool):
 
 def an_output_without_weights_shares_those_of_the_input(tool):
     model = tool.document(gguf(tied=True), "--given", "x=1GiB")
-    check(model["model"]["weight_bytes"] == 4 * BLOCK + EMBEDDING, model)
+    check(model["model"]["weight_bytes"] == 4 * BLOCK + EMBEDDING + 64 * 4 and model["model"]["layer_count"] == 8, model)
     check(model["plan"]["stages"][0]["used_bytes"] == model["model"]["weight_bytes"] + model["model"]["state_bytes"], model)
 
 
@@ -100,6 +100,35 @@ def a_table_has_a_line_for_each_layer_and_every_mistake_its_line(tool):
     for table, words in ((b"a\n", "line 1"), (b"a,1\nb,x\n", 'line 2: "x"'), (b"", "no layers"), (b"a,1,1,1,1,1\n", "line 1: more"),
                          (b"a,-1\n", "line 1"), (b"a,9999999999GiB\n", "line 1"), (b"x" * 3000, "too long"), (b"a,\n", "line 1")):
         check(words in tool.run(table, "--given", "x=1MiB", code=1).stderr, table, words)
+
+
+def a_model_in_parts_is_read_from_all_of_them(tool):
+    whole = gguf()
+    document = tool.document(whole, "--given", "x=1GiB")["model"]
+    split = entry("split.count", U32, struct.pack("<I", 2))
+    first = gguf(extra_entries=[split], blocks=4).replace(b"blk.3.", b"blk.2.")
+    other = b"GGUF" + struct.pack("<IQQ", 3, 2, 1) + split + tensor("blk.3.attn_q.weight", (64, 64), Q8_0) + tensor("blk.3.ffn_up.weight", (64, 256), Q8_0)
+    names = [os.path.join(tool.folder.name, f"m-{part:05}-of-00002.gguf") for part in (1, 2)]
+    for name, text_ in zip(names, (first, other)):
+        with open(name, "wb") as file:
+            file.write(text_)
+    both = json.loads(subprocess.run([tool.program, names[0], "--json", "--given", "x=1GiB"], capture_output=True, check=True).stdout)["model"]
+    check(both["weight_bytes"] == document["weight_bytes"] + BLOCK, both, document)
+    for model in (names[1], os.path.join(tool.folder.name, "model")):
+        check(subprocess.run([tool.program, model, "--given", "x=1GiB"], capture_output=True, check=False).returncode == (0 if model.endswith("model") else 1), model)
+    os.remove(names[1])
+    check(b"cannot be opened" in subprocess.run([tool.program, names[0], "--given", "x=1GiB"], capture_output=True, check=False).stderr, "a part is missing")
+    check("no tensor of block 3" in tool.run(gguf().replace(b"blk.3.", b"blk.2."), "--given", "x=1GiB", code=1).stderr, "a block is missing")
+
+
+def models_come_through_pipes_and_say_nothing_to_the_terminal(tool):
+    for model, layers in ((b"embed,1\nb,2\nc,3", ["embed", "b", "c"]), (gguf(), None)):
+        done = subprocess.run([tool.program, "/dev/stdin", "--json", "--given", "x=1GiB"], input=model, capture_output=True, check=True)
+        named = json.loads(done.stdout)["plan"]["stages"][0]["layers"]
+        check(layers is None or named == layers, named)
+    evil = gguf(extra_entries=[entry("general.name", STRING, text("\x1b[2Jwiped\x07"))])
+    shown = tool.run(evil, "--given", "x=1GiB").stdout + tool.run(b"\x1b[2Ja,1\n", "--given", "x=1GiB").stdout
+    check("\x1b" not in shown and "\x07" not in shown and "wiped" in shown, shown)
 
 
 def layers_are_placed_as_the_objective_asks_and_the_picture_shows_it(tool):
@@ -145,6 +174,14 @@ def arguments_for_other_programs_count_blocks_as_these_do(tool):
     expected = {"model.embed_tokens": number["input"], "model.norm": number["output"], "lm_head": number["output"]}
     expected |= {f"model.layers.{block}": number[f"block {block}"] for block in range(4)}
     check(modules == expected, modules, expected)
+    check(set(json.loads(tool.run(gguf(tied=True), *devices, "--format", "accelerate").stdout)) == set(expected), "a tied output")
+    check(tool.run(gguf(tied=True), "--given", "x=1GiB", "--format", "llama.cpp").stdout == "-ts 5\n", "a tied output")
+    tool.run(b"a,1\n", *devices, "--format", "accelerate", code=1)
+    table, three = b"".join(b"l%d,1GiB\n" % i for i in range(6)), ("--given", "a=2GiB", "--given", "b=2GiB", "--given", "c=6GiB", "--margin", "0")
+    check(tool.run(table, *three, "--lost", "a", "--format", "llama.cpp").stdout.count(",") == 1, "devices that are left")
+    order = ("--given", "slow=4GiB,1GB", "--given", "fast=4GiB,9GB", "--margin", "0", "--free-order", "--objective", "balanced")
+    done = tool.run(table, *order, "--format", "vllm")
+    check(done.stderr.split(": ")[1].startswith("ranks are on"), done)
 
 
 def after_a_device_is_lost_only_its_layers_move(tool):

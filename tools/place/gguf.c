@@ -16,6 +16,7 @@ enum {
     ARRAYS_MAX = 8,        /* in each other */
     BLOCKS_MAX = GPUHAL_PLACEMENT_LAYERS_MAX - 2,
     DIMENSIONS_MAX = 4,
+    PARTS_MAX = 99999,
     CONTEXT_DEFAULT = 4096
 };
 
@@ -42,7 +43,14 @@ typedef struct metadata {
     uint64_t *kv_heads_of; /* of each block, where they differ */
     uint64_t kv_heads_count;
     bool has_kv_heads;
+    uint64_t parts; /* that the model is split into; 0 and 1: it is whole */
 } metadata;
+
+/* What is found in the tensors. */
+typedef struct tensor_sums {
+    uint64_t embedding_bytes; /* of token_embd.weight */
+    uint64_t output_bytes;    /* of output.weight; 0: there is none */
+} tensor_sums;
 
 static bool read_bytes(gpuhal_input *input, void *to, size_t bytes)
 {
@@ -166,6 +174,9 @@ static bool read_entry(gpuhal_input *input, gpuhal_model *model, metadata *meta)
                    {"attention.head_count", &meta->heads},
                    {"attention.key_length", &meta->key_length},
                    {"attention.value_length", &meta->value_length}};
+    if (strcmp(key, "split.count") == 0) {
+        return read_value(input, type, &meta->parts);
+    }
     if (type == TYPE_STRING && strcmp(key, "general.architecture") == 0) {
         return read_text(input, KEY_BYTES_MAX, model->architecture, sizeof model->architecture);
     }
@@ -226,11 +237,8 @@ static bool tensor_bytes(gpuhal_input *input, const char *name, uint64_t *out_by
     return true;
 }
 
-static bool read_tensors(gpuhal_input *input, uint64_t count, gpuhal_model *model)
+static bool read_tensors(gpuhal_input *input, uint64_t count, gpuhal_model *model, tensor_sums *out)
 {
-    uint64_t embedding = 0;
-    bool has_output = false;
-    const uint32_t output = model->block_count + 1;
     for (uint64_t i = 0; i < count; i++) {
         char name[256];
         uint32_t layer = 0;
@@ -245,13 +253,8 @@ static bool read_tensors(gpuhal_input *input, uint64_t count, gpuhal_model *mode
             return gpuhal_input_fail(input, "layer %u has more bytes than there can be", layer);
         }
         model->layers[layer].weight_bytes += bytes;
-        has_output = has_output || strcmp(name, "output.weight") == 0;
-        embedding = strcmp(name, "token_embd.weight") == 0 ? bytes : embedding;
-    }
-    /* Then the output multiplies by the embedding: it has to be there, too. What else the two have is small. */
-    if (!has_output && embedding > 0) {
-        model->layers[output].weight_bytes = model->layers[0].weight_bytes;
-        model->layers[0].tie = model->layers[output].tie = 1;
+        out->output_bytes += strcmp(name, "output.weight") == 0 ? bytes : 0;
+        out->embedding_bytes += strcmp(name, "token_embd.weight") == 0 ? bytes : 0;
     }
     return true;
 }
@@ -310,24 +313,118 @@ static bool make_layers(gpuhal_input *input, gpuhal_model *model, const metadata
     return true;
 }
 
-bool gpuhal_model_read_gguf(gpuhal_input *input, uint64_t context, gpuhal_model *model)
+/* Without output.weight the output multiplies by the embedding: that has to be there, too, and is one layer with the
+ * same weights. What else stands before or behind the blocks is in layers of its own. */
+static bool tie_output(gpuhal_input *input, gpuhal_model *model, const tensor_sums *found)
 {
-    metadata meta = {0};
-    uint64_t version = 0, tensors = 0, entries = 0;
+    if (found->output_bytes > 0 || found->embedding_bytes == 0) {
+        return true;
+    }
+    const uint32_t last = model->layer_count; /* becomes the output that is tied; those before move by one */
+    if (!gpuhal_model_resize(model, model->layer_count + 2)) {
+        return gpuhal_input_fail(input, "no memory");
+    }
+    for (uint32_t i = last; i > 0; i--) {
+        const char *name = model->layers[i].name;
+        model->layers[i] = model->layers[i - 1];
+        model->layers[i].name = name;
+        memcpy(model->names[i], model->names[i - 1], sizeof *model->names);
+    }
+    model->first_block++;
+    const char *const names[] = {model->layers[0].name, model->layers[last + 1].name};
+    model->layers[0] = model->layers[last + 1] =
+        (gpuhal_placement_layer){.weight_bytes = found->embedding_bytes, .tie = 1};
+    model->layers[0].name = names[0];
+    model->layers[last + 1].name = names[1];
+    model->layers[0].read_bytes = model->layers[1].read_bytes; /* a row */
+    model->layers[0].output_bytes = model->layers[1].output_bytes;
+    model->layers[1].read_bytes = 0;
+    model->layers[1].weight_bytes -= found->embedding_bytes;
+    snprintf(model->names[0], sizeof *model->names, "embedding");
+    snprintf(model->names[last + 1], sizeof *model->names, "embedding again");
+    return true;
+}
+
+static bool has_every_block(gpuhal_input *input, const gpuhal_model *model)
+{
+    for (uint32_t i = 0; i < model->block_count; i++) {
+        if (model->layers[model->first_block + i].weight_bytes == 0) {
+            return gpuhal_input_fail(input, "there is no tensor of block %u of %u", i, model->block_count);
+        }
+    }
+    return true;
+}
+
+/* Up to the tensors. */
+static bool read_header(gpuhal_input *input, gpuhal_model *model, metadata *meta, uint64_t *out_tensors)
+{
+    uint64_t version = 0, entries = 0;
     bool good = read_number(input, 4, &version);
     if (good && (version < 2 || version > 3)) {
         good = gpuhal_input_fail(input, "GGUF of version %" PRIu64 "; 2 and 3 are known", version);
     }
-    good = good && read_number(input, 8, &tensors) && read_number(input, 8, &entries);
-    if (good && (tensors > ENTRIES_MAX || entries > ENTRIES_MAX)) {
-        good = gpuhal_input_fail(input, "it has %" PRIu64 " tensors and %" PRIu64 " keys", tensors, entries);
+    good = good && read_number(input, 8, out_tensors) && read_number(input, 8, &entries);
+    if (good && (*out_tensors > ENTRIES_MAX || entries > ENTRIES_MAX)) {
+        good = gpuhal_input_fail(input, "it has %" PRIu64 " tensors and %" PRIu64 " keys", *out_tensors, entries);
     }
     for (uint64_t i = 0; good && i < entries; i++) {
-        good = read_entry(input, model, &meta);
+        good = read_entry(input, model, meta);
     }
-    good = good && make_layers(input, model, &meta, context) && read_tensors(input, tensors, model);
+    return good;
+}
+
+/* The tensors of another part, whose metadata has nothing new. */
+static bool read_part(gpuhal_input *input, const char *path, gpuhal_model *model, tensor_sums *found)
+{
+    char magic[4];
+    metadata meta = {0};
+    gpuhal_model unused = {0};
+    uint64_t tensors = 0;
+    gpuhal_input part = *input;
+    part.file = fopen(path, "rbe");
+    if (part.file == NULL) {
+        return gpuhal_input_fail(input, "its part %s cannot be opened", path);
+    }
+    const bool good = read_bytes(&part, magic, sizeof magic) && memcmp(magic, "GGUF", 4) == 0 &&
+                      read_header(&part, &unused, &meta, &tensors) && read_tensors(&part, tensors, model, found);
+    free(meta.kv_heads_of);
+    fclose(part.file);
+    return good || gpuhal_input_fail(input, "its part %s is no GGUF", path);
+}
+
+/* llama.cpp names them NAME-00001-of-00003.gguf. The first one has the metadata. */
+static bool read_other_parts(gpuhal_input *input, uint64_t parts, gpuhal_model *model, tensor_sums *found)
+{
+    char end[64], path[4096];
+    const size_t length = strlen(input->path);
+    snprintf(end, sizeof end, "-00001-of-%05" PRIu64 ".gguf", parts);
+    if (length < strlen(end) || strcmp(input->path + length - strlen(end), end) != 0) {
+        return gpuhal_input_fail(input, "it is a part of %" PRIu64 ": give the first one, NAME%s", parts, end);
+    }
+    bool good = true;
+    for (uint64_t i = 2; i <= parts && good; i++) {
+        const int written = snprintf(path, sizeof path, "%.*s-%05" PRIu64 "-of-%05" PRIu64 ".gguf",
+                                     (int)(length - strlen(end)), input->path, i, parts);
+        good = written > 0 && (size_t)written < sizeof path && read_part(input, path, model, found);
+    }
+    return good;
+}
+
+bool gpuhal_model_read_gguf(gpuhal_input *input, uint64_t context, gpuhal_model *model)
+{
+    metadata meta = {0};
+    tensor_sums found = {0};
+    uint64_t tensors = 0;
+    bool good = read_header(input, model, &meta, &tensors) && make_layers(input, model, &meta, context) &&
+                read_tensors(input, tensors, model, &found);
+    if (good && meta.parts > 1) {
+        good = meta.parts <= PARTS_MAX ? read_other_parts(input, meta.parts, model, &found)
+                                       : gpuhal_input_fail(input, "it has %" PRIu64 " parts", meta.parts);
+    }
+    good = good && has_every_block(input, model);
     if (good) {
         add_states(model, &meta);
+        good = tie_output(input, model, &found);
     }
     free(meta.kv_heads_of);
     return good;

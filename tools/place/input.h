@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 typedef struct gpuhal_input {
+    const char *path;
     FILE *file;
     char *problem; /* "": none yet */
     size_t size;   /* of `problem` */
@@ -15,5 +16,8 @@ typedef struct gpuhal_input {
 
 /* Keeps the first problem. Returns false. */
 bool gpuhal_input_fail(gpuhal_input *input, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Puts a '?' for each byte that a terminal would obey or that is no UTF-8: files may hold any. */
+void gpuhal_input_clean(char *text);
 
 #endif

@@ -32,7 +32,8 @@ static bool take_line(gpuhal_input *input, unsigned number, char *line, gpuhal_m
     uint64_t *const members[] = {&layer->weight_bytes, &layer->state_bytes, &layer->workspace_bytes,
                                  &layer->output_bytes};
     snprintf(model->names[model->layer_count - 1], sizeof *model->names, "%s", words[0]);
-    if (count < 2) {
+    gpuhal_input_clean(model->names[model->layer_count - 1]);
+    if (count < 2 || *words[0] == '\0') {
         return gpuhal_input_fail(input, "line %u: a name and bytes, with a comma between them", number);
     }
     for (size_t i = 1; i < count; i++) {
