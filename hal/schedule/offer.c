@@ -154,7 +154,9 @@ static void take(gpuhal_offers *offers, const gpuhal_sample *samples, uint32_t u
                 lost = true;
             } else if (samples[u].status == GPUHAL_OK &&
                        gpuhal_devices_same_part(samples[u].device, offers->devices[i])) {
-                offer->free_bytes = values[FREE].missing ? GPUHAL_UNKNOWN_BYTES : values[FREE].u64;
+                /* What is free of the host's memory may be more than a software device has. */
+                const uint64_t most = values[FREE].u64 < offer->total_bytes ? values[FREE].u64 : offer->total_bytes;
+                offer->free_bytes = values[FREE].missing ? GPUHAL_UNKNOWN_BYTES : most;
                 offer->busy_permille = values[BUSY].missing || values[BUSY].u64 > 1000 ? GPUHAL_UNKNOWN_PERMILLE
                                                                                        : (uint32_t)values[BUSY].u64;
             }

@@ -12,14 +12,12 @@
 
 enum { DEVICES_MAX = 64, SECONDS_MAX = 1000000000 };
 
-static const char doc[] = "Runs a command with devices that no other holder of a lease uses at the same time, waits "
-                          "until they could be had, or "
-                          "lists who has leased what.\v"
-                          "run sets CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES and GPUHAL_DEVICES for what was leased. "
-                          "Exit status of run: that "
-                          "of the command, 128 and the number of the signal that ended it, 126 or 127 when it cannot "
-                          "be executed or found; 75 "
-                          "busy, with --no-wait; 124 not granted within --timeout; 125 other errors, 2 usage.";
+static const char doc[] =
+    "Runs a command with a share of devices: one of their slots and so many bytes, or with --slots=all devices that "
+    "no other holder of a lease uses at the same time; waits until they could be had; or lists who has leased what.\v"
+    "run sets CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES and GPUHAL_DEVICES for what was leased. Exit status of run: "
+    "that of the command, 128 and the number of the signal that ended it, 126 or 127 when it cannot be executed or "
+    "found; 75 busy, with --no-wait; 124 not granted within --timeout; 125 other errors, 2 usage.";
 
 enum {
     OPTION_DEVICES = GPUHAL_TOOL_KEY,
@@ -45,28 +43,6 @@ static const struct argp_option known[] = {
     {"json", OPTION_JSON, NULL, 0, "status as JSON, schema gpuhal.lease/1; also where a lease was not granted", 0},
     {0},
 };
-
-/* "8GiB", "512M", "1000": powers of 1024. */
-static bool read_bytes(const char *text, uint64_t *out_bytes)
-{
-    static const char units[] = "KMGT";
-    const char *rest = NULL;
-    uint64_t number = 0;
-    if (!gpuhal_tool_read_number(text, 0, UINT64_MAX, &number, &rest)) {
-        return false;
-    }
-    const char *unit = *rest ? strchr(units, *rest) : NULL;
-    if (*rest == 0 || strcmp(rest, "B") == 0) {
-        *out_bytes = number;
-        return true;
-    }
-    if (!unit || (rest[1] != 0 && strcmp(rest + 1, "B") != 0 && strcmp(rest + 1, "iB") != 0)) {
-        return false;
-    }
-    const unsigned shift = 10 * (unsigned)(unit - units + 1);
-    *out_bytes = number << shift;
-    return number <= UINT64_MAX >> shift;
-}
 
 static error_t take_devices(const struct argp_state *state, const char *value, gpuhal_lease_options *options)
 {
@@ -157,7 +133,7 @@ static error_t parse(int key, char *value, struct argp_state *state)
     case OPTION_SLOTS:
         return take_slots(state, value, options);
     case OPTION_MEMORY:
-        return read_bytes(value, &options->bytes)
+        return gpuhal_tool_read_size(value, UINT64_C(1) << 62, &options->bytes)
                    ? 0
                    : gpuhal_tool_mistake(state, "memory", value, "a number of bytes, with K, M, G or T: 8GiB");
     case OPTION_PRIORITY:
