@@ -125,7 +125,8 @@ typedef struct gpuhal_placement_shortfall {
  *  that are equal in all numbers and links make easy: always up to 12 devices and 80 layers. Above that a good order
  *  is searched for, and `gap` says how far from the best it may be.
  *  @return GPUHAL_OK; INVALID_ARGUMENT, which the detail names: a number that is negative or none, a size that is not
- *  set, more seconds than a number can say, weights that are tied and differ in size, more than 2^63 bytes in all; INFEASIBLE; HOST_MEMORY
+ *  set, more seconds than a number can say, weights that are tied and differ in size, more than 2^63 bytes in all;
+ *  INFEASIBLE; HOST_MEMORY
  *  Owner: caller, gpuhal_placement_destroy(); nothing of @p problem is needed afterwards. Threads: any. Blocks: no, but
  *  it computes: for 80 layers on 12 unlike devices in free order some tenths of a second. */
 GPUHAL_API gpuhal_status gpuhal_place(const gpuhal_placement_problem *problem,

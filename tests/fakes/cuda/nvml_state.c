@@ -3,6 +3,7 @@
 
 #include "report.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -35,7 +36,12 @@ struct nvmlEventSet_st {
     nvmlDevice_t device; /* NULL: none is registered */
     unsigned questions;  /* that were answered with: nothing more has come */
     bool over;           /* the event of this question was given */
+    struct nvmlEventSet_st *next;
 };
+
+/* Those that were not freed. A set that ended with its session cannot be, and stays the library's. */
+static struct nvmlEventSet_st *sets;
+static pthread_mutex_t sets_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set)
 {
@@ -43,6 +49,10 @@ nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set)
     *set = code ? NULL : calloc(1, sizeof **set);
     if (*set) {
         (*set)->session = fake_nvml_session();
+        pthread_mutex_lock(&sets_mutex);
+        (*set)->next = sets;
+        sets = *set;
+        pthread_mutex_unlock(&sets_mutex);
     }
     return code ? code : *set ? NVML_SUCCESS : NVML_ERROR_MEMORY;
 }
@@ -86,6 +96,13 @@ nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set)
     if (set->session != fake_nvml_session()) {
         fake_report_violation("%s: of an earlier session", __func__);
     }
+    pthread_mutex_lock(&sets_mutex);
+    struct nvmlEventSet_st **link = &sets;
+    while (*link != set) {
+        link = &(*link)->next;
+    }
+    *link = set->next;
+    pthread_mutex_unlock(&sets_mutex);
     free(set);
     return code;
 }
