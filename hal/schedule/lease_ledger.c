@@ -239,6 +239,16 @@ gpuhal_status gpuhal_lease_look(gpuhal_lease *lease, bool *out_held, uint32_t *o
     return status ? status : ended;
 }
 
+/* Where `liveness` was replaced, the record shows by itself that it is this lease's. */
+static const gpuhal_ledger_record *find_own(const gpuhal_lease *lease, const gpuhal_ledger *ledger)
+{
+    const gpuhal_ledger_record *record = gpuhal_ledger_find(ledger->state, lease->record.ticket);
+    const bool same = lease->epoch == ledger->files.epoch ||
+                      (record && record->pid == ledger->pid && record->started == ledger->started &&
+                       record->space == ledger->space && record->asked_ns == lease->record.asked_ns);
+    return same ? record : NULL;
+}
+
 /* Unlocked in any case: when the ledger cannot be written, others find that the lease is dead. */
 gpuhal_status gpuhal_lease_leave(gpuhal_lease *lease, bool unless_held, bool *out_held)
 {
@@ -248,10 +258,10 @@ gpuhal_status gpuhal_lease_leave(gpuhal_lease *lease, bool unless_held, bool *ou
         return GPUHAL_OK;
     }
     const bool inherited = lease->record.flags & GPUHAL_LEASE_INHERIT;
-    gpuhal_status status = gpuhal_ledger_begin(ledger);
+    gpuhal_status status = gpuhal_ledger_begin_leave(ledger);
     const bool same = !status && lease->epoch == ledger->files.epoch;
-    const gpuhal_ledger_record *record = same ? gpuhal_ledger_find(ledger->state, lease->record.ticket) : NULL;
-    if (record && unless_held && record->state == GPUHAL_RECORD_HELD && find_devices(lease, ledger) == GPUHAL_OK) {
+    const gpuhal_ledger_record *record = status ? NULL : find_own(lease, ledger);
+    if (same && record && unless_held && record->state == GPUHAL_RECORD_HELD && find_devices(lease, ledger) == GPUHAL_OK) {
         collect(lease, ledger->state, record);
         *out_held = true;
         return gpuhal_ledger_end(ledger);
@@ -266,7 +276,9 @@ gpuhal_status gpuhal_lease_leave(gpuhal_lease *lease, bool unless_held, bool *ou
     if (record) {
         gpuhal_ledger_remove(ledger->state, lease->record.ticket);
         ledger->changed = true;
-        gpuhal_ledger_settle(ledger, false);
+        if (gpuhal_ledger_files_are_paired(&ledger->files, ledger->state)) {
+            gpuhal_ledger_settle(ledger, false);
+        }
     }
     return status ? status : gpuhal_ledger_end(ledger);
 }

@@ -75,28 +75,44 @@ static void unlock(gpuhal_ledger *ledger)
     }
 }
 
-/* A ledger that was removed is left to those who have it open. */
+static bool is_linked(intptr_t file)
+{
+    gpuhal_file_info info;
+    bool unlinked = false;
+    return gpuhal_os_shared_info(file, &info, &unlinked) == 0 && !unlinked;
+}
+
+/* Files that were removed are left to those who have them open. */
 static gpuhal_status lock(gpuhal_ledger *ledger)
 {
     for (int tries = 0; tries < 4; tries++) {
-        gpuhal_file_info info;
-        bool unlinked = false;
         gpuhal_status status = gpuhal_ledger_files_open(&ledger->files);
         status = status ? status : lock_file(ledger);
         if (status) {
             return status;
         }
-        const int error = gpuhal_os_shared_info(ledger->files.ledger, &info, &unlinked);
-        if (!error && !unlinked) {
+        if (is_linked(ledger->files.ledger) && is_linked(ledger->files.liveness)) {
             return GPUHAL_OK;
         }
-        gpuhal_ledger_files_close(&ledger->files);
-        ledger->files.inode = 0; /* the number may be given to the next file */
+        gpuhal_ledger_files_lose(&ledger->files);
     }
-    return gpuhal_error_set(GPUHAL_ERROR_FILE, "leases: %s is removed again and again", ledger->files.ledger_path);
+    return gpuhal_error_set(GPUHAL_ERROR_FILE, "leases: %s or %s is removed again and again",
+                            ledger->files.ledger_path, ledger->files.liveness_path);
 }
 
 /* ---- who lives */
+
+/* Whether the process may live that has the record. */
+static bool process_lives(const gpuhal_ledger *ledger, const gpuhal_ledger_record *record)
+{
+    if ((record->flags & GPUHAL_LEASE_INHERIT) || record->space == 0 || record->space != ledger->space) {
+        return true;
+    }
+    const bool is_own = record->pid == ledger->pid && record->started == ledger->started;
+    const uint64_t started =
+        is_own || record->started == UINT64_MAX ? UINT64_MAX : gpuhal_os_process_started(record->pid);
+    return started == UINT64_MAX || started == record->started;
+}
 
 /* The child of a fork has the descriptors of its parent, and keeps their locks: so the process itself is looked at,
  * too, unless the lease was to be inherited. */
@@ -110,13 +126,7 @@ static bool is_alive(void *user, const gpuhal_ledger_record *record)
     if (gpuhal_os_byte_is_locked(ledger->files.liveness, record->place, 1, &locked) == 0 && !locked) {
         return false;
     }
-    if ((record->flags & GPUHAL_LEASE_INHERIT) || record->space == 0 || record->space != ledger->space) {
-        return true;
-    }
-    const bool is_own = record->pid == ledger->pid && record->started == ledger->started;
-    const uint64_t started =
-        is_own || record->started == UINT64_MAX ? UINT64_MAX : gpuhal_os_process_started(record->pid);
-    return started == UINT64_MAX || started == record->started;
+    return process_lives(ledger, record);
 }
 
 static void remove_held(gpuhal_ledger *ledger, bool (*ends)(gpuhal_ledger *, const gpuhal_ledger_record *))
@@ -152,12 +162,8 @@ void gpuhal_ledger_settle(gpuhal_ledger *ledger, bool reap)
 
 /* ---- begin and end */
 
-gpuhal_status gpuhal_ledger_begin(gpuhal_ledger *ledger)
+static gpuhal_status lock_and_load(gpuhal_ledger *ledger)
 {
-    gpuhal_mutex_lock(&ledger->mutex);
-    ledger->changed = false;
-    ledger->place_count = 0;
-    ledger->fresh = 0;
     gpuhal_status status = lock(ledger);
     if (!status) {
         status = gpuhal_ledger_files_load(&ledger->files, ledger->state);
@@ -165,8 +171,72 @@ gpuhal_status gpuhal_ledger_begin(gpuhal_ledger *ledger)
             unlock(ledger);
         }
     }
+    return status;
+}
+
+static gpuhal_status replaced(const gpuhal_ledger *ledger, const gpuhal_ledger_record *record)
+{
+    return gpuhal_error_set(GPUHAL_ERROR_FILE,
+                            "leases: %s was removed or replaced while process %" PRId64
+                            " has a lease; end that process, or remove %s where it has ended",
+                            ledger->files.liveness_path, record->pid, ledger->files.ledger_path);
+}
+
+/* The bytes of the records are in another file than the one that is there: of requests nothing is left to wake, and of
+ * leases the processes alone show whether they are held. Once there is none, the new file counts. */
+static gpuhal_status pair(gpuhal_ledger *ledger, bool leaves)
+{
+    gpuhal_ledger_state *state = ledger->state;
+    const gpuhal_ledger_record *living = NULL;
+    for (uint32_t i = state->record_count; i > 0; i--) {
+        const gpuhal_ledger_record *record = &state->records[i - 1];
+        if (record->state == GPUHAL_RECORD_HELD && !is_expired(ledger, record) && process_lives(ledger, record)) {
+            living = record;
+        }
+    }
+    if (living) {
+        return leaves ? GPUHAL_OK : replaced(ledger, living);
+    }
+    state->record_count = state->item_count = 0;
+    state->liveness_inode = ledger->files.inode;
+    state->liveness_device = ledger->files.device;
+    ledger->changed = true;
+    return GPUHAL_OK;
+}
+
+static gpuhal_status begin(gpuhal_ledger *ledger, bool leaves)
+{
+    gpuhal_mutex_lock(&ledger->mutex);
+    ledger->changed = false;
+    ledger->place_count = 0;
+    ledger->fresh = 0;
+    gpuhal_status status = lock_and_load(ledger);
+    if (!status && !gpuhal_ledger_files_are_paired(&ledger->files, ledger->state)) {
+        unlock(ledger);
+        gpuhal_ledger_files_lose(&ledger->files); /* it may be this process that has an old one */
+        status = lock_and_load(ledger);
+    }
+    if (!status && !gpuhal_ledger_files_are_paired(&ledger->files, ledger->state)) {
+        status = pair(ledger, leaves);
+        if (status) {
+            unlock(ledger);
+        }
+    }
     if (status) {
         gpuhal_mutex_unlock(&ledger->mutex);
+    }
+    return status;
+}
+
+gpuhal_status gpuhal_ledger_begin_leave(gpuhal_ledger *ledger)
+{
+    return begin(ledger, true);
+}
+
+gpuhal_status gpuhal_ledger_begin(gpuhal_ledger *ledger)
+{
+    const gpuhal_status status = begin(ledger, false);
+    if (status) {
         return status;
     }
     remove_held(ledger, is_expired);

@@ -7,7 +7,9 @@
  * A lock on the first byte of `ledger` makes a critical section between processes, and ends with its holder: of a
  * process that is killed in the middle of it, the copy that it was writing fails its checksum, and the other one
  * counts. A lease that is not in the table but whose byte is locked shows that what counts is too old: then nothing is
- * granted until it has ended. Everything read from a file is copied and checked before it is used.
+ * granted until it has ended. The table names the file that its bytes are in: where that was removed or replaced, the
+ * bytes of another file say nothing, and nothing is granted while a process lives that has a lease of before. Everything
+ * read from a file is copied and checked before it is used.
  *
  * In a process one thread at a time is between gpuhal_ledger_begin() and gpuhal_ledger_end(). No driver, plugin or
  * callback is called there.
@@ -72,6 +74,7 @@ typedef struct gpuhal_ledger_item {
 typedef struct gpuhal_ledger_state {
     uint64_t generation, next_ticket;
     uint32_t device_count, record_count, item_count, reserved;
+    uint64_t liveness_inode, liveness_device; /* of the file in which the bytes of these records are */
     gpuhal_ledger_device devices[GPUHAL_LEDGER_DEVICES];
     gpuhal_ledger_record records[GPUHAL_LEDGER_RECORDS];
     gpuhal_ledger_item items[GPUHAL_LEDGER_ITEMS];
@@ -132,6 +135,10 @@ void gpuhal_ledger_files_finish(gpuhal_ledger_files *files);
 /* Opens the files unless they are open, with the folder and its owner checked. FILE, with a sentence. */
 gpuhal_status gpuhal_ledger_files_open(gpuhal_ledger_files *files);
 void gpuhal_ledger_files_close(gpuhal_ledger_files *files);
+/* Closes the files, since one of them was removed or replaced: what is opened next is of another epoch. */
+void gpuhal_ledger_files_lose(gpuhal_ledger_files *files);
+/* Returns whether the records of the state have their bytes in the `liveness` that is open. */
+bool gpuhal_ledger_files_are_paired(const gpuhal_ledger_files *files, const gpuhal_ledger_state *state);
 /* With the lock on `ledger`. Reads the newest whole copy, unless it is the one in `state` already. A new ledger is
  * begun, and a damaged one begun anew when no byte is locked; else FILE, with a sentence that says what to do. */
 gpuhal_status gpuhal_ledger_files_load(gpuhal_ledger_files *files, gpuhal_ledger_state *state);
@@ -164,8 +171,10 @@ typedef struct gpuhal_ledger {
 gpuhal_status gpuhal_ledger_init(gpuhal_ledger *ledger, const char *folder);
 void gpuhal_ledger_finish(gpuhal_ledger *ledger);
 /* Enters the critical section: the state is there, without expired leases. BUSY when another process stays in it for
- * longer than a second; FILE. */
+ * longer than a second; FILE, also where `liveness` was removed or replaced while leases are held. */
 gpuhal_status gpuhal_ledger_begin(gpuhal_ledger *ledger);
+/* The same for one that takes a record of its own out, which it may do where `liveness` was replaced, too. */
+gpuhal_status gpuhal_ledger_begin_leave(gpuhal_ledger *ledger);
 /* Grants what can be granted; with `reap`, leases of processes that have ended are removed before. */
 void gpuhal_ledger_settle(gpuhal_ledger *ledger, bool reap);
 /* Leaves it. What was changed is written, and granted requests are woken; when it cannot be written, nothing was

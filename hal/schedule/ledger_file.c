@@ -23,6 +23,7 @@ typedef struct copy_head {
     uint64_t checksum; /* of all that follows */
     uint64_t generation, next_ticket;
     uint32_t device_count, record_count, item_count, reserved;
+    uint64_t liveness_inode, liveness_device;
 } copy_head;
 
 enum { FIRST_COPY = 4096, COPIES = 2 };
@@ -36,7 +37,7 @@ _Static_assert(sizeof(gpuhal_ledger_device) % 8 == 0 && sizeof(gpuhal_ledger_rec
                "a copy consists of whole words");
 
 static const head the_head = {.magic = "gpuhal ledger\n",
-                              .version = 1,
+                              .version = 2,
                               .byte_order = 0x01020304,
                               .device_bytes = sizeof(gpuhal_ledger_device),
                               .record_bytes = sizeof(gpuhal_ledger_record),
@@ -91,6 +92,17 @@ void gpuhal_ledger_files_close(gpuhal_ledger_files *files)
     close_one(&files->liveness);
     close_one(&files->spare);
     files->known = 0;
+}
+
+void gpuhal_ledger_files_lose(gpuhal_ledger_files *files)
+{
+    gpuhal_ledger_files_close(files);
+    files->inode = 0; /* the number may be given to the next file */
+}
+
+bool gpuhal_ledger_files_are_paired(const gpuhal_ledger_files *files, const gpuhal_ledger_state *state)
+{
+    return state->liveness_inode == files->inode && state->liveness_device == files->device;
 }
 
 void gpuhal_ledger_files_finish(gpuhal_ledger_files *files)
@@ -277,6 +289,8 @@ static bool read_copy(gpuhal_ledger_files *files, uint32_t copy, const copy_head
     state->device_count = own->device_count;
     state->record_count = own->record_count;
     state->item_count = own->item_count;
+    state->liveness_inode = own->liveness_inode;
+    state->liveness_device = own->liveness_device;
     memcpy(state->devices, at, own->device_count * sizeof *state->devices);
     at += own->device_count * sizeof *state->devices;
     memcpy(state->records, at, own->record_count * sizeof *state->records);
@@ -292,7 +306,9 @@ gpuhal_status gpuhal_ledger_files_store(gpuhal_ledger_files *files, gpuhal_ledge
                      .next_ticket = state->next_ticket,
                      .device_count = state->device_count,
                      .record_count = state->record_count,
-                     .item_count = state->item_count};
+                     .item_count = state->item_count,
+                     .liveness_inode = state->liveness_inode,
+                     .liveness_device = state->liveness_device};
     const size_t bytes = sizeof own + payload_bytes(&own);
     unsigned char *at = files->image + sizeof own;
     memcpy(at, state->devices, own.device_count * sizeof *state->devices);
@@ -358,6 +374,8 @@ static gpuhal_status begin_anew(gpuhal_ledger_files *files, gpuhal_ledger_state 
         return gpuhal_ledger_files_failed(files->ledger_path, "written", error);
     }
     state->generation = 0;
+    state->liveness_inode = files->inode;
+    state->liveness_device = files->device;
     files->copy = 1;
     return gpuhal_ledger_files_store(files, state);
 }

@@ -222,6 +222,40 @@ TEST(a_ledger_that_is_removed_is_made_anew_and_the_holder_of_the_old_one_gives_b
     gpuhal_close(gpu);
 }
 
+TEST(when_liveness_alone_is_removed_nothing_is_granted_until_its_holders_have_ended)
+{
+    fresh_ledger();
+    mock_gpus(1);
+    const pid_t holder = start_process(hold, NULL);
+    gpuhal *gpu = open_leasing();
+    gpuhal_lease *lease = lease_bytes(gpu, MIB);
+    assert_int_equal(unlink(ledger_file("liveness")), 0);
+    expect_refused_by_name(ledger_file("liveness"));
+    assert_int_equal(try_bytes(gpu, MIB), GPUHAL_ERROR_FILE);
+    kill_process(holder);
+    expect_refused_by_name(ledger_file("liveness")); /* this process has a lease of before */
+    gpuhal_lease_release(lease);
+    assert_ok(try_bytes(gpu, MOST));
+    gpuhal_close(gpu);
+    expect_usable();
+}
+
+TEST(when_liveness_was_replaced_the_one_who_has_the_old_file_open_follows)
+{
+    gpuhal *gpu = open_gpus(1);
+    char kept[512];
+    assert_ok(try_bytes(gpu, MOST));
+    snprintf(kept, sizeof kept, "%s", ledger_file("kept"));
+    assert_int_equal(rename(ledger_file("liveness"), kept), 0);
+    gpuhal *other = open_leasing();
+    gpuhal_lease *lease = lease_bytes(other, MOST);
+    assert_int_equal(try_bytes(gpu, MOST), GPUHAL_ERROR_BUSY);
+    gpuhal_lease_release(lease);
+    assert_ok(try_bytes(gpu, MOST));
+    gpuhal_close(other);
+    gpuhal_close(gpu);
+}
+
 TEST(a_network_file_system_and_one_without_locks_are_refused_by_name)
 {
     static const int errors[] = {ENOLCK, EOPNOTSUPP, EINVAL, ENOSYS};
