@@ -2,6 +2,7 @@
  * and what children inherit. Processes are forked before this one opens a gpuhal object. */
 #include "lease_support.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 static void prepare(uint32_t gpus)
@@ -85,6 +86,50 @@ static void hold_with_child(int ready, const void *user)
     }
     close(ready);
     pause();
+}
+
+static void *wait_for_signals(void *unused)
+{
+    for (;;) {
+        pause();
+    }
+    return unused;
+}
+
+static void hold_in_another_thread(int ready, const void *user)
+{
+    pthread_t thread;
+    gpuhal_lease *lease = NULL;
+    const gpuhal_lease_desc desc = bytes_of(MOST);
+    (void)user;
+    if (gpuhal_lease_acquire(open_leasing(), &desc, FOREVER, &lease) == GPUHAL_OK &&
+        pthread_create(&thread, NULL, wait_for_signals, NULL) == 0) {
+        say_ready(ready);
+        pthread_exit(NULL);
+    }
+}
+
+static bool first_thread_has_ended(pid_t process)
+{
+    char path[40], text[512] = "";
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)process);
+    const int file = open(path, O_RDONLY);
+    const ssize_t got = read(file, text, sizeof text - 1);
+    close(file);
+    return got > 0 && strstr(text, ") Z ");
+}
+
+TEST(a_process_whose_first_thread_has_ended_keeps_its_lease)
+{
+    skip_under_thread_sanitizer();
+    prepare(1);
+    const pid_t holder = start_process(hold_in_another_thread, NULL);
+    gpuhal *gpu = open_leasing();
+    WAIT_FOR(first_thread_has_ended(holder));
+    assert_int_equal(try_bytes(gpu, MOST), GPUHAL_ERROR_BUSY);
+    kill_process(holder);
+    assert_ok(try_bytes(gpu, MOST));
+    gpuhal_close(gpu);
 }
 
 TEST(a_child_that_was_forked_does_not_keep_the_lease_of_its_dead_parent)

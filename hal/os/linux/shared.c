@@ -205,11 +205,23 @@ static uint64_t hidden_or_ended(int64_t pid, int error)
     return ended ? 0 : UINT64_MAX;
 }
 
-/* "4711 (name) S 1 …": field 22 of /proc/PID/stat; the name may have any bytes, so the last parenthesis counts. Of a
- * zombie nothing is left but its exit status. */
+/* `state`: where that field of /proc/PID/stat begins, the third one. NULL where there are fewer. */
+static const char *find_field(const char *state, int field)
+{
+    enum { STATE = 3 };
+    for (int at = STATE; at < field && state; at++) {
+        state = strchr(state, ' ');
+        state = state ? state + 1 : NULL;
+    }
+    return state;
+}
+
+/* "4711 (name) S 1 …": fields of /proc/PID/stat; the name may have any bytes, so the last parenthesis counts. Of a
+ * zombie nothing is left but its exit status; a process whose first thread has ended is listed as one, too, while it
+ * has other threads. */
 uint64_t gpuhal_os_process_started(int64_t pid)
 {
-    enum { STATE = 3, STARTED = 22 };
+    enum { THREADS = 20, STARTED = 22 };
     char path[40], text[1024];
     snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
     const int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -227,14 +239,14 @@ uint64_t gpuhal_os_process_started(int64_t pid)
     if (!at || at[1] != ' ') {
         return UINT64_MAX;
     }
-    if (at[2] == 'Z' || at[2] == 'X') {
+    const char *threads = find_field(at + 2, THREADS), *started = find_field(at + 2, STARTED);
+    if (!threads || !started) {
+        return UINT64_MAX;
+    }
+    if (at[2] == 'X' || (at[2] == 'Z' && strtoull(threads, NULL, 10) <= 1)) {
         return 0;
     }
-    at += 2;
-    for (int field = STATE; field < STARTED && at; field++) {
-        at = strchr(at + 1, ' ');
-    }
-    return at ? strtoull(at, NULL, 10) + 1 : UINT64_MAX;
+    return strtoull(started, NULL, 10) + 1;
 }
 
 uint64_t gpuhal_os_process_space(void)
