@@ -177,9 +177,11 @@ static bool grant(gpuhal_ledger_state *state, gpuhal_ledger_record *record, cons
             item->slots = state->devices[item->device].slots;
         }
     }
+    uint64_t expires_ns = 0;
+    const bool never = record->expires_ns == 0 || __builtin_add_overflow(now_ns, record->expires_ns, &expires_ns);
     record->state = GPUHAL_RECORD_HELD;
     record->since_ns = now_ns;
-    record->expires_ns = record->expires_ns > 0 ? now_ns + record->expires_ns : 0;
+    record->expires_ns = never ? 0 : expires_ns;
     return true;
 }
 

@@ -135,6 +135,17 @@ TEST(devices_are_kept_only_for_a_request_that_lives)
     assert_null(gpuhal_ledger_find(state, large));
 }
 
+TEST(a_duration_beyond_the_end_of_the_clock_never_expires)
+{
+    begin(1);
+    const uint64_t longest = ask(1, 1, 0, 0, 0), second = ask(1, 1, 0, 0, 0);
+    gpuhal_ledger_find(state, longest)->expires_ns = UINT64_MAX;
+    gpuhal_ledger_find(state, second)->expires_ns = 7;
+    assert_int_equal(settle(5), 2);
+    assert_int_equal(gpuhal_ledger_find(state, longest)->expires_ns, 0);
+    assert_int_equal(gpuhal_ledger_find(state, second)->expires_ns, 12);
+}
+
 TEST(one_that_wants_other_devices_overtakes_nothing)
 {
     begin(2);
