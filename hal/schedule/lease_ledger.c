@@ -14,6 +14,7 @@ gpuhal_status gpuhal_leases_open(gpuhal *gpu)
     if (folder && strcmp(folder, "none") == 0) {
         return gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "leases: the ledger is \"none\": no leases are kept");
     }
+    const int cancel = gpuhal_os_cancel_defer(); /* /proc is read below the mutex */
     gpuhal_mutex_lock(&leases->mutex);
     gpuhal_status status = GPUHAL_OK;
     if (!leases->opened) {
@@ -24,6 +25,7 @@ gpuhal_status gpuhal_leases_open(gpuhal *gpu)
         }
     }
     gpuhal_mutex_unlock(&leases->mutex);
+    gpuhal_os_cancel_restore(cancel);
     return status;
 }
 

@@ -148,6 +148,7 @@ void gpuhal_leases_adopt(gpuhal *gpu)
     if (gpu->settings.lease == 0) {
         return;
     }
+    const int cancel = gpuhal_os_cancel_defer();
     gpuhal_error_detail before;
     gpuhal_error_save(&before);
     gpuhal_ledger_device described;
@@ -174,4 +175,5 @@ void gpuhal_leases_adopt(gpuhal *gpu)
         gpuhal_log_line(gpu->log, GPUHAL_LEVEL_WARNING, "GPUHAL_LEASE: %s", gpuhal_last_error()->sentence);
     }
     gpuhal_error_restore(&before);
+    gpuhal_os_cancel_restore(cancel);
 }

@@ -441,6 +441,28 @@ static void *lease_often(void *user)
     return NULL;
 }
 
+static void *lease_as_cancelled(void *user)
+{
+    pthread_cancel(pthread_self());
+    (void)try_bytes(user, MIB);
+    pthread_testcancel();
+    return NULL;
+}
+
+TEST(a_thread_that_is_cancelled_in_its_first_lease_leaves_the_object_usable)
+{
+    gpuhal *gpu = open_gpus(1);
+    pthread_t thread;
+    void *result = NULL;
+    alarm(20);
+    assert_int_equal(pthread_create(&thread, NULL, lease_as_cancelled, gpu), 0);
+    assert_int_equal(pthread_join(thread, &result), 0);
+    assert_true(result == PTHREAD_CANCELED);
+    assert_ok(try_bytes(gpu, MOST));
+    alarm(0);
+    gpuhal_close(gpu);
+}
+
 TEST(an_object_may_be_used_by_many_threads)
 {
     enum { THREADS = 8 };
