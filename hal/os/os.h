@@ -316,6 +316,9 @@ int gpuhal_os_shared_info(intptr_t file, gpuhal_file_info *out_info, bool *out_u
 const char *gpuhal_os_network_file_system(intptr_t file);
 /* All bytes at an offset, with no more calls of the system than needed. Returns 0 or errno. */
 int gpuhal_os_shared_write(intptr_t file, uint64_t offset, const void *bytes, uint64_t count);
+/* Makes the file at least so large, with room on the disk for all of it where the file system can promise that. Returns
+ * 0 or errno. */
+int gpuhal_os_shared_allocate(intptr_t file, uint64_t bytes);
 /* A lock on one byte of a file, which need not be there. It belongs to the opened file: it ends with the last
  * descriptor of that, also those that children inherited. Taking it does not wait: returns 0, EAGAIN where another one
  * has it, or errno. */

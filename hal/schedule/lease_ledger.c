@@ -169,6 +169,8 @@ static gpuhal_status enter(gpuhal_lease *lease, gpuhal_ledger *ledger)
         return infeasible(lease);
     }
     ledger->fresh = record->ticket;
+    ledger->fresh_file = lease->file;
+    ledger->fresh_place = record->place;
     ledger->changed = true;
     gpuhal_ledger_settle(ledger, false);
     if (!gpuhal_ledger_is_held(state, record->ticket)) {

@@ -268,6 +268,8 @@ gpuhal_status gpuhal_ledger_end(gpuhal_ledger *ledger)
     }
     if (!status) {
         wake(ledger);
+    } else if (ledger->fresh > 0) {
+        (void)gpuhal_os_byte_unlock(ledger->fresh_file, ledger->fresh_place);
     }
     unlock(ledger);
     gpuhal_mutex_unlock(&ledger->mutex);

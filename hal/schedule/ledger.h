@@ -166,6 +166,8 @@ typedef struct gpuhal_ledger {
     int64_t pid;
     uint32_t user;
     uint64_t fresh;      /* ticket of a request that this thread has just entered: it lives; 0: none */
+    intptr_t fresh_file; /* in which that request's byte is locked */
+    uint32_t fresh_place;
 } gpuhal_ledger;
 
 gpuhal_status gpuhal_ledger_init(gpuhal_ledger *ledger, const char *folder);
@@ -178,7 +180,7 @@ gpuhal_status gpuhal_ledger_begin_leave(gpuhal_ledger *ledger);
 /* Grants what can be granted; with `reap`, leases of processes that have ended are removed before. */
 void gpuhal_ledger_settle(gpuhal_ledger *ledger, bool reap);
 /* Leaves it. What was changed is written, and granted requests are woken; when it cannot be written, nothing was
- * changed. */
+ * changed, and the byte of a fresh request is unlocked: others must not take it for that of a lease. */
 gpuhal_status gpuhal_ledger_end(gpuhal_ledger *ledger);
 /* Reads the word of a place, from any descriptor of `liveness`. In the critical section or not. */
 uint32_t gpuhal_ledger_word(intptr_t liveness, uint32_t place);

@@ -1,6 +1,6 @@
 /* schedule/ledger_file.c: the ledger's files; see ledger.h. `ledger` begins with a head, which is written once, and has
- * the two copies behind it. A copy is written in one call, and counts when its checksum is right and its generation is
- * the higher one. */
+ * the two copies behind it, for which room on the disk is taken at once. A copy is written in one call, and counts when
+ * its checksum is right and its generation is the higher one. */
 #include "schedule/ledger.h"
 
 #include "core/error.h"
@@ -321,6 +321,9 @@ gpuhal_status gpuhal_ledger_files_store(gpuhal_ledger_files *files, gpuhal_ledge
     memcpy(files->image, &own.checksum, sizeof own.checksum);
     const int error = gpuhal_os_shared_write(files->ledger, copy_offset(copy), files->image, bytes);
     if (error) {
+        /* What was written of it must not count as damage of the table. */
+        const copy_head none = {0};
+        (void)gpuhal_os_shared_write(files->ledger, copy_offset(copy), &none, sizeof none);
         files->known = 0;
         return gpuhal_ledger_files_failed(files->ledger_path, "written", error);
     }
@@ -368,9 +371,10 @@ static gpuhal_status begin_anew(gpuhal_ledger_files *files, gpuhal_ledger_state 
     }
     /* Both copies: one that is left of before would count if its generation were higher. */
     int error = gpuhal_os_file_truncate(files->ledger, 0);
-    error = error ? error : gpuhal_os_file_truncate(files->ledger, copy_offset(COPIES));
+    error = error ? error : gpuhal_os_shared_allocate(files->ledger, copy_offset(COPIES));
     error = error ? error : gpuhal_os_shared_write(files->ledger, 0, &the_head, sizeof the_head);
     if (error) {
+        (void)gpuhal_os_file_truncate(files->ledger, 0);
         return gpuhal_ledger_files_failed(files->ledger_path, "written", error);
     }
     state->generation = 0;

@@ -5,6 +5,7 @@
 #include "schedule/ledger.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 
 /* What the file system is said to be; the linker leads these two here. */
 static const char *network;
@@ -22,6 +23,18 @@ int __wrap_gpuhal_os_byte_lock(intptr_t file, uint64_t offset);
 int __wrap_gpuhal_os_byte_lock(intptr_t file, uint64_t offset)
 {
     return lock_error ? lock_error : __real_gpuhal_os_byte_lock(file, offset);
+}
+
+/* A full disk has no room for what is longer than a word or a head. */
+static _Atomic bool disk_is_full;
+
+int __real_gpuhal_os_shared_write(intptr_t file, uint64_t offset, const void *bytes, uint64_t count);
+int __wrap_gpuhal_os_shared_write(intptr_t file, uint64_t offset, const void *bytes, uint64_t count);
+int __wrap_gpuhal_os_shared_write(intptr_t file, uint64_t offset, const void *bytes, uint64_t count)
+{
+    const bool fails = count > 64 && disk_is_full;
+    const int error = __real_gpuhal_os_shared_write(file, offset, bytes, fails ? count / 2 : count);
+    return fails ? ENOSPC : error;
 }
 
 static uint64_t size_of(const char *path)
@@ -252,6 +265,28 @@ TEST(when_liveness_was_replaced_the_one_who_has_the_old_file_open_follows)
     assert_int_equal(try_bytes(gpu, MOST), GPUHAL_ERROR_BUSY);
     gpuhal_lease_release(lease);
     assert_ok(try_bytes(gpu, MOST));
+    gpuhal_close(other);
+    gpuhal_close(gpu);
+}
+
+TEST(where_the_disk_is_full_one_request_fails_and_the_waits_of_others_go_on)
+{
+    gpuhal *gpu = open_gpus(1), *other = open_leasing(), *third = open_leasing();
+    const gpuhal_lease_desc desc = bytes_of(MOST);
+    gpuhal_lease *held = lease_bytes(gpu, MOST), *waits = NULL;
+    assert_ok(gpuhal_lease_request(other, &desc, FOREVER, NULL, NULL, &waits));
+    WAIT_FOR(count_of(ledger_json(gpu), "\"waiting\"") == 1);
+    disk_is_full = true;
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(try_bytes(third, MIB), GPUHAL_ERROR_FILE);
+        usleep(20000);
+    }
+    assert_int_equal(gpuhal_lease_state(waits), GPUHAL_NOT_READY);
+    disk_is_full = false;
+    gpuhal_lease_release(held);
+    WAIT_FOR(gpuhal_lease_state(waits) != GPUHAL_NOT_READY);
+    assert_ok(gpuhal_lease_state(waits));
+    gpuhal_close(third);
     gpuhal_close(other);
     gpuhal_close(gpu);
 }

@@ -116,6 +116,18 @@ int gpuhal_os_shared_write(intptr_t file, uint64_t offset, const void *bytes, ui
     return gpuhal_os_file_write_piece(file, offset + done, (const char *)bytes + done, count - done, &done);
 }
 
+int gpuhal_os_shared_allocate(intptr_t file, uint64_t bytes)
+{
+    gpuhal_size_limit held;
+    gpuhal_size_limit_begin(&held);
+    int error = EINTR;
+    while (error == EINTR) {
+        error = fallocate((int)file, 0, 0, (off_t)bytes) ? errno : 0;
+    }
+    gpuhal_size_limit_end(&held, error);
+    return error == EOPNOTSUPP || error == ENOSYS ? gpuhal_os_file_truncate(file, bytes) : error;
+}
+
 static struct flock range(short type, uint64_t offset, uint64_t count)
 {
     return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)offset, .l_len = (off_t)count};
