@@ -49,7 +49,8 @@ static void room_of(const gpuhal_ledger_state *state, bool empty, room *out)
         const gpuhal_ledger_item *item = &state->items[i];
         if (gpuhal_ledger_is_held(state, item->ticket)) {
             out->slots[item->device] = (uint32_t)less(out->slots[item->device], item->slots);
-            out->bytes[item->device] = less(out->bytes[item->device], item->bytes);
+            out->bytes[item->device] =
+                state->devices[item->device].bytes > 0 ? less(out->bytes[item->device], item->bytes) : UINT64_MAX;
         }
     }
 }

@@ -48,6 +48,9 @@ static gpuhal_status add_device(gpuhal_lease *lease, gpuhal_device *device, uint
     if (!device) {
         return invalid("a device is NULL");
     }
+    if (bytes > GPUHAL_LEDGER_BYTES_MAX) {
+        return invalid("more than 2^62 bytes of a device");
+    }
     if (device->gpu != lease->gpu) {
         return gpuhal_two_objects("gpuhal_lease_acquire", "the devices", lease->gpu, device->gpu);
     }

@@ -163,7 +163,7 @@ static void limit_device(gpuhal_leases *leases, gpuhal_device *device)
             const gpuhal_lease_device *own = &lease->devices[i];
             if (own->leased && gpuhal_devices_same_part(own->device, device)) {
                 limited = limited && own->bytes > 0;
-                bytes += own->bytes;
+                bytes = gpuhal_ledger_sum(bytes, own->bytes);
                 number = lease->record.ticket;
             }
         }

@@ -103,13 +103,13 @@ bool gpuhal_lease_state_foreign(gpuhal *gpu, gpuhal_ledger *ledger, gpuhal_lease
             continue;
         }
         if (record->pid == gpuhal_os_process_own() && record->space == ledger->space) {
-            own += item->bytes;
+            own = gpuhal_ledger_sum(own, item->bytes);
         } else {
             others = others || item->bytes > 0;
-            covered += allocated_by(&device->sample, record, item->bytes);
+            covered = gpuhal_ledger_sum(covered, allocated_by(&device->sample, record, item->bytes));
         }
     }
-    covered += least(own, device->sample.own_bytes);
+    covered = gpuhal_ledger_sum(covered, least(own, device->sample.own_bytes));
     const uint64_t used = device->sample.used_bytes, foreign = used > covered ? used - covered : 0;
     gpuhal_leases *leases = gpu->layers.leases;
     gpuhal_mutex_lock(&leases->mutex);

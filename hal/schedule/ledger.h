@@ -30,6 +30,8 @@ enum {
     GPUHAL_LEDGER_LABEL_BYTES = 48
 };
 #define GPUHAL_LEDGER_ALL_SLOTS UINT32_MAX
+/* No request asks for more of a device. */
+#define GPUHAL_LEDGER_BYTES_MAX (UINT64_C(1) << 62)
 /* Waiting for so long raises a request by one priority. */
 #define GPUHAL_LEDGER_AGING_NS UINT64_C(5000000000)
 
@@ -81,6 +83,13 @@ typedef struct gpuhal_ledger_state {
 } gpuhal_ledger_state;
 
 /* ---- ledger_state.c: the table by itself. */
+
+/* Adds two sizes; UINT64_MAX where that is too much: on a device of unknown memory any number of leases may have any
+ * size. */
+static inline uint64_t gpuhal_ledger_sum(uint64_t bytes, uint64_t more)
+{
+    return more > UINT64_MAX - bytes ? UINT64_MAX : bytes + more;
+}
 
 /* Returns whether every number in it can be what the library writes: counts, indices, places and tickets that exist
  * once, and no device with more granted than it has. */

@@ -74,9 +74,7 @@ static bool items_are_sound(const gpuhal_ledger_state *state)
         }
         if (record->state == GPUHAL_RECORD_HELD) {
             slots[item->device] += item->slots;
-            if (__builtin_add_overflow(bytes[item->device], item->bytes, &bytes[item->device])) {
-                return false;
-            }
+            bytes[item->device] = gpuhal_ledger_sum(bytes[item->device], item->bytes);
         }
     }
     for (uint32_t d = 0; d < state->device_count; d++) {
@@ -170,7 +168,7 @@ void gpuhal_ledger_granted(const gpuhal_ledger_state *state, uint32_t device, ui
         const gpuhal_ledger_item *item = &state->items[i];
         if (item->device == device && gpuhal_ledger_is_held(state, item->ticket)) {
             *out_slots += item->slots;
-            *out_bytes += item->bytes;
+            *out_bytes = gpuhal_ledger_sum(*out_bytes, item->bytes);
         }
     }
 }

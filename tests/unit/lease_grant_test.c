@@ -135,6 +135,20 @@ TEST(devices_are_kept_only_for_a_request_that_lives)
     assert_null(gpuhal_ledger_find(state, large));
 }
 
+TEST(sizes_on_a_device_of_unknown_memory_may_add_up_to_anything)
+{
+    uint32_t slots;
+    uint64_t bytes;
+    begin(1);
+    state->devices[0].bytes = 0;
+    for (int i = 0; i < SLOTS; i++) {
+        ask(1, 1, UINT64_MAX / 2, 0, 0);
+        assert_int_equal(settle(0), 1);
+    }
+    gpuhal_ledger_granted(state, 0, &slots, &bytes);
+    assert_true(bytes == UINT64_MAX && slots == SLOTS);
+}
+
 TEST(a_duration_beyond_the_end_of_the_clock_never_expires)
 {
     begin(1);

@@ -177,6 +177,22 @@ TEST(bad_arguments_are_named_and_change_nothing)
     gpuhal_close(gpu);
 }
 
+TEST(more_bytes_than_any_machine_has_are_a_bad_argument)
+{
+    gpuhal *gpu = open_gpus(1);
+    const gpuhal_lease_part part = {.device = gpuhal_device_at(gpu, 0), .bytes = UINT64_MAX};
+    gpuhal_lease_desc desc = GPUHAL_INIT(gpuhal_lease_desc);
+    gpuhal_lease *lease = NULL;
+    assert_int_equal(try_bytes(gpu, UINT64_MAX), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(try_bytes(gpu, (UINT64_C(1) << 62) + 1), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(try_bytes(gpu, UINT64_C(1) << 62), GPUHAL_ERROR_INFEASIBLE);
+    desc.parts = &part;
+    desc.part_count = 1;
+    assert_int_equal(gpuhal_lease_acquire(gpu, &desc, 0, &lease), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_ok(try_bytes(gpu, MOST));
+    gpuhal_close(gpu);
+}
+
 TEST(without_a_ledger_no_lease_is_given)
 {
     mock_gpus(1);

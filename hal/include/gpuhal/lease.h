@@ -111,7 +111,7 @@ enum {
 /** What is leased of one certain device. */
 typedef struct gpuhal_lease_part {
     gpuhal_device *device; /**< Any interface of it. */
-    uint64_t bytes;        /**< Of its memory; 0: none are counted, and allocations are not limited. */
+    uint64_t bytes;        /**< Of its memory, up to 2^62; 0: none are counted, and allocations are not limited. */
     uint32_t slots;        /**< 0: one. */
     uint32_t reserved;
 } gpuhal_lease_part;
@@ -124,7 +124,7 @@ typedef struct gpuhal_lease_desc {
     uint32_t count;        /**< How many devices; 0: one. */
     uint32_t device_count; /**< 0: any visible GPU or accelerator that is not a program on the processor. */
     uint32_t slots;        /**< Of each; 0: one. */
-    uint64_t bytes;        /**< Of each; 0: none are counted, and allocations are not limited. */
+    uint64_t bytes;        /**< Of each, up to 2^62; 0: none are counted, and allocations are not limited. */
     gpuhal_device *const *devices; /**< Of which `count` are chosen: those with most free slots, then memory. */
     const gpuhal_lease_part *parts;
     uint64_t duration_ns;  /**< From the grant on; 0: it does not expire. */
