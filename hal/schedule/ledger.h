@@ -149,7 +149,8 @@ void gpuhal_ledger_files_lose(gpuhal_ledger_files *files);
 /* Returns whether the records of the state have their bytes in the `liveness` that is open. */
 bool gpuhal_ledger_files_are_paired(const gpuhal_ledger_files *files, const gpuhal_ledger_state *state);
 /* With the lock on `ledger`. Reads the newest whole copy, unless it is the one in `state` already. A new ledger is
- * begun, and a damaged one begun anew when no byte is locked; else FILE, with a sentence that says what to do. */
+ * begun, and a damaged one begun anew when no byte is locked; else FILE, with a sentence that says what to do. A file
+ * that is neither empty nor a ledger is left as it is: FILE. */
 gpuhal_status gpuhal_ledger_files_load(gpuhal_ledger_files *files, gpuhal_ledger_state *state);
 /* With the lock. Writes the other copy. When that fails, what was there before counts. */
 gpuhal_status gpuhal_ledger_files_store(gpuhal_ledger_files *files, gpuhal_ledger_state *state);

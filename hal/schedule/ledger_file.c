@@ -181,9 +181,7 @@ gpuhal_status gpuhal_ledger_files_open(gpuhal_ledger_files *files)
     status = status ? status : open_one(files->ledger_path, mode, &files->ledger, &info);
     status = status ? status : open_one(files->liveness_path, mode, &files->liveness, &info);
     if (!status) {
-        const int error = gpuhal_os_file_truncate(files->liveness, (uint64_t)GPUHAL_LEDGER_RECORDS * 4);
-        files->words = error ? NULL : gpuhal_os_words_map(files->liveness, GPUHAL_LEDGER_RECORDS);
-        status = error ? gpuhal_ledger_files_failed(files->liveness_path, "written", error) : GPUHAL_OK;
+        files->words = gpuhal_os_words_map(files->liveness, GPUHAL_LEDGER_RECORDS); /* it may be empty yet */
     }
     if (!status && (files->inode != info.inode || files->device != info.device)) {
         files->epoch++;
@@ -362,8 +360,38 @@ static gpuhal_status damaged(const gpuhal_ledger_files *files)
                             files->ledger_path, files->liveness_path);
 }
 
+/* A file of another program, which is left as it is. */
+static gpuhal_status not_ours(const char *path)
+{
+    return gpuhal_error_set(GPUHAL_ERROR_FILE,
+                            "leases: %s is not a file of this library; remove it, or name another folder with "
+                            "GPUHAL_LEDGER",
+                            path);
+}
+
+/* Gives `liveness` its size. It has no head: one that the table does not name is new, or has that size already. */
+static gpuhal_status size_liveness(const gpuhal_ledger_files *files, bool is_named)
+{
+    const uint64_t wanted = (uint64_t)GPUHAL_LEDGER_RECORDS * sizeof(uint32_t);
+    uint64_t bytes = 0;
+    int error = gpuhal_os_file_size(files->liveness, &bytes);
+    if (!error && bytes == wanted) {
+        return GPUHAL_OK;
+    }
+    if (!error && bytes > 0 && !is_named) {
+        return not_ours(files->liveness_path);
+    }
+    error = error ? error : gpuhal_os_file_truncate(files->liveness, wanted);
+    error = error ? error : gpuhal_os_shared_allocate(files->liveness, wanted);
+    return error ? gpuhal_ledger_files_failed(files->liveness_path, "written", error) : GPUHAL_OK;
+}
+
 static gpuhal_status begin_anew(gpuhal_ledger_files *files, gpuhal_ledger_state *state)
 {
+    const gpuhal_status status = size_liveness(files, false);
+    if (status) {
+        return status;
+    }
     state->device_count = state->record_count = state->item_count = 0;
     state->next_ticket = state->next_ticket > 0 ? state->next_ticket : 1;
     if (has_unknown_leases(files, state)) {
@@ -371,8 +399,8 @@ static gpuhal_status begin_anew(gpuhal_ledger_files *files, gpuhal_ledger_state 
     }
     /* Both copies: one that is left of before would count if its generation were higher. */
     int error = gpuhal_os_file_truncate(files->ledger, 0);
-    error = error ? error : gpuhal_os_shared_allocate(files->ledger, copy_offset(COPIES));
     error = error ? error : gpuhal_os_shared_write(files->ledger, 0, &the_head, sizeof the_head);
+    error = error ? error : gpuhal_os_shared_allocate(files->ledger, copy_offset(COPIES));
     if (error) {
         (void)gpuhal_os_file_truncate(files->ledger, 0);
         return gpuhal_ledger_files_failed(files->ledger_path, "written", error);
@@ -384,21 +412,21 @@ static gpuhal_status begin_anew(gpuhal_ledger_files *files, gpuhal_ledger_state 
     return gpuhal_ledger_files_store(files, state);
 }
 
-/* The head is of this version, or the file is empty or damaged: OK with *out_new. */
+/* The head is of this version, or the file is empty, or a damaged ledger: OK with *out_new. */
 static gpuhal_status check_head(gpuhal_ledger_files *files, bool *out_new)
 {
-    head found;
-    int error = 0;
-    *out_new = !read_all(files->ledger, 0, &found, sizeof found, &error);
+    head found = {0};
+    uint64_t got = 0;
+    const int error = gpuhal_os_file_read_piece(files->ledger, 0, &found, sizeof found, &got);
     if (error) {
         return gpuhal_ledger_files_failed(files->ledger_path, "read", error);
     }
-    if (*out_new || memcmp(&found, &the_head, sizeof found) == 0) {
-        return GPUHAL_OK;
+    if (memcmp(found.magic, the_head.magic, got < sizeof found.magic ? (size_t)got : sizeof found.magic) != 0) {
+        return not_ours(files->ledger_path);
     }
-    *out_new = true;
-    const bool is_ledger = memcmp(found.magic, the_head.magic, sizeof found.magic) == 0;
-    return is_ledger && found.version != the_head.version && found.byte_order == the_head.byte_order
+    *out_new = got < sizeof found || memcmp(&found, &the_head, sizeof found) != 0;
+    return *out_new && got == sizeof found && found.version != the_head.version &&
+                   found.byte_order == the_head.byte_order
                ? gpuhal_error_set(GPUHAL_ERROR_FILE,
                                   "leases: %s is of version %" PRIu32 ", this library writes version %" PRIu32
                                   "; end the programs that use it and remove it, or name another folder with "
@@ -412,6 +440,10 @@ static gpuhal_status recover(gpuhal_ledger_files *files, gpuhal_ledger_state *st
 {
     if (!has_older) {
         return begin_anew(files, state);
+    }
+    const gpuhal_status status = size_liveness(files, gpuhal_ledger_files_are_paired(files, state));
+    if (status) {
+        return status;
     }
     return has_unknown_leases(files, state) ? damaged(files) : gpuhal_ledger_files_store(files, state);
 }
@@ -449,7 +481,8 @@ gpuhal_status gpuhal_ledger_files_load(gpuhal_ledger_files *files, gpuhal_ledger
         if (whole) {
             files->copy = copy;
             files->known = heads[copy].checksum;
-            return i == 0 ? GPUHAL_OK : recover(files, state, true);
+            return i == 0 ? size_liveness(files, gpuhal_ledger_files_are_paired(files, state))
+                          : recover(files, state, true);
         }
     }
     return recover(files, state, false);

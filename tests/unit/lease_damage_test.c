@@ -61,6 +61,17 @@ static void expect_usable(void)
     gpuhal_close(gpu);
 }
 
+static void expect_refused_by_name(const char *name)
+{
+    gpuhal *gpu = open_leasing();
+    const uint64_t begin = now_ns();
+    assert_int_equal(try_bytes(gpu, 1), GPUHAL_ERROR_FILE);
+    assert_true(now_ns() - begin < 20 * SECOND);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, name));
+    assert_int_equal(gpuhal_lease_json(gpu, NULL, 0, NULL), GPUHAL_ERROR_FILE);
+    gpuhal_close(gpu);
+}
+
 static void overwrite(const char *path, uint64_t offset, const void *bytes, size_t count)
 {
     const int file = open(path, O_WRONLY);
@@ -90,14 +101,19 @@ TEST(a_ledger_in_which_any_byte_was_changed_is_repaired)
         assert_int_equal(pread(file, &byte, 1, (off_t)offset), 1);
         close(file);
         byte = (unsigned char)(byte ^ 0x55);
-        if (offset < 16 || offset >= 20) { /* but for the version */
+        if (offset < 16) {
+            overwrite(ledger_file("ledger"), offset, &byte, 1);
+            expect_refused_by_name(ledger_file("ledger"));
+            byte = (unsigned char)(byte ^ 0x55);
+            overwrite(ledger_file("ledger"), offset, &byte, 1);
+        } else if (offset >= 20) { /* but for the version */
             overwrite(ledger_file("ledger"), offset, &byte, 1);
             expect_usable();
         }
     }
 }
 
-TEST(random_bytes_are_no_ledger_and_do_no_harm)
+TEST(random_bytes_in_the_place_of_a_head_are_refused_and_elsewhere_begun_anew)
 {
     unsigned char noise[8192];
     unsigned state = 1;
@@ -109,19 +125,39 @@ TEST(random_bytes_are_no_ledger_and_do_no_harm)
         }
         overwrite(ledger_file("ledger"), round % 2 ? 4096 : 0, noise, sizeof noise);
         overwrite(ledger_file("liveness"), 0, noise, sizeof noise);
+        if (round % 2 == 0) {
+            expect_refused_by_name(ledger_file("ledger"));
+            assert_int_equal(truncate(ledger_file("ledger"), 0), 0);
+        }
         expect_usable();
     }
 }
 
-static void expect_refused_by_name(const char *name)
+static void expect_untouched(const char *path, const char *text)
 {
-    gpuhal *gpu = open_leasing();
-    const uint64_t begin = now_ns();
-    assert_int_equal(try_bytes(gpu, 1), GPUHAL_ERROR_FILE);
-    assert_true(now_ns() - begin < 20 * SECOND);
-    assert_non_null(strstr(gpuhal_last_error()->sentence, name));
-    assert_int_equal(gpuhal_lease_json(gpu, NULL, 0, NULL), GPUHAL_ERROR_FILE);
-    gpuhal_close(gpu);
+    char found[64] = "";
+    const int file = open(path, O_RDONLY);
+    assert_int_equal(read(file, found, sizeof found - 1), (ssize_t)strlen(text));
+    assert_string_equal(found, text);
+    close(file);
+}
+
+TEST(a_file_of_another_program_is_refused_and_left_as_it_is)
+{
+    static const char *const names[] = {"ledger", "liveness"};
+    static const char notes[] = "what someone else wrote\n";
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        fresh_ledger();
+        mock_gpus(1);
+        const int file = open(ledger_file(names[i]), O_CREAT | O_WRONLY, 0600);
+        assert_int_equal(write(file, notes, strlen(notes)), (ssize_t)strlen(notes));
+        close(file);
+        expect_refused_by_name(ledger_file(names[i]));
+        expect_refused_by_name("remove it");
+        expect_untouched(ledger_file(names[i]), notes);
+        assert_int_equal(unlink(ledger_file(names[i])), 0);
+        expect_usable();
+    }
 }
 
 TEST(a_ledger_that_is_damaged_while_a_lease_is_held_is_refused_until_that_has_ended)
