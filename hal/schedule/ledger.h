@@ -30,6 +30,8 @@ enum {
     GPUHAL_LEDGER_LABEL_BYTES = 48
 };
 #define GPUHAL_LEDGER_ALL_SLOTS UINT32_MAX
+/* No table has a generation or a ticket above this, so that neither ever wraps. */
+#define GPUHAL_LEDGER_COUNTER_MAX (UINT64_C(1) << 63)
 /* No request asks for more of a device. */
 #define GPUHAL_LEDGER_BYTES_MAX (UINT64_C(1) << 62)
 /* Waiting for so long raises a request by one priority. */

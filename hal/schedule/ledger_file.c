@@ -267,7 +267,8 @@ static size_t payload_bytes(const copy_head *own)
            own->item_count * sizeof(gpuhal_ledger_item);
 }
 
-/* Reads one copy into the state; false for one that is not whole. */
+/* Reads one copy into the state; false for one that is not whole or not sound: then the next ticket is left, which a new
+ * table begins with. */
 static bool read_copy(gpuhal_ledger_files *files, uint32_t copy, const copy_head *own, gpuhal_ledger_state *state,
                       int *out_error)
 {
@@ -282,6 +283,7 @@ static bool read_copy(gpuhal_ledger_files *files, uint32_t copy, const copy_head
         return false;
     }
     const unsigned char *at = files->image + sizeof *own;
+    const uint64_t before = state->next_ticket;
     state->generation = own->generation;
     state->next_ticket = own->next_ticket;
     state->device_count = own->device_count;
@@ -294,7 +296,9 @@ static bool read_copy(gpuhal_ledger_files *files, uint32_t copy, const copy_head
     memcpy(state->records, at, own->record_count * sizeof *state->records);
     at += own->record_count * sizeof *state->records;
     memcpy(state->items, at, own->item_count * sizeof *state->items);
-    return gpuhal_ledger_is_sound(state);
+    const bool sound = gpuhal_ledger_is_sound(state);
+    state->next_ticket = sound ? own->next_ticket : before;
+    return sound;
 }
 
 gpuhal_status gpuhal_ledger_files_store(gpuhal_ledger_files *files, gpuhal_ledger_state *state)

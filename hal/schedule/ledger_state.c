@@ -89,7 +89,8 @@ static bool items_are_sound(const gpuhal_ledger_state *state)
 bool gpuhal_ledger_is_sound(const gpuhal_ledger_state *state)
 {
     if (state->device_count > GPUHAL_LEDGER_DEVICES || state->record_count > GPUHAL_LEDGER_RECORDS ||
-        state->item_count > GPUHAL_LEDGER_ITEMS || state->next_ticket == 0) {
+        state->item_count > GPUHAL_LEDGER_ITEMS || state->next_ticket == 0 ||
+        state->next_ticket > GPUHAL_LEDGER_COUNTER_MAX || state->generation > GPUHAL_LEDGER_COUNTER_MAX) {
         return false;
     }
     for (uint32_t d = 0; d < state->device_count; d++) {

@@ -423,6 +423,12 @@ static void spoil(gpuhal_ledger_state *state, unsigned how)
         state->record_count = 2;
         state->records[1] = *record;
         break;
+    case 14:
+        state->next_ticket = UINT64_MAX;
+        break;
+    case 15:
+        state->generation = UINT64_MAX;
+        break;
     default:
         break;
     }
@@ -431,16 +437,48 @@ static void spoil(gpuhal_ledger_state *state, unsigned how)
 TEST(a_table_with_impossible_numbers_is_not_used)
 {
     gpuhal_ledger_state *state = calloc(1, sizeof *state);
-    for (unsigned how = 0; how <= 14; how++) {
+    for (unsigned how = 0; how <= 16; how++) {
         *state = (gpuhal_ledger_state){.next_ticket = 10, .device_count = 1, .record_count = 1, .item_count = 1};
         state->devices[0] = (gpuhal_ledger_device){.key = "a", .bytes = MIB, .slots = 4};
         state->records[0] =
             (gpuhal_ledger_record){.ticket = 5, .state = GPUHAL_RECORD_HELD, .count = 1, .candidates = 1};
         state->items[0] = (gpuhal_ledger_item){.ticket = 5, .bytes = MIB, .slots = 1};
         spoil(state, how);
-        assert_int_equal(gpuhal_ledger_is_sound(state), how == 14);
+        assert_int_equal(gpuhal_ledger_is_sound(state), how == 16);
     }
     free(state);
+}
+
+/* A table without leases in the newer copy, whole but for its numbers. */
+static void write_table(uint64_t generation, uint64_t next_ticket)
+{
+    uint64_t head[7] = {0, generation, next_ticket};
+    const uint64_t half = (size_of(ledger_file("ledger")) - 4096) / 2;
+    uint64_t sum = (sizeof head - 8) * UINT64_C(0x9e3779b97f4a7c15);
+    for (size_t i = 1; i < sizeof head / 8; i++) {
+        sum = (sum ^ head[i]) * UINT64_C(0xff51afd7ed558ccd);
+        sum ^= sum >> 32;
+    }
+    head[0] = sum;
+    overwrite(ledger_file("ledger"), 4096, head, sizeof head);
+    overwrite(ledger_file("ledger"), 4096 + half, head, sizeof head);
+}
+
+TEST(counters_that_would_wrap_are_not_taken_over)
+{
+    static const uint64_t numbers[][2] = {{UINT64_MAX, 5}, {5, UINT64_MAX}, {UINT64_MAX - 1, UINT64_MAX - 1}, {7, 77}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        make_ledger();
+        write_table(numbers[i][0], numbers[i][1]);
+        gpuhal *gpu = open_leasing();
+        for (unsigned tries = 0; tries < 3; tries++) {
+            gpuhal_lease *lease = lease_bytes(gpu, MOST);
+            assert_true(gpuhal_lease_number(lease) == (i == 3 ? 77 : 1) + tries);
+            gpuhal_lease_release(lease);
+        }
+        gpuhal_close(gpu);
+        expect_usable();
+    }
 }
 
 TEST(a_program_whose_files_may_not_grow_gets_a_sentence_and_no_signal)
