@@ -39,13 +39,15 @@ static gpuhal_status no_room(const char *what, unsigned most)
 /* Finds the request's devices in the ledger, and states what others use of them. */
 static gpuhal_status find_devices(gpuhal_lease *lease, gpuhal_ledger *ledger)
 {
+    uint64_t found = 0;
     for (uint32_t i = 0; i < lease->device_count; i++) {
         gpuhal_lease_device *device = &lease->devices[i];
         const uint32_t before = ledger->state->device_count;
-        device->index = gpuhal_ledger_device_index(ledger->state, &device->described);
+        device->index = gpuhal_ledger_device_index(ledger->state, &device->described, found);
         if (device->index == GPUHAL_LEDGER_DEVICES) {
             return no_room("devices", GPUHAL_LEDGER_DEVICES);
         }
+        found |= UINT64_C(1) << device->index;
         const bool changed = gpuhal_lease_state_foreign(lease->gpu, ledger, device);
         ledger->changed = ledger->changed || changed || ledger->state->device_count != before;
     }

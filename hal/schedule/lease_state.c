@@ -125,10 +125,8 @@ gpuhal_status gpuhal_lease_renew(gpuhal_lease *lease, uint64_t duration_ns)
 static void adopt(gpuhal *gpu, gpuhal_device *device, const gpuhal_ledger_device *described)
 {
     gpuhal_ledger_state *state = gpu->layers.leases->ledger.state;
-    const uint32_t count = state->device_count;
-    const uint32_t index = gpuhal_ledger_device_index(state, described);
-    state->device_count = count;
-    for (uint32_t i = 0; index < count && i < state->item_count; i++) {
+    const uint32_t index = gpuhal_ledger_find_device(state, described);
+    for (uint32_t i = 0; index < GPUHAL_LEDGER_DEVICES && i < state->item_count; i++) {
         const gpuhal_ledger_item *item = &state->items[i];
         if (item->ticket == gpu->settings.lease && item->device == index && item->bytes > 0) {
             gpuhal_leases *leases = gpu->layers.leases;

@@ -96,9 +96,12 @@ static inline uint64_t gpuhal_ledger_sum(uint64_t bytes, uint64_t more)
 /* Returns whether every number in it can be what the library writes: counts, indices, places and tickets that exist
  * once, and no device with more granted than it has. */
 bool gpuhal_ledger_is_sound(const gpuhal_ledger_state *state);
-/* Finds the device, or adds it; GPUHAL_LEDGER_DEVICES when there is no room. An entry without a UUID is the device with
- * its address, and gets the UUID. */
-uint32_t gpuhal_ledger_device_index(gpuhal_ledger_state *state, const gpuhal_ledger_device *device);
+/* Finds the device; GPUHAL_LEDGER_DEVICES when it is not there. An entry without a UUID is the device with its address,
+ * and gets the UUID. */
+uint32_t gpuhal_ledger_find_device(gpuhal_ledger_state *state, const gpuhal_ledger_device *device);
+/* Finds the device, or adds it: where the table is full, in the place of one that no record names and that is not in
+ * the mask `kept`. GPUHAL_LEDGER_DEVICES when there is no room. */
+uint32_t gpuhal_ledger_device_index(gpuhal_ledger_state *state, const gpuhal_ledger_device *device, uint64_t kept);
 /* NULL when there is none. */
 gpuhal_ledger_record *gpuhal_ledger_find(gpuhal_ledger_state *state, uint64_t ticket);
 /* Removes the record with its items. */

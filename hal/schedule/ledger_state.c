@@ -109,7 +109,7 @@ static bool has_uuid(const gpuhal_ledger_device *device)
     return strchr(device->key, ':') == NULL;
 }
 
-uint32_t gpuhal_ledger_device_index(gpuhal_ledger_state *state, const gpuhal_ledger_device *device)
+uint32_t gpuhal_ledger_find_device(gpuhal_ledger_state *state, const gpuhal_ledger_device *device)
 {
     for (uint32_t d = 0; d < state->device_count; d++) {
         gpuhal_ledger_device *known = &state->devices[d];
@@ -122,11 +122,41 @@ uint32_t gpuhal_ledger_device_index(gpuhal_ledger_state *state, const gpuhal_led
             return d;
         }
     }
-    if (state->device_count == GPUHAL_LEDGER_DEVICES) {
-        return GPUHAL_LEDGER_DEVICES;
+    return GPUHAL_LEDGER_DEVICES;
+}
+
+/* The devices that leases have, and that requests wait for. */
+static uint64_t named_devices(const gpuhal_ledger_state *state)
+{
+    uint64_t mask = 0;
+    for (uint32_t i = 0; i < state->record_count; i++) {
+        mask |= state->records[i].candidates;
     }
-    state->devices[state->device_count] = *device;
-    return state->device_count++;
+    for (uint32_t i = 0; i < state->item_count; i++) {
+        mask |= UINT64_C(1) << state->items[i].device;
+    }
+    return mask;
+}
+
+/* Devices come and go: partitions that are made anew have other UUIDs. */
+uint32_t gpuhal_ledger_device_index(gpuhal_ledger_state *state, const gpuhal_ledger_device *device, uint64_t kept)
+{
+    uint32_t index = gpuhal_ledger_find_device(state, device);
+    if (index < GPUHAL_LEDGER_DEVICES) {
+        return index;
+    }
+    index = state->device_count;
+    if (index == GPUHAL_LEDGER_DEVICES) {
+        const uint64_t named = named_devices(state) | kept;
+        if (named == UINT64_MAX) {
+            return GPUHAL_LEDGER_DEVICES;
+        }
+        index = (uint32_t)__builtin_ctzll(~named);
+    } else {
+        state->device_count++;
+    }
+    state->devices[index] = *device;
+    return index;
 }
 
 gpuhal_ledger_record *gpuhal_ledger_find(gpuhal_ledger_state *state, uint64_t ticket)

@@ -24,7 +24,7 @@ static void begin(uint32_t devices)
     state->next_ticket = 1;
     for (uint32_t d = 0; d < devices; d++) {
         const gpuhal_ledger_device device = {.key = {(char)('a' + (int)d)}, .bytes = 1000, .slots = SLOTS};
-        assert_int_equal(gpuhal_ledger_device_index(state, &device), d);
+        assert_int_equal(gpuhal_ledger_device_index(state, &device, 0), d);
     }
 }
 
@@ -160,6 +160,26 @@ TEST(a_duration_beyond_the_end_of_the_clock_never_expires)
     assert_int_equal(gpuhal_ledger_find(state, second)->expires_ns, 12);
 }
 
+TEST(a_full_table_forgets_a_device_that_nothing_names)
+{
+    gpuhal_ledger_device device = {.bytes = 1000, .slots = SLOTS};
+    begin(2);
+    const uint64_t holder = ask(1, 1, 0, 0, 0);
+    gpuhal_ledger_find(state, holder)->candidates = 2;
+    settle(0);
+    for (unsigned i = 2; i < 3 * GPUHAL_LEDGER_DEVICES; i++) {
+        snprintf(device.key, sizeof device.key, "made anew %u", i);
+        const uint32_t index = gpuhal_ledger_device_index(state, &device, 4);
+        assert_int_equal(index, i < GPUHAL_LEDGER_DEVICES ? i : 0);
+        assert_string_equal(state->devices[index].key, device.key);
+        assert_true(gpuhal_ledger_is_sound(state));
+    }
+    assert_string_equal(state->devices[1].key, "b");
+    assert_string_equal(state->devices[2].key, "made anew 2");
+    snprintf(device.key, sizeof device.key, "one more");
+    assert_int_equal(gpuhal_ledger_device_index(state, &device, ~UINT64_C(2)), GPUHAL_LEDGER_DEVICES);
+}
+
 TEST(one_that_wants_other_devices_overtakes_nothing)
 {
     begin(2);
@@ -256,11 +276,11 @@ TEST(an_address_and_a_uuid_name_one_device)
     const gpuhal_ledger_device by_address = {.key = "0000:01:00.0", .address = "0000:01:00.0", .slots = 1};
     const gpuhal_ledger_device by_uuid = {.key = "1234-56", .address = "0000:01:00.0", .slots = 1};
     const gpuhal_ledger_device other = {.key = "1234-57", .address = "0000:01:00.0", .slots = 1};
-    assert_int_equal(gpuhal_ledger_device_index(state, &by_address), 0);
-    assert_int_equal(gpuhal_ledger_device_index(state, &by_uuid), 0);
+    assert_int_equal(gpuhal_ledger_device_index(state, &by_address, 0), 0);
+    assert_int_equal(gpuhal_ledger_device_index(state, &by_uuid, 0), 0);
     assert_string_equal(state->devices[0].key, "1234-56");
-    assert_int_equal(gpuhal_ledger_device_index(state, &by_address), 0);
-    assert_int_equal(gpuhal_ledger_device_index(state, &other), 1);
+    assert_int_equal(gpuhal_ledger_device_index(state, &by_address, 0), 0);
+    assert_int_equal(gpuhal_ledger_device_index(state, &other, 0), 1);
 }
 
 #include "test_main.h"
