@@ -40,7 +40,7 @@ enum {
 /* A part of a physical device. */
 typedef struct gpuhal_ledger_device {
     char key[GPUHAL_LEDGER_KEY_BYTES]; /* UUID, else PCI address, else id */
-    char address[32];                  /* PCI address; "" */
+    char address[32];                  /* PCI address; "": unknown, or a partition */
     uint64_t bytes;                    /* 0: unknown, and not limited */
     uint64_t foreign_bytes;            /* used by processes without a lease, as sampled last */
     uint32_t slots, reserved;
@@ -96,8 +96,9 @@ static inline uint64_t gpuhal_ledger_sum(uint64_t bytes, uint64_t more)
 /* Returns whether every number in it can be what the library writes: counts, indices, places and tickets that exist
  * once, and no device with more granted than it has. */
 bool gpuhal_ledger_is_sound(const gpuhal_ledger_state *state);
-/* Finds the device; GPUHAL_LEDGER_DEVICES when it is not there. An entry without a UUID is the device with its address,
- * and gets the UUID. */
+/* Finds the device by key or address; GPUHAL_LEDGER_DEVICES when it is not there. Partitions have no address here; of
+ * any other device the address decides, since vendors' drivers state different UUIDs of one. An entry without a UUID
+ * gets that of the device; one that nothing names becomes what the device is described as. */
 uint32_t gpuhal_ledger_find_device(gpuhal_ledger_state *state, const gpuhal_ledger_device *device);
 /* Finds the device, or adds it: where the table is full, in the place of one that no record names and that is not in
  * the mask `kept`. GPUHAL_LEDGER_DEVICES when there is no room. */

@@ -109,22 +109,6 @@ static bool has_uuid(const gpuhal_ledger_device *device)
     return strchr(device->key, ':') == NULL;
 }
 
-uint32_t gpuhal_ledger_find_device(gpuhal_ledger_state *state, const gpuhal_ledger_device *device)
-{
-    for (uint32_t d = 0; d < state->device_count; d++) {
-        gpuhal_ledger_device *known = &state->devices[d];
-        if (strcmp(known->key, device->key) == 0) {
-            return d;
-        }
-        const bool same_place = device->address[0] && strcmp(known->address, device->address) == 0;
-        if (same_place && !(has_uuid(known) && has_uuid(device))) {
-            memcpy(known->key, has_uuid(device) ? device->key : known->key, sizeof known->key);
-            return d;
-        }
-    }
-    return GPUHAL_LEDGER_DEVICES;
-}
-
 /* The devices that leases have, and that requests wait for. */
 static uint64_t named_devices(const gpuhal_ledger_state *state)
 {
@@ -136,6 +120,32 @@ static uint64_t named_devices(const gpuhal_ledger_state *state)
         mask |= UINT64_C(1) << state->items[i].device;
     }
     return mask;
+}
+
+/* HIP and RADV state different UUIDs of one device; but a device may also have been replaced by another one. */
+static void adapt(gpuhal_ledger_state *state, uint32_t index, const gpuhal_ledger_device *device)
+{
+    gpuhal_ledger_device *known = &state->devices[index];
+    if (has_uuid(known) && has_uuid(device) && !(named_devices(state) >> index & 1)) {
+        *known = *device;
+    } else if (has_uuid(device) && !has_uuid(known)) {
+        memcpy(known->key, device->key, sizeof known->key);
+    }
+}
+
+uint32_t gpuhal_ledger_find_device(gpuhal_ledger_state *state, const gpuhal_ledger_device *device)
+{
+    for (uint32_t d = 0; d < state->device_count; d++) {
+        gpuhal_ledger_device *known = &state->devices[d];
+        if (strcmp(known->key, device->key) == 0) {
+            return d;
+        }
+        if (device->address[0] && strcmp(known->address, device->address) == 0) {
+            adapt(state, d, device);
+            return d;
+        }
+    }
+    return GPUHAL_LEDGER_DEVICES;
 }
 
 /* Devices come and go: partitions that are made anew have other UUIDs. */

@@ -276,11 +276,22 @@ TEST(an_address_and_a_uuid_name_one_device)
     const gpuhal_ledger_device by_address = {.key = "0000:01:00.0", .address = "0000:01:00.0", .slots = 1};
     const gpuhal_ledger_device by_uuid = {.key = "1234-56", .address = "0000:01:00.0", .slots = 1};
     const gpuhal_ledger_device other = {.key = "1234-57", .address = "0000:01:00.0", .slots = 1};
+    const gpuhal_ledger_device elsewhere = {.key = "1234-58", .address = "0000:02:00.0", .slots = 1};
+    const gpuhal_ledger_device partition = {.key = "1234-59", .slots = 1};
     assert_int_equal(gpuhal_ledger_device_index(state, &by_address, 0), 0);
     assert_int_equal(gpuhal_ledger_device_index(state, &by_uuid, 0), 0);
     assert_string_equal(state->devices[0].key, "1234-56");
     assert_int_equal(gpuhal_ledger_device_index(state, &by_address, 0), 0);
-    assert_int_equal(gpuhal_ledger_device_index(state, &other, 0), 1);
+    /* Another driver's UUID of the same device: the entry stays while a lease has it. */
+    ask(1, 1, 0, 0, 0);
+    settle(0);
+    assert_int_equal(gpuhal_ledger_device_index(state, &other, 0), 0);
+    assert_string_equal(state->devices[0].key, "1234-56");
+    gpuhal_ledger_remove(state, state->records[0].ticket);
+    assert_int_equal(gpuhal_ledger_device_index(state, &other, 0), 0);
+    assert_string_equal(state->devices[0].key, "1234-57");
+    assert_int_equal(gpuhal_ledger_device_index(state, &elsewhere, 0), 1);
+    assert_int_equal(gpuhal_ledger_device_index(state, &partition, 0), 2);
 }
 
 #include "test_main.h"
