@@ -252,7 +252,12 @@ static gpuhal_status obtain(gpuhal_lease *lease)
 {
     bool held = false;
     sample_all(lease);
-    gpuhal_status status = gpuhal_lease_enter(lease, &held);
+    bool again = false;
+    gpuhal_status status = gpuhal_lease_enter(lease, &held, &again);
+    if (!status && again) {
+        sample_all(lease);
+        status = gpuhal_lease_enter(lease, &held, NULL);
+    }
     if (!status && !held) {
         status = wait_until_held(lease, &held);
     }

@@ -181,13 +181,27 @@ static gpuhal_status enter(gpuhal_lease *lease, gpuhal_ledger *ledger)
     return GPUHAL_OK;
 }
 
-gpuhal_status gpuhal_lease_enter(gpuhal_lease *lease, bool *out_held)
+static bool needs_sample(const gpuhal_lease *lease)
+{
+    bool needs = false;
+    for (uint32_t i = 0; i < lease->device_count; i++) {
+        const gpuhal_memory_sample *sample = &lease->devices[i].sample;
+        needs = needs || (sample->known && sample->wants_processes && !sample->asked_processes);
+    }
+    return needs;
+}
+
+gpuhal_status gpuhal_lease_enter(gpuhal_lease *lease, bool *out_held, bool *out_again)
 {
     gpuhal_ledger *ledger = &lease->gpu->layers.leases->ledger;
     *out_held = false;
     gpuhal_status status = gpuhal_ledger_begin(ledger);
     if (status) {
         return status;
+    }
+    if (out_again && find_devices(lease, ledger) == GPUHAL_OK && needs_sample(lease)) {
+        *out_again = true;
+        return gpuhal_ledger_end(ledger);
     }
     status = enter(lease, ledger);
     const gpuhal_ledger_record *record = status ? NULL : gpuhal_ledger_find(ledger->state, lease->record.ticket);

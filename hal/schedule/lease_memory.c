@@ -2,7 +2,8 @@
  *
  * Of what is used, the part that holders of leases have allocated is taken off, up to what they have leased. What a
  * holder has allocated is known of this object itself, and of other processes where a source lists them; of one that
- * nothing is known of, all that it has leased counts as allocated, so no memory is taken for a stranger's wrongly. */
+ * nothing is known of, and of other objects of this process, all that it has leased counts as allocated: so no memory is
+ * taken for a stranger's wrongly, but a stranger's may be taken for the holder's until that allocates. */
 #include "schedule/leases.h"
 
 #include "core/error.h"
@@ -44,6 +45,7 @@ static void sample(gpuhal_device *device, uint64_t total, gpuhal_memory_sample *
         out->used_bytes = values[1].u64;
     }
     out->has_processes = false;
+    out->asked_processes = out->wants_processes;
     out->process_count = 0;
     if (out->known && out->wants_processes) {
         sample_processes(device, out);
@@ -88,6 +90,18 @@ static uint64_t allocated_by(const gpuhal_memory_sample *sample, const gpuhal_le
     return sample->has_processes && !(record->flags & GPUHAL_LEASE_INHERIT) ? 0 : leased;
 }
 
+/* What is allocated under an inherited lease is allocated by other processes. */
+static bool is_of_object(gpuhal_leases *leases, const gpuhal_ledger *ledger, const gpuhal_ledger_record *record)
+{
+    bool found = false;
+    gpuhal_mutex_lock(&leases->mutex);
+    for (const gpuhal_lease *lease = leases->list; lease && !found; lease = lease->next) {
+        found = lease->epoch == ledger->files.epoch && lease->record.ticket == record->ticket;
+    }
+    gpuhal_mutex_unlock(&leases->mutex);
+    return found && !(record->flags & GPUHAL_LEASE_INHERIT);
+}
+
 bool gpuhal_lease_state_foreign(gpuhal *gpu, gpuhal_ledger *ledger, gpuhal_lease_device *device)
 {
     gpuhal_ledger_state *state = ledger->state;
@@ -102,8 +116,10 @@ bool gpuhal_lease_state_foreign(gpuhal *gpu, gpuhal_ledger *ledger, gpuhal_lease
         if (item->device != device->index || record->state != GPUHAL_RECORD_HELD) {
             continue;
         }
-        if (record->pid == gpuhal_os_process_own() && record->space == ledger->space) {
-            own = gpuhal_ledger_sum(own, item->bytes);
+        if (record->pid == ledger->pid && record->space == ledger->space) {
+            const bool of_object = is_of_object(gpu->layers.leases, ledger, record);
+            own = gpuhal_ledger_sum(own, of_object ? item->bytes : 0);
+            covered = gpuhal_ledger_sum(covered, of_object ? 0 : item->bytes);
         } else {
             others = others || item->bytes > 0;
             covered = gpuhal_ledger_sum(covered, allocated_by(&device->sample, record, item->bytes));
@@ -114,8 +130,10 @@ bool gpuhal_lease_state_foreign(gpuhal *gpu, gpuhal_ledger *ledger, gpuhal_lease
     gpuhal_leases *leases = gpu->layers.leases;
     gpuhal_mutex_lock(&leases->mutex);
     struct gpuhal_known_device *entry = gpuhal_lease_known(leases, device->device);
+    device->sample.wants_processes = others;
     if (entry) {
         entry->sample.wants_processes = others;
+        entry->sample.when_ns = others && !entry->sample.asked_processes ? 0 : entry->sample.when_ns;
     }
     gpuhal_mutex_unlock(&leases->mutex);
     gpuhal_ledger_device *known = &state->devices[device->index];

@@ -19,6 +19,7 @@ typedef struct gpuhal_memory_sample {
     uint64_t own_bytes;           /* of them, allocated by this object */
     bool known;                   /* used_bytes */
     bool wants_processes;         /* other processes have leases on the device */
+    bool asked_processes;         /* those that use the memory were to be listed */
     bool has_processes;           /* all of them are listed */
     uint32_t process_count;
     struct {
@@ -101,8 +102,9 @@ void gpuhal_leases_adopt(gpuhal *gpu);
 
 /* Makes the ledger ready at the first use. NOT_SUPPORTED where there is to be none. */
 gpuhal_status gpuhal_leases_open(gpuhal *gpu);
-/* Enters the request in the ledger, where it may be granted at once: *out_held. */
-gpuhal_status gpuhal_lease_enter(gpuhal_lease *lease, bool *out_held);
+/* Enters the request in the ledger, where it may be granted at once: *out_held. Does nothing, with *out_again, where a
+ * device must be sampled once more, since other processes have leases on it; NULL: it is not. */
+gpuhal_status gpuhal_lease_enter(gpuhal_lease *lease, bool *out_held, bool *out_again);
 /* Looks whether it was granted; removes leases of dead processes. *out_held; *out_before: how many requests wait in
  * front of it. */
 gpuhal_status gpuhal_lease_look(gpuhal_lease *lease, bool *out_held, uint32_t *out_before, uint32_t *out_word);
@@ -129,7 +131,8 @@ uint64_t gpuhal_lease_allocated(gpuhal_device *device);
 /* Samples the device, unless that was done a moment ago. Blocks for a driver. */
 void gpuhal_lease_sample(gpuhal *gpu, gpuhal_lease_device *device);
 /* In the critical section: states in the ledger what processes without leases use of the device. Returns whether that
- * has changed. */
+ * has changed. Where it depends on the list of processes, which was not asked for, the device's sample is made anew the
+ * next time. */
 bool gpuhal_lease_state_foreign(gpuhal *gpu, gpuhal_ledger *ledger, gpuhal_lease_device *device);
 
 /* ---- slots.c */

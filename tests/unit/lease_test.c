@@ -104,6 +104,21 @@ TEST(a_buffer_beyond_the_lease_is_refused_and_the_lease_named)
     gpuhal_close(gpu);
 }
 
+/* The processes that use a device; the linker leads the call here. */
+static gpuhal_process listed[2];
+static uint32_t listed_count; /* 0: the device lists none */
+
+gpuhal_status __wrap_gpuhal_device_processes(gpuhal_device *device, uint64_t timeout_ns, gpuhal_process *out_processes,
+                                             uint32_t capacity, uint32_t *out_count);
+gpuhal_status __wrap_gpuhal_device_processes(gpuhal_device *device, uint64_t timeout_ns, gpuhal_process *out_processes,
+                                             uint32_t capacity, uint32_t *out_count)
+{
+    assert_true(device && timeout_ns > 0 && capacity >= listed_count);
+    memcpy(out_processes, listed, listed_count * sizeof *listed);
+    *out_count = listed_count;
+    return listed_count > 0 ? GPUHAL_OK : GPUHAL_ERROR_NOT_SUPPORTED;
+}
+
 static void state_free(uint64_t bytes)
 {
     gpuhal_mock.devices[0].values[0].u64 = bytes;
@@ -128,6 +143,36 @@ TEST(memory_that_strangers_use_is_not_leased)
     assert_ok(try_bytes(gpu, 600 * MIB));
     gpuhal_buffer_release(buffer);
     gpuhal_lease_release(lease);
+    gpuhal_close(gpu);
+}
+
+TEST(the_first_request_of_a_process_counts_what_a_holder_has_not_allocated)
+{
+    skip_under_thread_sanitizer();
+    fresh_ledger();
+    mock_gpus(1);
+    const pid_t holder = start_process(hold, NULL);
+    listed[0] = (gpuhal_process){.pid = (uint32_t)holder, .flags = GPUHAL_PROCESS_MEMORY_KNOWN, .memory_bytes = 0};
+    listed[1] = (gpuhal_process){.pid = 1, .flags = GPUHAL_PROCESS_MEMORY_KNOWN, .memory_bytes = 300 * MIB};
+    listed_count = 2;
+    state_free(724 * MIB);
+    gpuhal *gpu = open_leasing();
+    assert_int_equal(try_bytes(gpu, 200 * MIB), GPUHAL_ERROR_BUSY);
+    assert_ok(try_bytes(gpu, 100 * MIB));
+    gpuhal_close(gpu);
+    kill_process(holder);
+}
+
+TEST(what_another_object_of_the_process_allocates_under_its_lease_is_no_strangers)
+{
+    gpuhal *gpu = open_gpus(1), *other = open_leasing();
+    gpuhal_lease *lease = lease_bytes(other, 400 * MIB);
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(other, 0, 300 * MIB);
+    state_free(724 * MIB);
+    assert_ok(try_bytes(gpu, 600 * MIB));
+    gpuhal_buffer_release(buffer);
+    gpuhal_lease_release(lease);
+    gpuhal_close(other);
     gpuhal_close(gpu);
 }
 
