@@ -4,11 +4,13 @@
  *     liveness   byte i is locked as long as the lease or the waiting request in place i lives; word i changes when
  *                that request was granted
  *
- * A lock on the first byte of `ledger` makes a critical section between processes, and ends with its holder: of a
- * process that is killed in the middle of it, the copy that it was writing fails its checksum, and the other one
- * counts. A lease that is not in the table but whose byte is locked shows that what counts is too old: then nothing is
- * granted until it has ended. The table names the file that its bytes are in: where that was removed or replaced, the
- * bytes of another file say nothing, and nothing is granted while a process lives that has a lease of before. Everything
+ * A lock on the first byte of `ledger` makes a critical section between processes. It ends with its holder, and with
+ * the children that another thread of the holder forked in the middle of it, until they have closed the file or
+ * started another program; where such a holder is killed, others return BUSY as long as such a child lives. Of a
+ * process that is killed in the middle, the copy that it was writing fails its checksum, and the other one counts. A
+ * lease that is not in the table but whose byte is locked shows that what counts is too old: then nothing is granted
+ * until it has ended. The table names the file that its bytes are in: where that was removed or replaced, the bytes
+ * of another file say nothing, and nothing is granted while a process lives that has a lease of before. Everything
  * read from a file is copied and checked before it is used.
  *
  * In a process one thread at a time is between gpuhal_ledger_begin() and gpuhal_ledger_end(). No driver, plugin or
