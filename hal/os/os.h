@@ -308,7 +308,7 @@ void gpuhal_os_lock_give(intptr_t lock);
 /* Nanoseconds since the machine was started, also those in which it was suspended. No one sets this clock. */
 uint64_t gpuhal_os_boot_ns(void);
 /* Opens a regular file for reading and writing, which is made where it is missing, with these bits of its mode whatever
- * the process masks. Follows no symbolic link. Returns 0 or errno. */
+ * the process masks; with a mode of 0 it must be there. Follows no symbolic link. Returns 0 or errno. */
 int gpuhal_os_shared_open(const char *path, uint32_t mode, intptr_t *out_file);
 /* About an open file. *out_unlinked: no name leads to it any more. Returns 0 or errno. */
 int gpuhal_os_shared_info(intptr_t file, gpuhal_file_info *out_info, bool *out_unlinked);

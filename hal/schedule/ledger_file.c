@@ -213,7 +213,7 @@ int gpuhal_ledger_files_open_liveness(gpuhal_ledger_files *files, intptr_t *out_
         return 0;
     }
     bool unlinked;
-    int error = gpuhal_os_shared_open(files->liveness_path, 0600, out_file);
+    int error = gpuhal_os_shared_open(files->liveness_path, 0, out_file);
     if (error) {
         return error;
     }

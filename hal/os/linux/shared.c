@@ -35,10 +35,10 @@ int gpuhal_os_shared_open(const char *path, uint32_t mode, intptr_t *out_file)
 {
     const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
     struct stat status;
-    int file = open(path, flags | O_CREAT | O_EXCL, (mode_t)mode);
-    if (file >= 0) {
+    int file = mode == 0 ? open(path, flags) : open(path, flags | O_CREAT | O_EXCL, (mode_t)mode);
+    if (file >= 0 && mode != 0) {
         (void)fchmod(file, (mode_t)mode);
-    } else {
+    } else if (file < 0) {
         file = errno == EEXIST ? open(path, flags) : -1;
     }
     if (file < 0) {
