@@ -58,7 +58,8 @@ static gpuhal_status find_devices(gpuhal_lease *lease, gpuhal_ledger *ledger)
 static gpuhal_status take_place(gpuhal_lease *lease, gpuhal_ledger *ledger)
 {
     uint64_t taken[GPUHAL_LEDGER_RECORDS / 64] = {0};
-    int error = gpuhal_ledger_files_open_liveness(&ledger->files, &lease->file);
+    const bool inherited = lease->record.flags & GPUHAL_LEASE_INHERIT;
+    int error = gpuhal_ledger_files_open_liveness(&ledger->files, inherited, &lease->file);
     if (error) {
         lease->file = -1;
         return gpuhal_ledger_files_failed(ledger->files.liveness_path, "opened", error);

@@ -162,8 +162,9 @@ bool gpuhal_ledger_files_are_paired(const gpuhal_ledger_files *files, const gpuh
 gpuhal_status gpuhal_ledger_files_load(gpuhal_ledger_files *files, gpuhal_ledger_state *state);
 /* With the lock. Writes the other copy. When that fails, what was there before counts. */
 gpuhal_status gpuhal_ledger_files_store(gpuhal_ledger_files *files, gpuhal_ledger_state *state);
-/* Opens `liveness` once more, for the byte of one lease. Returns 0 or errno. */
-int gpuhal_ledger_files_open_liveness(gpuhal_ledger_files *files, intptr_t *out_file);
+/* Opens `liveness` once more, for the byte of one lease. Only a descriptor shows that a lease that is to be inherited
+ * lives, so it has one that no child of before can have. Returns 0 or errno. */
+int gpuhal_ledger_files_open_liveness(gpuhal_ledger_files *files, bool inherited, intptr_t *out_file);
 /* Unlocks the byte and closes the file, or keeps it for the next lease where it is of this epoch and no other process
  * can have it. */
 void gpuhal_ledger_files_close_liveness(gpuhal_ledger_files *files, intptr_t file, uint32_t place, bool reusable);

@@ -204,10 +204,10 @@ void gpuhal_ledger_files_close_liveness(gpuhal_ledger_files *files, intptr_t fil
     }
 }
 
-int gpuhal_ledger_files_open_liveness(gpuhal_ledger_files *files, intptr_t *out_file)
+int gpuhal_ledger_files_open_liveness(gpuhal_ledger_files *files, bool inherited, intptr_t *out_file)
 {
     gpuhal_file_info own, again;
-    if (files->spare >= 0) {
+    if (files->spare >= 0 && !inherited) {
         *out_file = files->spare;
         files->spare = -1;
         return 0;

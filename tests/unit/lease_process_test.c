@@ -195,6 +195,42 @@ static void wait_until_waiting(gpuhal *gpu, unsigned count)
     WAIT_FOR(count_of(ledger_json(gpu), "\"waiting\"") == count);
 }
 
+static void lease_and_leave_a_child(int ready, const void *user)
+{
+    gpuhal_lease_desc desc = bytes_of(MOST);
+    gpuhal_lease *lease = NULL;
+    gpuhal *gpu = open_leasing();
+    (void)user;
+    if (try_bytes(gpu, MOST) == GPUHAL_OK && fork() == 0) {
+        pause(); /* until the alarm, or the test kills the group */
+    }
+    desc.flags = GPUHAL_LEASE_INHERIT;
+    if (gpuhal_lease_acquire(gpu, &desc, FOREVER, &lease) == GPUHAL_OK) {
+        say_ready(ready);
+        pause();
+    }
+}
+
+static void lead_a_group(int ready, const void *user)
+{
+    setpgid(0, 0);
+    lease_and_leave_a_child(ready, user);
+}
+
+TEST(an_inherited_lease_does_not_live_in_a_child_of_before)
+{
+    skip_under_thread_sanitizer();
+    prepare(1);
+    const pid_t holder = start_process(lead_a_group, NULL);
+    gpuhal *gpu = open_leasing();
+    assert_int_equal(try_bytes(gpu, MOST), GPUHAL_ERROR_BUSY);
+    kill_process(holder);
+    const gpuhal_status status = try_bytes(gpu, MOST);
+    kill(-holder, SIGKILL);
+    assert_ok(status);
+    gpuhal_close(gpu);
+}
+
 TEST(a_process_that_dies_while_it_waits_stands_in_no_others_way)
 {
     const gpuhal_lease_desc desc = bytes_of(MOST);
