@@ -64,6 +64,14 @@ def a_command_gets_its_devices_by_uuid_and_its_exit_status_is_passed_on(tool):
     check(tool.status()["leases"] == [], tool.status())
 
 
+def the_exit_status_is_passed_on_where_the_tools_parent_ignores_its_children(tool):
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # which a program that is started keeps
+    process = tool.start("run", "--", "sh", "-c", "exit 7")
+    signal.signal(signal.SIGCHLD, before)
+    _, err = process.communicate(timeout=DEADLINE)
+    check(process.returncode == 7, process.returncode, err)
+
+
 def a_command_that_a_signal_ends_is_reported_as_shells_do(tool):
     tool.run("run", "--", "sh", "-c", "kill -KILL $$", code=128 + signal.SIGKILL)
     tool.run("run", "--", "/nonexistent/program", code=127)

@@ -50,6 +50,8 @@ static void prepare(sigset_t *out_blocked, sigset_t *out_before, posix_spawnattr
             sigaddset(&defaults, of_terminal[i]);
         }
     }
+    /* Where SIGCHLD is ignored, the system forgets the exit status, so the command gets the default, too. */
+    signal(SIGCHLD, SIG_DFL);
     posix_spawnattr_init(how);
     posix_spawnattr_setsigmask(how, out_before);
     posix_spawnattr_setsigdefault(how, &defaults);
