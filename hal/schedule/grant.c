@@ -144,6 +144,7 @@ int64_t gpuhal_grant_priority(const gpuhal_ledger_record *record, uint64_t now_n
 /* A waiting request in the pass. */
 typedef struct waiting {
     uint64_t ticket;
+    uint64_t wanted; /* the devices that it may get */
     int64_t priority;
 } waiting;
 
@@ -199,11 +200,11 @@ typedef struct pass {
 static void overtake(pass *own, uint64_t mask)
 {
     for (uint32_t i = 0; i < own->passed; i++) {
-        gpuhal_ledger_record *before = gpuhal_ledger_find(own->state, own->list[i].ticket);
-        const uint64_t devices = before ? wanted(own->state, before) : 0;
-        if (before && (devices & mask)) {
+        const waiting *one = &own->list[i];
+        gpuhal_ledger_record *before = one->wanted & mask ? gpuhal_ledger_find(own->state, one->ticket) : NULL;
+        if (before) {
             before->overtaken++;
-            own->kept |= before->overtaken >= GPUHAL_LEDGER_OVERTAKEN_MAX ? devices : 0;
+            own->kept |= before->overtaken >= GPUHAL_LEDGER_OVERTAKEN_MAX ? one->wanted : 0;
         }
     }
 }
@@ -214,7 +215,8 @@ static uint32_t begin_pass(pass *own, gpuhal_ledger_state *state, uint64_t now_n
     for (uint32_t i = 0; i < state->record_count; i++) {
         const gpuhal_ledger_record *record = &state->records[i];
         if (record->state == GPUHAL_RECORD_WAITS) {
-            own->list[own->count++] = (waiting){record->ticket, gpuhal_grant_priority(record, now_ns)};
+            own->list[own->count++] =
+                (waiting){record->ticket, wanted(state, record), gpuhal_grant_priority(record, now_ns)};
         }
     }
     if (own->count > 1) {
@@ -228,7 +230,7 @@ uint32_t gpuhal_grant_settle(gpuhal_ledger_state *state, uint64_t now_ns,
                              bool (*is_alive)(void *user, const gpuhal_ledger_record *record), void *user,
                              uint32_t *out_places, bool *out_changed)
 {
-    waiting list[GPUHAL_LEDGER_RECORDS]; /* 32 KiB of stack: an allocation could fail in the middle of a section */
+    waiting list[GPUHAL_LEDGER_RECORDS]; /* 48 KiB of stack: an allocation could fail in the middle of a section */
     pass own = {.list = list};
     uint32_t granted = 0;
     const uint32_t count = begin_pass(&own, state, now_ns);
@@ -246,7 +248,7 @@ uint32_t gpuhal_grant_settle(gpuhal_ledger_state *state, uint64_t now_ns,
             overtake(&own, got.mask);
             *out_changed = true;
         } else {
-            own.kept |= record->overtaken >= GPUHAL_LEDGER_OVERTAKEN_MAX ? wanted(state, record) : 0;
+            own.kept |= record->overtaken >= GPUHAL_LEDGER_OVERTAKEN_MAX ? list[i].wanted : 0;
             list[own.passed++] = list[i];
         }
     }

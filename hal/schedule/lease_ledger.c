@@ -282,7 +282,8 @@ gpuhal_status gpuhal_lease_leave(gpuhal_lease *lease, bool unless_held, bool *ou
     gpuhal_status status = gpuhal_ledger_begin_leave(ledger);
     const bool same = !status && lease->epoch == ledger->files.epoch;
     const gpuhal_ledger_record *record = status ? NULL : find_own(lease, ledger);
-    if (same && record && unless_held && record->state == GPUHAL_RECORD_HELD && find_devices(lease, ledger) == GPUHAL_OK) {
+    if (same && record && unless_held && record->state == GPUHAL_RECORD_HELD &&
+        find_devices(lease, ledger) == GPUHAL_OK) {
         collect(lease, ledger->state, record);
         *out_held = true;
         return gpuhal_ledger_end(ledger);
