@@ -2,8 +2,8 @@
  *
  * Of what is used, the part that holders of leases have allocated is taken off, up to what they have leased. What a
  * holder has allocated is known of this object itself, and of other processes where a source lists them; of one that
- * nothing is known of, and of other objects of this process, all that it has leased counts as allocated: so no memory is
- * taken for a stranger's wrongly, but a stranger's may be taken for the holder's until that allocates. */
+ * nothing is known of, and of other objects of this process, all that it has leased counts as allocated: so no memory
+ * is taken for a stranger's wrongly, but a stranger's may be taken for the holder's until that allocates. */
 #include "schedule/leases.h"
 
 #include "core/error.h"

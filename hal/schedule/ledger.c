@@ -96,8 +96,8 @@ static gpuhal_status lock(gpuhal_ledger *ledger)
         }
         gpuhal_ledger_files_lose(&ledger->files);
     }
-    return gpuhal_error_set(GPUHAL_ERROR_FILE, "leases: %s or %s is removed again and again",
-                            ledger->files.ledger_path, ledger->files.liveness_path);
+    return gpuhal_error_set(GPUHAL_ERROR_FILE, "leases: %s or %s is removed again and again", ledger->files.ledger_path,
+                            ledger->files.liveness_path);
 }
 
 /* ---- who lives */

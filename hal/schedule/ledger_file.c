@@ -267,8 +267,8 @@ static size_t payload_bytes(const copy_head *own)
            own->item_count * sizeof(gpuhal_ledger_item);
 }
 
-/* Reads one copy into the state; false for one that is not whole or not sound: then the next ticket is left, which a new
- * table begins with. */
+/* Reads one copy into the state; false for one that is not whole or not sound: then the next ticket is left, which a
+ * new table begins with. */
 static bool read_copy(gpuhal_ledger_files *files, uint32_t copy, const copy_head *own, gpuhal_ledger_state *state,
                       int *out_error)
 {

@@ -10,16 +10,11 @@
 enum { NAME_BYTES = 64 };
 
 /* One that was registered. */
-typedef struct entry {
-    struct entry *next;
+typedef struct gpuhal_strategy_entry {
+    struct gpuhal_strategy_entry *next;
     gpuhal_strategy_table table;
     char name[NAME_BYTES];
 } entry;
-
-struct gpuhal_strategies {
-    gpuhal_mutex mutex; /* protects the list, to which entries are only added */
-    entry *first;
-};
 
 struct gpuhal_strategy {
     gpuhal *gpu;

@@ -8,8 +8,21 @@
 
 #include <gpuhal/strategy.h>
 
-/* The strategies that an application has registered with a gpuhal object. */
-typedef struct gpuhal_strategies gpuhal_strategies;
+/* The share of a device's memory that a strategy allows, while it lives. */
+typedef struct gpuhal_strategy_limit {
+    struct gpuhal_strategy_limit *next;
+    gpuhal_device *device;
+    uint64_t share_bytes;
+    uint64_t before_bytes; /* what the application had set; 0: no limit */
+    uint64_t set_bytes;    /* the smallest of all on the device, which was set */
+} gpuhal_strategy_limit;
+
+/* The strategies that an application has registered with a gpuhal object, and the limits of those that live. */
+typedef struct gpuhal_strategies {
+    gpuhal_mutex mutex; /* protects the lists; entries are only added */
+    struct gpuhal_strategy_entry *first;
+    gpuhal_strategy_limit *limits;
+} gpuhal_strategies;
 /* NULL without memory. */
 gpuhal_strategies *gpuhal_strategies_create(void);
 /* NULL does nothing. */

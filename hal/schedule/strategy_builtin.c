@@ -13,8 +13,8 @@ enum { SHARE_PERMILLE = 900 };
 /* The state of each of them. */
 typedef struct workers {
     uint32_t count;
-    uint32_t device_count;              /* at least 1: worker i has device i modulo this */
-    uint64_t limit_bytes, limit_before; /* single_device: what it set, and what there was */
+    uint32_t device_count;       /* at least 1: worker i has device i modulo this */
+    gpuhal_strategy_limit limit; /* single_device */
     gpuhal_device *devices[];
 } workers;
 
@@ -91,7 +91,57 @@ static gpuhal_status select_device(gpuhal *gpu, const char *selector, gpuhal_dev
     return status;
 }
 
-/* Sets the limit, which never allows more than there was. */
+/* With the mutex held: sets the smallest limit of the device's strategies, which never allows more than what the
+ * application had set. Nothing where none is left. */
+static void set_smallest(gpuhal_strategies *strategies, gpuhal_device *device, uint64_t before_bytes)
+{
+    uint64_t bytes = before_bytes;
+    for (const gpuhal_strategy_limit *at = strategies->limits; at; at = at->next) {
+        bytes = at->device == device && (bytes == 0 || at->share_bytes < bytes) ? at->share_bytes : bytes;
+    }
+    for (gpuhal_strategy_limit *at = strategies->limits; at; at = at->next) {
+        if (at->device == device) {
+            at->before_bytes = before_bytes;
+            at->set_bytes = bytes;
+        }
+    }
+    (void)gpuhal_device_limit_memory(device, bytes);
+}
+
+/* A limit that the application has set since is what there was. */
+static void add_limit(gpuhal_strategy_limit *own)
+{
+    gpuhal_strategies *strategies = own->device->gpu->layers.strategies;
+    gpuhal_mutex_lock(&strategies->mutex);
+    uint64_t before = atomic_load(&own->device->limit_bytes);
+    for (const gpuhal_strategy_limit *at = strategies->limits; at; at = at->next) {
+        if (at->device == own->device && at->set_bytes == before) {
+            before = at->before_bytes;
+            break;
+        }
+    }
+    own->next = strategies->limits;
+    strategies->limits = own;
+    set_smallest(strategies, own->device, before);
+    gpuhal_mutex_unlock(&strategies->mutex);
+}
+
+/* One that the application has set since stays. */
+static void remove_limit(gpuhal_strategy_limit *own)
+{
+    gpuhal_strategies *strategies = own->device->gpu->layers.strategies;
+    gpuhal_mutex_lock(&strategies->mutex);
+    gpuhal_strategy_limit **link = &strategies->limits;
+    while (*link && *link != own) {
+        link = &(*link)->next;
+    }
+    *link = own->next;
+    if (atomic_load(&own->device->limit_bytes) == own->set_bytes) {
+        set_smallest(strategies, own->device, own->before_bytes);
+    }
+    gpuhal_mutex_unlock(&strategies->mutex);
+}
+
 static gpuhal_status limit(gpuhal_device *device, const gpuhal_strategy_desc *desc, workers *own)
 {
     const uint64_t permille = desc->memory_permille ? desc->memory_permille : SHARE_PERMILLE;
@@ -102,10 +152,9 @@ static gpuhal_status limit(gpuhal_device *device, const gpuhal_strategy_desc *de
     }
     uint64_t share = total / 1000 * permille + total % 1000 * permille / 1000;
     share = desc->flags & GPUHAL_STRATEGY_PROCESSES ? share / own->count : share;
-    share = share ? share : 1;
-    own->limit_before = atomic_load(&device->limit_bytes);
-    own->limit_bytes = own->limit_before && own->limit_before < share ? own->limit_before : share;
-    return gpuhal_device_limit_memory(device, own->limit_bytes);
+    own->limit = (gpuhal_strategy_limit){.device = device, .share_bytes = share ? share : 1};
+    add_limit(&own->limit);
+    return GPUHAL_OK;
 }
 
 static gpuhal_status begin_single(void *user, gpuhal *gpu, const gpuhal_strategy_desc *desc, void **out_state)
@@ -127,10 +176,7 @@ static gpuhal_status begin_single(void *user, gpuhal *gpu, const gpuhal_strategy
 static void end_single(void *state)
 {
     workers *own = state;
-    gpuhal_device *device = own->devices[0];
-    if (atomic_load(&device->limit_bytes) == own->limit_bytes) {
-        (void)gpuhal_device_limit_memory(device, own->limit_before);
-    }
+    remove_limit(&own->limit);
     free(own);
 }
 

@@ -139,6 +139,35 @@ static uint64_t find_limit(gpuhal_device *device)
     return low;
 }
 
+TEST(the_smallest_share_of_the_strategies_that_live_is_enforced_in_whatever_order_they_end)
+{
+    gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.total_bytes = 1000000}}};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 1);
+    gpuhal_device *device = gpuhal_device_at(gpu, 0);
+    gpuhal_strategy_desc desc = {.size = sizeof desc, .name = "single_device", .memory_permille = 500};
+    for (int first_ends = 0; first_ends < 2; first_ends++) {
+        gpuhal_strategy *strategies[3];
+        assert_ok(gpuhal_device_limit_memory(device, 800000));
+        for (uint32_t i = 0; i < 3; i++) {
+            desc.memory_permille = i == 0 ? 500 : i == 1 ? 200 : 700;
+            strategies[i] = create(gpu, &desc);
+        }
+        assert_int_equal(find_limit(device), 200000);
+        gpuhal_strategy_destroy(strategies[first_ends ? 0 : 1]);
+        assert_int_equal(find_limit(device), first_ends ? 200000 : 500000);
+        gpuhal_strategy_destroy(strategies[first_ends ? 1 : 0]);
+        assert_int_equal(find_limit(device), 700000);
+        gpuhal_strategy_destroy(strategies[2]);
+        assert_int_equal(find_limit(device), 800000);
+        /* What the application sets meanwhile stays. */
+        strategies[0] = create(gpu, &desc);
+        assert_ok(gpuhal_device_limit_memory(device, 900000));
+        gpuhal_strategy_destroy(strategies[0]);
+        assert_int_equal(find_limit(device), 900000);
+    }
+    gpuhal_close(gpu);
+}
+
 TEST(a_share_for_processes_is_divided_and_no_limit_becomes_higher_than_it_was)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.total_bytes = 1000000}}};

@@ -55,7 +55,9 @@ typedef struct gpuhal_strategy_desc {
     /** 0: for cpu as many as there are processors for this process, for single_device one. rank_per_device has one for
      *  each device, and with SHARE_DEVICES at least as many as stated. */
     uint32_t workers;
-    uint32_t memory_permille; /**< single_device: share of the device's memory for all workers together; 0: 900. */
+    /** single_device: share of the device's memory for all workers together; 0: 900. Of several strategies that live,
+     *  the smallest share counts. */
+    uint32_t memory_permille;
     const char *device;       /**< single_device: a selector; NULL: as `auto`, but never the CPU. */
 } gpuhal_strategy_desc;
 
