@@ -292,6 +292,19 @@ static bool satisfies(const call *own, uint32_t item, const gpuhal_offer *offer,
     return good;
 }
 
+/* The interfaces of a unit share its memory, and each has a limit of its own. */
+static gpuhal_assign_place place_at(const gpuhal_offer *offer, uint32_t index, bool last)
+{
+    gpuhal_offer of_unit = *offer;
+    of_unit.free_bytes = offer->unit_free_bytes;
+    const uint64_t left = offer->limit_left_bytes, promised = offer->promised_bytes;
+    return (gpuhal_assign_place){.offer = index,
+                                 .room = gpuhal_offer_room(&of_unit),
+                                 .limit = left > promised ? left - promised : 0,
+                                 .limited = left != UINT64_MAX,
+                                 .last = last};
+}
+
 /* Of the interfaces of one unit the first in the need's list, then the preferred one, then the first. */
 static void make_places(call *own)
 {
@@ -318,7 +331,7 @@ static void make_places(call *own)
                 (void)satisfies(own, item, best, &best_at, &best_last);
             }
             if (!best || at < best_at || (at == best_at && offer->preferred && !best->preferred)) {
-                *place = (gpuhal_assign_place){.offer = i, .room = room, .last = last};
+                *place = place_at(offer, i, last);
             }
         }
     }
@@ -401,6 +414,7 @@ static gpuhal_status search(call *own)
             .start = first_unit(own),
             .item_count = own->item_count,
             .unit_count = own->offers.unit_count,
+            .offer_count = own->offers.count,
             .items = own->items,
             .places = own->places,
             .units = own->units,

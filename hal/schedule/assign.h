@@ -26,8 +26,10 @@ typedef struct gpuhal_assign_item {
 /* What one item finds in one unit. */
 typedef struct gpuhal_assign_place {
     uint32_t offer; /* GPUHAL_NONE: nothing that satisfies it */
-    uint64_t room;  /* of that offer; GPUHAL_UNKNOWN_BYTES: no limit is known */
-    bool last;      /* the CPU, which is only allowed */
+    uint64_t room;  /* of the unit; GPUHAL_UNKNOWN_BYTES: no limit is known */
+    uint64_t limit; /* what the object's limit leaves of that offer alone; where `limited` */
+    bool limited;
+    bool last; /* the CPU, which is only allowed */
 } gpuhal_assign_place;
 
 typedef struct gpuhal_assign_unit {
@@ -42,6 +44,7 @@ typedef struct gpuhal_assign_problem {
     uint32_t margin_permille;
     uint32_t start; /* ROUND_ROBIN: the unit of the first item */
     uint32_t item_count, unit_count;
+    uint32_t offer_count; /* above those of limited places */
     const gpuhal_assign_item *items;
     const gpuhal_assign_place *places; /* of each item in each unit: item * unit_count + unit */
     const gpuhal_assign_unit *units;

@@ -16,7 +16,7 @@ typedef struct key {
 typedef struct frame {
     key tried;
     bool placed;
-    uint64_t used_before;
+    uint64_t used_before, limited_before;
     uint32_t next_before;
 } frame;
 
@@ -28,10 +28,11 @@ typedef struct search {
     uint32_t step_limit;   /* most steps on one unit */
     uint32_t next;         /* ROUND_ROBIN */
     uint32_t units_used;
-    uint32_t deepest; /* how many items had a unit at once */
-    bool packs;       /* fills units, whatever the policy */
-    bool without_cpu; /* where it is only allowed */
-    uint64_t *used;   /* bytes, of each unit */
+    uint32_t deepest;  /* how many items had a unit at once */
+    bool packs;        /* fills units, whatever the policy */
+    bool without_cpu;  /* where it is only allowed */
+    uint64_t *used;    /* bytes, of each unit */
+    uint64_t *limited; /* bytes, of each offer that has a limit */
     uint64_t *busy;
     uint32_t *steps, *items;
     uint32_t *chosen; /* the unit of each item */
@@ -74,12 +75,32 @@ static const gpuhal_assign_place *place_of(const search *own, uint32_t item, uin
     return &own->problem->places[(size_t)item * own->problem->unit_count + unit];
 }
 
+/* The bytes of the place's offer with the item on it, which its limit counts. */
+static uint64_t limited_with(const search *own, const gpuhal_assign_item *item, uint32_t unit,
+                             const gpuhal_assign_place *place)
+{
+    const uint64_t used = own->limited[place->offer], bytes = item->runs && is_former(item, unit) ? 0 : item->bytes;
+    return own->problem->in_turn ? (used > bytes ? used : bytes) : add(used, bytes);
+}
+
+/* What is left for further items beside this one. */
+static uint64_t left_with(const search *own, uint32_t index, uint32_t unit)
+{
+    const gpuhal_assign_item *item = &own->problem->items[index];
+    const gpuhal_assign_place *place = place_of(own, index, unit);
+    const uint64_t left = left_of(place->room, used_with(own, item, unit));
+    const uint64_t by_limit =
+        place->limited ? left_of(place->limit, limited_with(own, item, unit, place)) : GPUHAL_UNKNOWN_BYTES;
+    return by_limit < left ? by_limit : left;
+}
+
 static bool has_room(const search *own, uint32_t index, uint32_t unit)
 {
     const gpuhal_assign_item *item = &own->problem->items[index];
     const gpuhal_assign_place *place = place_of(own, index, unit);
     return place->offer != GPUHAL_NONE && !(place->last && own->without_cpu) &&
            (place->room == GPUHAL_UNKNOWN_BYTES || used_with(own, item, unit) <= place->room) &&
+           (!place->limited || limited_with(own, item, unit, place) <= place->limit) &&
            (own->items[unit] > 0 || own->units_used < own->unit_limit) &&
            item->steps <= own->step_limit - own->steps[unit];
 }
@@ -112,7 +133,7 @@ static void set_policy(const search *own, uint32_t index, uint32_t unit, uint32_
 {
     const gpuhal_assign_problem *problem = own->problem;
     const gpuhal_assign_item *item = &problem->items[index];
-    const uint64_t left = left_of(place_of(own, index, unit)->room, used_with(own, item, unit));
+    const uint64_t left = left_with(own, index, unit);
     switch (own->packs ? (gpuhal_assign_policy)GPUHAL_ASSIGN_PACK : problem->policy) {
     case GPUHAL_ASSIGN_ROUND_ROBIN:
         out->of[2] = (unit + problem->unit_count - own->next) % problem->unit_count;
@@ -177,6 +198,11 @@ static void put(search *own, uint32_t depth, const key *to)
     own->frames[depth] =
         (frame){.tried = *to, .placed = true, .used_before = own->used[unit], .next_before = own->next};
     own->used[unit] = used_with(own, item, unit);
+    const gpuhal_assign_place *place = place_of(own, index, unit);
+    if (place->limited) {
+        own->frames[depth].limited_before = own->limited[place->offer];
+        own->limited[place->offer] = limited_with(own, item, unit, place);
+    }
     own->busy[unit] += item->runs && is_former(item, unit) ? 0 : item->busy_permille;
     own->units_used += own->items[unit]++ == 0;
     own->steps[unit] += item->steps;
@@ -189,7 +215,11 @@ static void take_back(search *own, uint32_t depth)
     const frame *from = &own->frames[depth];
     const gpuhal_assign_item *item = &own->problem->items[own->order[depth]];
     const uint32_t unit = from->tried.unit;
+    const gpuhal_assign_place *place = place_of(own, own->order[depth], unit);
     own->used[unit] = from->used_before;
+    if (place->limited) {
+        own->limited[place->offer] = from->limited_before;
+    }
     own->busy[unit] -= item->runs && is_former(item, unit) ? 0 : item->busy_permille;
     own->units_used -= --own->items[unit] == 0;
     own->steps[unit] -= item->steps;
@@ -202,6 +232,7 @@ static gpuhal_assign_result descend(search *own)
     const size_t units = problem->unit_count;
     uint32_t depth = 0;
     memset(own->used, 0, units * sizeof *own->used);
+    memset(own->limited, 0, problem->offer_count * sizeof *own->limited);
     memset(own->busy, 0, units * sizeof *own->busy);
     memset(own->steps, 0, units * sizeof *own->steps);
     memset(own->items, 0, units * sizeof *own->items);
@@ -323,6 +354,7 @@ gpuhal_assign_result gpuhal_assign_search(const gpuhal_assign_problem *problem, 
         .problem = problem,
         .order = order,
         .used = calloc(units, sizeof *own.used),
+        .limited = calloc((size_t)problem->offer_count + 1, sizeof *own.limited),
         .busy = calloc(units, sizeof *own.busy),
         .steps = calloc(units, sizeof *own.steps),
         .items = calloc(units, sizeof *own.items),
@@ -331,11 +363,12 @@ gpuhal_assign_result gpuhal_assign_search(const gpuhal_assign_problem *problem, 
     };
     gpuhal_assign_result result = GPUHAL_ASSIGN_NO_MEMORY;
     *out_stuck = 0;
-    if (order && own.used && own.busy && own.steps && own.items && own.frames) {
+    if (order && own.used && own.limited && own.busy && own.steps && own.items && own.frames) {
         result = run(&own, order, out_stuck);
     }
     free(order);
     free(own.used);
+    free(own.limited);
     free(own.busy);
     free(own.steps);
     free(own.items);

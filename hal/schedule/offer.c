@@ -30,6 +30,8 @@ static void read_facts(const gpuhal_device_snapshot *snapshot, const gpuhal_devi
         .type = gpuhal_device_type_rank(device),
         .total_bytes = gpuhal_facts_u64(facts, GPUHAL_FACT_MEMORY_TOTAL_BYTES, GPUHAL_UNKNOWN_BYTES),
         .free_bytes = GPUHAL_UNKNOWN_BYTES,
+        .unit_free_bytes = GPUHAL_UNKNOWN_BYTES,
+        .limit_left_bytes = UINT64_MAX,
         .allocation_max_bytes = gpuhal_facts_u64(facts, GPUHAL_FACT_ALLOCATION_MAX_BYTES, GPUHAL_UNKNOWN_BYTES),
         .compute_units = gpuhal_facts_u64(facts, GPUHAL_FACT_COMPUTE_UNITS, 0),
         .memory_kinds = (uint32_t)gpuhal_facts_u64(facts, GPUHAL_FACT_MEMORY_KINDS, 0),
@@ -127,6 +129,8 @@ static void use_limits(gpuhal_offers *offers)
         gpuhal_offer *offer = &offers->list[i];
         const uint64_t left = left_by_limit(offers->devices[i]),
                        room = offer->free_bytes != GPUHAL_UNKNOWN_BYTES ? offer->free_bytes : offer->total_bytes;
+        offer->unit_free_bytes = offer->free_bytes;
+        offer->limit_left_bytes = left;
         offer->free_bytes = left < room ? left : offer->free_bytes;
     }
 }

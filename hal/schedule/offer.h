@@ -24,6 +24,8 @@ typedef struct gpuhal_offer {
     int type;                         /* the higher, the better */
     uint32_t backend_at;              /* the first offer of its backend */
     uint64_t total_bytes, free_bytes; /* free: within the limit of the device; UNKNOWN_BYTES */
+    uint64_t unit_free_bytes;         /* whatever the limit; UNKNOWN_BYTES */
+    uint64_t limit_left_bytes;        /* what the limit leaves; UINT64_MAX: there is none */
     uint64_t allocation_max_bytes;    /* UNKNOWN_BYTES: none is stated */
     uint64_t compute_units;
     uint32_t memory_kinds, data_types, capabilities;

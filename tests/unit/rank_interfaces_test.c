@@ -65,4 +65,41 @@ TEST(steps_on_two_interfaces_of_one_physical_device_share_its_memory)
     end_machine();
 }
 
+TEST(the_limit_of_one_interface_counts_only_what_is_assigned_to_that_interface)
+{
+    put_two_cards();
+    gpuhal *gpu = open_listed(NULL);
+    const char *const cuda[] = {"cuda"}, *const vulkan[] = {"vulkan"};
+    const gpuhal_need large = {.size = sizeof large,
+                               .bytes = UINT64_C(5) << 30,
+                               .backends = vulkan,
+                               .backend_count = 1},
+                      small = {.size = sizeof small, .bytes = UINT64_C(1) << 30, .backends = cuda, .backend_count = 1};
+    const gpuhal_assign_step steps[] = {{.size = sizeof *steps, .name = "a", .need = &large},
+                                        {.size = sizeof *steps, .name = "b", .need = &small},
+                                        {.size = sizeof *steps, .name = "c", .need = &small},
+                                        {.size = sizeof *steps, .name = "d", .need = &small}};
+    gpuhal_device *devices[2] = {NULL, NULL};
+    gpuhal_assign_desc desc = {
+        .size = sizeof desc, .steps = steps, .step_count = 3, .devices = devices, .device_count = 2};
+    gpuhal_assignment *assignment = NULL;
+    assert_ok(gpuhal_select(gpu, "cuda:0", 0, &devices[0], NULL));
+    assert_ok(gpuhal_select(gpu, "vulkan:0", 0, &devices[1], NULL));
+    assert_ok(gpuhal_device_limit_memory(devices[0], UINT64_C(2) << 30));
+    assert_ok(gpuhal_assign(gpu, &desc, &assignment));
+    assert_ptr_equal(gpuhal_assignment_device(assignment, 0), devices[1]);
+    assert_ptr_equal(gpuhal_assignment_device(assignment, 1), devices[0]);
+    assert_ptr_equal(gpuhal_assignment_device(assignment, 2), devices[0]);
+    gpuhal_assignment_destroy(assignment);
+    desc.step_count = 4;
+    assert_int_equal(gpuhal_assign(gpu, &desc, &assignment), GPUHAL_ERROR_INFEASIBLE);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "\"d\""));
+    /* Without the limit, the memory of the card is what they share. */
+    assert_ok(gpuhal_device_limit_memory(devices[0], 0));
+    assert_ok(gpuhal_assign(gpu, &desc, &assignment));
+    gpuhal_assignment_destroy(assignment);
+    gpuhal_close(gpu);
+    end_machine();
+}
+
 #include "test_main.h"
