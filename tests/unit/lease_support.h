@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -140,6 +141,7 @@ static inline pid_t start_process(void (*work)(int ready, const void *user), con
     if (child == 0) {
         close(ends[0]);
         alarm(60);
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* also a stopped one ends with a test that fails */
         work(ends[1], user);
         _exit(0);
     }

@@ -3,7 +3,8 @@
  * CUDA: "GPU-" and "MIG-" before the UUID (CUDA C Programming Guide, CUDA Environment Variables). ROCm: "GPU-" before
  * the chip's unique id of 16 digits, which HIP gives as the bytes of its UUID (ROCm, "GPU isolation techniques").
  * Indices of HIP_VISIBLE_DEVICES and the like would mean other devices than before, so these variables are removed; HIP
- * reads CUDA_VISIBLE_DEVICES too, so that is set only where there is a device of CUDA. */
+ * reads CUDA_VISIBLE_DEVICES too, so that is not set where a device of ROCm was leased and none of CUDA. Else an empty
+ * list hides all devices of CUDA. What an empty ROCR_VISIBLE_DEVICES does is documented nowhere: that is removed. */
 #include "visible.h"
 
 #include "../common/text.h"
@@ -17,7 +18,6 @@ enum { LIST_BYTES = 8192, NAME_BYTES = 128, UNIQUE_ID_DIGITS = 16 };
 
 typedef struct lists {
     char cuda[LIST_BYTES], rocm[LIST_BYTES], own[LIST_BYTES];
-    bool has_cuda, has_rocm; /* the machine has devices of theirs, leased or not */
 } lists;
 
 static const char *text_of(const gpuhal_device *device, gpuhal_key key)
@@ -120,15 +120,11 @@ bool gpuhal_lease_set_visible(gpuhal *gpu, const gpuhal_lease *lease)
 {
     static lists all;
     char number[32];
-    for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
-        all.has_cuda = all.has_cuda || is_of(gpuhal_device_at(gpu, d), "cuda");
-        all.has_rocm = all.has_rocm || is_of(gpuhal_device_at(gpu, d), "rocm");
-    }
     for (uint32_t i = 0; gpuhal_lease_device_at(lease, i); i++) {
         add_device(gpu, gpuhal_lease_device_at(lease, i), &all);
     }
     snprintf(number, sizeof number, "%" PRIu64, gpuhal_lease_number(lease));
-    return set("CUDA_VISIBLE_DEVICES", all.has_cuda ? all.cuda : NULL) &&
-           set("ROCR_VISIBLE_DEVICES", all.has_rocm ? all.rocm : NULL) && set("HIP_VISIBLE_DEVICES", NULL) &&
+    return set("CUDA_VISIBLE_DEVICES", *all.rocm && !*all.cuda ? NULL : all.cuda) &&
+           set("ROCR_VISIBLE_DEVICES", *all.rocm ? all.rocm : NULL) && set("HIP_VISIBLE_DEVICES", NULL) &&
            set("GPU_DEVICE_ORDINAL", NULL) && set("GPUHAL_DEVICES", all.own) && set("GPUHAL_LEASE", number);
 }

@@ -107,8 +107,8 @@ GPUHAL_API gpuhal_status gpuhal_open(const gpuhal_config *config, gpuhal **out_g
  *  left is stated in the log, at level 3 (info): for each device and tag (gpuhal_buffer_set_tag()) how many buffers
  *  with how many bytes, those included that only work of queues still uses, and pools and stores that were not
  *  destroyed.
- *  Callbacks of events and of released memory still come, also after this returns, and those of a sampler for what it
- *  has sampled, until gpuhal_sampler_destroy(); those of changes do not.
+ *  Callbacks of events, of released memory, and of requests for work slots and leases still come, also after this
+ *  returns, and those of a sampler for what it has sampled, until gpuhal_sampler_destroy(); those of changes do not.
  *  Owner: @p gpu and its device pointers are invalid afterwards, except that the calls of a sampler (gpuhal/sampler.h)
  *  take its devices until it is destroyed. Threads: any, with no other call on @p gpu in progress. Blocks: yes, while
  *  all devices close concurrently: at most hang_ns where drivers hang; and until a listener of changes that is being
