@@ -47,9 +47,9 @@ enum { GPUHAL_LEASE_PRIORITY_MAX = 3 };
 typedef struct gpuhal_work_slot gpuhal_work_slot;
 
 /** Receives the end of a wait: GPUHAL_OK when it was granted, CANCELLED when the object was closed before, or why it
- *  failed. Called once, on the thread that serves all callbacks of the gpuhal object, also when the request was released
- *  before, and also after gpuhal_close() has returned: @p user has to be there until then. May call the library, but not
- *  gpuhal_close(). */
+ *  failed. Called once, on the thread that serves all callbacks of the gpuhal object, also when the request was
+ *  released before, and also after gpuhal_close() has returned: @p user has to be there until then. May call the
+ *  library, but not gpuhal_close(). */
 typedef void gpuhal_granted_fn(void *user, gpuhal_status status);
 
 /** Sets how many work slots the device has, for all its interfaces. @p count 0: the default, which is the number of
