@@ -90,7 +90,7 @@ size_t gpuhal_hardware_bytes(gpuhal_hardware_view *view, char *to, size_t bytes,
 /* Reads "0x1f" or "31" as the whole first line. */
 bool gpuhal_hardware_number(gpuhal_hardware_view *view, uint32_t *out_number, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Copies the target of a symbolic link; false, and "", for what is none. */
+/* Copies the target of a symbolic link; false, and "", for anything else. */
 bool gpuhal_hardware_target(gpuhal_hardware_view *view, char *to, size_t bytes, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* Whether something has this name, which is not opened. */

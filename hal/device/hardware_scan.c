@@ -51,7 +51,7 @@ gpuhal_hardware *gpuhal_hardware_at_address(const gpuhal_hardware_view *view, co
 
 /* ---- PCI */
 
-/* The kernel's own name of a device is canonical; anything else in the folder is none. */
+/* The kernel's own name of a device is canonical; anything else in the folder is ignored. */
 static bool is_address(const char *name)
 {
     char canonical[24];

@@ -150,7 +150,7 @@ static gpuhal_status parse_key(const char *word, const char *source, const char 
     bool pci = length == 3 && strncmp(word, "pci", 3) == 0, uuid = length == 4 && strncmp(word, "uuid", 4) == 0,
          name = length == 4 && strncmp(word, "name", 4) == 0, variable = length == 3 && strncmp(word, "env", 3) == 0;
     if (!pci && !uuid && !name && !variable) {
-        return refuse(word, source, "\"%.*s\" before \"=\" is none of pci, uuid, name and env", length, word);
+        return refuse(word, source, "\"%.*s\" before \"=\" is not pci, uuid, name or env", length, word);
     }
     if (!*value) {
         return refuse(word, source, "nothing follows \"%s\"", word);

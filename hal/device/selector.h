@@ -44,7 +44,7 @@ typedef struct gpuhal_selector {
  * in messages. Returns INVALID_ARGUMENT for a malformed element. */
 gpuhal_status gpuhal_selector_next(const char **list, const char *source, gpuhal_selector *selector);
 /* Reads "8GiB" or "25%" into the selector's limit; false for anything else, 0 and more than 100 % among it. A number
- * without a unit is none: bytes are hardly meant. */
+ * without a unit is refused: bytes are hardly meant. */
 bool gpuhal_selector_read_limit(const char *text, gpuhal_selector *selector);
 /* Returns the limit in bytes for the device, whose memory it never exceeds; 0: none, or a share of an unknown size. */
 uint64_t gpuhal_selector_limit(const gpuhal_selector *selector, const gpuhal_device *device);

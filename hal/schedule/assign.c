@@ -1,6 +1,6 @@
-/* schedule/assign.c: assigns devices to steps for applications: makes items of steps, and devices and sentences of what
- * the search finds. */
-#include "schedule/assign.h"
+/* schedule/assign.c: assigns devices to steps for applications: makes items of steps, and devices of what the search
+ * finds. */
+#include "schedule/assign_call.h"
 
 #include "core/error.h"
 #include "core/text.h"
@@ -13,53 +13,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What of one step is used. */
-typedef struct step {
-    const char *name; /* NULL: none */
-    uint32_t flags, group, busy_permille;
-    bool needs; /* a device */
-    gpuhal_need need;
-    uint32_t item; /* of the attempt under way */
-} step;
-
 struct gpuhal_assignment {
     gpuhal *gpu;
     uint32_t step_count, device_count;
     bool in_turn;
     gpuhal_device **devices; /* of each step; NULL: none */
-    uint64_t *bytes;         /* of each step */
+    uint64_t *bytes;         /* of each gpuhal_assign_need */
 };
-
-/* One call: everything that is freed at its end. */
-typedef struct call {
-    gpuhal_assign_desc desc;
-    step *steps;
-    gpuhal_offers offers;
-    gpuhal_assign_item *items;
-    gpuhal_assign_place *places;
-    gpuhal_assign_unit *units;
-    uint32_t *chosen;
-    bool *divides; /* of each step: its group is divided, so that it may be elsewhere than the rest */
-    uint32_t item_count;
-} call;
 
 /* How groups are divided, from one attempt to the next. */
 typedef enum division { WHOLE_GROUPS = 0, TOO_LARGE_ONES, ALL_GROUPS, DIVISIONS } division;
 
 /* ---- what comes from the caller */
 
-static gpuhal_status read_step(const gpuhal_assign_desc *desc, uint32_t index, step *out)
+static gpuhal_status read_step(const gpuhal_assign_desc *desc, uint32_t index, gpuhal_assign_need *out)
 {
     gpuhal_assign_step from = {0};
     const gpuhal_assign_step *own =
         (const gpuhal_assign_step *)(const void *)((const char *)desc->steps + (size_t)index * desc->steps->size);
     memcpy(&from, own, desc->steps->size < sizeof from ? desc->steps->size : sizeof from);
-    *out = (step){.name = from.name,
-                  .flags = from.flags,
-                  .group = from.group,
-                  .busy_permille = from.busy_permille,
-                  .needs = from.need != NULL,
-                  .item = GPUHAL_NONE};
+    *out = (gpuhal_assign_need){.name = from.name,
+                                .flags = from.flags,
+                                .group = from.group,
+                                .busy_permille = from.busy_permille,
+                                .needs = from.need != NULL,
+                                .item = GPUHAL_NONE};
     const bool good = from.size == desc->steps->size && from.busy_permille <= 1000 &&
                       !(from.flags & ~(uint32_t)(GPUHAL_STEP_MAY_SPLIT | GPUHAL_STEP_RUNS)) &&
                       gpuhal_need_read(from.need, &out->need);
@@ -70,7 +48,7 @@ static gpuhal_status read_step(const gpuhal_assign_desc *desc, uint32_t index, s
                                    index);
 }
 
-static gpuhal_status read_desc(const gpuhal_assign_desc *desc, call *own)
+static gpuhal_status read_desc(const gpuhal_assign_desc *desc, gpuhal_assign_call *own)
 {
     memcpy(&own->desc, desc, desc->size < sizeof own->desc ? desc->size : sizeof own->desc);
     const gpuhal_assign_desc *from = &own->desc;
@@ -89,7 +67,7 @@ static gpuhal_status read_desc(const gpuhal_assign_desc *desc, call *own)
     return status;
 }
 
-static gpuhal_status read_offers(gpuhal *gpu, call *own)
+static gpuhal_status read_offers(gpuhal *gpu, gpuhal_assign_call *own)
 {
     const gpuhal_assign_desc *desc = &own->desc;
     bool needs_bytes = false;
@@ -123,89 +101,6 @@ static gpuhal_status read_offers(gpuhal *gpu, call *own)
     return status;
 }
 
-/* ---- sentences */
-
-/* Writes "\"encode\"", or "number 3". */
-static const char *name_step(const call *own, uint32_t index, char *to, size_t size)
-{
-    if (own->steps[index].name) {
-        snprintf(to, size, "\"%.64s\"", own->steps[index].name);
-    } else {
-        snprintf(to, size, "number %u", index);
-    }
-    return to;
-}
-
-/* Adds "cuda:0 has no memory of kind readback; …" for at most three devices, and the number of the others. */
-static void add_lacks(const call *own, const gpuhal_need *need, uint64_t bytes, gpuhal_text *to)
-{
-    uint32_t written = 0;
-    for (uint32_t i = 0; i < own->offers.count; i++) {
-        const gpuhal_offer *offer = &own->offers.list[i];
-        const gpuhal_lack lack = gpuhal_offer_lacks(offer, need, bytes);
-        if (lack != GPUHAL_LACK_NOTHING && written < 3) {
-            char why[128];
-            gpuhal_offer_describe_lack(offer, need, bytes, lack, why, sizeof why);
-            gpuhal_text_printf(to, "%s%s %s", written++ ? "; " : "", offer->id, why);
-        }
-    }
-    if (own->offers.count > written) {
-        gpuhal_text_printf(to, "; and %u more", own->offers.count - written);
-    } else if (own->offers.count == 0) {
-        gpuhal_text_printf(to, "there is no device that can be used");
-    }
-}
-
-/* A step that no device would take even if it were alone. */
-static gpuhal_status refuse_step(const call *own, uint32_t index, bool by_bytes)
-{
-    char name[80];
-    gpuhal_text lacks = {0};
-    add_lacks(own, &own->steps[index].need, own->steps[index].need.bytes, &lacks);
-    gpuhal_status status =
-        gpuhal_error_set(by_bytes ? GPUHAL_ERROR_INFEASIBLE : GPUHAL_ERROR_NOT_FOUND,
-                         by_bytes ? "gpuhal_assign: step %s: no device has as much free memory as it needs: %s"
-                                  : "gpuhal_assign: step %s: no device offers what it needs: %s",
-                         name_step(own, index, name, sizeof name), gpuhal_text_get(&lacks));
-    gpuhal_text_finish(&lacks);
-    return status;
-}
-
-static uint32_t first_step_of(const call *own, uint32_t item)
-{
-    uint32_t index = 0;
-    while (index + 1 < own->desc.step_count && own->steps[index].item != item) {
-        index++;
-    }
-    return index;
-}
-
-/* What is short for an item: a unit for the whole group, or room beside the others. */
-static gpuhal_status refuse_item(const call *own, uint32_t item, gpuhal_assign_result result)
-{
-    char name[80];
-    const uint32_t index = first_step_of(own, item);
-    const gpuhal_assign_item *from = &own->items[item];
-    bool has_place = false;
-    for (uint32_t u = 0; u < own->offers.unit_count; u++) {
-        has_place = has_place || own->places[(size_t)item * own->offers.unit_count + u].offer != GPUHAL_NONE;
-    }
-    (void)name_step(own, index, name, sizeof name);
-    if (!has_place) {
-        return gpuhal_error_set(GPUHAL_ERROR_INFEASIBLE,
-                                "gpuhal_assign: step %s: no device can have all %u steps of its group %u, which need "
-                                "%" PRIu64 " bytes; GPUHAL_STEP_MAY_SPLIT allows several devices",
-                                name, from->steps, own->steps[index].group, from->bytes);
-    }
-    return gpuhal_error_set(GPUHAL_ERROR_INFEASIBLE,
-                            result == GPUHAL_ASSIGN_GAVE_UP ? "gpuhal_assign: step %s: no device has the %" PRIu64
-                                                              " bytes that it needs left beside the other steps, in "
-                                                              "any assignment that was tried; there may be others"
-                                                            : "gpuhal_assign: step %s: no device has the %" PRIu64
-                                                              " bytes that it needs left beside the other steps",
-                            name, from->bytes);
-}
-
 /* ---- items and places */
 
 static uint64_t sum(uint64_t a, uint64_t b)
@@ -214,15 +109,15 @@ static uint64_t sum(uint64_t a, uint64_t b)
 }
 
 /* The key under which a balance has the device of an item. */
-static char *make_key(const call *own, uint32_t index)
+static char *make_key(const gpuhal_assign_call *own, uint32_t index)
 {
-    const step *from = &own->steps[index];
+    const gpuhal_assign_need *from = &own->steps[index];
     return from->group && !own->divides[index] ? gpuhal_text_format("group %u", from->group)
            : from->name                        ? gpuhal_text_format("step %s", from->name)
                                                : gpuhal_text_format("number %u", index);
 }
 
-static gpuhal_status find_former(const call *own, uint32_t index, gpuhal_assign_item *item)
+static gpuhal_status find_former(const gpuhal_assign_call *own, uint32_t index, gpuhal_assign_item *item)
 {
     if (!own->desc.balance) {
         return GPUHAL_OK;
@@ -240,12 +135,12 @@ static gpuhal_status find_former(const call *own, uint32_t index, gpuhal_assign_
 }
 
 /* Makes one item of each step alone and of each group that is not divided. */
-static gpuhal_status make_items(call *own)
+static gpuhal_status make_items(gpuhal_assign_call *own)
 {
     gpuhal_status status = GPUHAL_OK;
     own->item_count = 0;
     for (uint32_t i = 0; i < own->desc.step_count && !status; i++) {
-        step *from = &own->steps[i];
+        gpuhal_assign_need *from = &own->steps[i];
         from->item = GPUHAL_NONE;
         for (uint32_t j = 0; j < i && from->needs && from->group && !own->divides[i]; j++) {
             if (own->steps[j].group == from->group && own->steps[j].needs && !own->divides[j]) {
@@ -275,12 +170,13 @@ static gpuhal_status make_items(call *own)
 
 /* Whether the offer satisfies all steps of the item, apart from bytes; *out_place: the place of its backend in the list
  * of the first one, *out_last: it is the CPU, which not all of them name. */
-static bool satisfies(const call *own, uint32_t item, const gpuhal_offer *offer, uint32_t *out_place, bool *out_last)
+static bool satisfies(const gpuhal_assign_call *own, uint32_t item, const gpuhal_offer *offer, uint32_t *out_place,
+                      bool *out_last)
 {
     bool first = true, good = true;
     *out_last = false;
     for (uint32_t i = 0; i < own->desc.step_count && good; i++) {
-        const step *from = &own->steps[i];
+        const gpuhal_assign_need *from = &own->steps[i];
         if (from->needs && from->item == item) {
             const uint32_t place = gpuhal_need_backend_place(&from->need, offer);
             good = gpuhal_offer_lacks(offer, &from->need, 0) == GPUHAL_LACK_NOTHING;
@@ -306,7 +202,7 @@ static gpuhal_assign_place place_at(const gpuhal_offer *offer, uint32_t index, b
 }
 
 /* Of the interfaces of one unit the first in the need's list, then the preferred one, then the first. */
-static void make_places(call *own)
+static void make_places(gpuhal_assign_call *own)
 {
     const uint32_t units = own->offers.unit_count;
     for (uint32_t item = 0; item < own->item_count; item++) {
@@ -337,7 +233,7 @@ static void make_places(call *own)
     }
 }
 
-static bool has_place(const call *own, uint32_t item)
+static bool has_place(const gpuhal_assign_call *own, uint32_t item)
 {
     bool has = false;
     for (uint32_t u = 0; u < own->offers.unit_count; u++) {
@@ -347,11 +243,11 @@ static bool has_place(const call *own, uint32_t item)
 }
 
 /* Divides groups for the next attempt: those that no unit can have whole, then all. False where nothing changes. */
-static bool divide(call *own, division how)
+static bool divide(gpuhal_assign_call *own, division how)
 {
     bool changed = false;
     for (uint32_t i = 0; i < own->desc.step_count; i++) {
-        const step *from = &own->steps[i];
+        const gpuhal_assign_need *from = &own->steps[i];
         if (from->needs && from->group && (from->flags & GPUHAL_STEP_MAY_SPLIT) && !own->divides[i] &&
             (how == ALL_GROUPS || !has_place(own, from->item))) {
             own->divides[i] = changed = true;
@@ -363,10 +259,10 @@ static bool divide(call *own, division how)
 /* ---- the search */
 
 /* Steps that no device would take alone are found before anything else. */
-static gpuhal_status check_steps(const call *own)
+static gpuhal_status check_steps(const gpuhal_assign_call *own)
 {
     for (uint32_t i = 0; i < own->desc.step_count; i++) {
-        const step *from = &own->steps[i];
+        const gpuhal_assign_need *from = &own->steps[i];
         bool offered = !from->needs, fits = offered;
         for (uint32_t j = 0; j < own->offers.count && !fits; j++) {
             const gpuhal_offer *offer = &own->offers.list[j];
@@ -376,13 +272,13 @@ static gpuhal_status check_steps(const call *own)
             fits = lack == GPUHAL_LACK_NOTHING;
         }
         if (!fits) {
-            return refuse_step(own, i, offered);
+            return gpuhal_assign_refuse_step(own, i, offered);
         }
     }
     return GPUHAL_OK;
 }
 
-static uint32_t first_unit(const call *own)
+static uint32_t first_unit(const gpuhal_assign_call *own)
 {
     const gpuhal_balance *balance = own->desc.balance;
     for (uint32_t i = 0; balance && balance->next_after && i < own->offers.count; i++) {
@@ -393,7 +289,7 @@ static uint32_t first_unit(const call *own)
     return 0;
 }
 
-static gpuhal_status search(call *own)
+static gpuhal_status search(gpuhal_assign_call *own)
 {
     gpuhal_status status = GPUHAL_OK;
     gpuhal_assign_result result = GPUHAL_ASSIGN_IMPOSSIBLE;
@@ -425,12 +321,12 @@ static gpuhal_status search(call *own)
     for (uint32_t item = 0; item < own->item_count && !status && result != GPUHAL_ASSIGN_FOUND; item++) {
         stuck = has_place(own, stuck) && !has_place(own, item) ? item : stuck; /* the clearer cause */
     }
-    return status || result == GPUHAL_ASSIGN_FOUND ? status : refuse_item(own, stuck, result);
+    return status || result == GPUHAL_ASSIGN_FOUND ? status : gpuhal_assign_refuse_item(own, stuck, result);
 }
 
 /* ---- the result */
 
-static gpuhal_device *device_of(const call *own, uint32_t index)
+static gpuhal_device *device_of(const gpuhal_assign_call *own, uint32_t index)
 {
     const uint32_t item = own->steps[index].item;
     return own->steps[index].needs
@@ -439,12 +335,12 @@ static gpuhal_device *device_of(const call *own, uint32_t index)
 }
 
 /* Makes what the balance has from now on; it is changed only when everything else is done. */
-static gpuhal_status make_entries(const call *own, struct gpuhal_balance_entry **out_entries)
+static gpuhal_status make_entries(const gpuhal_assign_call *own, struct gpuhal_balance_entry **out_entries)
 {
     struct gpuhal_balance_entry *entries = calloc((size_t)own->item_count + 1, sizeof *entries);
     bool good = entries != NULL;
     for (uint32_t item = 0; item < own->item_count && good; item++) {
-        const uint32_t index = first_step_of(own, item);
+        const uint32_t index = gpuhal_assign_first_step(own, item);
         entries[item].key = make_key(own, index);
         entries[item].device = device_of(own, index);
         good = entries[item].key != NULL;
@@ -460,7 +356,7 @@ static gpuhal_status make_entries(const call *own, struct gpuhal_balance_entry *
     return GPUHAL_OK;
 }
 
-static void keep(const call *own, struct gpuhal_balance_entry *entries)
+static void keep(const gpuhal_assign_call *own, struct gpuhal_balance_entry *entries)
 {
     gpuhal_balance *balance = own->desc.balance;
     for (uint32_t i = 0; i < balance->count; i++) {
@@ -472,7 +368,7 @@ static void keep(const call *own, struct gpuhal_balance_entry *entries)
     balance->next_after = own->item_count ? entries[own->item_count - 1].device : balance->next_after;
 }
 
-static gpuhal_status make_assignment(gpuhal *gpu, const call *own, gpuhal_assignment **out_assignment)
+static gpuhal_status make_assignment(gpuhal *gpu, const gpuhal_assign_call *own, gpuhal_assignment **out_assignment)
 {
     const uint32_t count = own->desc.step_count;
     struct gpuhal_balance_entry *entries = NULL;
@@ -505,7 +401,7 @@ static gpuhal_status make_assignment(gpuhal *gpu, const call *own, gpuhal_assign
     return GPUHAL_OK;
 }
 
-static void finish(call *own)
+static void finish(gpuhal_assign_call *own)
 {
     gpuhal_offers_finish(&own->offers);
     free(own->steps);
@@ -516,7 +412,7 @@ static void finish(call *own)
     free(own->chosen);
 }
 
-static gpuhal_status assign(gpuhal *gpu, call *own, gpuhal_assignment **out_assignment)
+static gpuhal_status assign(gpuhal *gpu, gpuhal_assign_call *own, gpuhal_assignment **out_assignment)
 {
     bool needs = false;
     for (uint32_t i = 0; i < own->desc.step_count; i++) {
@@ -546,7 +442,7 @@ gpuhal_status gpuhal_assign(gpuhal *gpu, const gpuhal_assign_desc *desc, gpuhal_
     if (!gpu || !desc || !out_assignment) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_assign: an argument is NULL");
     }
-    call own = {0};
+    gpuhal_assign_call own = {0};
     gpuhal_status status = read_desc(desc, &own);
     status = status ? status : gpuhal_balance_check(own.desc.balance, gpu, "gpuhal_assign");
     status = status ? status : assign(gpu, &own, out_assignment);

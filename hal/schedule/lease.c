@@ -299,8 +299,9 @@ static gpuhal_status conclude(gpuhal_lease *lease, gpuhal_status status)
     return status;
 }
 
-gpuhal_status gpuhal_lease_acquire(gpuhal *gpu, const gpuhal_lease_desc *desc, uint64_t timeout_ns,
-                                   gpuhal_lease **out_lease)
+/* Checks the arguments of a public call, and makes a lease that is in no list yet. */
+static gpuhal_status start(gpuhal *gpu, const gpuhal_lease_desc *desc, uint64_t timeout_ns, gpuhal_lease **out_lease,
+                           gpuhal_lease **out_made)
 {
     if (out_lease) {
         *out_lease = NULL;
@@ -308,9 +309,15 @@ gpuhal_status gpuhal_lease_acquire(gpuhal *gpu, const gpuhal_lease_desc *desc, u
     if (!gpu || !out_lease) {
         return invalid("an argument is NULL");
     }
-    gpuhal_lease *lease = NULL;
     gpuhal_status status = gpuhal_check(gpu);
-    status = status ? status : make(gpu, desc, timeout_ns, &lease);
+    return status ? status : make(gpu, desc, timeout_ns, out_made);
+}
+
+gpuhal_status gpuhal_lease_acquire(gpuhal *gpu, const gpuhal_lease_desc *desc, uint64_t timeout_ns,
+                                   gpuhal_lease **out_lease)
+{
+    gpuhal_lease *lease = NULL;
+    gpuhal_status status = start(gpu, desc, timeout_ns, out_lease, &lease);
     if (status) {
         return status;
     }
@@ -393,15 +400,8 @@ static gpuhal_status begin_request(gpuhal_lease *lease, gpuhal_granted_fn *callb
 gpuhal_status gpuhal_lease_request(gpuhal *gpu, const gpuhal_lease_desc *desc, uint64_t timeout_ns,
                                    gpuhal_granted_fn *callback, void *user, gpuhal_lease **out_lease)
 {
-    if (out_lease) {
-        *out_lease = NULL;
-    }
-    if (!gpu || !out_lease) {
-        return invalid("an argument is NULL");
-    }
     gpuhal_lease *lease = NULL;
-    gpuhal_status status = gpuhal_check(gpu);
-    status = status ? status : make(gpu, desc, timeout_ns, &lease);
+    gpuhal_status status = start(gpu, desc, timeout_ns, out_lease, &lease);
     if (status) {
         return status;
     }

@@ -54,7 +54,7 @@ static gpuhal_status check_layers(const gpuhal_placement_problem *problem)
     return GPUHAL_OK;
 }
 
-/* Of 0 on; what is no number is none, nor is what leaves no number of seconds for a byte. */
+/* 0, or a positive number whose reciprocal, the seconds for one unit, is finite. NAN is neither. */
 static bool is_speed(double value)
 {
     return value == 0 || (value > 0 && gpuhal_is_finite(1 / value));

@@ -44,7 +44,7 @@ static bool is_of_application(unsigned long long xid)
     return found;
 }
 
-/* Makes a set for the GPU, whose former one is none any more. */
+/* Makes a set for the GPU, whose former one has ended with its session. */
 static nvmlReturn_t watch(nvmlDevice_t board, watched *own)
 {
     nvmlEventSet_t set = NULL;

@@ -143,4 +143,19 @@ static inline void begin_opening(opener *own, gpuhal_event *gate)
     assert_int_equal(pthread_create(&own->thread, NULL, open_later, gate), 0);
 }
 
+enum { LADDER_LIMIT = 16 * UNIT };
+
+/* A pool at its limit of LADDER_LIMIT bytes, in a segment. */
+static inline gpuhal_pool *limited_pool(gpuhal *gpu)
+{
+    return pool_or_fail(gpu, (gpuhal_pool_desc){.limit_bytes = LADDER_LIMIT, .segment_bytes = LADDER_LIMIT});
+}
+
+static inline void end_ladder(gpuhal *gpu, gpuhal_pool *pool)
+{
+    gpuhal_pool_destroy(pool);
+    gpuhal_close(gpu);
+    expect_nothing_left();
+}
+
 #endif

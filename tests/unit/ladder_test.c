@@ -2,21 +2,6 @@
  * nothing is asked of others before. */
 #include "unit/ladder_support.h"
 
-enum { LIMIT = 16 * UNIT };
-
-/* A pool at its limit of LIMIT bytes, in a segment. */
-static gpuhal_pool *limited_pool(gpuhal *gpu)
-{
-    return pool_or_fail(gpu, (gpuhal_pool_desc){.limit_bytes = LIMIT, .segment_bytes = LIMIT});
-}
-
-static void end(gpuhal *gpu, gpuhal_pool *pool)
-{
-    gpuhal_pool_destroy(pool);
-    gpuhal_close(gpu);
-    expect_nothing_left();
-}
-
 /* Takes as much as there is without anything being asked of others, in parts of a UNIT. */
 static uint32_t take_all(gpuhal_pool *pool, gpuhal_buffer **out_buffers)
 {
@@ -44,7 +29,7 @@ TEST(memory_of_ended_work_is_taken_before_the_pool_grows_and_others_are_asked)
     assert_int_equal(state_of(pool).reserved.total_in, SEGMENT);
     expect_asked("");
     gpuhal_queue_destroy(queue);
-    end(gpu, pool);
+    end_ladder(gpu, pool);
 }
 
 TEST(a_pool_grows_and_trims_before_others_are_asked)
@@ -58,7 +43,7 @@ TEST(a_pool_grows_and_trims_before_others_are_asked)
     gpuhal_buffer_release(take(pool, NULL, 3 * SEGMENT)); /* in the place of both */
     assert_int_equal(state_of(pool).segments, 1);
     expect_asked("");
-    end(gpu, pool);
+    end_ladder(gpu, pool);
 }
 
 TEST(a_pool_takes_a_smaller_segment_before_it_takes_those_of_others)
@@ -80,7 +65,7 @@ TEST(a_pool_takes_a_smaller_segment_before_it_takes_those_of_others)
         gpuhal_buffer_release(buffers[i]);
     }
     gpuhal_pool_destroy(other);
-    end(gpu, pool);
+    end_ladder(gpu, pool);
 }
 
 TEST(memory_that_waits_for_another_queue_is_taken_over_before_others_are_asked)
@@ -90,16 +75,16 @@ TEST(memory_that_waits_for_another_queue_is_taken_over_before_others_are_asked)
     gpuhal_queue *first = queue_or_fail(gpu), *second = queue_or_fail(gpu);
     cache c = {.name = 'c'};
     add_callback(gpu, &c, 0);
-    gpuhal_buffer *all = take(pool, first, LIMIT);
+    gpuhal_buffer *all = take(pool, first, LADDER_LIMIT);
     gpuhal_event *gate = close_gate(gpu, first);
-    assert_ok(gpuhal_fill(first, all, 0, LIMIT, 1, 1));
+    assert_ok(gpuhal_fill(first, all, 0, LADDER_LIMIT, 1, 1));
     gpuhal_buffer_release(all);
-    gpuhal_buffer_release(take(pool, second, LIMIT));
+    gpuhal_buffer_release(take(pool, second, LADDER_LIMIT));
     expect_asked("");
     open_gate(gate);
     gpuhal_queue_destroy(second);
     gpuhal_queue_destroy(first);
-    end(gpu, pool);
+    end_ladder(gpu, pool);
 }
 
 TEST(the_failure_names_the_largest_piece_that_the_queue_may_have_and_the_limit_of_the_device)
@@ -120,7 +105,7 @@ TEST(the_failure_names_the_largest_piece_that_the_queue_may_have_and_the_limit_o
     open_gate(gate);
     gpuhal_buffer_release(other);
     gpuhal_queue_destroy(queue);
-    end(gpu, pool);
+    end_ladder(gpu, pool);
 }
 
 TEST(memory_that_work_still_has_is_waited_for_before_others_are_asked)
@@ -130,20 +115,20 @@ TEST(memory_that_work_still_has_is_waited_for_before_others_are_asked)
     gpuhal_queue *queue = queue_or_fail(gpu);
     cache c = {.name = 'c'};
     add_callback(gpu, &c, 0);
-    gpuhal_buffer *all = take(pool, queue, LIMIT);
+    gpuhal_buffer *all = take(pool, queue, LADDER_LIMIT);
     gpuhal_event *gate = close_gate(gpu, queue);
-    assert_ok(gpuhal_fill(queue, all, 0, LIMIT, 1, 1));
+    assert_ok(gpuhal_fill(queue, all, 0, LADDER_LIMIT, 1, 1));
     gpuhal_buffer_release(all);
     opener own;
     begin_opening(&own, gate);
-    const gpuhal_status status = attempt(pool, NULL, LIMIT, 0, PATIENCE_NS);
+    const gpuhal_status status = attempt(pool, NULL, LADDER_LIMIT, 0, PATIENCE_NS);
     pthread_join(own.thread, NULL);
     assert_int_equal(status, GPUHAL_OK);
     /* A loaded machine may take longer than the second after which they are asked: they have nothing anyway. */
     assert_true(c.calls <= 1);
     asked[0] = 0;
     gpuhal_queue_destroy(queue);
-    end(gpu, pool);
+    end_ladder(gpu, pool);
 }
 
 /* ---- what others are asked for */
@@ -153,7 +138,7 @@ TEST(stores_evict_before_they_spill_and_callbacks_come_last_by_priority)
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = limited_pool(gpu);
     cache evicts = {.name = 'e'}, spills = {.name = 's'}, low = {.name = 'a'}, high = {.name = 'b'};
-    gpuhal_buffer *all = take(pool, NULL, LIMIT);
+    gpuhal_buffer *all = take(pool, NULL, LADDER_LIMIT);
     add_callback(gpu, &high, 5);
     add_callback(gpu, &low, -5);
     add_cache(gpu, &spills, GPUHAL_PRESSURE_SPILL, -9);
@@ -168,7 +153,7 @@ TEST(stores_evict_before_they_spill_and_callbacks_come_last_by_priority)
     assert_int_equal(report.rungs[GPUHAL_RUNG_SPILL].tries, 1);
     assert_int_equal(report.rungs[GPUHAL_RUNG_CALL].tries, 2);
     gpuhal_buffer_release(all);
-    end(gpu, pool);
+    end_ladder(gpu, pool);
 }
 
 static void expect_given_by(gpuhal_pressure_rung rung)
@@ -187,7 +172,7 @@ static void expect_given_by(gpuhal_pressure_rung rung)
     expect_asked("g");
     assert_int_equal(gives.count, 3);
     empty_cache(&gives);
-    end(gpu, pool);
+    end_ladder(gpu, pool);
 }
 
 TEST(what_a_store_evicts_is_given_and_no_other_is_asked)
@@ -214,11 +199,11 @@ TEST(a_callback_is_asked_again_only_while_it_gives)
     fill_cache(&second, pool, NULL, 2, 4 * UNIT);
     add_callback(gpu, &first, 0);
     add_callback(gpu, &second, 1);
-    assert_int_equal(attempt(pool, NULL, LIMIT, 0, 0), GPUHAL_OK);
+    assert_int_equal(attempt(pool, NULL, LADDER_LIMIT, 0, 0), GPUHAL_OK);
     expect_asked("aaabb");
-    assert_int_equal(first.bytes, 4 * LIMIT);
-    assert_int_equal(second.bytes, 2 * LIMIT);
-    end(gpu, pool);
+    assert_int_equal(first.bytes, 4 * LADDER_LIMIT);
+    assert_int_equal(second.bytes, 2 * LADDER_LIMIT);
+    end_ladder(gpu, pool);
 }
 
 TEST(a_callback_that_gives_what_does_not_help_is_asked_until_it_has_nothing)
@@ -226,7 +211,7 @@ TEST(a_callback_that_gives_what_does_not_help_is_asked_until_it_has_nothing)
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = limited_pool(gpu);
     cache gives = {.name = 'g', .per_call = 1};
-    gpuhal_buffer *all = take(pool, NULL, LIMIT);
+    gpuhal_buffer *all = take(pool, NULL, LADDER_LIMIT);
     while (gives.count < CACHED) { /* of the device, and so of no use to a pool at its limit */
         gives.buffers[gives.count++] = gpuhal_mock_buffer(gpu, 0, 1);
     }
@@ -236,7 +221,7 @@ TEST(a_callback_that_gives_what_does_not_help_is_asked_until_it_has_nothing)
     assert_int_equal(report_or_fail().rungs[GPUHAL_RUNG_CALL].bytes, CACHED);
     gpuhal_buffer_release(all);
     asked[0] = 0;
-    end(gpu, pool);
+    end_ladder(gpu, pool);
 }
 
 /* What it claims, and what it was asked for. */
@@ -260,7 +245,7 @@ static uint64_t expect_claimed(uint64_t each, uint64_t calls, uint64_t most_byte
     gpuhal_pool *pool = limited_pool(gpu);
     claims of_pool = {.each = each}, of_device = {.each = each};
     gpuhal_device *device = gpuhal_device_at(gpu, 0);
-    gpuhal_buffer *all = take(pool, NULL, LIMIT), *none = NULL;
+    gpuhal_buffer *all = take(pool, NULL, LADDER_LIMIT), *none = NULL;
     const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = (UINT64_C(1) << 30) - UNIT};
     assert_ok(gpuhal_device_on_pressure(device, 0, claim_much, &of_pool));
     assert_int_equal(attempt(pool, NULL, UNIT, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
@@ -273,7 +258,7 @@ static uint64_t expect_claimed(uint64_t each, uint64_t calls, uint64_t most_byte
     assert_int_equal(report_or_fail().rungs[GPUHAL_RUNG_CALL].bytes, given);
     assert_int_equal(of_device.calls, calls);
     gpuhal_buffer_release(all);
-    end(gpu, pool);
+    end_ladder(gpu, pool);
     return given;
 }
 
@@ -294,7 +279,7 @@ TEST(what_callbacks_claim_is_added_up_without_wrapping)
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = limited_pool(gpu);
     claims first = {.each = UINT64_MAX}, second = {.each = UINT64_MAX - 1};
-    gpuhal_buffer *all = take(pool, NULL, LIMIT);
+    gpuhal_buffer *all = take(pool, NULL, LADDER_LIMIT);
     assert_ok(gpuhal_device_on_pressure(gpuhal_device_at(gpu, 0), 0, claim_much, &first));
     assert_ok(gpuhal_device_on_pressure(gpuhal_device_at(gpu, 0), 0, claim_much, &second));
     assert_int_equal(attempt(pool, NULL, UNIT, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
@@ -302,7 +287,7 @@ TEST(what_callbacks_claim_is_added_up_without_wrapping)
     assert_int_equal(report_or_fail().rungs[GPUHAL_RUNG_CALL].tries, 2);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "; 18446744073709551615 bytes were given by callbacks"));
     gpuhal_buffer_release(all);
-    end(gpu, pool);
+    end_ladder(gpu, pool);
 }
 
 static uint64_t claim(void *user, gpuhal_device *device, uint64_t bytes, uint64_t timeout_ns)
@@ -319,12 +304,12 @@ TEST(a_callback_that_always_claims_something_does_not_hold_the_caller)
     gpuhal_pool *pool = limited_pool(gpu);
     uint64_t calls = 0;
     assert_ok(gpuhal_device_on_pressure(gpuhal_device_at(gpu, 0), 0, claim, &calls));
-    gpuhal_buffer *all = take(pool, NULL, LIMIT);
+    gpuhal_buffer *all = take(pool, NULL, LADDER_LIMIT);
     assert_int_equal(attempt(pool, NULL, UNIT, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
     assert_true(calls > 1 && calls <= 65);
     assert_int_equal(report_or_fail().rungs[GPUHAL_RUNG_CALL].tries, calls);
     gpuhal_buffer_release(all);
-    end(gpu, pool);
+    end_ladder(gpu, pool);
 }
 
 TEST(with_no_evict_neither_stores_nor_callbacks_are_asked)
@@ -339,12 +324,12 @@ TEST(with_no_evict_neither_stores_nor_callbacks_are_asked)
     expect_asked("");
     const gpuhal_memory_report report = report_or_fail();
     assert_int_equal(report.rungs[GPUHAL_RUNG_EVICT].tries, 0);
-    assert_int_equal(report.evictable_bytes, LIMIT);
+    assert_int_equal(report.evictable_bytes, LADDER_LIMIT);
     assert_int_equal(report.pinned_bytes, 7);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "; 4096 bytes of stores could be evicted"));
     assert_non_null(strstr(gpuhal_last_error()->sentence, "; 7 bytes of stores are pinned"));
     empty_cache(&evicts);
-    end(gpu, pool);
+    end_ladder(gpu, pool);
 }
 
 TEST(within_the_pool_others_are_asked_and_the_pool_does_not_grow)
@@ -366,7 +351,7 @@ TEST(within_the_pool_others_are_asked_and_the_pool_does_not_grow)
     while (count > 0) {
         gpuhal_buffer_release(buffers[--count]);
     }
-    end(gpu, pool);
+    end_ladder(gpu, pool);
 }
 
 TEST(what_a_callback_released_without_a_word_is_found_by_the_last_search)
@@ -376,26 +361,26 @@ TEST(what_a_callback_released_without_a_word_is_found_by_the_last_search)
     const uint32_t flags[] = {0, GPUHAL_ALLOCATE_WITHIN_POOL};
     for (size_t i = 0; i < 2; i++) {
         cache c = {.name = 'c', .silent = true};
-        fill_cache(&c, pool, NULL, 1, LIMIT);
+        fill_cache(&c, pool, NULL, 1, LADDER_LIMIT);
         add_callback(gpu, &c, 0);
-        assert_int_equal(attempt(pool, NULL, LIMIT, flags[i], 0), GPUHAL_OK);
+        assert_int_equal(attempt(pool, NULL, LADDER_LIMIT, flags[i], 0), GPUHAL_OK);
         expect_asked("c");
         assert_ok(gpuhal_device_off_pressure(gpuhal_device_at(gpu, 0), call_cached, &c));
     }
-    end(gpu, pool);
+    end_ladder(gpu, pool);
 }
 
 TEST(a_failure_of_the_driver_after_others_were_asked_is_the_callers)
 {
     static const gpuhal_status failures[] = {GPUHAL_ERROR_DRIVER, GPUHAL_ERROR_DEVICE_LOST};
     for (size_t i = 0; i < 2; i++) {
-        gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.total_bytes = LIMIT}}};
+        gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.total_bytes = LADDER_LIMIT}}};
         gpuhal *gpu = gpuhal_mock_open(NULL, 0);
-        gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.segment_bytes = LIMIT});
+        gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.segment_bytes = LADDER_LIMIT});
         cache c = {.name = 'c', .breaks = failures[i]};
-        gpuhal_buffer *buffers[LIMIT / UNIT + 1];
+        gpuhal_buffer *buffers[LADDER_LIMIT / UNIT + 1];
         uint32_t count = take_all(pool, buffers);
-        assert_int_equal(count, LIMIT / UNIT);
+        assert_int_equal(count, LADDER_LIMIT / UNIT);
         add_callback(gpu, &c, 0);
         assert_int_equal(attempt(pool, NULL, UNIT, 0, 0), failures[i]);
         assert_null(gpuhal_last_memory_report());
@@ -423,7 +408,7 @@ TEST(where_the_device_is_full_memory_of_another_pool_helps)
     gpuhal_buffer_release(buffer);
     empty_cache(&e);
     gpuhal_pool_destroy(other);
-    end(gpu, pool);
+    end_ladder(gpu, pool);
 }
 
 /* ---- time */
@@ -434,20 +419,21 @@ TEST(memory_that_a_store_gave_behind_work_is_waited_for)
     gpuhal_pool *pool = limited_pool(gpu);
     gpuhal_queue *queue = queue_or_fail(gpu);
     cache e = {.name = 'e'};
-    fill_cache(&e, pool, queue, 1, LIMIT);
+    fill_cache(&e, pool, queue, 1, LADDER_LIMIT);
     gpuhal_event *gate = close_gate(gpu, queue);
-    assert_ok(gpuhal_fill(queue, e.buffers[0], 0, LIMIT, 1, 1));
+    assert_ok(gpuhal_fill(queue, e.buffers[0], 0, LADDER_LIMIT, 1, 1));
     add_cache(gpu, &e, GPUHAL_PRESSURE_EVICT, 0);
-    assert_int_equal(attempt(pool, NULL, LIMIT, GPUHAL_ALLOCATE_NO_WAIT, PATIENCE_NS), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(attempt(pool, NULL, LADDER_LIMIT, GPUHAL_ALLOCATE_NO_WAIT, PATIENCE_NS),
+                     GPUHAL_ERROR_OUT_OF_MEMORY);
     assert_int_equal(e.deadline_ns, 0);
-    assert_int_equal(report_or_fail().ordered_bytes, LIMIT);
+    assert_int_equal(report_or_fail().ordered_bytes, LADDER_LIMIT);
     opener own;
     begin_opening(&own, gate);
-    assert_int_equal(attempt(pool, NULL, LIMIT, 0, PATIENCE_NS), GPUHAL_OK);
+    assert_int_equal(attempt(pool, NULL, LADDER_LIMIT, 0, PATIENCE_NS), GPUHAL_OK);
     pthread_join(own.thread, NULL);
     asked[0] = 0;
     gpuhal_queue_destroy(queue);
-    end(gpu, pool);
+    end_ladder(gpu, pool);
 }
 
 TEST(work_that_does_not_end_leaves_time_for_those_that_are_asked_and_the_call_ends_in_time)
@@ -455,10 +441,10 @@ TEST(work_that_does_not_end_leaves_time_for_those_that_are_asked_and_the_call_en
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = limited_pool(gpu);
     gpuhal_queue *queue = queue_or_fail(gpu);
-    gpuhal_buffer *all = take(pool, queue, LIMIT);
+    gpuhal_buffer *all = take(pool, queue, LADDER_LIMIT);
     gpuhal_event *gate = close_gate(gpu, queue);
     cache c = {.name = 'c'};
-    assert_ok(gpuhal_fill(queue, all, 0, LIMIT, 1, 1));
+    assert_ok(gpuhal_fill(queue, all, 0, LADDER_LIMIT, 1, 1));
     gpuhal_buffer_release(all);
     add_cache(gpu, &c, GPUHAL_PRESSURE_SPILL, 0);
     /* Half of a long time is more than they are kept waiting. */
@@ -473,184 +459,7 @@ TEST(work_that_does_not_end_leaves_time_for_those_that_are_asked_and_the_call_en
     asked[0] = 0;
     open_gate(gate);
     gpuhal_queue_destroy(queue);
-    end(gpu, pool);
-}
-
-/* ---- waiting on */
-
-typedef struct relay {
-    gpuhal_pool *pool;
-    gpuhal_queue *queue;
-    gpuhal_event *gate, *later;
-    uint64_t bytes;
-} relay;
-
-/* Another thread is faster: its queue has the memory again before the work ends, and releases it behind later work. */
-static void *take_first(void *user)
-{
-    const relay *own = user;
-    usleep(30000);
-    gpuhal_buffer *buffer = take(own->pool, own->queue, own->bytes);
-    assert_ok(gpuhal_queue_wait(own->queue, own->later));
-    assert_ok(gpuhal_fill(own->queue, buffer, 0, own->bytes, 1, 1));
-    gpuhal_buffer_release(buffer);
-    open_gate(own->gate);
-    usleep(30000);
-    open_gate(own->later);
-    return NULL;
-}
-
-/* The work of `bytes` of the queue is behind a gate. */
-static gpuhal_event *release_behind_work(gpuhal *gpu, gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes)
-{
-    gpuhal_buffer *buffer = take(pool, queue, bytes);
-    gpuhal_event *gate = close_gate(gpu, queue);
-    assert_ok(gpuhal_fill(queue, buffer, 0, bytes, 1, 1));
-    gpuhal_buffer_release(buffer);
-    return gate;
-}
-
-TEST(an_allocation_waits_on_where_another_thread_has_the_memory_behind_later_work)
-{
-    gpuhal *gpu = open_one();
-    gpuhal_pool *pool = limited_pool(gpu);
-    gpuhal_queue *queue = queue_or_fail(gpu);
-    pthread_t thread;
-    relay own = {.pool = pool, .queue = queue, .bytes = LIMIT};
-    own.gate = release_behind_work(gpu, pool, queue, LIMIT);
-    assert_ok(gpuhal_event_create(gpu, GPUHAL_EVENT_HOST, &own.later));
-    assert_int_equal(pthread_create(&thread, NULL, take_first, &own), 0);
-    assert_int_equal(attempt(pool, NULL, LIMIT, 0, PATIENCE_NS), GPUHAL_OK);
-    pthread_join(thread, NULL);
-    gpuhal_queue_destroy(queue);
-    end(gpu, pool);
-}
-
-/* Memory that two queues use: behind the work of `other`, then behind that of its own queue. */
-typedef struct shared {
-    gpuhal_queue *home, *other;
-    gpuhal_event *home_gate, *other_gate;
-} shared;
-
-static shared share_memory(gpuhal *gpu, gpuhal_pool *pool, uint64_t bytes)
-{
-    shared s = {.home = queue_or_fail(gpu), .other = queue_or_fail(gpu)};
-    gpuhal_buffer *buffer = take(pool, s.home, bytes);
-    s.home_gate = close_gate(gpu, s.home);
-    s.other_gate = close_gate(gpu, s.other);
-    assert_ok(gpuhal_fill(s.home, buffer, 0, bytes, 1, 1));
-    assert_ok(gpuhal_fill(s.other, buffer, 0, bytes, 1, 1));
-    gpuhal_buffer_release(buffer);
-    return s;
-}
-
-static void end_sharing(shared *s)
-{
-    gpuhal_queue_destroy(s->other);
-    gpuhal_queue_destroy(s->home);
-}
-
-static void *open_one_after_the_other(void *user)
-{
-    const shared *s = user;
-    usleep(30000);
-    open_gate(s->other_gate);
-    usleep(30000);
-    open_gate(s->home_gate);
-    return NULL;
-}
-
-TEST(an_allocation_waits_for_all_queues_of_memory_that_is_behind_one_after_the_other)
-{
-    static const uint32_t flags[] = {0, GPUHAL_ALLOCATE_WITHIN_POOL};
-    for (int i = 0; i < 2; i++) {
-        gpuhal *gpu = open_one();
-        gpuhal_pool *pool = limited_pool(gpu);
-        shared s = share_memory(gpu, pool, LIMIT);
-        pthread_t thread;
-        assert_int_equal(pthread_create(&thread, NULL, open_one_after_the_other, &s), 0);
-        assert_int_equal(attempt(pool, NULL, LIMIT, flags[i], PATIENCE_NS), GPUHAL_OK);
-        pthread_join(thread, NULL);
-        end_sharing(&s);
-        end(gpu, pool);
-    }
-}
-
-TEST(an_allocation_that_waits_takes_memory_over_that_went_behind_work_of_another_queue)
-{
-    gpuhal *gpu = open_one();
-    gpuhal_pool *pool = limited_pool(gpu);
-    gpuhal_queue *queue = queue_or_fail(gpu);
-    shared s = share_memory(gpu, pool, LIMIT);
-    opener own;
-    begin_opening(&own, s.other_gate);
-    assert_int_equal(attempt(pool, queue, LIMIT, 0, PATIENCE_NS), GPUHAL_OK); /* while its own queue goes on */
-    pthread_join(own.thread, NULL);
-    open_gate(s.home_gate);
-    gpuhal_queue_destroy(queue);
-    end_sharing(&s);
-    end(gpu, pool);
-}
-
-/* What is free elsewhere counts: the segment that comes free makes room for a larger one in its place. */
-TEST(an_allocation_waits_on_for_a_segment_in_whose_place_a_larger_one_fits)
-{
-    for (int of_device = 0; of_device < 2; of_device++) {
-        gpuhal *gpu = open_one();
-        gpuhal_pool *pool =
-            pool_or_fail(gpu, (gpuhal_pool_desc){.limit_bytes = of_device ? 0 : LIMIT, .segment_bytes = LIMIT / 2});
-        gpuhal_buffer_release(take(pool, NULL, LIMIT / 2));
-        assert_ok(gpuhal_device_limit_memory(gpuhal_device_at(gpu, 0), of_device ? LIMIT : 0));
-        shared s = share_memory(gpu, pool, LIMIT / 2);
-        pthread_t thread;
-        assert_int_equal(pthread_create(&thread, NULL, open_one_after_the_other, &s), 0);
-        assert_int_equal(attempt(pool, NULL, LIMIT, 0, PATIENCE_NS), GPUHAL_OK);
-        pthread_join(thread, NULL);
-        end_sharing(&s);
-        end(gpu, pool);
-    }
-}
-
-TEST(an_allocation_does_not_wait_on_for_work_whose_end_does_not_suffice)
-{
-    gpuhal *gpu = open_one();
-    gpuhal_pool *pool = limited_pool(gpu);
-    gpuhal_buffer_release(take(pool, NULL, LIMIT)); /* a segment of that size */
-    gpuhal_buffer *used = take(pool, NULL, UNIT);
-    shared s = share_memory(gpu, pool, LIMIT - UNIT);
-    opener own;
-    const uint64_t begun_ns = gpuhal_os_monotonic_ns();
-    begin_opening(&own, s.other_gate);
-    assert_int_equal(attempt(pool, NULL, LIMIT, 0, PATIENCE_NS), GPUHAL_ERROR_OUT_OF_MEMORY);
-    assert_true(gpuhal_os_monotonic_ns() - begun_ns < PATIENCE_NS / 2);
-    assert_int_equal(report_or_fail().ordered_bytes, LIMIT - UNIT);
-    pthread_join(own.thread, NULL);
-    open_gate(s.home_gate);
-    gpuhal_buffer_release(used);
-    end_sharing(&s);
-    end(gpu, pool);
-}
-
-TEST(an_allocation_that_waits_on_ends_at_its_deadline)
-{
-    gpuhal *gpu = open_one();
-    gpuhal_pool *pool = limited_pool(gpu);
-    shared s = share_memory(gpu, pool, LIMIT);
-    opener own;
-    const uint64_t begun_ns = gpuhal_os_monotonic_ns(), timeout_ns = 200000000;
-    assert_int_equal(attempt(pool, NULL, LIMIT, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
-    assert_int_equal(attempt(pool, NULL, LIMIT, GPUHAL_ALLOCATE_NO_WAIT, PATIENCE_NS), GPUHAL_ERROR_OUT_OF_MEMORY);
-    assert_int_equal(report_or_fail().rungs[GPUHAL_RUNG_WAIT].tries, 0);
-    assert_true(gpuhal_os_monotonic_ns() - begun_ns < PATIENCE_NS / 2);
-    begin_opening(&own, s.other_gate);
-    const uint64_t waits_ns = gpuhal_os_monotonic_ns();
-    assert_int_equal(attempt(pool, NULL, LIMIT, 0, timeout_ns), GPUHAL_ERROR_OUT_OF_MEMORY);
-    const uint64_t waited_ns = gpuhal_os_monotonic_ns() - waits_ns;
-    assert_true(waited_ns >= timeout_ns && waited_ns < PATIENCE_NS / 2);
-    pthread_join(own.thread, NULL);
-    open_gate(s.home_gate);
-    end_sharing(&s);
-    end(gpu, pool);
+    end_ladder(gpu, pool);
 }
 
 #include "test_main.h"

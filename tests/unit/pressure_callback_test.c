@@ -3,27 +3,13 @@
 
 #include <sys/wait.h>
 
-enum { LIMIT = 16 * UNIT };
-
-static gpuhal_pool *limited_pool(gpuhal *gpu)
-{
-    return pool_or_fail(gpu, (gpuhal_pool_desc){.limit_bytes = LIMIT, .segment_bytes = LIMIT});
-}
-
-static void end(gpuhal *gpu, gpuhal_pool *pool)
-{
-    gpuhal_pool_destroy(pool);
-    gpuhal_close(gpu);
-    expect_nothing_left();
-}
-
 TEST(a_callback_is_there_once_with_each_user_until_it_is_ended)
 {
     gpuhal *gpu = open_one();
     gpuhal_device *device = gpuhal_device_at(gpu, 0);
     gpuhal_pool *pool = limited_pool(gpu);
     cache a = {.name = 'a'}, b = {.name = 'b'};
-    gpuhal_buffer *all = take(pool, NULL, LIMIT);
+    gpuhal_buffer *all = take(pool, NULL, LADDER_LIMIT);
     assert_int_equal(gpuhal_device_off_pressure(device, call_cached, &a), GPUHAL_ERROR_NOT_FOUND);
     add_callback(gpu, &a, 0);
     add_callback(gpu, &b, 0);
@@ -42,7 +28,7 @@ TEST(a_callback_is_there_once_with_each_user_until_it_is_ended)
     assert_int_equal(gpuhal_device_off_pressure(NULL, call_cached, &a), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_device_off_pressure(device, NULL, &a), GPUHAL_ERROR_INVALID_ARGUMENT);
     gpuhal_buffer_release(all);
-    end(gpu, pool); /* what is left of them ends with the object */
+    end_ladder(gpu, pool); /* what is left of them ends with the object */
 }
 
 TEST(a_callback_gets_the_time_that_is_left)
@@ -51,14 +37,14 @@ TEST(a_callback_gets_the_time_that_is_left)
     gpuhal_pool *pool = limited_pool(gpu);
     cache c = {.name = 'c'};
     add_callback(gpu, &c, 0);
-    fill_cache(&c, pool, NULL, 1, LIMIT);
+    fill_cache(&c, pool, NULL, 1, LADDER_LIMIT);
     assert_int_equal(attempt(pool, NULL, UNIT, 0, PATIENCE_NS), GPUHAL_OK);
     assert_true(c.deadline_ns > 0 && c.deadline_ns <= PATIENCE_NS); /* for a callback it is what is left */
-    fill_cache(&c, pool, NULL, 1, LIMIT);
+    fill_cache(&c, pool, NULL, 1, LADDER_LIMIT);
     assert_int_equal(attempt(pool, NULL, UNIT, GPUHAL_ALLOCATE_NO_WAIT, PATIENCE_NS), GPUHAL_OK);
     assert_int_equal(c.deadline_ns, 0);
     asked[0] = 0;
-    end(gpu, pool);
+    end_ladder(gpu, pool);
 }
 
 /* What a callback does with the library. */
@@ -95,7 +81,7 @@ TEST(what_a_callback_allocates_asks_no_callback)
     gpuhal_pool *pool = limited_pool(gpu);
     cache c = {.name = 'c'}, other = {.name = 'o'};
     deeds own = {.pool = pool, .gives = &c};
-    fill_cache(&c, pool, NULL, 1, LIMIT);
+    fill_cache(&c, pool, NULL, 1, LADDER_LIMIT);
     assert_ok(gpuhal_device_on_pressure(gpuhal_device_at(gpu, 0), 0, act, &own));
     add_callback(gpu, &other, -1);
     assert_int_equal(attempt(pool, NULL, UNIT, 0, 0), GPUHAL_OK);
@@ -103,7 +89,7 @@ TEST(what_a_callback_allocates_asks_no_callback)
     assert_int_equal(own.calls, 1);
     assert_int_equal(own.allocated, GPUHAL_ERROR_OUT_OF_MEMORY);
     assert_int_equal(own.created, GPUHAL_ERROR_OUT_OF_MEMORY);
-    end(gpu, pool);
+    end_ladder(gpu, pool);
 }
 
 TEST(a_callback_may_destroy_a_pool_and_end_itself)
@@ -118,7 +104,7 @@ TEST(a_callback_may_destroy_a_pool_and_end_itself)
     assert_int_equal(attempt(pool, NULL, 2 * SEGMENT, 0, 0), GPUHAL_OK);
     assert_int_equal(own.calls, 1);
     assert_int_equal(gpuhal_device_off_pressure(gpuhal_device_at(gpu, 0), act, &own), GPUHAL_ERROR_NOT_FOUND);
-    end(gpu, pool);
+    end_ladder(gpu, pool);
 }
 
 /* ---- threads: a cache that all of them fill and any may be asked for */
@@ -203,7 +189,7 @@ TEST(threads_allocate_out_of_what_others_give_while_callbacks_come_and_go)
     while (s.count > 0) {
         gpuhal_buffer_release(s.buffers[--s.count]);
     }
-    end(s.gpu, s.pool);
+    end_ladder(s.gpu, s.pool);
 }
 
 /* ---- forks */
@@ -243,7 +229,7 @@ TEST(an_allocation_whose_callback_forks_goes_no_further_in_the_child)
     gpuhal *gpu = open_one();
     gpuhal_device *device = gpuhal_device_at(gpu, 0);
     gpuhal_pool *pool = limited_pool(gpu);
-    gpuhal_buffer *all = take(pool, NULL, LIMIT), *more = NULL;
+    gpuhal_buffer *all = take(pool, NULL, LADDER_LIMIT), *more = NULL;
     const gpuhal_buffer_desc large = {.size = sizeof large, .bytes = UINT64_C(1) << 40};
     pid_t child = 1;
     assert_ok(gpuhal_device_on_pressure(device, 0, fork_once, &child));
@@ -256,7 +242,7 @@ TEST(an_allocation_whose_callback_forks_goes_no_further_in_the_child)
         assert_int_equal(status, GPUHAL_ERROR_OUT_OF_MEMORY);
     }
     gpuhal_buffer_release(all);
-    end(gpu, pool);
+    end_ladder(gpu, pool);
 }
 
 #include "test_main.h"

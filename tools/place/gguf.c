@@ -126,7 +126,7 @@ static bool skip_value(gpuhal_input *input, uint64_t type, unsigned depth)
     return true;
 }
 
-/* A whole number of any size; what is none is skipped. */
+/* A whole number of any size; any other value is skipped. */
 static bool read_value(gpuhal_input *input, uint64_t type, uint64_t *out)
 {
     const bool whole = type < 6 || type == TYPE_BOOL || type == 10 || type == 11;

@@ -66,7 +66,7 @@ static void bar_text(double share, char text[BAR + 3])
     for (int i = 0; i < BAR; i++) {
         text[i + 1] = i < full ? '#' : '.';
     }
-    strcpy(text + BAR + 1, "]");
+    memcpy(text + BAR + 1, "]", sizeof "]");
 }
 
 static void print_model(const gpuhal_plan *plan)
