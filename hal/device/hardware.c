@@ -46,6 +46,7 @@ gpuhal_status gpuhal_hardware_view_create(gpuhal *gpu, gpuhal_hardware_view **ou
         return gpuhal_error_host_memory();
     }
     view->generation = gpuhal_os_fork_generation();
+    view->folder = -1;
     memcpy(view->root, gpu->settings.system_root, sizeof view->root);
     gpuhal_hardware_scan(view);
     gpuhal_hardware_find_nodes(view);

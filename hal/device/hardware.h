@@ -18,13 +18,14 @@
 
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #define GPUHAL_VENDOR_AMD    0x1002u
 #define GPUHAL_VENDOR_NVIDIA 0x10deu
 #define GPUHAL_VENDOR_INTEL  0x8086u
 
 /* More than this the view does not list: the largest machines have 16, with 8 virtual functions each. */
-enum { GPUHAL_HARDWARE_MAX = 256 };
+enum { GPUHAL_HARDWARE_MAX = 256, GPUHAL_HARDWARE_PATH_BYTES = 768 };
 
 typedef struct gpuhal_hardware {
     gpuhal_hardware_info info; /* its numbers; the texts are those below */
@@ -75,11 +76,17 @@ struct gpuhal_hardware_view {
     bool bus_is_known;   /* the list of PCI devices could be read */
     int error;           /* errno of the first failure that may hide hardware; 0: none */
     int last;            /* errno of the file that was read last; 0: it was there */
+    intptr_t folder;     /* open directory that was entered; -1: none */
+    char folder_path[GPUHAL_HARDWARE_PATH_BYTES];
     gpuhal_hardware_machine machine; /* by gpuhal_hardware_machine_of() */
 };
 
 /* ---- hardware_files.c: small files below the view's root. `format` makes the path from its arguments. */
 
+/* Until another directory is entered, or this one is left, files and links in it are looked up from there, which spares
+ * the kernel the long way along the links of /sys. */
+void gpuhal_hardware_enter(gpuhal_hardware_view *view, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void gpuhal_hardware_leave(gpuhal_hardware_view *view);
 /* Reads the first line, without its line end, cut to the space, and cleaned. False, and "", where there is none. Never
  * waits on what is no regular file. */
 bool gpuhal_hardware_line(gpuhal_hardware_view *view, char *to, size_t bytes, const char *format, ...)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PATH_BYTES 768u
+#define PATH_BYTES GPUHAL_HARDWARE_PATH_BYTES
 
 /* A path that is cut off names nothing that is there. */
 static bool make_path(const gpuhal_hardware_view *view, char path[PATH_BYTES], const char *format, va_list arguments)
@@ -29,10 +29,39 @@ static void note(gpuhal_hardware_view *view, int error)
     }
 }
 
+void gpuhal_hardware_enter(gpuhal_hardware_view *view, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    const bool good = make_path(view, view->folder_path, format, arguments);
+    va_end(arguments);
+    gpuhal_hardware_leave(view);
+    view->folder = good ? gpuhal_os_directory_open(view->folder_path) : -1;
+}
+
+void gpuhal_hardware_leave(gpuhal_hardware_view *view)
+{
+    if (view->folder >= 0) {
+        gpuhal_os_descriptor_close(view->folder);
+    }
+    view->folder = -1;
+}
+
+/* The path from the folder that was entered, which becomes -1 where the path leads elsewhere. */
+static const char *from_folder(const gpuhal_hardware_view *view, const char *path, intptr_t *out_folder)
+{
+    const size_t length = view->folder < 0 ? 0 : strlen(view->folder_path);
+    const bool within = length > 0 && strncmp(path, view->folder_path, length) == 0 && path[length] == '/';
+    *out_folder = within ? view->folder : -1;
+    return within ? path + length + 1 : path;
+}
+
 static size_t read_bytes(gpuhal_hardware_view *view, const char *path, char *to, size_t bytes)
 {
     size_t got = 0;
-    const int error = gpuhal_os_file_read_at(path, 0, to, bytes - 1, &got);
+    intptr_t folder;
+    const char *rest = from_folder(view, path, &folder);
+    const int error = gpuhal_os_kernel_file_read(folder, rest, to, bytes - 1, &got);
     note(view, error);
     to[error ? 0 : got] = 0;
     return error ? 0 : got;
@@ -85,18 +114,18 @@ bool gpuhal_hardware_number(gpuhal_hardware_view *view, uint32_t *out_number, co
 
 bool gpuhal_hardware_target(gpuhal_hardware_view *view, char *to, size_t bytes, const char *format, ...)
 {
-    char path[PATH_BYTES], *target = NULL;
-    gpuhal_file_info info;
+    char path[PATH_BYTES];
     va_list arguments;
     va_start(arguments, format);
     const bool good = make_path(view, path, format, arguments);
     va_end(arguments);
+    to[0] = 0;
     if (good) {
-        note(view, gpuhal_os_link_info(path, &info, &target));
+        intptr_t folder;
+        const char *rest = from_folder(view, path, &folder);
+        note(view, gpuhal_os_link_read(folder, rest, to, bytes));
     }
-    snprintf(to, bytes, "%s", target ? target : "");
     gpuhal_records_clean(to);
-    free(target);
     return to[0] != 0;
 }
 

@@ -78,22 +78,25 @@ static bool is_listed_class(gpuhal_hardware_view *view, const char *address, uin
     return *out_class >> 16 == CLASS_DISPLAY || *out_class >> 16 == CLASS_ACCELERATOR;
 }
 
-/* What virtual machines have not taken, and is not meant for this system. */
-static bool is_idle_function(gpuhal_hardware_view *view, const char *address)
+static bool is_driven(gpuhal_hardware_view *view, const char *address)
 {
     char target[64];
-    return gpuhal_hardware_target(view, target, sizeof target, PCI_DEVICES "/%s/physfn", address) &&
-           !gpuhal_hardware_target(view, target, sizeof target, PCI_DEVICES "/%s/driver", address);
+    return gpuhal_hardware_target(view, target, sizeof target, PCI_DEVICES "/%s/driver", address);
+}
+
+static bool is_virtual_function(gpuhal_hardware_view *view, const char *address)
+{
+    char target[64];
+    return gpuhal_hardware_target(view, target, sizeof target, PCI_DEVICES "/%s/physfn", address);
 }
 
 /* Function 1 of old cards is the second output of function 0: nothing drives it, and nothing is missing. */
 static bool is_second_output(gpuhal_hardware_view *view, const char *address, uint32_t vendor)
 {
-    char first[24], target[64];
+    char first[24];
     uint32_t class = 0, first_vendor = 0;
     snprintf(first, sizeof first, "%.*s.0", (int)strcspn(address, "."), address);
-    return strcmp(first, address) != 0 && 
-           !gpuhal_hardware_target(view, target, sizeof target, PCI_DEVICES "/%s/driver", address) &&
+    return strcmp(first, address) != 0 && !is_driven(view, address) &&
            gpuhal_hardware_number(view, &class, PCI_DEVICES "/%s/class", first) && class >> 16 == CLASS_DISPLAY &&
            gpuhal_hardware_number(view, &first_vendor, PCI_DEVICES "/%s/vendor", first) && first_vendor == vendor;
 }
@@ -101,10 +104,15 @@ static bool is_second_output(gpuhal_hardware_view *view, const char *address, ui
 static void read_driver(gpuhal_hardware_view *view, gpuhal_hardware *one, const char *device)
 {
     char target[256], module[40];
+    const gpuhal_hardware *before = one > view->list ? one - 1 : NULL;
     if (!gpuhal_hardware_target(view, target, sizeof target, "%s/driver", device)) {
         return;
     }
     gpuhal_hardware_text(one->kernel_driver, sizeof one->kernel_driver, "%.39s", gpuhal_hardware_leaf(target));
+    if (before && strcmp(before->kernel_driver, one->kernel_driver) == 0) {
+        memcpy(one->kernel_driver_version, before->kernel_driver_version, sizeof one->kernel_driver_version);
+        return;
+    }
     memcpy(module, one->kernel_driver, sizeof module);
     for (char *at = strchr(module, '-'); at; at = strchr(at, '-')) {
         *at = '_';
@@ -138,7 +146,6 @@ static void read_pci(gpuhal_hardware_view *view, gpuhal_hardware *one)
     gpuhal_hardware_info *info = &one->info;
     char text[256], device[96];
     snprintf(device, sizeof device, PCI_DEVICES "/%s", one->address);
-    (void)gpuhal_hardware_number(view, &info->vendor_id, "%s/vendor", device);
     (void)gpuhal_hardware_number(view, &info->device_id, "%s/device", device);
     (void)gpuhal_hardware_number(view, &info->subsystem_vendor_id, "%s/subsystem_vendor", device);
     (void)gpuhal_hardware_number(view, &info->subsystem_id, "%s/subsystem_device", device);
@@ -149,10 +156,10 @@ static void read_pci(gpuhal_hardware_view *view, gpuhal_hardware *one)
     (void)gpuhal_hardware_line(view, text, sizeof text, "%s/power/runtime_status", device);
     info->is_asleep = strncmp(text, "suspend", strlen("suspend")) == 0; /* suspended, suspending */
     one->is_off_bus = is_off_bus(view, one);
-    one->is_virtual_function = gpuhal_hardware_target(view, text, sizeof text, "%s/physfn", device);
     read_driver(view, one, device);
     read_processors(view, one);
-    if (!gpuhal_pci_node(view->root, one->address, &info->numa_node)) {
+    (void)gpuhal_hardware_line(view, text, sizeof text, "%s/numa_node", device);
+    if (!gpuhal_pci_node_of(view->root, text, &info->numa_node)) {
         info->numa_node = UINT32_MAX;
     }
 }
@@ -165,17 +172,25 @@ static void scan_pci(gpuhal_hardware_view *view)
     note_failure(view);
     for (size_t i = 0; i < count; i++) {
         uint32_t class = 0, vendor = 0;
-        if (!is_address(names[i]) || !is_listed_class(view, names[i], &class) || is_idle_function(view, names[i])) {
+        if (!is_address(names[i]) || !is_listed_class(view, names[i], &class)) {
             continue;
+        }
+        gpuhal_hardware_enter(view, PCI_DEVICES "/%s", names[i]);
+        const bool is_function = is_virtual_function(view, names[i]);
+        if (is_function && !is_driven(view, names[i])) {
+            continue; /* what virtual machines have not taken, and is not meant for this system */
         }
         (void)gpuhal_hardware_number(view, &vendor, PCI_DEVICES "/%s/vendor", names[i]);
         gpuhal_hardware *one = is_second_output(view, names[i], vendor) ? NULL : gpuhal_hardware_add(view);
         if (one) {
             one->info.pci_class = class;
+            one->info.vendor_id = vendor;
+            one->is_virtual_function = is_function;
             gpuhal_hardware_text(one->address, sizeof one->address, "%s", names[i]);
             read_pci(view, one);
         }
     }
+    gpuhal_hardware_leave(view);
     gpuhal_os_names_free(names, count);
 }
 

@@ -56,7 +56,9 @@ bool gpuhal_device_node(const gpuhal_device *device, uint32_t *out_node);
 
 /* Returns the kind of link by where the paths of the devices join; 0 when the tree does not say. */
 gpuhal_link_kind gpuhal_pci_link_kind(const char *root, const char *one, const char *other);
-/* Finds the node of a device; a machine with a single node has number 0. Returns false when the tree does not say. */
+/* Finds the node of a device, by what its file `numa_node` has or by its address; a machine with a single node has
+ * number 0. Returns false when the tree does not say. */
+bool gpuhal_pci_node_of(const char *root, const char *text, uint32_t *out_node);
 bool gpuhal_pci_node(const char *root, const char *address, uint32_t *out_node);
 
 #endif

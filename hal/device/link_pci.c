@@ -74,18 +74,25 @@ static bool has_one_node(const char *root)
     return one;
 }
 
-bool gpuhal_pci_node(const char *root, const char *address, uint32_t *out_node)
+bool gpuhal_pci_node_of(const char *root, const char *text, uint32_t *out_node)
 {
-    char *text = read_text(root, "bus/pci/devices", address, "numa_node"), *end = NULL;
-    long node = text ? strtol(text, &end, 10) : -1;
-    bool known = text && end != text && !*end;
-    free(text);
+    char *end = NULL;
+    long node = strtol(text, &end, 10);
+    bool known = end != text && !*end;
     /* The kernel has -1 where the firmware gives no node. */
     if (known && node < 0 && has_one_node(root)) {
         node = 0;
     }
     *out_node = node >= 0 ? (uint32_t)node : 0;
     return known && node >= 0 && node < INT32_MAX;
+}
+
+bool gpuhal_pci_node(const char *root, const char *address, uint32_t *out_node)
+{
+    char *text = read_text(root, "bus/pci/devices", address, "numa_node");
+    const bool known = gpuhal_pci_node_of(root, text ? text : "", out_node);
+    free(text);
+    return known;
 }
 
 /* Both devices are below different host bridges. */

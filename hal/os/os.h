@@ -222,6 +222,13 @@ int gpuhal_os_file_read(const char *path, size_t limit, char **out_text, size_t 
 /* Reads up to `bytes` bytes at `offset` of a regular file. Returns 0 or errno; *out_bytes may be short at the end of
  * the file. */
 int gpuhal_os_file_read_at(const char *path, uint64_t offset, void *to, size_t bytes, size_t *out_bytes);
+/* Reads up to `bytes` bytes of a file that the kernel makes, below /proc or /sys: its type is checked once it is open.
+ * `folder` is an open directory in which a relative path is looked up, or -1. Returns as gpuhal_os_file_read_at(). */
+int gpuhal_os_kernel_file_read(intptr_t folder, const char *path, void *to, size_t bytes, size_t *out_bytes);
+/* Copies the target of a symbolic link, cut to the space. Returns 0 or errno, EINVAL for anything else than a link. */
+int gpuhal_os_link_read(intptr_t folder, const char *path, char *to, size_t bytes);
+/* Opens a directory to look names up in it; -1 where there is none, or no descriptor. */
+intptr_t gpuhal_os_directory_open(const char *path);
 /* Names in a directory, sorted by strcmp, without "." and "..". Free with gpuhal_os_names_free. Returns 0 or errno. */
 int gpuhal_os_directory_names(const char *path, char ***out_names, size_t *out_count);
 void gpuhal_os_names_free(char **names, size_t count);

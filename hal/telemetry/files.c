@@ -33,7 +33,7 @@ size_t gpuhal_files_bytes(const char *directory, const char *name, void *out_byt
     char path[GPUHAL_PATH_BYTES + 64];
     size_t count = 0;
     snprintf(path, sizeof path, "%s/%s", directory, name);
-    const int error = gpuhal_os_file_read_at(path, 0, out_bytes, size - 1, &count);
+    const int error = gpuhal_os_kernel_file_read(-1, path, out_bytes, size - 1, &count);
     ((char *)out_bytes)[count] = 0;
     if (error || count == 0) {
         say_unreadable(value, name, error);

@@ -5,13 +5,12 @@
 #include "print.h"
 #include "uuid.h"
 
-#include <math.h>
 #include <string.h>
 #include <time.h>
 
 static json_t *make_milliseconds(uint64_t time_ns)
 {
-    return time_ns ? json_real(round((double)time_ns / 1e3) / 1e3) : json_null();
+    return time_ns ? json_real((double)((time_ns + 500) / 1000) / 1e3) : json_null();
 }
 
 static json_t *make_plugin(gpuhal_probe_json *builder, const gpuhal_plugin_report *report)

@@ -1,11 +1,13 @@
 /* os/linux/file.c: files' attributes and contents. No function here may wait on a FIFO or wake a device: the type is
- * checked before a file is opened, and again afterwards, since it may change in between. */
+ * checked before a file is opened, and again afterwards, since it may change in between. Of the kernel's own files it
+ * is checked afterwards alone: none of them is a device. */
 #include "os/os.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -65,23 +67,15 @@ char *gpuhal_os_real_path(const char *path, int *out_errno)
     return real;
 }
 
-/* Opens a regular file for reading. Returns 0 or errno. */
-static int open_regular(const char *path, int *out_file, uint64_t *out_bytes)
+/* Opens a file for reading, and refuses what is no regular one. Returns 0 or errno. */
+static int open_checked(int folder, const char *path, int *out_file, uint64_t *out_bytes)
 {
-    gpuhal_file_info info;
-    int error = gpuhal_os_file_info(path, &info);
-    if (error) {
-        return error;
-    }
-    if (!info.regular) {
-        return EINVAL;
-    }
-    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    int file = openat(folder, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
     if (file < 0) {
         return errno;
     }
     struct stat status;
-    error = fstat(file, &status) ? errno : S_ISREG(status.st_mode) ? 0 : EINVAL;
+    int error = fstat(file, &status) ? errno : S_ISREG(status.st_mode) ? 0 : EINVAL;
     if (error) {
         close(file);
         return error;
@@ -89,6 +83,15 @@ static int open_regular(const char *path, int *out_file, uint64_t *out_bytes)
     *out_file = file;
     *out_bytes = (uint64_t)status.st_size;
     return 0;
+}
+
+/* Opens what is a regular file already. Returns 0 or errno. */
+static int open_regular(const char *path, int *out_file, uint64_t *out_bytes)
+{
+    gpuhal_file_info info;
+    int error = gpuhal_os_file_info(path, &info);
+    error = !error && !info.regular ? EINVAL : error;
+    return error ? error : open_checked(AT_FDCWD, path, out_file, out_bytes);
 }
 
 /* Reads until `bytes` bytes are there or the file ends. Returns 0 or errno. */
@@ -158,6 +161,34 @@ int gpuhal_os_file_read_at(const char *path, uint64_t offset, void *to, size_t b
     error = offset > (uint64_t)INT64_MAX - bytes ? EINVAL : read_fully(file, offset, to, bytes, out_bytes);
     close(file);
     return error;
+}
+
+int gpuhal_os_kernel_file_read(intptr_t folder, const char *path, void *to, size_t bytes, size_t *out_bytes)
+{
+    *out_bytes = 0;
+    int file = -1;
+    uint64_t size = 0;
+    int error = open_checked(folder < 0 ? AT_FDCWD : (int)folder, path, &file, &size);
+    if (error) {
+        return error;
+    }
+    error = read_fully(file, 0, to, bytes, out_bytes);
+    close(file);
+    return error;
+}
+
+int gpuhal_os_link_read(intptr_t folder, const char *path, char *to, size_t bytes)
+{
+    char target[PATH_MAX];
+    const ssize_t length = readlinkat(folder < 0 ? AT_FDCWD : (int)folder, path, target, sizeof target - 1);
+    target[length < 0 ? 0 : length] = 0;
+    snprintf(to, bytes, "%s", target);
+    return length < 0 ? errno : 0;
+}
+
+intptr_t gpuhal_os_directory_open(const char *path)
+{
+    return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
 static int compare_names(const void *left, const void *right)

@@ -44,6 +44,7 @@
 #define OWN_CLASS    (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32)
 #define OWN_ORDER    (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB)
 #define SEGMENTS_MAX 1024u
+#define BEGIN_BYTES  1024u /* usually has the program headers, too */
 
 /* One check of a file. */
 typedef struct judged {
@@ -161,12 +162,14 @@ gpuhal_image gpuhal_os_image_check(const char *path, uint64_t bytes, bool progra
                                    int *out_error)
 {
     const judged at = {.path = path, .bytes = bytes, .program = program, .why = why, .why_bytes = why_bytes};
-    ElfW(Ehdr) header;
+    ElfW(Ehdr) header = {0};
+    char begin[BEGIN_BYTES];
     size_t got = 0;
-    *out_error = gpuhal_os_file_read_at(path, 0, &header, sizeof header, &got);
+    *out_error = gpuhal_os_file_read_at(path, 0, begin, sizeof begin, &got);
     if (*out_error) {
         return GPUHAL_IMAGE_UNREADABLE;
     }
+    memcpy(&header, begin, got < sizeof header ? got : sizeof header);
     if (got == 0) {
         return bad(&at, "is empty");
     }
@@ -185,7 +188,13 @@ gpuhal_image gpuhal_os_image_check(const char *path, uint64_t bytes, bool progra
         return cut_off(&at);
     }
     ElfW(Phdr) *segments = malloc(table);
-    *out_error = segments ? gpuhal_os_file_read_at(path, header.e_phoff, segments, table, &got) : ENOMEM;
+    *out_error = segments ? 0 : ENOMEM;
+    if (segments && lies_within(header.e_phoff, table, got)) {
+        memcpy(segments, begin + header.e_phoff, table);
+        got = table;
+    } else if (segments) {
+        *out_error = gpuhal_os_file_read_at(path, header.e_phoff, segments, table, &got);
+    }
     image = *out_error     ? GPUHAL_IMAGE_UNREADABLE
             : got != table ? cut_off(&at)
                            : check_segments(&at, segments, header.e_phnum);
