@@ -116,6 +116,7 @@ def a_plugin_that_cannot_be_used_has_one_failed_check(tool):
 
 def a_mistake_on_the_command_line_is_a_document_and_a_sentence(tool):
     for options, word in ((("--frobnicate", "x.so"), "--frobnicate"), (("--only", "cpoy", "x.so"), "cpoy"), ((), "no plugin was given"),
+                          (("--only", "copy@1", "--device", "0", "x.so"), "--only copy@1 is about device 1, and --device 0 checks device 0 only"),
                           (("--json=1", "x.so"), "--json"), (("",), "is empty"), (("--expect", "/nowhere/list", tool.plugin), "/nowhere/list")):
         if not any(option.startswith("--json") for option in options):
             options = (*options, "--json")

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { DEADLINE_S = 60, LARGE_DEADLINE_S = 600 };
@@ -107,6 +108,20 @@ static error_t judge_names(const struct argp_state *state, const gpuhal_check_op
     return 0;
 }
 
+/* A check that is named for another device than the one that is checked would not run, and all be well. */
+static error_t judge_devices(const struct argp_state *state, const gpuhal_check_options *options)
+{
+    for (unsigned o = 0; options->one_device && o < options->only_count; o++) {
+        const char *at = strchr(options->only[o], '@');
+        if (at != NULL && strtoul(at + 1, NULL, 10) != options->device) {
+            argp_error(state, "--only %s is about device %s, and --device %" PRIu32 " checks device %" PRIu32 " only",
+                       options->only[o], at + 1, options->device, options->device);
+            return EINVAL;
+        }
+    }
+    return 0;
+}
+
 /* What the options are together. */
 static error_t judge(const struct argp_state *state, const gpuhal_check_options *options)
 {
@@ -118,7 +133,8 @@ static error_t judge(const struct argp_state *state, const gpuhal_check_options 
         argp_error(state, "--json: built without jansson (Debian: libjansson-dev)");
         return EINVAL;
     }
-    return judge_names(state, options);
+    const error_t error = judge_names(state, options);
+    return error ? error : judge_devices(state, options);
 }
 
 static error_t parse(int key, char *value, struct argp_state *state)
