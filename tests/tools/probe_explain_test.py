@@ -9,7 +9,7 @@ import stat
 import tempfile
 import time
 
-from probe_support import by_id, check, fake_cuda, main, on_recorded
+from probe_support import by_id, check, fake_cuda, fake_hip, main, on_recorded
 
 
 def what_is_wrong_comes_first_and_what_works_is_one_line_each(probe):
@@ -19,6 +19,11 @@ def what_is_wrong_comes_first_and_what_works_is_one_line_each(probe):
     check("\ntwin_a:0 is also twin_b:0\n" in text, result)
     whole = probe.run("--explain", "--all", plugins=("twin_a", "twin_b"))
     check("\ntwin_a: used, 1 device\n    devices  twin_a:0\n" in whole.out, whole)
+
+
+def parts_of_one_gpu_are_called_so(probe):
+    result = probe.run("--explain", "--backends", "rocm", **fake_hip("devices 1; memory 0 384M; partitions 0 3"))
+    check("\nrocm:0, rocm:1, rocm:2 are parts of one GPU\n" in result.out and " is also" not in result.out, result)
 
 
 def a_chain_of_reasons_names_each_cause_once(probe):

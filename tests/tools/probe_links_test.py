@@ -5,7 +5,7 @@ import os
 import re
 import tempfile
 
-from probe_support import by_id, check, columns_of, complaints, fake_cuda, main, screen_lines
+from probe_support import by_id, check, columns_of, complaints, fake_cuda, main, on_recorded, screen_lines
 
 
 def by_ends(document):
@@ -138,6 +138,11 @@ def links_that_are_all_alike_are_one_sentence(probe):
     check("\n2 GPUs, system to each other: cuda:0, cuda:1\n" in two.out and "\nsystem    from one NUMA node to another" in two.out, two)
     other = probe.run("--links", "--backends", "cuda", **fake_cuda(f"devices 3; {all_pairs(3, 'nvlink 4 2')}; link 1 2 nvlink 4 1"))
     check("from/to" in other.out and "all to all" not in other.out, other)
+
+
+def sentences_without_a_legend_end_the_screen(probe):
+    result = on_recorded("h100-8")("--links")
+    check("NVLink 4 all to all" in result.out and "\nNUMA node 1" in result.out and not result.out.endswith("\n\n"), result)
 
 
 def two_islands(inside, between):

@@ -170,17 +170,24 @@ static bool is_in_doubt(const gpuhal_probe_machine *machine, uint32_t index, uin
     return false;
 }
 
-/* "cuda:0 is also vulkan:0 and opencl:0". */
+/* "cuda:0 is also vulkan:0, opencl:0"; of a GPU in parts "rocm:0, rocm:1 are parts of one GPU". */
 static void print_same(const gpuhal_probe_machine *machine, uint32_t index, const gpuhal_probe_screen *screen)
 {
     char text[IDS_BYTES] = "", others[IDS_BYTES] = "";
+    uint32_t parts = 0;
     const gpuhal_device *device;
     for (uint32_t entry = 0; (device = gpuhal_physical_device(machine->gpu, index, entry)); entry++) {
         uint32_t number = 0, preferred = 0;
         gpuhal_device_physical(device, &number, &preferred);
+        parts += preferred;
         gpuhal_tool_append(preferred ? text : others, IDS_BYTES, ", ", "%s", gpuhal_device_id(device));
     }
-    gpuhal_tool_append(text, sizeof text, " is also ", "%s", others);
+    if (parts > 1) {
+        gpuhal_tool_append(text, sizeof text, " ", "are parts of one GPU%s", *others ? ", which" : "");
+    }
+    if (*others) {
+        gpuhal_tool_append(text, sizeof text, " is also ", "%s", others);
+    }
     gpuhal_probe_screen_wrap(screen, text, 0, 4);
 }
 

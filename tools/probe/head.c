@@ -27,7 +27,7 @@ static void write_api(const gpuhal_device *device, char *to, size_t bytes)
     snprintf(to, bytes, "%.40s%s%.*s", is_number ? backend : "", is_number ? " " : "", (int)strcspn(text, ","), text);
 }
 
-/* "NVIDIA driver 580.65.06, CUDA 13.0". */
+/* "NVIDIA driver 580.65.06, CUDA 13.0"; "HIP 6.2.41134" where that stands in for the version of the driver, too. */
 static void write_driver(const gpuhal_device *device, char *to, size_t bytes)
 {
     const char *vendor = "", *version = "";
@@ -41,7 +41,9 @@ static void write_driver(const gpuhal_device *device, char *to, size_t bytes)
         length--;
     }
     *to = 0;
-    if (length) {
+    const char *number = strrchr(api, ' ');
+    const bool repeats = number && strlen(number + 1) == length && strncmp(number + 1, version, length) == 0;
+    if (length && !(is_number && repeats)) {
         gpuhal_tool_append(to, bytes, "", "%.80s%s%.*s", is_number ? vendor : "", is_number ? " driver " : "",
                            (int)length, version);
     }

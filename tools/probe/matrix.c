@@ -206,10 +206,10 @@ static void print_cached(const gpuhal_probe_link_rows *own, const cached_links *
 }
 
 /* Only what stands in the table. */
-static void print_legend(const gpuhal_probe_link_rows *own, bool verify, bool sentences, bool used[PROBE_KINDS],
-                         const cached_links *found)
+static void print_legend(const gpuhal_probe_link_rows *own, bool verify, bool sentences, bool below,
+                         bool used[PROBE_KINDS], const cached_links *found)
 {
-    bool good = false, bad = false, software = false, path = false;
+    bool any = found->any, good = false, bad = false, software = false, path = false;
     for (uint32_t i = 0; i < own->machine->link_count; i++) {
         const gpuhal_probe_link *link = &own->machine->links[i];
         if (is_row(own, link->from) && is_row(own, link->to)) {
@@ -221,6 +221,10 @@ static void print_legend(const gpuhal_probe_link_rows *own, bool verify, bool se
             software = software || (link->software && !link->values[PROBE_LINK_SPEED].missing);
         }
     }
+    for (size_t kind = 0; kind < PROBE_KINDS; kind++) {
+        any = any || used[kind];
+    }
+    fputs(below && (any || path || good || bad || software) ? "\n" : "", own->screen->out);
     for (size_t kind = 0; kind < PROBE_KINDS; kind++) {
         if (used[kind]) {
             print_meaning(own, gpuhal_probe_link_words[kind][0], gpuhal_probe_link_words[kind][1]);
@@ -268,8 +272,7 @@ static void print_connections(const gpuhal_probe_link_rows *own, bool verify)
     const gpuhal_probe_place place = {.machine = own->machine, .rows = own->rows, .count = own->count};
     bool below = gpuhal_probe_print_nodes(&place, screen);
     below = gpuhal_probe_print_network_cards(&place, gpuhal_probe_link_words, used, screen) || below;
-    fputs(below ? "\n" : "", screen->out);
-    print_legend(own, verify, sentences, used, &found);
+    print_legend(own, verify, sentences, below, used, &found);
 }
 
 bool gpuhal_probe_print_links(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
