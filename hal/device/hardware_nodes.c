@@ -113,9 +113,11 @@ static void find_kfd(gpuhal_hardware_view *view)
     char **names;
     size_t count;
     (void)gpuhal_hardware_names(view, &names, &count, KFD_NODES);
+    gpuhal_hardware_enter(view, KFD_NODES);
     for (size_t i = 0; i < count; i++) {
         read_kfd_node(view, names[i]);
     }
+    gpuhal_hardware_leave(view);
     gpuhal_os_names_free(names, count);
 }
 

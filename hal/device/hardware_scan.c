@@ -238,6 +238,7 @@ static void scan_render_nodes(gpuhal_hardware_view *view)
     char **names, target[256], bus[256], device[64];
     size_t count;
     (void)gpuhal_hardware_names(view, &names, &count, "/sys/class/drm");
+    gpuhal_hardware_enter(view, "/sys/class/drm");
     for (size_t i = 0; i < count; i++) {
         snprintf(device, sizeof device, "/sys/class/drm/%.20s/device", names[i]);
         if (strncmp(names[i], "renderD", strlen("renderD")) != 0 ||
@@ -255,6 +256,7 @@ static void scan_render_nodes(gpuhal_hardware_view *view)
             }
         }
     }
+    gpuhal_hardware_leave(view);
     gpuhal_os_names_free(names, count);
 }
 
