@@ -34,11 +34,17 @@ class Tool:
         check(process.returncode == code, process.returncode, out, err)
         return out, err
 
-    def status(self):
-        document = json.loads(self.run("status", "--json")[0])
+    def document(self, *arguments, **settings):
+        document = json.loads(self.run(*arguments, **settings)[0])
         wrong = [f"{list(error.absolute_path)}: {error.message}" for error in validator(self.schema).iter_errors(document)]
         check(not wrong, document, *wrong)
         return document
+
+    def status(self):
+        return self.document("status", "--json")
+
+    def error(self, *arguments, **settings):
+        return self.document(*arguments, "--json", **settings)["error"]
 
     def hold(self, *options):
         """A command that runs until it is ended, once it has its lease."""
@@ -154,6 +160,34 @@ def a_ledger_that_cannot_be_used_is_named_with_what_to_do(tool):
     os.unlink(folder)
     _, err = tool.run("status", code=FAILED, GPUHAL_LEDGER="none")
     check("none" in err, err)
+
+
+def every_error_is_a_document_with_json(tool):
+    error = tool.error("run", "--devices", "0", code=2)
+    check(error == {"code": "usage", "message": '--devices is "0"; it takes a number of GPUs from 1 to 64, or a selector', "status": None}, error)
+    check(tool.error(code=2)["code"] == tool.error("fly", code=2)["code"] == "usage", "no usage")
+    error = tool.error("wait", "--devices", "4", code=FAILED)
+    check(error["code"] == "failed" and error["status"] == "no device" and "4 devices" in error["message"], error)
+    error = tool.error("wait", "--memory", "1T", code=FAILED)
+    check(error["status"] == "infeasible", error)
+    error = tool.error("wait", "--devices", "cuda:9", code=FAILED)
+    check(error["code"] == "failed" and "cuda:9" in error["message"], error)
+    for command, code, word in (("/nonexistent/program", 127, "not_found"), ("/", 126, "not_executable")):
+        error = tool.document("run", "--json", "--", command, code=code)["error"]
+        check(error["code"] == word and error["message"].startswith(command + ": ") and error["status"] is None, error)
+    check(tool.run("run", "--json", "--", "sh", "-c", "exit 127", code=127) == ("", ""), "the command's own status is no error")
+    process = tool.hold("--devices", "3", "--slots", "all")
+    for arguments, code, word, status in ((["--no-wait"], BUSY, "busy", "busy"), (["--timeout", "0.1"], TIMEOUT, "timeout", "timed out")):
+        document = tool.document("wait", "--json", *arguments, code=code)
+        check(document["error"]["code"] == word and document["error"]["status"] == status and document["leases"][0]["state"] == "held", document)
+    end(process)
+    folder = tool.environment["GPUHAL_LEDGER"]
+    with open(os.path.join(folder, "ledger"), "w", encoding="utf-8") as file:
+        file.write("damaged")
+    for arguments in (["status"], ["wait"]):
+        error = tool.error(*arguments, code=FAILED)
+        check(error["code"] == "failed" and error["status"] == "file error" and folder in error["message"], error)
+    check(tool.error("status", code=FAILED, GPUHAL_LEDGER="none")["status"] == "not supported", "no status")
 
 
 def main():

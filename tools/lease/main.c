@@ -1,8 +1,10 @@
 /* main.c: gpuhal-lease: runs a command under a lease, waits until one could be had, or prints the ledger.
  *
- * Read in this order: options.c, this file, visible.c (which variables the command gets), run.c, status.c. The lease is
- * inherited: where this program is killed, the command goes on to hold it. */
+ * Read in this order: options.c, this file, visible.c (which variables the command gets), run.c, status.c, json.c. The
+ * lease is inherited: where this program is killed, the command goes on to hold it. */
 #include "../common/command_line.h"
+#include "../common/errors.h"
+#include "json.h"
 #include "options.h"
 #include "run.h"
 #include "status.h"
@@ -10,20 +12,30 @@
 
 #include <gpuhal/gpuhal.h>
 
+#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { DEVICES_MAX = 64 };
 
-static int failed(gpuhal *gpu, const gpuhal_lease_options *options, gpuhal_status status)
+/* Says what went wrong, with --json as a document, too. One that has to do with other holders has the ledger in it. */
+static int fail(gpuhal *gpu, bool json, int code, gpuhal_status status, const char *sentence)
 {
-    const bool refused = status == GPUHAL_ERROR_BUSY || status == GPUHAL_ERROR_TIMEOUT;
-    fprintf(stderr, "gpuhal-lease: %s\n", gpuhal_last_error()->sentence);
-    if (refused && options->json) {
-        (void)gpuhal_lease_print_status(gpu, true);
+    fprintf(stderr, "gpuhal-lease: %s\n", sentence);
+    if (json && !gpuhal_lease_print_error(code == LEASE_EXIT_BUSY || code == LEASE_EXIT_TIMEOUT ? gpu : NULL, code,
+                                          status, sentence)) {
+        fprintf(stderr, "gpuhal-lease: the document cannot be written\n");
     }
-    return status == GPUHAL_ERROR_BUSY ? LEASE_EXIT_BUSY : refused ? LEASE_EXIT_TIMEOUT : LEASE_EXIT_FAILED;
+    return code;
+}
+
+static int fail_by_library(gpuhal *gpu, bool json, gpuhal_status status)
+{
+    const char *sentence = status == GPUHAL_ERROR_HOST_MEMORY ? "out of memory" : gpuhal_last_error()->sentence;
+    const int code = status == GPUHAL_ERROR_BUSY      ? LEASE_EXIT_BUSY
+                     : status == GPUHAL_ERROR_TIMEOUT ? LEASE_EXIT_TIMEOUT
+                                                      : LEASE_EXIT_FAILED;
+    return fail(gpu, json, code, status, sentence);
 }
 
 /* The preferred interfaces of what the selector left visible. */
@@ -60,26 +72,35 @@ static gpuhal_status lease_devices(gpuhal *gpu, const gpuhal_lease_options *opti
     return gpuhal_lease_acquire(gpu, &desc, options->timeout_ns, out_lease);
 }
 
+static int run(gpuhal *gpu, const gpuhal_lease_options *options, const gpuhal_lease *lease)
+{
+    char sentence[1024];
+    int error = 0;
+    if (!gpuhal_lease_set_visible(gpu, lease)) {
+        return fail_by_library(gpu, options->json, GPUHAL_ERROR_HOST_MEMORY);
+    }
+    const int code = gpuhal_lease_run_command(options->command, &error);
+    if (error) {
+        snprintf(sentence, sizeof sentence, "%s: %s", options->command[0], strerror(error));
+        return fail(gpu, options->json, code, GPUHAL_OK, sentence);
+    }
+    return code;
+}
+
 static int act(gpuhal *gpu, const gpuhal_lease_options *options)
 {
     gpuhal_lease *lease = NULL;
-    int code = LEASE_EXIT_DONE;
-    if (options->action == LEASE_STATUS) {
-        return gpuhal_lease_print_status(gpu, options->json) ? LEASE_EXIT_DONE : LEASE_EXIT_FAILED;
-    }
-    const gpuhal_status status = lease_devices(gpu, options, &lease);
+    const gpuhal_status status = options->action == LEASE_STATUS ? gpuhal_lease_print_status(gpu, options->json)
+                                                                 : lease_devices(gpu, options, &lease);
     if (status) {
-        return failed(gpu, options, status);
+        return fail_by_library(gpu, options->json, status);
     }
-    if (options->action == LEASE_RUN) {
-        if (gpuhal_lease_set_visible(gpu, lease)) {
-            code = gpuhal_lease_run_command(options->command);
-        } else {
-            fprintf(stderr, "gpuhal-lease: out of memory\n");
-            code = LEASE_EXIT_FAILED;
-        }
-    }
+    const int code = options->action == LEASE_RUN ? run(gpu, options, lease) : LEASE_EXIT_DONE;
     gpuhal_lease_release(lease);
+    if (fflush(stdout) != 0) {
+        fprintf(stderr, "gpuhal-lease: standard output cannot be written: %s\n", strerror(errno));
+        return LEASE_EXIT_FAILED;
+    }
     return code;
 }
 
@@ -87,14 +108,21 @@ int main(int argc, char **argv)
 {
     gpuhal_lease_options options;
     gpuhal *gpu = NULL;
+    char mistake[1024];
+    const bool json = gpuhal_tool_wants_json(argc, argv);
+    const int caught = json ? gpuhal_tool_errors_catch() : -1;
     int code = gpuhal_lease_options_read(argc, argv, &options);
+    gpuhal_tool_errors_release(caught, mistake, sizeof mistake);
     if (code != GPUHAL_TOOL_GO_ON) {
+        if (json && code == LEASE_EXIT_USAGE) {
+            (void)gpuhal_lease_print_error(NULL, code, GPUHAL_OK, mistake);
+        }
         return code;
     }
     const gpuhal_config config = {.size = sizeof config, .devices = options.selector};
-    if (gpuhal_open(&config, &gpu)) {
-        fprintf(stderr, "gpuhal-lease: %s\n", gpuhal_last_error()->sentence);
-        return LEASE_EXIT_FAILED;
+    const gpuhal_status status = gpuhal_open(&config, &gpu);
+    if (status) {
+        return fail_by_library(NULL, options.json, status);
     }
     code = act(gpu, &options);
     gpuhal_close(gpu);

@@ -40,7 +40,7 @@ static const struct argp_option known[] = {
     {"no-wait", OPTION_NO_WAIT, NULL, 0, "give up at once", 0},
     {"expire", OPTION_EXPIRE, "SECONDS", 0, "the lease ends after so long, also under the command (never)", 0},
     {"label", OPTION_LABEL, "TEXT", 0, "what status shows (the command's name)", 0},
-    {"json", OPTION_JSON, NULL, 0, "status as JSON, schema gpuhal.lease/1; also where a lease was not granted", 0},
+    {"json", OPTION_JSON, NULL, 0, "status, and what went wrong, as JSON, schema gpuhal.lease/1", 0},
     {0},
 };
 

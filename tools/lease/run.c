@@ -6,8 +6,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -58,23 +56,23 @@ static void prepare(sigset_t *out_blocked, sigset_t *out_before, posix_spawnattr
     posix_spawnattr_setflags(how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 }
 
-int gpuhal_lease_run_command(char **command)
+int gpuhal_lease_run_command(char **command, int *out_error)
 {
     sigset_t blocked, before;
     posix_spawnattr_t how;
     pid_t pid = 0;
     int status = 0;
     prepare(&blocked, &before, &how);
-    const int error = posix_spawnp(&pid, command[0], NULL, &how, command, environ);
+    *out_error = posix_spawnp(&pid, command[0], NULL, &how, command, environ);
     posix_spawnattr_destroy(&how);
-    child = error ? 0 : pid;
+    child = *out_error ? 0 : pid;
     sigprocmask(SIG_SETMASK, &before, NULL);
-    if (error) {
-        fprintf(stderr, "gpuhal-lease: %s: %s\n", command[0], strerror(error));
-        return error == ENOENT ? LEASE_EXIT_NOT_FOUND : LEASE_EXIT_NOT_EXECUTABLE;
+    if (*out_error) {
+        return *out_error == ENOENT ? LEASE_EXIT_NOT_FOUND : LEASE_EXIT_NOT_EXECUTABLE;
     }
     while (waitpid(pid, &status, 0) < 0) {
         if (errno != EINTR) {
+            *out_error = errno;
             return LEASE_EXIT_FAILED;
         }
     }

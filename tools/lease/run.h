@@ -3,7 +3,7 @@
 #define GPUHAL_LEASE_RUN_H
 
 /* Runs the command to its end; @command ends with NULL. Signals that would end this program are passed on to it.
- * Returns the exit code that this program is to end with. */
-int gpuhal_lease_run_command(char **command);
+ * Returns the exit code that this program is to end with; *out_error: errno, when the command did not run, else 0. */
+int gpuhal_lease_run_command(char **command, int *out_error);
 
 #endif

@@ -3,8 +3,7 @@
 
 #include "../common/json.h"
 #include "../common/text.h"
-
-#include <gpuhal/error.h>
+#include "json.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,26 +11,6 @@
 #include <string.h>
 
 enum { CELL_BYTES = 256 };
-
-/* malloc'ed; NULL with the reason printed. The ledger may grow between two calls. */
-static char *read_ledger(gpuhal *gpu)
-{
-    uint64_t needed = 65536;
-    for (;;) {
-        char *text = malloc(needed);
-        const gpuhal_status status = text ? gpuhal_lease_json(gpu, text, needed, &needed) : GPUHAL_ERROR_HOST_MEMORY;
-        if (status == GPUHAL_OK) {
-            return text;
-        }
-        free(text);
-        if (status != GPUHAL_ERROR_OUT_OF_RANGE) {
-            fprintf(stderr, "gpuhal-lease: %s\n",
-                    status == GPUHAL_ERROR_HOST_MEMORY ? "out of memory" : gpuhal_last_error()->sentence);
-            return NULL;
-        }
-        needed += needed / 2;
-    }
-}
 
 static void format_bytes(const json_t *value, char out[CELL_BYTES])
 {
@@ -132,19 +111,19 @@ static void print_table(const json_t *ledger)
     }
 }
 
-bool gpuhal_lease_print_status(gpuhal *gpu, bool json)
+gpuhal_status gpuhal_lease_print_status(gpuhal *gpu, bool json)
 {
-    char *text = read_ledger(gpu);
+    char *text = NULL;
+    gpuhal_status status = gpuhal_lease_read_ledger(gpu, &text);
     json_t *ledger = text && !json ? json_loads(text, 0, NULL) : NULL;
-    const bool good = text && (json || ledger);
     if (text && json) {
         fputs(text, stdout);
     } else if (ledger) {
         print_table(ledger);
     } else if (text) {
-        fprintf(stderr, "gpuhal-lease: out of memory\n");
+        status = GPUHAL_ERROR_HOST_MEMORY;
     }
     json_decref(ledger);
     free(text);
-    return good && fflush(stdout) == 0;
+    return status;
 }

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-/* Prints the ledger to standard output; false when that failed, with the reason on standard error. */
-bool gpuhal_lease_print_status(gpuhal *gpu, bool json);
+/* Prints the ledger to standard output. HOST_MEMORY comes without a detail. */
+gpuhal_status gpuhal_lease_print_status(gpuhal *gpu, bool json);
 
 #endif
