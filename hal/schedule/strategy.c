@@ -190,7 +190,7 @@ gpuhal_status gpuhal_strategy_create(gpuhal *gpu, const gpuhal_strategy_desc *de
 void gpuhal_strategy_destroy(gpuhal_strategy *strategy)
 {
     if (strategy && !gpuhal_is_inherited(strategy->gpu)) {
-        if (strategy->table->cleanup) {
+        if (strategy->table->init && strategy->table->cleanup) {
             strategy->table->cleanup(strategy->state);
         }
         free(strategy);

@@ -314,6 +314,28 @@ TEST(a_strategy_of_the_application_is_found_by_its_name)
     gpuhal_close(gpu);
 }
 
+TEST(a_strategy_without_init_gets_user_as_its_state_and_no_cleanup)
+{
+    gpuhal *gpu = open_equal(2);
+    own_state own = {.gpu = gpu};
+    const gpuhal_strategy_desc desc = {.size = sizeof desc, .name = "plain"};
+    const gpuhal_strategy_table table = {.size = sizeof table,
+                                         .name = "plain",
+                                         .user = &own,
+                                         .worker_count = count_own,
+                                         .device_for_worker = find_own,
+                                         .cleanup = end_own};
+    assert_ok(gpuhal_strategy_register(gpu, &table));
+    for (int i = 0; i < 2; i++) {
+        gpuhal_strategy *strategy = create(gpu, &desc);
+        assert_int_equal(gpuhal_strategy_worker_count(strategy), 6);
+        expect_device(strategy, 3, "mock:1");
+        gpuhal_strategy_destroy(strategy);
+    }
+    assert_int_equal(own.ended, 0);
+    gpuhal_close(gpu);
+}
+
 TEST(what_a_strategy_of_the_application_returns_wrongly_is_an_error)
 {
     gpuhal *gpu = open_equal(1);

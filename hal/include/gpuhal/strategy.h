@@ -74,7 +74,9 @@ typedef struct gpuhal_strategy_table {
     uint32_t (*worker_count)(void *state);
     /** The device of a worker below the count; from any threads at once. */
     gpuhal_status (*device_for_worker)(void *state, uint32_t worker, gpuhal_device **out_device);
-    void (*cleanup)(void *state); /**< Called once for each `init` that returned GPUHAL_OK; may be NULL. */
+    /** Called once for each `init` that returned GPUHAL_OK, so never where that is NULL: `user` is of the application,
+     *  which has it for many strategies. May be NULL. */
+    void (*cleanup)(void *state);
 } gpuhal_strategy_table;
 
 /** Adds a strategy, for gpuhal_strategy_create() with this gpuhal object.
