@@ -32,6 +32,9 @@ static gpuhal_status take_desc(const gpuhal_lease_desc *given, gpuhal_lease_desc
     if (out->flags & ~(uint32_t)GPUHAL_LEASE_INHERIT) {
         return invalid("desc.flags has an unknown bit");
     }
+    if (out->reserved != 0) {
+        return invalid("desc.reserved is not 0");
+    }
     if (out->priority < -GPUHAL_LEASE_PRIORITY_MAX || out->priority > GPUHAL_LEASE_PRIORITY_MAX) {
         return invalid("desc.priority is not from -3 to 3");
     }
@@ -75,7 +78,8 @@ static gpuhal_status add_devices(gpuhal_lease *lease, const gpuhal_lease_desc *d
     gpuhal_status status = GPUHAL_OK;
     for (uint32_t i = 0; !status && i < desc->part_count; i++) {
         const gpuhal_lease_part *part = &desc->parts[i];
-        status = add_device(lease, part->device, part->bytes, part->slots, true);
+        status = part->reserved ? invalid("reserved of a part is not 0")
+                                : add_device(lease, part->device, part->bytes, part->slots, true);
     }
     if (desc->part_count > 0) {
         return status;

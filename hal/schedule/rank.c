@@ -23,11 +23,12 @@ static gpuhal_status read_desc(const gpuhal_rank_desc *desc, gpuhal_rank_desc *o
         memcpy(out, desc, desc->size < sizeof *out ? desc->size : sizeof *out);
     }
     const bool good = (!desc || desc->size > 0) && gpuhal_need_read(out->need, out_need);
-    return good && out->order <= GPUHAL_RANK_LEAST_LOADED && !(out->flags & ~(uint32_t)GPUHAL_RANK_ONE_EACH)
+    return good && out->order <= GPUHAL_RANK_LEAST_LOADED && !(out->flags & ~(uint32_t)GPUHAL_RANK_ONE_EACH) &&
+                   out->reserved == 0
                ? GPUHAL_OK
                : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                  "gpuhal_rank: a size is 0, a name of a backend is NULL, or an order or a flag is "
-                                  "unknown");
+                                  "gpuhal_rank: a size is 0, a name of a backend is NULL, an order or a flag is "
+                                  "unknown, or reserved is not 0");
 }
 
 /* The unit that was first before; GPUHAL_NONE where it is gone. */

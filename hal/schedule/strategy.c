@@ -68,11 +68,11 @@ gpuhal_status gpuhal_strategy_register(gpuhal *gpu, const gpuhal_strategy_table 
         memcpy(&own, table, table->size < sizeof own ? table->size : sizeof own);
     }
     if (!own.name || !own.worker_count || !own.device_for_worker || own.name[0] == 0 ||
-        strnlen(own.name, NAME_BYTES) == NAME_BYTES) {
+        strnlen(own.name, NAME_BYTES) == NAME_BYTES || own.reserved != 0) {
         return gpuhal_error_set(
             GPUHAL_ERROR_INVALID_ARGUMENT,
             "gpuhal_strategy_register: gpu or table is NULL, its size is 0, its name is not of 1 to "
-            "63 bytes, or worker_count or device_for_worker is missing");
+            "63 bytes, worker_count or device_for_worker is missing, or reserved is not 0");
     }
     gpuhal_status status = gpuhal_check(gpu);
     entry *added = status ? NULL : calloc(1, sizeof *added);

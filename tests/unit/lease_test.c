@@ -211,6 +211,15 @@ TEST(bad_arguments_are_named_and_change_nothing)
     desc = bytes_of(MIB);
     desc.device_count = 1;
     assert_int_equal(gpuhal_lease_acquire(gpu, &desc, 0, &lease), GPUHAL_ERROR_INVALID_ARGUMENT);
+    desc = bytes_of(MIB);
+    desc.reserved = 1;
+    assert_int_equal(gpuhal_lease_acquire(gpu, &desc, 0, &lease), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "desc.reserved is not 0"));
+    desc = bytes_of(0);
+    const gpuhal_lease_part part = {.device = gpuhal_device_at(gpu, 0), .reserved = 1};
+    desc.parts = &part;
+    desc.part_count = 1;
+    assert_int_equal(gpuhal_lease_request(gpu, &desc, 0, NULL, NULL, &lease), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_lease_state(NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_lease_renew(NULL, 0), GPUHAL_ERROR_INVALID_ARGUMENT);
     gpuhal_os_handle descriptor;

@@ -240,6 +240,7 @@ TEST(bad_arguments_of_rankings_are_refused)
         {.size = sizeof *bad, .promise_count = 1, .promises = &promise},
         {.size = sizeof *bad, .promise_count = 1, .promises = &empty},
         {.size = sizeof *bad, .balance = balance},
+        {.size = sizeof *bad, .reserved = 1},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         if (rank(gpu, &bad[i], &own) != GPUHAL_ERROR_INVALID_ARGUMENT) {

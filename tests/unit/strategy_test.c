@@ -371,8 +371,8 @@ TEST(names_of_strategies_are_taken_once_and_bad_tables_are_refused)
         table.name = taken[i];
         assert_int_equal(gpuhal_strategy_register(gpu, &table), GPUHAL_ERROR_BUSY);
     }
-    static gpuhal_strategy_table bad[6];
-    for (size_t i = 0; i < 6; i++) {
+    static gpuhal_strategy_table bad[7];
+    for (size_t i = 0; i < 7; i++) {
         bad[i] = good;
         bad[i].name = "other";
     }
@@ -382,7 +382,8 @@ TEST(names_of_strategies_are_taken_once_and_bad_tables_are_refused)
     bad[3].name = name;
     bad[4].worker_count = NULL;
     bad[5].device_for_worker = NULL;
-    for (size_t i = 0; i < 6; i++) {
+    bad[6].reserved = 1;
+    for (size_t i = 0; i < 7; i++) {
         assert_int_equal(gpuhal_strategy_register(gpu, &bad[i]), GPUHAL_ERROR_INVALID_ARGUMENT);
     }
     assert_int_equal(gpuhal_strategy_register(NULL, &good), GPUHAL_ERROR_INVALID_ARGUMENT);

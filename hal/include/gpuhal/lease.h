@@ -114,7 +114,7 @@ typedef struct gpuhal_lease_part {
     gpuhal_device *device; /**< Any interface of it. */
     uint64_t bytes;        /**< Of its memory, up to 2^62; 0: none are counted, and allocations are not limited. */
     uint32_t slots;        /**< 0: one. */
-    uint32_t reserved;
+    uint32_t reserved;     /**< 0. */
 } gpuhal_lease_part;
 
 /** What to lease: certain devices (`parts`), or so many of several. Members not used are zero. */
@@ -130,7 +130,7 @@ typedef struct gpuhal_lease_desc {
     const gpuhal_lease_part *parts;
     uint64_t duration_ns;  /**< From the grant on; 0: it does not expire. */
     int32_t priority;
-    uint32_t reserved;
+    uint32_t reserved;     /**< 0. */
     const char *label;     /**< For people, up to 47 bytes; NULL: none. */
 } gpuhal_lease_desc;
 

@@ -98,7 +98,7 @@ typedef struct gpuhal_rank_desc {
     const gpuhal_need *need;       /**< NULL: any device. */
     const gpuhal_promise *promises;
     uint32_t promise_count;
-    uint32_t reserved;
+    uint32_t reserved;       /**< 0. */
     gpuhal_balance *balance; /**< For LEAST_LOADED: which device was the first one before. May be NULL. */
     uint64_t timeout_ns;     /**< To read what changes; 0: as gpuhal_device_sample(). */
 } gpuhal_rank_desc;

@@ -64,8 +64,8 @@ typedef struct gpuhal_strategy_desc {
 /** A strategy of the application's own. Functions may call the library; the status that one returns, with the detail of
  *  the library's call that failed, is what the caller of the strategy gets. */
 typedef struct gpuhal_strategy_table {
-    uint32_t size; /**< sizeof(gpuhal_strategy_table). */
-    uint32_t reserved;
+    uint32_t size;     /**< sizeof(gpuhal_strategy_table). */
+    uint32_t reserved; /**< 0. */
     const char *name; /**< 1 to 63 bytes; unlike those of the others. */
     void *user;       /**< For `init`. */
     /** Makes what the other functions get as @p state; may be NULL: then that is `user`. @p desc is valid during the
