@@ -165,8 +165,9 @@ void gpuhal_leases_adopt(gpuhal *gpu)
         gpuhal_leases_limit(gpu);
         if (!status && !held) {
             gpuhal_log_line(gpu->log, GPUHAL_LEVEL_WARNING,
-                            "GPUHAL_LEASE is %" PRIu64 ", a lease that %s does not have", gpu->settings.lease,
-                            ledger->files.ledger_path);
+                            "GPUHAL_LEASE is %" PRIu64 ", a lease that %s does not have: it has expired or was "
+                            "released, and limits nothing",
+                            gpu->settings.lease, ledger->files.ledger_path);
         }
     }
     if (status) {

@@ -444,64 +444,6 @@ TEST(the_ledger_is_described_as_json)
     gpuhal_close(gpu);
 }
 
-/* As with GPUHAL_LEASE, which the mock's objects do not read. */
-TEST(a_program_under_a_lease_of_its_parent_is_limited_to_it)
-{
-    gpuhal *parent = open_gpus(2), *gpu = open_leasing();
-    gpuhal_device *device = gpuhal_device_at(gpu, 0);
-    const gpuhal_lease_part part = {.device = gpuhal_device_at(parent, 0), .bytes = 8 * MIB};
-    gpuhal_lease_desc desc = GPUHAL_INIT(gpuhal_lease_desc);
-    gpuhal_buffer_desc large = GPUHAL_INIT(gpuhal_buffer_desc);
-    gpuhal_lease *lease = NULL, *own = NULL;
-    gpuhal_buffer *buffer = NULL;
-    desc.part_count = 1;
-    desc.parts = &part;
-    large.bytes = 9 * MIB;
-    assert_ok(gpuhal_lease_acquire(parent, &desc, 0, &lease));
-    gpu->settings.lease = gpuhal_lease_number(lease);
-    gpuhal_leases_adopt(gpu);
-    assert_int_equal(gpuhal_buffer_create(device, &large, &buffer), GPUHAL_ERROR_OUT_OF_MEMORY);
-    assert_ok(gpuhal_buffer_create(gpuhal_device_at(gpu, 1), &large, &buffer));
-    gpuhal_buffer_release(buffer);
-    /* A lease of its own adds to that, for as long as it lasts. */
-    const gpuhal_lease_part more = {.device = device, .bytes = 4 * MIB};
-    desc.parts = &more;
-    assert_ok(gpuhal_lease_acquire(gpu, &desc, 0, &own));
-    assert_ok(gpuhal_buffer_create(device, &large, &buffer));
-    gpuhal_buffer_release(buffer);
-    gpuhal_lease_release(own);
-    assert_int_equal(gpuhal_buffer_create(device, &large, &buffer), GPUHAL_ERROR_OUT_OF_MEMORY);
-    gpuhal_lease_release(lease);
-    gpuhal_close(gpu);
-    gpuhal_close(parent);
-}
-
-static gpuhal_status read_setting(const char *name, const char *value, gpuhal_settings *out)
-{
-    assert_int_equal(setenv(name, value, 1), 0);
-    const gpuhal_status status = gpuhal_settings_make(NULL, out);
-    unsetenv(name);
-    return status;
-}
-
-TEST(variables_with_impossible_values_are_named)
-{
-    static const char *const numbers[] = {"x", "-1", "1x", "99999999999999999999"};
-    gpuhal_settings settings;
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        assert_int_equal(read_setting("GPUHAL_LEASE", numbers[i], &settings), GPUHAL_ERROR_INVALID_ARGUMENT);
-        assert_non_null(strstr(gpuhal_last_error()->sentence, "GPUHAL_LEASE"));
-    }
-    assert_ok(read_setting("GPUHAL_LEASE", "17", &settings));
-    assert_int_equal(settings.lease, 17);
-    gpuhal_settings_finish(&settings);
-    assert_int_equal(read_setting("GPUHAL_LEDGER", "relative", &settings), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_non_null(strstr(gpuhal_last_error()->sentence, "GPUHAL_LEDGER"));
-    assert_ok(read_setting("GPUHAL_LEDGER", "/some/folder", &settings));
-    assert_string_equal(settings.ledger, "/some/folder");
-    gpuhal_settings_finish(&settings);
-}
-
 static void *lease_often(void *user)
 {
     gpuhal *gpu = user;

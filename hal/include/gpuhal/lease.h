@@ -26,8 +26,12 @@
  *  of them; then its devices are kept for it. A process that ends while it waits stands in no other's way.
  *
  *  With GPUHAL_LEASE_INHERIT programs that this process starts from then on have the lease, too: it lives until the
- *  last of them has ended, or it is released here. Every other lease ends with its process, also where children of a
- *  fork go on; in them every call with objects of the parent returns FORKED.
+ *  last of them has ended, it expires, or it is released here. Every other lease ends with its process, also where
+ *  children of a fork go on; in them every call with objects of the parent returns FORKED.
+ *
+ *  What has expired is granted to others. Allocations of gpuhal objects that had the lease stay limited to it: those of
+ *  its holder until it is released, those that were opened under it (GPUHAL_LEASE) until they are closed. One that is
+ *  opened under it later has no lease: nothing limits it, and its log has a warning.
  */
 #ifndef GPUHAL_LEASE_H
 #define GPUHAL_LEASE_H
