@@ -135,6 +135,13 @@ def certain_devices_are_leased_by_selector_and_memory_is_counted(tool):
     check("cuda:9" in err, err)
 
 
+def of_each_physical_device_that_a_selector_names_one_interface_is_leased(tool):
+    settings = {"GPUHAL_BACKENDS": "opencl,cpu", "POCL_DEVICES": "pthread basic"}  # without PoCL there is the CPU alone
+    own, lent = tool.run("run", "--json", "--devices", "auto", "--", "sh", "-c", f'echo "$GPUHAL_DEVICES"; exec {tool.program} status --json', **settings)[0].split("\n", 1)
+    check(own == "cpu:0" and [device["key"] for device in json.loads(lent)["leases"][0]["devices"]] == ["cpu:0"], own, lent)
+    check("of each physical device one interface" in " ".join(tool.run("--help")[0].split()), "not in --help")
+
+
 def an_expired_lease_is_free_while_its_command_goes_on(tool):
     process = tool.hold("--devices", "3", "--slots", "all", "--expire", "0.3")
     tool.run("run", "--timeout", "20", "--", "true")

@@ -32,7 +32,8 @@ enum {
 };
 
 static const struct argp_option known[] = {
-    {"devices", OPTION_DEVICES, "N|SELECTOR", 0, "so many GPUs (1), or all that the selector names", 0},
+    {"devices", OPTION_DEVICES, "N|SELECTOR", 0,
+     "so many GPUs (1), or all that the selector names: of each physical device one interface", 0},
     {"memory", OPTION_MEMORY, "BYTES", 0, "of each, with K, M, G or T, as in 8GiB (no limit)", 0},
     {"slots", OPTION_SLOTS, "N|all", 0, "work slots of each (1)", 0},
     {"priority", OPTION_PRIORITY, "P", 0, "from -3 to 3 (0)", 0},
