@@ -5,6 +5,7 @@
 #include "core/text.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,14 +93,35 @@ static uint64_t ago(uint64_t now_ns, uint64_t then_ns)
     return now_ns > then_ns ? (now_ns - then_ns) / NS_PER_MS : 0;
 }
 
-static void append_record(gpuhal_text *json, const gpuhal_ledger_state *state, uint32_t index, uint64_t now_ns)
+/* The name of the holder's program. Numbers of another namespace, and those that the system gave to another process
+ * since, say nothing. */
+static void append_command(gpuhal_text *json, const gpuhal_ledger *ledger, const gpuhal_ledger_record *record)
+{
+    char path[40], name[64];
+    size_t bytes = 0;
+    snprintf(path, sizeof path, "/proc/%" PRId64 "/comm", record->pid);
+    const bool is_here = record->space != 0 && record->space == ledger->space &&
+                         gpuhal_os_process_started(record->pid) == record->started;
+    if (is_here && gpuhal_os_file_read_at(path, 0, name, sizeof name - 1, &bytes) == 0) {
+        name[bytes] = 0;
+        name[strcspn(name, "\n")] = 0;
+        append_text(json, name);
+    } else {
+        gpuhal_text_printf(json, "null");
+    }
+}
+
+static void append_record(gpuhal_text *json, const gpuhal_ledger *ledger, const gpuhal_ledger_state *state,
+                          uint32_t index, uint64_t now_ns)
 {
     const gpuhal_ledger_record *record = &state->records[index];
     const bool held = record->state == GPUHAL_RECORD_HELD;
     gpuhal_text_printf(json,
                        "%s\n    {\"number\": %" PRIu64 ", \"state\": \"%s\", \"pid\": %" PRId64 ", \"user\": %" PRIu32
-                       ", \"label\": ",
+                       ", \"command\": ",
                        index > 0 ? "," : "", record->ticket, held ? "held" : "waiting", record->pid, record->user);
+    append_command(json, ledger, record);
+    gpuhal_text_printf(json, ", \"label\": ");
     append_text(json, record->label);
     gpuhal_text_printf(json, ", \"priority\": %" PRId32 ", \"inherited\": %s, \"since_ms\": %" PRIu64, record->priority,
                        record->flags & GPUHAL_LEASE_INHERIT ? "true" : "false", ago(now_ns, record->since_ns));
@@ -114,18 +136,18 @@ static void append_record(gpuhal_text *json, const gpuhal_ledger_state *state, u
     gpuhal_text_printf(json, "}");
 }
 
-static void append_all(gpuhal_text *json, const gpuhal_ledger_state *state, const char *folder)
+static void append_all(gpuhal_text *json, const gpuhal_ledger *ledger, const gpuhal_ledger_state *state)
 {
     const uint64_t now_ns = gpuhal_os_boot_ns();
     gpuhal_text_printf(json, "{\n  \"schema\": \"gpuhal.lease/1\",\n  \"ledger\": ");
-    append_text(json, folder);
+    append_text(json, ledger->files.folder);
     gpuhal_text_printf(json, ",\n  \"devices\": [");
     for (uint32_t d = 0; d < state->device_count; d++) {
         append_device(json, state, d);
     }
     gpuhal_text_printf(json, "%s],\n  \"leases\": [", state->device_count > 0 ? "\n  " : "");
     for (uint32_t i = 0; i < state->record_count; i++) {
-        append_record(json, state, i, now_ns);
+        append_record(json, ledger, state, i, now_ns);
     }
     gpuhal_text_printf(json, "%s]\n}\n", state->record_count > 0 ? "\n  " : "");
 }
@@ -161,7 +183,7 @@ gpuhal_status gpuhal_lease_json(gpuhal *gpu, char *out_text, uint64_t bytes, uin
     gpuhal_text json = {0};
     status = state ? copy_state(ledger, state) : gpuhal_error_host_memory();
     if (!status) {
-        append_all(&json, state, ledger->files.folder);
+        append_all(&json, ledger, state);
         status = json.failed ? gpuhal_error_host_memory() : GPUHAL_OK;
     }
     if (!status) {

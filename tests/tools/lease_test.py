@@ -3,6 +3,7 @@
 
 import json
 import os
+import pwd
 import signal
 import subprocess
 import sys
@@ -110,6 +111,7 @@ def where_the_tool_is_killed_the_command_keeps_the_lease(tool):
     process.kill()
     process.wait()
     tool.run("run", "--no-wait", "--", "true", code=BUSY)
+    check(tool.status()["leases"][0]["command"] is None, "the program that asked for it has ended")
     os.kill(pid, signal.SIGKILL)
     tool.run("run", "--timeout", "20", "--", "true")
 
@@ -130,6 +132,10 @@ def certain_devices_are_leased_by_selector_and_memory_is_counted(tool):
     check(len(document["leases"][0]["devices"]) == 1 and document["leases"][0]["devices"][0]["bytes"] == 512 << 20, document)
     table, _ = tool.run("status")
     check("512 MiB" in table and "held" in table and "sh" in table, table)
+    row = table.splitlines()[-1].split()
+    check(row[1:5] == ["held", str(process.pid), pwd.getpwuid(os.getuid()).pw_name, "gpuhal-lease"], table)
+    holder = document["leases"][0]
+    check((holder["pid"], holder["user"], holder["command"]) == (process.pid, os.getuid(), "gpuhal-lease"), document)
     end(process)
     _, err = tool.run("run", "--devices", "cuda:9", "--", "true", code=FAILED)
     check("cuda:9" in err, err)

@@ -1,6 +1,8 @@
 /* host.c: see host.h. */
 #include "host.h"
 
+#include <inttypes.h>
+#include <pwd.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,5 +66,16 @@ void gpuhal_tool_host_read(gpuhal_tool_host *out_host)
     out_host->processors = processors > 0 ? (uint32_t)processors : 0;
     if (!read_name("/etc/os-release", out_host->os)) {
         read_name("/usr/lib/os-release", out_host->os);
+    }
+}
+
+void gpuhal_tool_user_name(uint32_t number, char *out_name, size_t bytes)
+{
+    char space[2048];
+    struct passwd entry, *found = NULL;
+    if (getpwuid_r(number, &entry, space, sizeof space, &found) == 0 && found) {
+        snprintf(out_name, bytes, "%s", entry.pw_name);
+    } else {
+        snprintf(out_name, bytes, "%" PRIu32, number);
     }
 }

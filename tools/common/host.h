@@ -2,6 +2,7 @@
 #ifndef GPUHAL_TOOL_HOST_H
 #define GPUHAL_TOOL_HOST_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Texts are "" where they are not known. */
@@ -14,5 +15,7 @@ typedef struct gpuhal_tool_host {
 } gpuhal_tool_host;
 
 void gpuhal_tool_host_read(gpuhal_tool_host *out_host);
+/* The user's name, else the number. */
+void gpuhal_tool_user_name(uint32_t number, char *out_name, size_t bytes);
 
 #endif

@@ -1,6 +1,7 @@
 /* status.c: see status.h. The table is made of the library's JSON. */
 #include "status.h"
 
+#include "../common/host.h"
 #include "../common/json.h"
 #include "../common/text.h"
 #include "json.h"
@@ -80,18 +81,20 @@ static void print_leases(const json_t *leases)
 {
     size_t index;
     const json_t *lease;
-    printf("\n%6s %-8s %8s %4s %10s %10s  %-16s %s\n", "LEASE", "STATE", "PID", "PRIO", "SINCE", "LEFT", "LABEL",
-           "DEVICES");
+    printf("\n%6s %-8s %8s %-10s %-15s %4s %10s %10s  %-16s %s\n", "LEASE", "STATE", "PID", "USER", "COMMAND", "PRIO",
+           "SINCE", "LEFT", "LABEL", "DEVICES");
     json_array_foreach(leases, index, lease)
     {
-        char since[CELL_BYTES], left[CELL_BYTES], devices[CELL_BYTES];
+        char since[CELL_BYTES], left[CELL_BYTES], devices[CELL_BYTES], user[CELL_BYTES];
+        const char *command = text_of(lease, "command");
         format_time(json_object_get(lease, "since_ms"), since);
         format_time(json_object_get(lease, "expires_in_ms"), left);
         join_devices(lease, devices);
-        printf("%6" JSON_INTEGER_FORMAT " %-8s %8" JSON_INTEGER_FORMAT " %4" JSON_INTEGER_FORMAT
+        gpuhal_tool_user_name((uint32_t)json_integer_value(json_object_get(lease, "user")), user, sizeof user);
+        printf("%6" JSON_INTEGER_FORMAT " %-8s %8" JSON_INTEGER_FORMAT " %-10s %-15s %4" JSON_INTEGER_FORMAT
                " %10s %10s  %-16s %s\n",
                json_integer_value(json_object_get(lease, "number")), text_of(lease, "state"),
-               json_integer_value(json_object_get(lease, "pid")),
+               json_integer_value(json_object_get(lease, "pid")), user, *command ? command : "-",
                json_integer_value(json_object_get(lease, "priority")), since, left, text_of(lease, "label"), devices);
     }
 }

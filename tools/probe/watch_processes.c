@@ -1,25 +1,16 @@
 /* watch_processes.c: see watch_processes.h. */
 #include "watch_processes.h"
 
+#include "../common/host.h"
+
 #include <gpuhal/telemetry.h>
 
 #include <inttypes.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define TIMEOUT_NS 300000000u /* for the processes of one device */
-
-static void set_name(uint32_t number, char name[WATCH_USER_BYTES]) {
-  char space[2048];
-  struct passwd entry, *found = NULL;
-  if (getpwuid_r(number, &entry, space, sizeof space, &found) == 0 && found) {
-    snprintf(name, WATCH_USER_BYTES, "%s", entry.pw_name);
-  } else {
-    snprintf(name, WATCH_USER_BYTES, "%" PRIu32, number);
-  }
-}
 
 static void find_user(gpuhal_watch_users *users, uint32_t number,
                       char name[WATCH_USER_BYTES]) {
@@ -30,7 +21,7 @@ static void find_user(gpuhal_watch_users *users, uint32_t number,
   if (place == users->count) {
     place = users->count < WATCH_USERS ? users->count++ : number % WATCH_USERS;
     users->list[place].number = number;
-    set_name(number, users->list[place].name);
+    gpuhal_tool_user_name(number, users->list[place].name, WATCH_USER_BYTES);
   }
   memcpy(name, users->list[place].name, WATCH_USER_BYTES);
 }
