@@ -2,6 +2,7 @@
 #include "schedule/leases.h"
 
 #include "core/error.h"
+#include "core/records.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -40,6 +41,9 @@ static gpuhal_status take_desc(const gpuhal_lease_desc *given, gpuhal_lease_desc
     }
     if ((out->part_count > 0 && !out->parts) || (out->part_count == 0 && out->device_count > 0 && !out->devices)) {
         return invalid("the list of devices is NULL");
+    }
+    if (out->label && strnlen(out->label, GPUHAL_LEASE_LABEL_MAX + 1) > GPUHAL_LEASE_LABEL_MAX) {
+        return invalid("desc.label is longer than 47 bytes");
     }
     return GPUHAL_OK;
 }
@@ -115,15 +119,6 @@ static void unreference(gpuhal_lease *lease)
     }
 }
 
-/* Control characters of a label would reach the terminals of others. */
-static void take_label(gpuhal_lease *lease, const char *label)
-{
-    snprintf(lease->record.label, sizeof lease->record.label, "%s", label ? label : "");
-    for (char *at = lease->record.label; *at; at++) {
-        *at = (unsigned char)*at < 0x20 || *at == 0x7f ? '?' : *at;
-    }
-}
-
 static gpuhal_status make(gpuhal *gpu, const gpuhal_lease_desc *given, uint64_t timeout_ns, gpuhal_lease **out_lease)
 {
     gpuhal_lease_desc desc;
@@ -151,7 +146,8 @@ static gpuhal_status make(gpuhal *gpu, const gpuhal_lease_desc *given, uint64_t 
     lease->record.flags = desc.flags;
     lease->record.priority = desc.priority;
     lease->record.expires_ns = desc.duration_ns;
-    take_label(lease, desc.label);
+    snprintf(lease->record.label, sizeof lease->record.label, "%s", desc.label ? desc.label : "");
+    gpuhal_records_clean(lease->record.label); /* it reaches the terminals of others */
     status = add_devices(lease, &desc);
     if (status) {
         unreference(lease);

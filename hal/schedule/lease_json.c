@@ -2,6 +2,7 @@
 #include "schedule/leases.h"
 
 #include "core/error.h"
+#include "core/records.h"
 #include "core/text.h"
 
 #include <inttypes.h>
@@ -11,21 +12,23 @@
 
 #define NS_PER_MS UINT64_C(1000000)
 
-/* Bytes from the file of others: control characters are escaped, and what is no ASCII is not taken for UTF-8. */
+/* Bytes from the file of others: what a terminal would interpret and what is not UTF-8 is replaced. */
 static void append_text(gpuhal_text *json, const char *text)
 {
+    char *printable = gpuhal_text_copy(text);
+    json->failed = json->failed || !printable;
+    if (json->failed) {
+        free(printable);
+        return;
+    }
+    gpuhal_records_clean(printable);
     gpuhal_text_append(json, "\"", 1);
-    for (const char *at = text; *at; at++) {
-        const unsigned char byte = (unsigned char)*at;
-        if (byte == '"' || byte == '\\') {
-            gpuhal_text_printf(json, "\\%c", byte);
-        } else if (byte < 0x20 || byte >= 0x7f) {
-            gpuhal_text_printf(json, "\\u%04x", byte < 0x80 ? byte : 0xfffdu);
-        } else {
-            gpuhal_text_append(json, at, 1);
-        }
+    for (const char *at = printable; *at; at++) {
+        gpuhal_text_append(json, "\\", *at == '"' || *at == '\\');
+        gpuhal_text_append(json, at, 1);
     }
     gpuhal_text_append(json, "\"", 1);
+    free(printable);
 }
 
 static void append_device(gpuhal_text *json, const gpuhal_ledger_state *state, uint32_t index)

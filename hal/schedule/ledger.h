@@ -29,7 +29,7 @@ enum {
     GPUHAL_LEDGER_ITEMS = 8192,
     GPUHAL_LEDGER_OVERTAKEN_MAX = 8,
     GPUHAL_LEDGER_KEY_BYTES = 64,
-    GPUHAL_LEDGER_LABEL_BYTES = 48
+    GPUHAL_LEDGER_LABEL_BYTES = GPUHAL_LEASE_LABEL_MAX + 1
 };
 #define GPUHAL_LEDGER_ALL_SLOTS UINT32_MAX
 /* No table has a generation or a ticket above this, so that neither ever wraps. */

@@ -148,6 +148,20 @@ def of_each_physical_device_that_a_selector_names_one_interface_is_leased(tool):
     check("of each physical device one interface" in " ".join(tool.run("--help")[0].split()), "not in --help")
 
 
+def labels_that_are_not_ascii_are_shown_as_they_are(tool):
+    process = tool.hold("--label", "nächtlicher Lauf 訓練")
+    check(tool.status()["leases"][0]["label"] == "nächtlicher Lauf 訓練" and "nächtlicher Lauf 訓練" in tool.run("status")[0], tool.status())
+    end(process)
+    tool.run("run", "--label", "ä" * 24, "--", "true", code=2)
+    path = os.path.join(os.path.dirname(tool.environment["GPUHAL_LEDGER"]), "x" + "ä" * 30)
+    os.symlink("/bin/cat", path)
+    waiting = subprocess.Popen([tool.program, "run", "--", path], env=tool.environment, stdin=subprocess.PIPE)
+    while not (leases := tool.status()["leases"]):
+        time.sleep(0.02)
+    check(leases[0]["label"] == "x" + "ä" * 23, leases)  # the command's name, cut between two characters
+    waiting.communicate(timeout=DEADLINE)
+
+
 def an_expired_lease_is_free_while_its_command_goes_on(tool):
     process = tool.hold("--devices", "3", "--slots", "all", "--expire", "0.3")
     tool.run("run", "--timeout", "20", "--", "true")

@@ -4,6 +4,7 @@
  * lease is inherited: where this program is killed, the command goes on to hold it. */
 #include "../common/command_line.h"
 #include "../common/errors.h"
+#include "../common/utf8.h"
 #include "json.h"
 #include "options.h"
 #include "run.h"
@@ -52,12 +53,28 @@ static uint32_t list_parts(gpuhal *gpu, const gpuhal_lease_options *options, gpu
     return count;
 }
 
+/* The name of the command, cut between two characters where it is too long for a label. */
+static void label_by_command(char *const *command, char out_label[GPUHAL_LEASE_LABEL_MAX + 1])
+{
+    const char *slash = command ? strrchr(command[0], '/') : NULL;
+    const char *name = slash ? slash + 1 : command ? command[0] : "gpuhal-lease wait";
+    size_t used = 0, next = 0;
+    uint32_t character;
+    while (name[next] && next <= GPUHAL_LEASE_LABEL_MAX) {
+        used = next;
+        const size_t length = gpuhal_tool_utf8_next(name + next, &character);
+        next += length ? length : 1;
+    }
+    used = next <= GPUHAL_LEASE_LABEL_MAX ? next : used;
+    snprintf(out_label, GPUHAL_LEASE_LABEL_MAX + 1, "%.*s", (int)used, name);
+}
+
 static gpuhal_status lease_devices(gpuhal *gpu, const gpuhal_lease_options *options, gpuhal_lease **out_lease)
 {
     gpuhal_lease_part parts[DEVICES_MAX];
     gpuhal_lease_desc desc = GPUHAL_INIT(gpuhal_lease_desc);
-    const char *name = options->command ? strrchr(options->command[0], '/') : NULL;
-    const char *command = name ? name + 1 : options->command ? options->command[0] : "gpuhal-lease wait";
+    char command[GPUHAL_LEASE_LABEL_MAX + 1];
+    label_by_command(options->command, command);
     desc.flags = options->action == LEASE_RUN ? GPUHAL_LEASE_INHERIT : 0;
     desc.count = options->count;
     desc.slots = options->slots;

@@ -149,7 +149,9 @@ static error_t parse(int key, char *value, struct argp_state *state)
         return take_seconds(state, "expire", value, 0.001, &options->duration_ns);
     case OPTION_LABEL:
         options->label = value;
-        return 0;
+        return strlen(value) <= GPUHAL_LEASE_LABEL_MAX
+                   ? 0
+                   : gpuhal_tool_mistake(state, "label", value, "up to 47 bytes");
     case OPTION_JSON:
         options->json = true;
         return 0;

@@ -44,6 +44,8 @@ extern "C" {
 
 /** Priorities are from -GPUHAL_LEASE_PRIORITY_MAX to it. */
 enum { GPUHAL_LEASE_PRIORITY_MAX = 3 };
+/** Bytes of the longest label, without the NUL at its end. */
+enum { GPUHAL_LEASE_LABEL_MAX = 47 };
 
 /* ---- work slots */
 
@@ -135,7 +137,9 @@ typedef struct gpuhal_lease_desc {
     uint64_t duration_ns;  /**< From the grant on; 0: it does not expire. */
     int32_t priority;
     uint32_t reserved;     /**< 0. */
-    const char *label;     /**< For people, up to 47 bytes; NULL: none. */
+    /** For people: UTF-8, up to GPUHAL_LEASE_LABEL_MAX bytes; more are INVALID_ARGUMENT. What a terminal would
+     *  interpret or cannot show becomes blanks or `?`. NULL: none. */
+    const char *label;
 } gpuhal_lease_desc;
 
 /** Leases devices, waiting up to @p timeout_ns; 0: not at all, UINT64_MAX: without end. A buffer that would take more
