@@ -38,20 +38,16 @@ static uint64_t less(uint64_t from, uint64_t bytes)
 /* `empty`: as if nothing were leased or used. A device whose memory is unknown has any amount. */
 static void room_of(const gpuhal_ledger_state *state, bool empty, room *out)
 {
+    gpuhal_ledger_use use = {0};
+    if (!empty) {
+        gpuhal_ledger_granted(state, &use);
+    }
     for (uint32_t d = 0; d < state->device_count; d++) {
         const gpuhal_ledger_device *device = &state->devices[d];
-        out->slots[d] = device->slots;
-        out->bytes[d] = device->bytes == 0 ? UINT64_MAX
-                        : empty            ? device->bytes
-                                           : less(device->bytes, device->foreign_bytes);
-    }
-    for (uint32_t i = 0; !empty && i < state->item_count; i++) {
-        const gpuhal_ledger_item *item = &state->items[i];
-        if (gpuhal_ledger_is_held(state, item->ticket)) {
-            out->slots[item->device] = (uint32_t)less(out->slots[item->device], item->slots);
-            out->bytes[item->device] =
-                state->devices[item->device].bytes > 0 ? less(out->bytes[item->device], item->bytes) : UINT64_MAX;
-        }
+        const uint64_t foreign = empty ? 0 : device->foreign_bytes;
+        out->slots[d] = (uint32_t)less(device->slots, use.slots[d]);
+        out->bytes[d] =
+            device->bytes > 0 ? less(device->bytes, gpuhal_ledger_sum(foreign, use.bytes[d])) : UINT64_MAX;
     }
 }
 
@@ -135,10 +131,9 @@ bool gpuhal_grant_is_possible(const gpuhal_ledger_state *state, const gpuhal_led
     return choose(state, record, &all, 0, &unused);
 }
 
-int64_t gpuhal_grant_priority(const gpuhal_ledger_record *record, uint64_t now_ns)
+int64_t gpuhal_grant_priority(int32_t priority, uint64_t asked_ns, uint64_t now_ns)
 {
-    const uint64_t waited = now_ns > record->asked_ns ? now_ns - record->asked_ns : 0;
-    return record->priority + (int64_t)(waited / GPUHAL_LEDGER_AGING_NS);
+    return priority + (int64_t)(less(now_ns, asked_ns) / GPUHAL_LEDGER_AGING_NS);
 }
 
 /* A waiting request in the pass. */
@@ -216,7 +211,8 @@ static uint32_t begin_pass(pass *own, gpuhal_ledger_state *state, uint64_t now_n
         const gpuhal_ledger_record *record = &state->records[i];
         if (record->state == GPUHAL_RECORD_WAITS) {
             own->list[own->count++] =
-                (waiting){record->ticket, wanted(state, record), gpuhal_grant_priority(record, now_ns)};
+                (waiting){record->ticket, wanted(state, record),
+                          gpuhal_grant_priority(record->priority, record->asked_ns, now_ns)};
         }
     }
     if (own->count > 1) {

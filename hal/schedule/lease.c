@@ -1,13 +1,10 @@
-/* schedule/lease.c: the functions for leases: what is asked for, waiting, and the end. */
+/* schedule/lease.c: the functions for leases: waiting for what was asked for (lease_asked.c), and the end. */
 #include "schedule/leases.h"
 
 #include "core/error.h"
-#include "core/records.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* How often the first requests in the queue look for leases of dead processes. Those behind them look less often: a
  * thousand waiting processes must not keep the machine busy. */
@@ -15,147 +12,6 @@
 #define LOOK_LAST_NS UINT64_C(2000000000)
 #define CANCEL_NS    UINT64_C(250000000)
 enum { LOOKERS = 4 };
-
-/* ---- what is asked for */
-
-static gpuhal_status invalid(const char *what)
-{
-    return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_lease_acquire: %s", what);
-}
-
-static gpuhal_status take_desc(const gpuhal_lease_desc *given, gpuhal_lease_desc *out)
-{
-    *out = (gpuhal_lease_desc){.size = sizeof *out};
-    if (!given || given->size == 0) {
-        return invalid(given ? "desc.size is 0; set it to sizeof(gpuhal_lease_desc)" : "desc is NULL");
-    }
-    memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
-    if (out->flags & ~(uint32_t)GPUHAL_LEASE_INHERIT) {
-        return invalid("desc.flags has an unknown bit");
-    }
-    if (out->reserved != 0) {
-        return invalid("desc.reserved is not 0");
-    }
-    if (out->priority < -GPUHAL_LEASE_PRIORITY_MAX || out->priority > GPUHAL_LEASE_PRIORITY_MAX) {
-        return invalid("desc.priority is not from -3 to 3");
-    }
-    if ((out->part_count > 0 && !out->parts) || (out->part_count == 0 && out->device_count > 0 && !out->devices)) {
-        return invalid("the list of devices is NULL");
-    }
-    if (out->label && strnlen(out->label, GPUHAL_LEASE_LABEL_MAX + 1) > GPUHAL_LEASE_LABEL_MAX) {
-        return invalid("desc.label is longer than 47 bytes");
-    }
-    return GPUHAL_OK;
-}
-
-/* Adds a device; one interface of each part of a physical device is enough. */
-static gpuhal_status add_device(gpuhal_lease *lease, gpuhal_device *device, uint64_t bytes, uint32_t slots,
-                                bool certain)
-{
-    if (!device) {
-        return invalid("a device is NULL");
-    }
-    if (bytes > GPUHAL_LEDGER_BYTES_MAX) {
-        return invalid("more than 2^62 bytes of a device");
-    }
-    if (device->gpu != lease->gpu) {
-        return gpuhal_two_objects("gpuhal_lease_acquire", "the devices", lease->gpu, device->gpu);
-    }
-    for (uint32_t i = 0; i < lease->device_count; i++) {
-        if (gpuhal_devices_same_part(lease->devices[i].device, device)) {
-            return certain ? invalid("two parts name one device") : GPUHAL_OK;
-        }
-    }
-    if (lease->device_count == GPUHAL_LEDGER_DEVICES) {
-        return invalid("more than 64 devices");
-    }
-    gpuhal_lease_device *own = &lease->devices[lease->device_count++];
-    own->device = device;
-    own->bytes = bytes;
-    own->slots = slots ? slots : 1;
-    gpuhal_lease_describe(device, &own->described);
-    return GPUHAL_OK;
-}
-
-static gpuhal_status add_devices(gpuhal_lease *lease, const gpuhal_lease_desc *desc)
-{
-    gpuhal_status status = GPUHAL_OK;
-    for (uint32_t i = 0; !status && i < desc->part_count; i++) {
-        const gpuhal_lease_part *part = &desc->parts[i];
-        status = part->reserved ? invalid("reserved of a part is not 0")
-                                : add_device(lease, part->device, part->bytes, part->slots, true);
-    }
-    if (desc->part_count > 0) {
-        return status;
-    }
-    lease->record.count = desc->count ? desc->count : 1;
-    lease->record.slots = desc->slots ? desc->slots : 1;
-    lease->record.bytes = desc->bytes;
-    for (uint32_t i = 0; !status && i < desc->device_count; i++) {
-        status = add_device(lease, desc->devices[i], desc->bytes, desc->slots, false);
-    }
-    for (uint32_t d = 0; !status && desc->device_count == 0 && d < gpuhal_device_count(lease->gpu); d++) {
-        gpuhal_device *device = gpuhal_device_at(lease->gpu, d);
-        if (gpuhal_lease_is_candidate(device)) {
-            status = add_device(lease, device, desc->bytes, desc->slots, false);
-        }
-    }
-    if (!status && lease->device_count < lease->record.count) {
-        status = gpuhal_error_set(GPUHAL_ERROR_NO_DEVICE,
-                                  "leases: %" PRIu32 " devices are asked for, and %" PRIu32 " may be leased",
-                                  lease->record.count, lease->device_count);
-    }
-    return status;
-}
-
-static void unreference(gpuhal_lease *lease)
-{
-    if (atomic_fetch_sub(&lease->references, 1) == 1) {
-        if (lease->notifier >= 0) {
-            gpuhal_os_descriptor_close(lease->notifier);
-        }
-        free(lease->devices);
-        free(lease);
-    }
-}
-
-static gpuhal_status make(gpuhal *gpu, const gpuhal_lease_desc *given, uint64_t timeout_ns, gpuhal_lease **out_lease)
-{
-    gpuhal_lease_desc desc;
-    gpuhal_status status = take_desc(given, &desc);
-    status = status ? status : gpuhal_leases_open(gpu);
-    if (status) {
-        return status;
-    }
-    gpuhal_lease *lease = calloc(1, sizeof *lease);
-    const uint32_t listed = desc.part_count > desc.device_count ? desc.part_count : desc.device_count;
-    const uint32_t most = listed == 0 ? gpuhal_device_count(gpu) : listed;
-    const uint32_t room = most < GPUHAL_LEDGER_DEVICES ? most : GPUHAL_LEDGER_DEVICES;
-    gpuhal_lease_device *devices = calloc(room + 1u, sizeof *devices);
-    if (!lease || !devices) {
-        free(lease);
-        free(devices);
-        return gpuhal_error_host_memory();
-    }
-    lease->gpu = gpu;
-    lease->devices = devices;
-    lease->file = lease->notifier = -1;
-    atomic_init(&lease->references, 1);
-    lease->deadline_ns = gpuhal_deadline(timeout_ns);
-    lease->waits_not = timeout_ns == 0;
-    lease->record.flags = desc.flags;
-    lease->record.priority = desc.priority;
-    lease->record.expires_ns = desc.duration_ns;
-    snprintf(lease->record.label, sizeof lease->record.label, "%s", desc.label ? desc.label : "");
-    gpuhal_records_clean(lease->record.label); /* it reaches the terminals of others */
-    status = add_devices(lease, &desc);
-    if (status) {
-        unreference(lease);
-        return status;
-    }
-    *out_lease = lease;
-    return GPUHAL_OK;
-}
 
 /* ---- the list */
 
@@ -307,10 +163,25 @@ static gpuhal_status start(gpuhal *gpu, const gpuhal_lease_desc *desc, uint64_t 
         *out_lease = NULL;
     }
     if (!gpu || !out_lease) {
-        return invalid("an argument is NULL");
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_lease_acquire: an argument is NULL");
     }
     gpuhal_status status = gpuhal_check(gpu);
-    return status ? status : make(gpu, desc, timeout_ns, out_made);
+    return status ? status : gpuhal_lease_make(gpu, desc, timeout_ns, out_made);
+}
+
+/* The end of a public call: the caller has the lease, or it is gone. */
+static gpuhal_status finish(gpuhal_lease *lease, gpuhal_status status, gpuhal_lease **out_lease)
+{
+    gpuhal_leases *leases = lease->gpu->layers.leases;
+    if (status) {
+        gpuhal_mutex_lock(&leases->mutex);
+        take_out(leases, lease);
+        gpuhal_mutex_unlock(&leases->mutex);
+        gpuhal_lease_unreference(lease);
+        return status;
+    }
+    *out_lease = lease;
+    return GPUHAL_OK;
 }
 
 gpuhal_status gpuhal_lease_acquire(gpuhal *gpu, const gpuhal_lease_desc *desc, uint64_t timeout_ns,
@@ -323,21 +194,10 @@ gpuhal_status gpuhal_lease_acquire(gpuhal *gpu, const gpuhal_lease_desc *desc, u
     }
     const int cancel = gpuhal_os_cancel_defer();
     status = append(lease);
-    if (!status) {
-        status = conclude(lease, obtain(lease));
-        if (status) {
-            gpuhal_mutex_lock(&gpu->layers.leases->mutex);
-            take_out(gpu->layers.leases, lease);
-            gpuhal_mutex_unlock(&gpu->layers.leases->mutex);
-        }
-    }
+    status = status ? status : conclude(lease, obtain(lease));
+    status = finish(lease, status, out_lease);
     gpuhal_os_cancel_restore(cancel);
-    if (status) {
-        unreference(lease);
-        return status;
-    }
-    *out_lease = lease;
-    return GPUHAL_OK;
+    return status;
 }
 
 /* ---- requests */
@@ -370,7 +230,7 @@ static void *wait_as_worker(void *user)
             call_back(due, status); /* without memory for the other thread */
         }
     }
-    unreference(lease);
+    gpuhal_lease_unreference(lease);
     gpuhal_worker_ends(gpu);
     return NULL;
 }
@@ -390,7 +250,7 @@ static gpuhal_status begin_request(gpuhal_lease *lease, gpuhal_granted_fn *callb
     int error = callback ? gpu->layers.serve(gpu) : 0;
     error = error ? error : gpuhal_worker_start(gpu, wait_as_worker, lease);
     if (error) {
-        unreference(lease);
+        gpuhal_lease_unreference(lease);
         free(due);
         return gpuhal_error_no_thread(error);
     }
@@ -406,20 +266,8 @@ gpuhal_status gpuhal_lease_request(gpuhal *gpu, const gpuhal_lease_desc *desc, u
         return status;
     }
     status = append(lease);
-    if (!status) {
-        status = begin_request(lease, callback, user);
-        if (status) {
-            gpuhal_mutex_lock(&gpu->layers.leases->mutex);
-            take_out(gpu->layers.leases, lease);
-            gpuhal_mutex_unlock(&gpu->layers.leases->mutex);
-        }
-    }
-    if (status) {
-        unreference(lease);
-        return status;
-    }
-    *out_lease = lease;
-    return GPUHAL_OK;
+    status = status ? status : begin_request(lease, callback, user);
+    return finish(lease, status, out_lease);
 }
 
 /* ---- the end */
@@ -448,7 +296,7 @@ void gpuhal_lease_release(gpuhal_lease *lease)
     }
     gpuhal_error_restore(&before);
     gpuhal_os_cancel_restore(cancel);
-    unreference(lease);
+    gpuhal_lease_unreference(lease);
 }
 
 gpuhal_leases *gpuhal_leases_create(void)
@@ -491,7 +339,7 @@ void gpuhal_leases_destroy(gpuhal_leases *leases)
     while (leases && leases->list) {
         gpuhal_lease *lease = leases->list;
         leases->list = lease->next;
-        unreference(lease);
+        gpuhal_lease_unreference(lease);
     }
     if (leases) {
         gpuhal_work_slots_destroy(leases);

@@ -31,12 +31,10 @@ static void append_text(gpuhal_text *json, const char *text)
     free(printable);
 }
 
-static void append_device(gpuhal_text *json, const gpuhal_ledger_state *state, uint32_t index)
+static void append_device(gpuhal_text *json, const gpuhal_ledger_state *state, const gpuhal_ledger_use *use,
+                          uint32_t index)
 {
     const gpuhal_ledger_device *device = &state->devices[index];
-    uint32_t slots = 0;
-    uint64_t bytes = 0;
-    gpuhal_ledger_granted(state, index, &slots, &bytes);
     gpuhal_text_printf(json, "%s\n    {\"key\": ", index > 0 ? "," : "");
     append_text(json, device->key);
     gpuhal_text_printf(json, ", \"pci_address\": ");
@@ -45,14 +43,14 @@ static void append_device(gpuhal_text *json, const gpuhal_ledger_state *state, u
     } else {
         gpuhal_text_printf(json, "null");
     }
-    gpuhal_text_printf(json, ", \"slots\": %" PRIu32 ", \"slots_leased\": %" PRIu32, device->slots, slots);
+    gpuhal_text_printf(json, ", \"slots\": %" PRIu32 ", \"slots_leased\": %" PRIu64, device->slots, use->slots[index]);
     if (device->bytes > 0) {
         gpuhal_text_printf(json, ", \"bytes\": %" PRIu64, device->bytes);
     } else {
         gpuhal_text_printf(json, ", \"bytes\": null");
     }
-    gpuhal_text_printf(json, ", \"bytes_leased\": %" PRIu64 ", \"bytes_foreign\": %" PRIu64 "}", bytes,
-                       device->foreign_bytes);
+    gpuhal_text_printf(json, ", \"bytes_leased\": %" PRIu64 ", \"bytes_foreign\": %" PRIu64 "}",
+                       use->bytes[index], device->foreign_bytes);
 }
 
 static void append_items(gpuhal_text *json, const gpuhal_ledger_state *state, const gpuhal_ledger_record *record)
@@ -145,8 +143,10 @@ static void append_all(gpuhal_text *json, const gpuhal_ledger *ledger, const gpu
     gpuhal_text_printf(json, "{\n  \"schema\": \"gpuhal.lease/1\",\n  \"ledger\": ");
     append_text(json, ledger->files.folder);
     gpuhal_text_printf(json, ",\n  \"devices\": [");
+    gpuhal_ledger_use use;
+    gpuhal_ledger_granted(state, &use);
     for (uint32_t d = 0; d < state->device_count; d++) {
-        append_device(json, state, d);
+        append_device(json, state, &use, d);
     }
     gpuhal_text_printf(json, "%s],\n  \"leases\": [", state->device_count > 0 ? "\n  " : "");
     for (uint32_t i = 0; i < state->record_count; i++) {

@@ -85,18 +85,16 @@ static gpuhal_status take_place(gpuhal_lease *lease, gpuhal_ledger *ledger)
 
 static bool add(const gpuhal_lease *lease, gpuhal_ledger_state *state)
 {
-    if (state->record_count == GPUHAL_LEDGER_RECORDS) {
-        return false;
+    bool fits = state->record_count < GPUHAL_LEDGER_RECORDS;
+    if (fits) {
+        state->records[state->record_count++] = lease->record;
     }
-    for (uint32_t i = 0; lease->record.count == 0 && i < lease->device_count; i++) {
+    for (uint32_t i = 0; fits && lease->record.count == 0 && i < lease->device_count; i++) {
         const gpuhal_lease_device *device = &lease->devices[i];
-        if (!gpuhal_ledger_add_item(
-                state, &(gpuhal_ledger_item){lease->record.ticket, device->bytes, device->index, device->slots})) {
-            return false;
-        }
+        fits = gpuhal_ledger_add_item(
+            state, &(gpuhal_ledger_item){lease->record.ticket, device->bytes, device->index, device->slots});
     }
-    state->records[state->record_count++] = lease->record;
-    return true;
+    return fits;
 }
 
 /* Removes the request from a ledger that is kept as it was. */
@@ -104,14 +102,7 @@ static gpuhal_status give_up(gpuhal_ledger *ledger, uint64_t ticket, gpuhal_stat
 {
     gpuhal_error_detail why;
     gpuhal_error_save(&why);
-    gpuhal_ledger_state *state = ledger->state;
-    gpuhal_ledger_remove(state, ticket);
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < state->item_count; i++) {
-        state->items[kept] = state->items[i];
-        kept += state->items[i].ticket != ticket;
-    }
-    state->item_count = kept;
+    gpuhal_ledger_remove(ledger->state, ticket);
     (void)gpuhal_ledger_end(ledger);
     gpuhal_error_restore(&why);
     return status;

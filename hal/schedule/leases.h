@@ -89,7 +89,7 @@ typedef struct gpuhal_leases {
     uint32_t known_count;
 } gpuhal_leases;
 
-/* ---- leases.c: made and freed by gpuhal.c. */
+/* ---- lease.c: made and freed by gpuhal.c. */
 gpuhal_leases *gpuhal_leases_create(void);
 /* For gpuhal_close(): withdraws requests and releases what is held. */
 void gpuhal_leases_end(gpuhal *gpu);
@@ -97,6 +97,14 @@ void gpuhal_leases_end(gpuhal *gpu);
 void gpuhal_leases_destroy(gpuhal_leases *leases);
 /* Limits the object's allocations to the lease that a parent holds for it (GPUHAL_LEASE). */
 void gpuhal_leases_adopt(gpuhal *gpu);
+
+/* ---- lease_asked.c: one lease. */
+
+/* Makes a lease of a description, with one reference; it is in no list yet. */
+gpuhal_status gpuhal_lease_make(gpuhal *gpu, const gpuhal_lease_desc *given, uint64_t timeout_ns,
+                                gpuhal_lease **out_lease);
+/* Gives a reference back, and frees the lease with the last one. */
+void gpuhal_lease_unreference(gpuhal_lease *lease);
 
 /* ---- lease_ledger.c: what is done to the ledger for one lease. */
 

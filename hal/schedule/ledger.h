@@ -111,8 +111,12 @@ gpuhal_ledger_record *gpuhal_ledger_find(gpuhal_ledger_state *state, uint64_t ti
 void gpuhal_ledger_remove(gpuhal_ledger_state *state, uint64_t ticket);
 /* Adds an item; false without room. */
 bool gpuhal_ledger_add_item(gpuhal_ledger_state *state, const gpuhal_ledger_item *item);
-/* Sums up what leases have of a device. */
-void gpuhal_ledger_granted(const gpuhal_ledger_state *state, uint32_t device, uint32_t *out_slots, uint64_t *out_bytes);
+/* What leases have of each device. */
+typedef struct gpuhal_ledger_use {
+    uint64_t slots[GPUHAL_LEDGER_DEVICES], bytes[GPUHAL_LEDGER_DEVICES];
+} gpuhal_ledger_use;
+/* Sums it up, in a table whose items name devices that there are. */
+void gpuhal_ledger_granted(const gpuhal_ledger_state *state, gpuhal_ledger_use *out_use);
 /* The record is held by this item's ticket. */
 bool gpuhal_ledger_is_held(const gpuhal_ledger_state *state, uint64_t ticket);
 
@@ -120,8 +124,8 @@ bool gpuhal_ledger_is_held(const gpuhal_ledger_state *state, uint64_t ticket);
 
 /* Returns whether the request could be granted if nothing were leased or used. */
 bool gpuhal_grant_is_possible(const gpuhal_ledger_state *state, const gpuhal_ledger_record *record);
-/* Returns the priority with what waiting has added. */
-int64_t gpuhal_grant_priority(const gpuhal_ledger_record *record, uint64_t now_ns);
+/* Returns the priority of a request, of a lease or a work slot, with what waiting has added. */
+int64_t gpuhal_grant_priority(int32_t priority, uint64_t asked_ns, uint64_t now_ns);
 /* Grants what can be granted, in order: by priority with aging, then as they came. A request that does not fit lets
  * later ones pass, at most GPUHAL_LEDGER_OVERTAKEN_MAX of them; then its devices are kept for it. `is_alive` judges a
  * request before it is granted or others wait for it; one that is dead is removed. Returns how many places

@@ -63,23 +63,30 @@ bool gpuhal_ledger_is_held(const gpuhal_ledger_state *state, uint64_t ticket)
     return record && record->state == GPUHAL_RECORD_HELD;
 }
 
-static bool items_are_sound(const gpuhal_ledger_state *state)
+void gpuhal_ledger_granted(const gpuhal_ledger_state *state, gpuhal_ledger_use *out_use)
 {
-    uint64_t slots[GPUHAL_LEDGER_DEVICES] = {0}, bytes[GPUHAL_LEDGER_DEVICES] = {0};
+    *out_use = (gpuhal_ledger_use){0};
     for (uint32_t i = 0; i < state->item_count; i++) {
         const gpuhal_ledger_item *item = &state->items[i];
-        const gpuhal_ledger_record *record = find(state, item->ticket);
-        if (!record || item->device >= state->device_count) {
-            return false;
-        }
-        if (record->state == GPUHAL_RECORD_HELD) {
-            slots[item->device] += item->slots;
-            bytes[item->device] = gpuhal_ledger_sum(bytes[item->device], item->bytes);
+        if (gpuhal_ledger_is_held(state, item->ticket)) {
+            out_use->slots[item->device] += item->slots;
+            out_use->bytes[item->device] = gpuhal_ledger_sum(out_use->bytes[item->device], item->bytes);
         }
     }
+}
+
+static bool items_are_sound(const gpuhal_ledger_state *state)
+{
+    for (uint32_t i = 0; i < state->item_count; i++) {
+        if (!find(state, state->items[i].ticket) || state->items[i].device >= state->device_count) {
+            return false;
+        }
+    }
+    gpuhal_ledger_use use;
+    gpuhal_ledger_granted(state, &use);
     for (uint32_t d = 0; d < state->device_count; d++) {
         const gpuhal_ledger_device *device = &state->devices[d];
-        if (slots[d] > device->slots || (device->bytes > 0 && bytes[d] > device->bytes)) {
+        if (use.slots[d] > device->slots || (device->bytes > 0 && use.bytes[d] > device->bytes)) {
             return false;
         }
     }
@@ -199,17 +206,4 @@ bool gpuhal_ledger_add_item(gpuhal_ledger_state *state, const gpuhal_ledger_item
         state->items[state->item_count++] = *item;
     }
     return fits;
-}
-
-void gpuhal_ledger_granted(const gpuhal_ledger_state *state, uint32_t device, uint32_t *out_slots, uint64_t *out_bytes)
-{
-    *out_slots = 0;
-    *out_bytes = 0;
-    for (uint32_t i = 0; i < state->item_count; i++) {
-        const gpuhal_ledger_item *item = &state->items[i];
-        if (item->device == device && gpuhal_ledger_is_held(state, item->ticket)) {
-            *out_slots += item->slots;
-            *out_bytes = gpuhal_ledger_sum(*out_bytes, item->bytes);
-        }
-    }
 }

@@ -67,7 +67,7 @@ static gpuhal_work_slots *find(gpuhal_leases *leases, gpuhal_device *device)
 
 static int64_t priority_now(const gpuhal_work_slot *slot, uint64_t now_ns)
 {
-    return slot->priority + (int64_t)((now_ns - slot->asked_ns) / GPUHAL_LEDGER_AGING_NS);
+    return gpuhal_grant_priority(slot->priority, slot->asked_ns, now_ns);
 }
 
 static void take_out(gpuhal_work_slot *slot)

@@ -137,16 +137,15 @@ TEST(devices_are_kept_only_for_a_request_that_lives)
 
 TEST(sizes_on_a_device_of_unknown_memory_may_add_up_to_anything)
 {
-    uint32_t slots;
-    uint64_t bytes;
+    gpuhal_ledger_use use;
     begin(1);
     state->devices[0].bytes = 0;
     for (int i = 0; i < SLOTS; i++) {
         ask(1, 1, UINT64_MAX / 2, 0, 0);
         assert_int_equal(settle(0), 1);
     }
-    gpuhal_ledger_granted(state, 0, &slots, &bytes);
-    assert_true(bytes == UINT64_MAX && slots == SLOTS);
+    gpuhal_ledger_granted(state, &use);
+    assert_true(use.bytes[0] == UINT64_MAX && use.slots[0] == SLOTS);
 }
 
 TEST(a_duration_beyond_the_end_of_the_clock_never_expires)
@@ -210,7 +209,7 @@ TEST(priority_decides_and_waiting_raises_it)
     const uint64_t now = 7 * GPUHAL_LEDGER_AGING_NS;
     const uint64_t high = ask(1, GPUHAL_LEDGER_ALL_SLOTS, 0, 3, now),
                    other = ask(1, GPUHAL_LEDGER_ALL_SLOTS, 0, 2, now);
-    assert_int_equal(gpuhal_grant_priority(gpuhal_ledger_find(state, low), now), 4);
+    assert_int_equal(gpuhal_grant_priority(-3, 0, now), 4);
     const uint64_t order[] = {low, high, other};
     gpuhal_ledger_remove(state, holder);
     for (int i = 0; i < 3; i++) {
@@ -219,8 +218,7 @@ TEST(priority_decides_and_waiting_raises_it)
         gpuhal_ledger_remove(state, order[i]);
     }
     /* A clock that was set back makes no request older. */
-    const uint64_t early = ask(1, 1, 0, 1, now);
-    assert_int_equal(gpuhal_grant_priority(gpuhal_ledger_find(state, early), 0), 1);
+    assert_int_equal(gpuhal_grant_priority(1, now, 0), 1);
 }
 
 /* A random history: sound after each step, and no request of equal priority overtaken too often. */
@@ -255,11 +253,10 @@ TEST(what_was_leased_is_never_more_than_a_device_has)
         ask(1 + (uint32_t)i % 2, 1, 300, 0, 0);
     }
     settle(0);
+    gpuhal_ledger_use use;
+    gpuhal_ledger_granted(state, &use);
     for (uint32_t d = 0; d < 2; d++) {
-        uint32_t slots;
-        uint64_t bytes;
-        gpuhal_ledger_granted(state, d, &slots, &bytes);
-        assert_true(slots <= SLOTS && bytes <= 1000);
+        assert_true(use.slots[d] <= SLOTS && use.bytes[d] <= 1000);
     }
     /* What strangers use is not granted. */
     begin(1);
