@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NVIDIA = 0x10de, AMD = 0x1002 };
+enum { NVIDIA = 0x10de, AMD = 0x1002, INTEL = 0x8086 };
 
 static const gpuhal_variable variables[] = {
     {"CUDA_VISIBLE_DEVICES", "CUDA", GPUHAL_RULE_CUDA, "cuda", NVIDIA},
@@ -16,6 +16,7 @@ static const gpuhal_variable variables[] = {
     {"HIP_VISIBLE_DEVICES", "HIP", GPUHAL_RULE_CLR, "rocm", AMD},
     {"ONEAPI_DEVICE_SELECTOR", "SYCL", GPUHAL_RULE_SYCL, NULL, 0},
     {"ROCR_VISIBLE_DEVICES", "ROCm", GPUHAL_RULE_ROCR, "rocm", AMD},
+    {"ZE_AFFINITY_MASK", "Level Zero", GPUHAL_RULE_LEVEL_ZERO, NULL, INTEL},
 };
 /* HIP reads CUDA's variable where its own is not set. */
 static const gpuhal_variable cuda_for_hip = {"CUDA_VISIBLE_DEVICES", "HIP", GPUHAL_RULE_CLR, "rocm", AMD};
@@ -33,7 +34,7 @@ const gpuhal_variable *gpuhal_variable_find(const char *name)
 const char *gpuhal_variable_names(void)
 {
     return "CUDA_VISIBLE_DEVICES, GGML_VK_VISIBLE_DEVICES, GPU_DEVICE_ORDINAL, HIP_VISIBLE_DEVICES, "
-           "ONEAPI_DEVICE_SELECTOR and ROCR_VISIBLE_DEVICES";
+           "ONEAPI_DEVICE_SELECTOR, ROCR_VISIBLE_DEVICES and ZE_AFFINITY_MASK";
 }
 
 static const char *value_of(const char *name)
@@ -259,7 +260,8 @@ gpuhal_status gpuhal_variable_devices(const gpuhal_variable *variable, const gpu
         !*value_of("HIP_VISIBLE_DEVICES")) {
         variable = &cuda_for_hip;
     }
-    const bool empty_is_unset = variable->rule == GPUHAL_RULE_CLR || variable->rule == GPUHAL_RULE_SYCL;
+    const bool empty_is_unset = variable->rule == GPUHAL_RULE_CLR || variable->rule == GPUHAL_RULE_SYCL ||
+                                variable->rule == GPUHAL_RULE_LEVEL_ZERO;
     if (!value || (!*value && empty_is_unset)) {
         pick_all(variable, snapshot, out_picks);
         return GPUHAL_OK;

@@ -25,7 +25,11 @@ typedef enum gpuhal_variable_rule {
     /* llama.cpp: numbers, separated by commas or blanks; ends at what is not a number; one that is too large is an
      * error; empty: none. */
     GPUHAL_RULE_GGML,
-    GPUHAL_RULE_SYCL /* variable_sycl.c */
+    GPUHAL_RULE_SYCL, /* variable_sycl.c */
+    /* Level Zero: N or N.M, separated by commas; what there is not is skipped; empty: not set. N counts devices, but
+     * where the hierarchy is flat (ZE_FLAT_DEVICE_HIERARCHY; of some GPUs by default) their sub-devices, and then N.M
+     * is skipped. */
+    GPUHAL_RULE_LEVEL_ZERO
 } gpuhal_variable_rule;
 
 typedef struct gpuhal_variable {

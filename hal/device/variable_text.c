@@ -1,6 +1,7 @@
 /* device/variable_text.c: the lists of vendors' variables. What each reader does with a malformed list was read in
  * NVIDIA's documentation of CUDA_VISIBLE_DEVICES and in PyTorch's model of it (torch/cuda), in ROCclr (rocdevice.cpp),
- * in ROCR (amd_filter_device.cpp) and in ggml-vulkan.cpp. */
+ * in ROCR (amd_filter_device.cpp), in ggml-vulkan.cpp, and in Level Zero's specification ("Affinity Mask") and Intel's
+ * compute-runtime (execution_environment.cpp). */
 #include "device/variable.h"
 
 #include "core/error.h"
@@ -288,6 +289,53 @@ static gpuhal_status read_numbers(const gpuhal_variable *variable, const char *v
     return GPUHAL_OK;
 }
 
+/* "0", "0.1": without digits, or with other characters, it is malformed. */
+static bool read_ordinals(element *one, bool *out_has_part)
+{
+    const char *text = one->text + strspn(one->text, " ");
+    const size_t digits = strspn(text, "0123456789");
+    const char *end = text + digits;
+    *out_has_part = *end == '.';
+    const size_t part = *out_has_part ? strspn(end + 1, "0123456789") : 0;
+    end += *out_has_part ? part + 1 : 0;
+    one->number = strtol(text, NULL, 10);
+    return digits > 0 && digits <= 9 && (part > 0 || !*out_has_part) && !end[strspn(end, " ")];
+}
+
+/* A sub-device is its whole device here. How many there are is not known: with a flat hierarchy any number above 0 may
+ * be a sub-device of the first device. */
+static gpuhal_status read_mask(const gpuhal_variable *variable, const char *value, const gpuhal_counted *devices,
+                               uint32_t count, gpuhal_picks *picks)
+{
+    const char *set = gpuhal_os_environment("ZE_FLAT_DEVICE_HIERARCHY"), *hierarchy = set ? set : "";
+    const bool composite = strcmp(hierarchy, "COMPOSITE") == 0;
+    const bool flat = strcmp(hierarchy, "FLAT") == 0 || strcmp(hierarchy, "COMBINED") == 0;
+    for (const char *rest = value; rest;) {
+        element one;
+        bool has_part = false;
+        take(&rest, ",", &one);
+        if (!read_ordinals(&one, &has_part)) {
+            return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                    "%s is \"%.200s\": \"%s\" is neither a number nor two with a dot between them",
+                                    variable->name, value, one.text);
+        }
+        const bool is_skipped = has_part && flat, is_open = !composite && (has_part || one.number > 0) && count > 0;
+        const int64_t found = is_skipped ? NONE : is_open ? UNKNOWN : find(&one, devices, count);
+        if (found == UNKNOWN) {
+            return say_unknown(variable, &one);
+        }
+        if (found < 0) {
+            gpuhal_variable_say(picks, "\"%s\" names no device", one.text);
+        } else if (!is_picked(picks, devices[found].entry) && picks->count < GPUHAL_VARIABLE_PICKS) {
+            picks->entries[picks->count++] = devices[found].entry;
+        }
+        if (found >= 0 && has_part) {
+            gpuhal_variable_say(picks, "the whole device stands for its sub-devices in \"%s\"", one.text);
+        }
+    }
+    return GPUHAL_OK;
+}
+
 gpuhal_status gpuhal_variable_read(const gpuhal_variable *variable, const char *value, const gpuhal_counted *devices,
                                    uint32_t count, gpuhal_picks *out_picks)
 {
@@ -298,5 +346,6 @@ gpuhal_status gpuhal_variable_read(const gpuhal_variable *variable, const char *
         return GPUHAL_OK;
     }
     return variable->rule == GPUHAL_RULE_GGML ? read_numbers(variable, value, devices, count, out_picks)
-                                              : read_list(variable, value, devices, count, out_picks);
+           : variable->rule == GPUHAL_RULE_LEVEL_ZERO ? read_mask(variable, value, devices, count, out_picks)
+                                                      : read_list(variable, value, devices, count, out_picks);
 }

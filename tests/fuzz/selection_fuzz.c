@@ -60,7 +60,7 @@ static void parse_list(const char *list)
 static void read_variables(const char *value)
 {
     static const char *const lists[] = {"CUDA_VISIBLE_DEVICES", "GGML_VK_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL",
-                                        "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"};
+                                        "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",    "ZE_AFFINITY_MASK"};
     static const gpuhal_counted devices[] = {{0, 0, "00112233-4455-6677-8899-aabbccddeeff", false},
                                              {1, 1, "a1b2c3d4e5f60718", false},
                                              {2, -1, NULL, true}};

@@ -341,10 +341,56 @@ TEST(the_terms_of_sycl_name_devices_by_backend_and_type_and_take_them_away)
     unsetenv("ONEAPI_DEVICE_SELECTOR");
 }
 
+TEST(the_mask_of_level_zero_counts_devices_or_sub_devices_by_its_hierarchy)
+{
+    /* ZE_FLAT_DEVICE_HIERARCHY, ZE_AFFINITY_MASK, and what is left, or the error */
+    static const char *const cases[][3] = {
+        {"COMPOSITE", "0", "vulkan:0 opencl:0"},
+        {"COMPOSITE", " 0 , 0.1,0.0", "vulkan:0 opencl:0"},
+        {"COMPOSITE", "1,0.0,9.1", "vulkan:0 opencl:0"}, /* what there is not is skipped */
+        {"COMPOSITE", "1", "no device matches"},
+        {"FLAT", "0", "vulkan:0 opencl:0"},
+        {"FLAT", "0.1,0", "vulkan:0 opencl:0"},
+        {"COMBINED", "0.1", "no device matches"},
+        {"FLAT", "1", "which device \"1\" is only Level Zero knows"}, /* it may be a sub-device of the first */
+        {"", "0", "vulkan:0 opencl:0"},
+        {"", "0.1", "which device \"0.1\" is only Level Zero knows"},
+        {"", "", "vulkan:0 opencl:0"},
+        {"", "0,", "\"\" is neither a number nor two with a dot between them"},
+        {"", "0.", "\"0.\" is neither a number"},
+        {"", "-1", "\"-1\" is neither a number"},
+        {"", "0x1", "\"0x1\" is neither a number"},
+        {"", "4294967296", "is neither a number"},
+    };
+    add_gpu("cuda", "0000:41:00.0", "0x10de", FIRST);
+    add_gpu("vulkan", "0000:00:02.0", "0x8086", NULL);
+    add_gpu("opencl", "0000:00:02.0", "0x8086", NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        setenv("ZE_FLAT_DEVICE_HIERARCHY", cases[i][0], 1);
+        setenv("ZE_AFFINITY_MASK", cases[i][1], 1);
+        expect("env=ZE_AFFINITY_MASK", cases[i][2]);
+    }
+    unsetenv("ZE_AFFINITY_MASK");
+    unsetenv("ZE_FLAT_DEVICE_HIERARCHY");
+    expect("env=ZE_AFFINITY_MASK", "vulkan:0 opencl:0");
+}
+
+TEST(the_mask_of_level_zero_is_no_guess_where_there_are_several_gpus_of_intel)
+{
+    add_gpu("vulkan", "0000:00:02.0", "0x8086", NULL);
+    add_gpu("vulkan", "0000:03:00.0", "0x8086", NULL);
+    setenv("ZE_AFFINITY_MASK", "0", 1);
+    expect("env=ZE_AFFINITY_MASK", "which device \"0\" is only Level Zero knows");
+    setenv("ZE_FLAT_DEVICE_HIERARCHY", "COMPOSITE", 1);
+    expect("env=ZE_AFFINITY_MASK", "which device \"0\" is only Level Zero knows");
+    setenv("ZE_AFFINITY_MASK", "", 1);
+    expect("env=ZE_AFFINITY_MASK", "vulkan:0 vulkan:1");
+}
+
 TEST(a_variable_whose_rules_are_not_known_is_a_malformed_selector)
 {
     add_device("cpu", "Processor");
-    expect("env=ZE_AFFINITY_MASK", "the rules of the variable \"ZE_AFFINITY_MASK\" are not known, only those of CUDA_");
+    expect("env=SYCL_DEVICE_FILTER", "of the variable \"SYCL_DEVICE_FILTER\" are not known, only those of CUDA_");
     expect("env=", "nothing follows \"env=\"");
     expect("env", "no \"=\" follows \"env\"");
     expect("env=cuda_visible_devices", "are not known");
