@@ -74,7 +74,7 @@ static void lease_once(gpuhal *gpu, holder *own, unsigned *random)
     desc.count = dice % 5 == 0 ? GPUS : 1;
     desc.priority = (int32_t)(dice / 7 % 3) - 1;
     const uint64_t begin = now_ns();
-    const gpuhal_status status = gpuhal_lease_acquire(gpu, &desc, FOREVER, &lease);
+    const gpuhal_status status = gpuhal_lease_acquire(gpu, &desc, 10 * FOREVER, &lease);
     if (status) {
         note_failure();
         return;
