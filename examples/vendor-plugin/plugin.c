@@ -201,7 +201,7 @@ const gpuhal_plugin *GPUHAL_PLUGIN_QUERY(uint32_t host_abi, const gpuhal_host *h
 {
     if (host_abi != GPUHAL_ABI) {
         (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, host_abi,
-                           "the example plugin speaks plugin ABI 0.2 only");
+                           "the example plugin speaks plugin ABI 0.3 only");
         return NULL;
     }
     return &example;

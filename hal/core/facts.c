@@ -60,6 +60,7 @@ static const struct {
     {GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, false, "memory_bandwidth_bytes_per_second"},
     {GPUHAL_FACT_HOST_VISIBLE_KINDS, false, "host_visible_kinds"},
     {GPUHAL_FACT_HOST_COHERENT_KINDS, false, "host_coherent_kinds"},
+    {GPUHAL_FACT_PROGRAM_FORMATS, true, "program_formats"},
     {GPUHAL_VALUE_MEMORY_FREE_BYTES, false, "memory_free_bytes"},
     {GPUHAL_VALUE_MEMORY_USED_BYTES, false, "memory_used_bytes"},
     {GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, false, "temperature_millicelsius"},

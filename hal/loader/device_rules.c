@@ -235,7 +235,8 @@ static int range_slots(const gpuhal_ops *ops)
 
 static int program_slots(const gpuhal_ops *ops)
 {
-    return !!ops->program_load + !!ops->program_unload + !!ops->kernel + !!ops->launch;
+    return !!ops->program_load + !!ops->program_unload + !!ops->kernel_create +
+           !!ops->kernel_destroy + !!ops->launch;
 }
 
 bool gpuhal_rules_slots(const gpuhal_ops *ops, char *problem, size_t bytes)
@@ -255,7 +256,7 @@ bool gpuhal_rules_slots(const gpuhal_ops *ops, char *problem, size_t bytes)
         {"queues and events", queue_slots(ops), 7},
         {"peers", peer_slots(ops), 3},
         {"virtual memory", range_slots(ops), 5},
-        {"programs", program_slots(ops), 4},
+        {"programs", program_slots(ops), 5},
         {"native_lock and native_unlock", !!ops->native_lock + !!ops->native_unlock, 2},
     };
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {

@@ -72,16 +72,18 @@ gpuhal_status gpuhal_cuda_load_module(gpuhal_plugin_device *device, const void *
     return status;
 }
 
-/* 48 KiB less what the kernel has of its own. */
-uint32_t gpuhal_cuda_shared_bytes(CUfunction function)
+/* A launch gets no more than 48 KiB unless the function is allowed more. A function is the driver's one object for all
+ * kernels of its name, so each allows the most, once: launches need not change it, and threads cannot undo what another
+ * one needs. How memory is divided between caches and groups follows what launches ask for, not what they may. */
+void gpuhal_cuda_allow_shared(const gpuhal_plugin_device *device, CUfunction function)
 {
-    int bytes = 0;
-    const CUresult code =
-        gpuhal_cuda_api.cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, function);
-    return code == CUDA_SUCCESS && bytes > 0 ? (uint32_t)bytes : 0;
-}
-
-CUresult gpuhal_cuda_allow_shared(CUfunction function, uint32_t bytes)
-{
-    return gpuhal_cuda_api.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)bytes);
+    int own = 0;
+    const int most =
+        gpuhal_cuda_attribute(device->entry->device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 0);
+    CUresult code = gpuhal_cuda_api.cuFuncGetAttribute(&own, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function);
+    if (code == CUDA_SUCCESS && most > own) {
+        code = gpuhal_cuda_api.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                  most - own);
+    }
+    gpuhal_cuda_ignore(code);
 }

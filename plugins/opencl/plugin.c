@@ -40,7 +40,7 @@ const gpuhal_plugin *GPUHAL_PLUGIN_QUERY(uint32_t host_abi, const gpuhal_host *h
 {
     if (host_abi != GPUHAL_ABI) {
         (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, (int64_t)host_abi,
-                           "the opencl plugin supports plugin ABI 0.2 only");
+                           "the opencl plugin supports plugin ABI 0.3 only");
         return NULL;
     }
     return &opencl_plugin;

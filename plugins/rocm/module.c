@@ -81,15 +81,8 @@ gpuhal_status gpuhal_rocm_load_module(gpuhal_plugin_device *device, const void *
     return gpuhal_rocm_result(device, "hipModuleLoadData", code);
 }
 
-/* HIP needs no permission for shared memory. */
-uint32_t gpuhal_rocm_shared_bytes(hipFunction_t function)
+/* HIP needs no permission. */
+void gpuhal_rocm_allow_shared(const gpuhal_plugin_device *device, hipFunction_t function)
 {
-    (void)function;
-    return UINT32_MAX;
-}
-
-hipError_t gpuhal_rocm_allow_shared(hipFunction_t function, uint32_t bytes)
-{
-    (void)function, (void)bytes;
-    return hipSuccess;
+    (void)device, (void)function;
 }

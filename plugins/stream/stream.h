@@ -197,9 +197,8 @@ bool GPUHAL_OWN(is_format)(const char *format);
 bool GPUHAL_OWN(is_image)(const char *format, const unsigned char *image, uint64_t bytes);
 /* Enters the context by itself, and reports. */
 gpuhal_status GPUHAL_OWN(load_module)(gpuhal_plugin_device *device, const void *image, vendor_module *out_module);
-/* Inside the context: how much shared memory a launch of the kernel may ask for, and asking for more. */
-uint32_t GPUHAL_OWN(shared_bytes)(vendor_function function);
-vendor_code GPUHAL_OWN(allow_shared)(vendor_function function, uint32_t bytes);
+/* Inside the context: lets launches of the kernel ask for as much shared memory as the device has. */
+void GPUHAL_OWN(allow_shared)(const gpuhal_plugin_device *device, vendor_function function);
 
 /* ---- of this folder */
 

@@ -1,4 +1,4 @@
-/* tests/rules/abi_layout_test.c: where everything lies that crosses the plugin boundary, for ABI 0.2 on LP64 systems.
+/* tests/rules/abi_layout_test.c: where everything lies that crosses the plugin boundary, for ABI 0.3 on LP64 systems.
  *
  * The numbers are the promise: a plugin binary built against another layout reads rubbish. While the ABI is 0.x a
  * change here goes with a new minor number and a line in the change log of docs/plugin-abi.md; from 1.0 on lines are
@@ -10,7 +10,7 @@
 
 #if UINTPTR_MAX == UINT64_MAX
 
-_Static_assert(GPUHAL_ABI == 0x00000002, "these are the layouts of ABI 0.2");
+_Static_assert(GPUHAL_ABI == 0x00000003, "these are the layouts of ABI 0.3");
 
 #define AT(type, member, offset) _Static_assert(offsetof(type, member) == (offset), #type "." #member " has moved")
 #define SIZE(type, bytes)        _Static_assert(sizeof(type) == (bytes), "the size of " #type " has changed")
@@ -83,21 +83,84 @@ AT(gpuhal_plugin_rect, row_pitch, 24);
 AT(gpuhal_plugin_rect, slice_pitch, 32);
 SIZE(gpuhal_plugin_rect, 40);
 
-AT(gpuhal_argument, kind, 0);
-AT(gpuhal_argument, bytes, 4);
-AT(gpuhal_argument, value, 8);
-AT(gpuhal_argument, memory, 16);
-AT(gpuhal_argument, offset, 24);
-AT(gpuhal_argument, length, 32);
-SIZE(gpuhal_argument, 40);
+AT(gpuhal_code, size, 0);
+AT(gpuhal_code, flags, 4);
+AT(gpuhal_code, format, 8);
+AT(gpuhal_code, target, 16);
+AT(gpuhal_code, code, 24);
+AT(gpuhal_code, bytes, 32);
+AT(gpuhal_code, options, 40);
+SIZE(gpuhal_code, 48);
 
-AT(gpuhal_launch, size, 0);
-AT(gpuhal_launch, groups, 4);
-AT(gpuhal_launch, group_size, 16);
-AT(gpuhal_launch, local_bytes, 28);
-AT(gpuhal_launch, argument_count, 32);
-AT(gpuhal_launch, arguments, 40);
-SIZE(gpuhal_launch, 48);
+AT(gpuhal_host_group, size, 0);
+AT(gpuhal_host_group, group, 4);
+AT(gpuhal_host_group, groups, 16);
+AT(gpuhal_host_group, group_size, 28);
+AT(gpuhal_host_group, local, 40);
+SIZE(gpuhal_host_group, 48);
+
+AT(gpuhal_host_function, name, 0);
+AT(gpuhal_host_function, run, 8);
+SIZE(gpuhal_host_function, 16);
+
+AT(gpuhal_parameter, kind, 0);
+AT(gpuhal_parameter, bytes, 4);
+AT(gpuhal_parameter, access, 8);
+SIZE(gpuhal_parameter, 16);
+
+AT(gpuhal_constant, id, 0);
+AT(gpuhal_constant, bytes, 4);
+AT(gpuhal_constant, value, 8);
+SIZE(gpuhal_constant, 16);
+
+AT(gpuhal_kernel_desc, size, 0);
+AT(gpuhal_kernel_desc, parameter_count, 4);
+AT(gpuhal_kernel_desc, name, 8);
+AT(gpuhal_kernel_desc, parameters, 16);
+AT(gpuhal_kernel_desc, group_size, 24);
+AT(gpuhal_kernel_desc, subgroup_size, 36);
+AT(gpuhal_kernel_desc, constant_count, 40);
+AT(gpuhal_kernel_desc, constants, 48);
+SIZE(gpuhal_kernel_desc, 56);
+
+AT(gpuhal_kernel_info, size, 0);
+AT(gpuhal_kernel_info, parameter_count, 4);
+AT(gpuhal_kernel_info, parameters, 8);
+AT(gpuhal_kernel_info, group_size, 16);
+AT(gpuhal_kernel_info, group_size_max, 28);
+AT(gpuhal_kernel_info, group_multiple, 32);
+AT(gpuhal_kernel_info, subgroup_size, 36);
+AT(gpuhal_kernel_info, groups_max, 40);
+AT(gpuhal_kernel_info, registers, 52);
+AT(gpuhal_kernel_info, local_bytes, 56);
+AT(gpuhal_kernel_info, local_max_bytes, 64);
+AT(gpuhal_kernel_info, private_bytes, 72);
+SIZE(gpuhal_kernel_info, 80);
+
+AT(gpuhal_plugin_argument, kind, 0);
+AT(gpuhal_plugin_argument, access, 4);
+AT(gpuhal_plugin_argument, memory, 8);
+AT(gpuhal_plugin_argument, offset, 16);
+AT(gpuhal_plugin_argument, bytes, 24);
+AT(gpuhal_plugin_argument, value, 32);
+SIZE(gpuhal_plugin_argument, 40);
+
+AT(gpuhal_plugin_launch, size, 0);
+AT(gpuhal_plugin_launch, argument_count, 4);
+AT(gpuhal_plugin_launch, arguments, 8);
+AT(gpuhal_plugin_launch, groups, 16);
+AT(gpuhal_plugin_launch, local_bytes, 28);
+AT(gpuhal_plugin_launch, uses, 32);
+AT(gpuhal_plugin_launch, uses_count, 40);
+SIZE(gpuhal_plugin_launch, 48);
+
+AT(gpuhal_plugin_build, size, 0);
+AT(gpuhal_plugin_build, compiled, 8);
+AT(gpuhal_plugin_build, compiled_bytes, 16);
+AT(gpuhal_plugin_build, used_compiled, 24);
+AT(gpuhal_plugin_build, user, 32);
+AT(gpuhal_plugin_build, log, 40);
+SIZE(gpuhal_plugin_build, 48);
 
 AT(gpuhal_ops, size, 0);
 AT(gpuhal_ops, reserved, 4);
@@ -137,16 +200,18 @@ AT(gpuhal_ops, range_decommit, 264);
 AT(gpuhal_ops, range_release, 272);
 AT(gpuhal_ops, program_load, 280);
 AT(gpuhal_ops, program_unload, 288);
-AT(gpuhal_ops, kernel, 296);
-AT(gpuhal_ops, launch, 304);
-AT(gpuhal_ops, native_device, 312);
-AT(gpuhal_ops, native_memory, 320);
-AT(gpuhal_ops, native_queue, 328);
-AT(gpuhal_ops, native_event, 336);
-AT(gpuhal_ops, wrap_memory, 344);
-AT(gpuhal_ops, native_lock, 352);
-AT(gpuhal_ops, native_unlock, 360);
-SIZE(gpuhal_ops, 368);
+AT(gpuhal_ops, kernel_create, 296);
+AT(gpuhal_ops, kernel_destroy, 304);
+AT(gpuhal_ops, launch, 312);
+AT(gpuhal_ops, program_compiled, 320);
+AT(gpuhal_ops, native_device, 328);
+AT(gpuhal_ops, native_memory, 336);
+AT(gpuhal_ops, native_queue, 344);
+AT(gpuhal_ops, native_event, 352);
+AT(gpuhal_ops, wrap_memory, 360);
+AT(gpuhal_ops, native_lock, 368);
+AT(gpuhal_ops, native_unlock, 376);
+SIZE(gpuhal_ops, 384);
 
 AT(gpuhal_plugin, size, 0);
 AT(gpuhal_plugin, abi, 4);
@@ -178,7 +243,7 @@ _Static_assert(GPUHAL_OPS_SPACE == 1024, "plugins rely on this much room");
 int main(void)
 {
 #if UINTPTR_MAX == UINT64_MAX
-    puts("the layouts are those of ABI 0.2");
+    puts("the layouts are those of ABI 0.3");
     return 0;
 #else
     puts("skipped: the layouts are pinned for LP64 systems only");

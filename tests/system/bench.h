@@ -156,6 +156,92 @@ static inline link_facts link_of(const bench *with, uint32_t from, uint32_t to)
     return out;
 }
 
+/* ---- programs */
+
+/* What the compiler printed, as far as there is room; bench_log() adds to it. */
+typedef struct build_log {
+    char text[8192];
+} build_log;
+
+static inline void bench_log(void *user, const char *text)
+{
+    build_log *log = user;
+    const size_t length = strlen(log->text);
+    snprintf(log->text + length, sizeof log->text - length, "%s\n", text);
+}
+
+/* Loads code for the first device, whatever its target; @p log may be NULL. */
+static inline gpuhal_status load_with(const bench *with, const gpuhal_code *code, build_log *log,
+                                      gpuhal_plugin_program **out_program)
+{
+    build_log unread = {""};
+    gpuhal_plugin_build build = {.size = sizeof build, .user = log ? log : &unread, .log = bench_log};
+    return with->ops.program_load(with->devices[0], code, &build, out_program);
+}
+
+static inline gpuhal_status load(const bench *with, const char *format, const void *code, uint64_t bytes,
+                                 gpuhal_plugin_program **out_program)
+{
+    const gpuhal_code what = {.size = sizeof what, .format = format, .code = code, .bytes = bytes};
+    return load_with(with, &what, NULL, out_program);
+}
+
+static const gpuhal_parameter fill_parameters[] = {{GPUHAL_PARAMETER_BUFFER, 0, GPUHAL_ACCESS_WRITE, 0},
+                                                   {GPUHAL_PARAMETER_VALUE, 4, 0, 0},
+                                                   {GPUHAL_PARAMETER_VALUE, 4, 0, 0}};
+static const gpuhal_parameter add_parameters[] = {{GPUHAL_PARAMETER_BUFFER, 0, GPUHAL_ACCESS_WRITE, 0},
+                                                  {GPUHAL_PARAMETER_BUFFER, 0, GPUHAL_ACCESS_READ, 0},
+                                                  {GPUHAL_PARAMETER_BUFFER, 0, GPUHAL_ACCESS_READ, 0},
+                                                  {GPUHAL_PARAMETER_VALUE, 4, 0, 0}};
+
+/* A kernel of 64 threads in a group: `add` with its parameters, any other name with those of `fill`. */
+static inline gpuhal_kernel_desc kernel_desc(const char *name)
+{
+    const bool adds = strcmp(name, "add") == 0;
+    return (gpuhal_kernel_desc){.size = sizeof(gpuhal_kernel_desc),
+                                .name = name,
+                                .parameters = adds ? add_parameters : fill_parameters,
+                                .parameter_count = adds ? 4 : 3,
+                                .group_size = {64, 1, 1}};
+}
+
+static inline gpuhal_status kernel_with(const bench *with, gpuhal_plugin_program *program,
+                                        const gpuhal_kernel_desc *desc, gpuhal_kernel_info *out_info,
+                                        gpuhal_plugin_kernel **out_kernel)
+{
+    *out_info = (gpuhal_kernel_info){.size = sizeof *out_info};
+    return with->ops.kernel_create(program, desc, out_info, out_kernel);
+}
+
+static inline gpuhal_status find_kernel(const bench *with, gpuhal_plugin_program *program, const char *name,
+                                        gpuhal_plugin_kernel **out_kernel)
+{
+    gpuhal_kernel_info info;
+    const gpuhal_kernel_desc desc = kernel_desc(name);
+    return kernel_with(with, program, &desc, &info, out_kernel);
+}
+
+static inline gpuhal_plugin_kernel *kernel_of(const bench *with, gpuhal_plugin_program *program, const char *name)
+{
+    gpuhal_plugin_kernel *kernel = NULL;
+    expect_fine(find_kernel(with, program, name, &kernel), with, name);
+    return kernel;
+}
+
+static inline gpuhal_plugin_argument memory_argument(const gpuhal_memory *memory, uint64_t offset)
+{
+    return (gpuhal_plugin_argument){.kind = GPUHAL_PARAMETER_BUFFER,
+                                    .access = GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE,
+                                    .memory = memory,
+                                    .offset = offset,
+                                    .bytes = memory->bytes - offset};
+}
+
+static inline gpuhal_plugin_argument value_argument(const void *value, uint64_t bytes)
+{
+    return (gpuhal_plugin_argument){.kind = GPUHAL_PARAMETER_VALUE, .bytes = bytes, .value = value};
+}
+
 /* The vendor's header has the engine, on one device which is current from engine_begin() to engine_end(), and
  * load_kernels(): a program with the kernels fill and add, which the fake knows. */
 #ifdef GPUHAL_CUDA_PLUGIN

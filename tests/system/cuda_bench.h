@@ -36,8 +36,7 @@ static inline gpuhal_plugin_program *load_kernels(const bench *with)
         ".visible .entry fill(.param .u64 a, .param .u32 b, .param .u32 c)\n{\n ret;\n}\n"
         ".visible .entry add(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 d)\n{\n ret;\n}\n";
     gpuhal_plugin_program *program = NULL;
-    expect_fine(with->ops.program_load(with->devices[0], "ptx", ptx, sizeof ptx, NULL, &program), with,
-                "program_load");
+    expect_fine(load(with, "ptx", ptx, sizeof ptx, &program), with, "program_load");
     return program;
 }
 

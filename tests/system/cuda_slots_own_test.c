@@ -28,16 +28,16 @@ TEST(code_that_cannot_be_loaded_is_refused_with_the_compilers_words_and_the_devi
     unsigned char elf[4096] = {0x7f, 'E', 'L', 'F', 2, 1, 1};
     bench with = begin_on("devices 1", 1);
     gpuhal_plugin_program *program = NULL;
-    gpuhal_status status = with.ops.program_load(with.devices[0], "ptx", wrong, sizeof wrong, NULL, &program);
+    gpuhal_status status = load(&with, "ptx", wrong, sizeof wrong, &program);
     assert_true(status < 0);
     gpuhal_direct_failed(with.plugin, status, "program_load");
     assert_non_null(strstr(gpuhal_last_error()->sentence, "Missing .version"));
-    assert_true(with.ops.program_load(with.devices[0], "cubin", elf, sizeof elf, NULL, &program) < 0);
-    assert_int_equal(with.ops.program_load(with.devices[0], "spirv", elf, sizeof elf, NULL, &program),
+    assert_true(load(&with, "cubin", elf, sizeof elf, &program) < 0);
+    assert_int_equal(load(&with, "spirv", elf, sizeof elf, &program),
                      GPUHAL_ERROR_NOT_SUPPORTED);
     program = load_kernels(&with);
     gpuhal_plugin_kernel *kernel = NULL;
-    assert_int_equal(with.ops.kernel(program, "absent", &kernel), GPUHAL_ERROR_NOT_FOUND);
+    assert_int_equal(find_kernel(&with, program, "absent", &kernel), GPUHAL_ERROR_NOT_FOUND);
     with.ops.program_unload(program);
     assert_int_equal(with.ops.query_health(with.devices[0]), GPUHAL_OK);
     end_clean(&with);
@@ -53,19 +53,16 @@ TEST(a_kernel_with_shared_memory_of_its_own_gets_what_the_launch_asks_for)
     gpuhal_plugin_program *program = NULL;
     gpuhal_plugin_kernel *kernel = NULL, *again = NULL;
     gpuhal_plugin_queue *queue = NULL;
-    expect_fine(with.ops.program_load(with.devices[0], "ptx", ptx, sizeof ptx, NULL, &program), &with, "program_load");
-    expect_fine(with.ops.kernel(program, "fill", &kernel), &with, "kernel");
-    expect_fine(with.ops.kernel(program, "fill", &again), &with, "kernel");
+    expect_fine(load(&with, "ptx", ptx, sizeof ptx, &program), &with, "program_load");
+    expect_fine(find_kernel(&with, program, "fill", &kernel), &with, "kernel");
+    expect_fine(find_kernel(&with, program, "fill", &again), &with, "kernel");
     expect_fine(with.ops.queue_create(with.devices[0], 0, 0, NULL, &queue), &with, "queue_create");
     gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 256});
     uint32_t count = 64, value = 7;
-    const gpuhal_argument arguments[] = {
-        {.kind = 1, .memory = &memory}, {.bytes = 4, .value = &value}, {.bytes = 4, .value = &count}};
-    gpuhal_launch how = {.size = sizeof how,
-                         .groups = {1, 1, 1},
-                         .group_size = {64, 1, 1},
-                         .arguments = arguments,
-                         .argument_count = 3};
+    const gpuhal_plugin_argument arguments[] = {memory_argument(&memory, 0), value_argument(&value, sizeof value),
+                                                value_argument(&count, sizeof count)};
+    gpuhal_plugin_launch how = {
+        .size = sizeof how, .groups = {1, 1, 1}, .arguments = arguments, .argument_count = 3};
     static const uint32_t asked[] = {28672, 40960, 1024, 200000};
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
         how.local_bytes = asked[i];
@@ -78,6 +75,8 @@ TEST(a_kernel_with_shared_memory_of_its_own_gets_what_the_launch_asks_for)
     how.local_bytes = 232448; /* with its own it is more than there is */
     assert_int_equal(with.ops.launch(queue, kernel, &how), GPUHAL_ERROR_INVALID_ARGUMENT);
     finish(&with, queue);
+    with.ops.kernel_destroy(kernel);
+    with.ops.kernel_destroy(again);
     with.ops.program_unload(program);
     with.ops.queue_destroy(queue);
     with.ops.release(with.devices[0], &memory);
@@ -98,11 +97,11 @@ TEST(a_cubin_that_can_be_linked_further_is_not_taken_for_one_that_is_cut_off)
     section[33] = 0x10;
     bench with = begin_on("devices 1", 1);
     gpuhal_plugin_program *program = NULL;
-    assert_int_equal(with.ops.program_load(with.devices[0], "cubin", elf, sizeof elf, NULL, &program),
+    assert_int_equal(load(&with, "cubin", elf, sizeof elf, &program),
                      GPUHAL_ERROR_INCOMPATIBLE);
     section[4] = 1; /* bytes of the file, which ends before them */
     section[7] = 0;
-    assert_int_equal(with.ops.program_load(with.devices[0], "cubin", elf, sizeof elf, NULL, &program),
+    assert_int_equal(load(&with, "cubin", elf, sizeof elf, &program),
                      GPUHAL_ERROR_INVALID_ARGUMENT);
     end_clean(&with);
 }

@@ -46,8 +46,7 @@ static inline gpuhal_plugin_program *load_kernels(const bench *with)
     unsigned char code[CODE_BYTES];
     gpuhal_plugin_program *program = NULL;
     make_code(code);
-    expect_fine(with->ops.program_load(with->devices[0], "hsaco", code, sizeof code, NULL, &program), with,
-                "program_load");
+    expect_fine(load(with, "hsaco", code, sizeof code, &program), with, "program_load");
     return program;
 }
 

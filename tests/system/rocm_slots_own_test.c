@@ -27,19 +27,19 @@ TEST(code_that_cannot_be_loaded_is_refused_and_the_device_goes_on)
     memcpy(wrong, code, sizeof wrong);
     wrong[18] = 62; /* the processor's machine */
     gpuhal_plugin_program *program = NULL;
-    assert_int_equal(with.ops.program_load(with.devices[0], "hsaco", wrong, sizeof wrong, NULL, &program),
+    assert_int_equal(load(&with, "hsaco", wrong, sizeof wrong, &program),
                      GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(with.ops.program_load(with.devices[0], "hsaco", code, 63, NULL, &program),
+    assert_int_equal(load(&with, "hsaco", code, 63, &program),
                      GPUHAL_ERROR_INVALID_ARGUMENT);
     for (int i = 0; i < 2; i++) { /* HIP has two codes for code of another GPU */
-        assert_int_equal(with.ops.program_load(with.devices[0], "hsaco", code, sizeof code, NULL, &program),
+        assert_int_equal(load(&with, "hsaco", code, sizeof code, &program),
                          GPUHAL_ERROR_INCOMPATIBLE);
     }
-    assert_int_equal(with.ops.program_load(with.devices[0], "spirv", code, sizeof code, NULL, &program),
+    assert_int_equal(load(&with, "spirv", code, sizeof code, &program),
                      GPUHAL_ERROR_NOT_SUPPORTED);
     program = load_kernels(&with);
     gpuhal_plugin_kernel *kernel = NULL;
-    assert_int_equal(with.ops.kernel(program, "absent", &kernel), GPUHAL_ERROR_NOT_FOUND);
+    assert_int_equal(find_kernel(&with, program, "absent", &kernel), GPUHAL_ERROR_NOT_FOUND);
     with.ops.program_unload(program);
     assert_int_equal(with.ops.query_health(with.devices[0]), GPUHAL_OK);
     end_clean(&with);

@@ -147,21 +147,13 @@ TEST(a_link_that_lies_is_not_noticed_by_status_codes)
 
 /* ---- programs */
 
-static gpuhal_plugin_kernel *kernel_of(const bench *with, gpuhal_plugin_program *program, const char *name)
-{
-    gpuhal_plugin_kernel *kernel = NULL;
-    expect_fine(with->ops.kernel(program, name, &kernel), with, name);
-    return kernel;
-}
-
 static void launch(const bench *with, gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel, uint32_t threads,
-                   const gpuhal_argument *arguments, uint32_t count)
+                   const gpuhal_plugin_argument *arguments, uint32_t count)
 {
-    const gpuhal_launch how = {.size = sizeof how,
-                               .groups = {(threads + 63) / 64, 1, 1},
-                               .group_size = {64, 1, 1},
-                               .argument_count = count,
-                               .arguments = arguments};
+    const gpuhal_plugin_launch how = {.size = sizeof how,
+                                      .groups = {(threads + 63) / 64, 1, 1},
+                                      .argument_count = count,
+                                      .arguments = arguments};
     expect_fine(with->ops.launch(queue, kernel, &how), with, "launch");
 }
 
@@ -175,14 +167,12 @@ TEST(kernels_run_with_values_memory_and_offsets_in_the_order_of_their_queue)
     gpuhal_plugin_program *program = load_kernels(&with);
     gpuhal_plugin_kernel *fill = kernel_of(&with, program, "fill"), *add = kernel_of(&with, program, "add");
     uint32_t seven = 7, five = 5, count = COUNT, got[2048] = {0};
-    const gpuhal_argument number[] = {
-        {.kind = 1, .memory = &one, .offset = 4}, {.bytes = 4, .value = &seven}, {.bytes = 4, .value = &count}};
-    const gpuhal_argument other[] = {
-        {.kind = 1, .memory = &two}, {.bytes = 4, .value = &five}, {.bytes = 4, .value = &count}};
-    const gpuhal_argument sum[] = {{.kind = 1, .memory = &two},
-                                   {.kind = 1, .memory = &one, .offset = 4},
-                                   {.kind = 1, .memory = &two},
-                                   {.bytes = 4, .value = &count}};
+    const gpuhal_plugin_argument number[] = {memory_argument(&one, 4), value_argument(&seven, sizeof seven),
+                                             value_argument(&count, sizeof count)};
+    const gpuhal_plugin_argument other[] = {memory_argument(&two, 0), value_argument(&five, sizeof five),
+                                            value_argument(&count, sizeof count)};
+    const gpuhal_plugin_argument sum[] = {memory_argument(&two, 0), memory_argument(&one, 4), memory_argument(&two, 0),
+                                          value_argument(&count, sizeof count)};
     launch(&with, queue, fill, COUNT, number, 3);
     launch(&with, queue, fill, COUNT, other, 3);
     launch(&with, queue, add, COUNT, sum, 4);
@@ -193,6 +183,8 @@ TEST(kernels_run_with_values_memory_and_offsets_in_the_order_of_their_queue)
         assert_int_equal(got[i], 12);
     }
     assert_int_equal(got[COUNT], 0xcdcdcdcd);
+    with.ops.kernel_destroy(fill);
+    with.ops.kernel_destroy(add);
     with.ops.program_unload(program);
     with.ops.queue_destroy(queue);
     with.ops.release(with.devices[0], &one);

@@ -168,7 +168,7 @@ def a_crashing_plugin_answers_4_and_the_others_are_listed(probe):
 
 
 def a_plugin_of_another_abi_is_partial_and_one_of_another_platform_is_not(probe):
-    for line, code in (("abi = 0.9\nplatforms = linux", 4), ("abi = 0.2\nplatforms = windows", 0)):
+    for line, code in (("abi = 0.9\nplatforms = linux", 4), ("abi = 0.3\nplatforms = windows", 0)):
         with tempfile.TemporaryDirectory() as directory:
             with open(os.path.join(directory, "other.gpuhal"), "w", encoding="utf-8") as manifest:
                 manifest.write(f"[plugin]\nname = other\nlibrary = other.so\n{line}\n")

@@ -32,6 +32,7 @@
 
 #include <gpuhal/assign.h>
 #include <gpuhal/buffer.h>
+#include <gpuhal/code.h>
 #include <gpuhal/device.h>
 #include <gpuhal/error.h>
 #include <gpuhal/file.h>
@@ -44,6 +45,7 @@
 #include <gpuhal/placement.h>
 #include <gpuhal/pool.h>
 #include <gpuhal/pool_trace.h>
+#include <gpuhal/program.h>
 #include <gpuhal/queue.h>
 #include <gpuhal/rank.h>
 #include <gpuhal/registry.h>

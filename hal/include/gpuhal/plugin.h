@@ -1,4 +1,5 @@
-/** gpuhal/plugin.h: the vendor's header. With types.h (and native.h for native handles) it is all that a plugin needs.
+/** gpuhal/plugin.h: the vendor's header. With types.h, code.h (and native.h for native handles) it
+ *  is all that a plugin needs.
  *
  *  A plugin is one shared library that exports one function, gpuhal_plugin_query(), and links nothing of gpuhal. It
  *  translates the vendor's API into the slots below; the core checks arguments, stages, splits, caches, describes
@@ -28,6 +29,7 @@
 #ifndef GPUHAL_PLUGIN_H
 #define GPUHAL_PLUGIN_H
 
+#include <gpuhal/code.h>
 #include <gpuhal/types.h>
 
 #ifdef __cplusplus
@@ -37,7 +39,7 @@ extern "C" {
 /** Version of this ABI. While the major number is 0 the core demands an equal minor number; from 1.0 on minor versions
  *  only add at the end. The change log is at the end of docs/plugin-abi.md. */
 #define GPUHAL_ABI_MAJOR 0u
-#define GPUHAL_ABI_MINOR 2u
+#define GPUHAL_ABI_MINOR 3u
 #define GPUHAL_ABI ((GPUHAL_ABI_MAJOR << 16) | GPUHAL_ABI_MINOR)
 
 /* The plugin's own objects: defined by the plugin, opaque to the core. */
@@ -196,25 +198,43 @@ typedef struct gpuhal_plugin_rect {
     uint64_t slice_pitch;        /**< Bytes from slice to slice; at least row_pitch times the rows. */
 } gpuhal_plugin_rect;
 
-/** One kernel argument. kind 0: @p bytes at @p value; 1: memory from offset on; 2: @p bytes of local memory. */
-typedef struct gpuhal_argument {
-    uint32_t kind;
-    uint32_t bytes;
-    const void *value;
-    const gpuhal_memory *memory;
-    uint64_t offset;
-    uint64_t length;
-} gpuhal_argument;
+/** One argument of a launch, in the order of the kernel's parameters. */
+typedef struct gpuhal_plugin_argument {
+    gpuhal_parameter_kind kind;
+    uint32_t access;             /**< Of memory: GPUHAL_ACCESS_READ, GPUHAL_ACCESS_WRITE, or both. */
+    const gpuhal_memory *memory; /**< NULL unless it is a buffer. */
+    uint64_t offset;             /**< In the memory. */
+    uint64_t bytes;              /**< Of the part of the memory, of the value, or of local memory. */
+    const void *value;           /**< To be copied during the call. */
+} gpuhal_plugin_argument;
 
-/** One kernel launch. */
-typedef struct gpuhal_launch {
+/** One launch of a kernel. */
+typedef struct gpuhal_plugin_launch {
     uint32_t size;
-    uint32_t groups[3];
-    uint32_t group_size[3];
-    uint32_t local_bytes;
     uint32_t argument_count;
-    const gpuhal_argument *arguments;
-} gpuhal_launch;
+    const gpuhal_plugin_argument *arguments;
+    uint32_t groups[3];   /**< Never 0, and up to groups_max of the kernel. */
+    uint32_t local_bytes; /**< Beside what arguments ask for. */
+    /** Memory that the kernel reaches by addresses in values or in memory: read and written, as far as hazards go. */
+    const gpuhal_memory *const *uses;
+    uint32_t uses_count;
+    uint32_t reserved;
+} gpuhal_plugin_launch;
+
+/** What program_load() is given beside the code. */
+typedef struct gpuhal_plugin_build {
+    uint32_t size;
+    uint32_t reserved;
+    /** What program_compiled() gave for the same code on the same device and driver in an earlier run; NULL: nothing. It
+     *  is a hint: where the driver does not take it the code is compiled. */
+    const void *compiled;
+    uint64_t compiled_bytes;
+    uint32_t used_compiled; /**< Set to 1 by the plugin where it was enough. */
+    uint32_t reserved2;
+    void *user;
+    /** Takes what the compiler printed, as often as called, also where it succeeded. */
+    void (*log)(void *user, const char *text);
+} gpuhal_plugin_build;
 
 /** Flags of queue_create and event_create: the event's time will be read. */
 enum { GPUHAL_TIMED = 1u };
@@ -363,13 +383,33 @@ typedef struct gpuhal_ops {
     /** BLOCKS. With all memory that is left. */
     void (*range_release)(gpuhal_plugin_range *range);
 
-    /* Programs. All or none. 0.x. */
+    /* Programs. All or none, but for the last. 0.x. */
 
-    gpuhal_status (*program_load)(gpuhal_plugin_device *device, const char *format, const void *code, uint64_t bytes,
-                                  const char *options, gpuhal_plugin_program **out_program);
+    /** BLOCKS. Loads code in a format that the fact PROGRAM_FORMATS has. @p code is only read during the call.
+     *  NOT_SUPPORTED for another format or kind of code, INCOMPATIBLE for code of another target, INVALID_ARGUMENT for
+     *  code that is damaged or does not compile: then the core tries another form of the program. */
+    gpuhal_status (*program_load)(gpuhal_plugin_device *device, const gpuhal_code *code, gpuhal_plugin_build *build,
+                                  gpuhal_plugin_program **out_program);
+    /** BLOCKS. Its kernels have been destroyed. */
     void (*program_unload)(gpuhal_plugin_program *program);
-    gpuhal_status (*kernel)(gpuhal_plugin_program *program, const char *name, gpuhal_plugin_kernel **out_kernel);
-    gpuhal_status (*launch)(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel, const gpuhal_launch *launch);
+    /** BLOCKS. Prepares a function with all that desc says, so that no launch compiles. The core zeroes @p out_info and
+     *  sets its size; parameters and group_size must be filled in, and the former be valid as long as the kernel.
+     *  NOT_FOUND, INVALID_ARGUMENT, TOO_LARGE and NOT_SUPPORTED as gpuhal_kernel_create() returns them. May be called
+     *  several times for one name; several threads may create kernels of one program at once. */
+    gpuhal_status (*kernel_create)(gpuhal_plugin_program *program, const gpuhal_kernel_desc *desc,
+                                   gpuhal_kernel_info *out_info, gpuhal_plugin_kernel **out_kernel);
+    /** BLOCKS. No launch of it is under way. */
+    void (*kernel_destroy)(gpuhal_plugin_kernel *kernel);
+    /** @p queue as for every transfer: NULL BLOCKS until the kernel has ended, without any order to other work. Several
+     *  threads may launch one kernel at once. The core has compared arguments with the kernel's parameters, ranges with
+     *  the memory, and groups and local memory with the limits that the kernel stated. NOT_SUPPORTED and NOT_READY as
+     *  for transfers. */
+    gpuhal_status (*launch)(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
+                            const gpuhal_plugin_launch *launch);
+    /** Gives what the driver has compiled for the program and its kernels so far, for gpuhal_plugin_build.compiled of a
+     *  later run. *bytes is the room at @p to, and becomes the size; where the room is too small, or @p to is NULL,
+     *  nothing is written. NOT_SUPPORTED: the driver keeps such things itself, or there is nothing to keep. Optional. */
+    gpuhal_status (*program_compiled)(gpuhal_plugin_program *program, void *to, uint64_t *bytes);
 
     /* Native handles, each optional. 0.x. The core sets the size of @p out_native first. */
 

@@ -159,6 +159,8 @@ enum {
     /** number: those among HOST_VISIBLE_KINDS in which host and device see each other's bytes without a mapping in
      *  between. */
     GPUHAL_FACT_HOST_COHERENT_KINDS = 44,
+    /** text: formats of code that the device takes (code.h), best first, separated by blanks; missing: none. */
+    GPUHAL_FACT_PROGRAM_FORMATS = 45,
 
     /* Values: they change from one moment to the next; gpuhal_device_sample() reads them (gpuhal/telemetry.h). */
     /** number: free now, of the memory of the physical device: that of the preferred interface's

@@ -107,7 +107,10 @@ CUresult cuFuncGetAttribute(int *out_value, CUfunction_attribute attribute, CUfu
     if (code) {
         return code;
     }
-    *out_value = (int)function->shared_bytes;
-    return fake_end(attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ? CUDA_SUCCESS
-                                                                                 : CUDA_ERROR_INVALID_VALUE);
+    *out_value = attribute == CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES ? (int)own_shared_bytes(function->module->code)
+                                                                  : (int)function->shared_bytes;
+    return fake_end(attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ||
+                            attribute == CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
+                        ? CUDA_SUCCESS
+                        : CUDA_ERROR_INVALID_VALUE);
 }

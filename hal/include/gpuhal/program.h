@@ -1,0 +1,150 @@
+/** gpuhal/program.h: code for a device, and launching it in order with everything else in a queue.
+ *
+ *  A program is made of alternatives (code.h): the same functions in the formats that one has compilers for. The device
+ *  takes the first that it can, in its own order: exact machine code before portable code (gpuhal_device_formats()). A
+ *  kernel fixes a function's parameters, the size of its groups and its constants, so that no launch compiles.
+ *  docs/programs.md shows the same kernel on every backend.
+ *
+ *  Programs and kernels have a reference count, as buffers have: a kernel keeps its program, a launch that is enqueued
+ *  keeps its kernel and its buffers, and a program keeps its device open and its gpuhal object alive.
+ *
+ *  What a driver compiles is kept in a cache between runs, beside the registry; GPUHAL_PROGRAM_CACHE
+ *  (docs/environment.md) moves, limits or disables it.
+ */
+#ifndef GPUHAL_PROGRAM_H
+#define GPUHAL_PROGRAM_H
+
+#include <gpuhal/buffer.h>
+#include <gpuhal/code.h>
+#include <gpuhal/device.h>
+#include <gpuhal/queue.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Code that was loaded on a device. */
+typedef struct gpuhal_program gpuhal_program;
+
+/** One function of a program, ready to be launched. */
+typedef struct gpuhal_kernel gpuhal_kernel;
+
+/** Receives the text of a build: a line for each alternative that was looked at, with why it was passed over, and all
+ *  that the driver's compiler printed. Called once, during the call, on its thread; the text is valid until it returns. */
+typedef void gpuhal_build_log_fn(void *user, const char *text);
+
+/** What to load. */
+typedef struct gpuhal_program_desc {
+    uint32_t size; /**< sizeof(gpuhal_program_desc). */
+    uint32_t flags; /**< GPUHAL_PROGRAM_ bits. */
+    const gpuhal_code *codes; /**< The alternatives, all with the same size. Only read during the call. */
+    uint32_t code_count;
+    uint32_t reserved; /**< 0. */
+    gpuhal_build_log_fn *log; /**< Also called when the program was built; NULL: none. */
+    void *user;
+} gpuhal_program_desc;
+
+/** Flags of programs. */
+enum { GPUHAL_PROGRAM_NO_CACHE = 1u /**< It is neither looked up in the cache nor kept there. */ };
+
+/** Returns the formats of code that the device takes, best first, separated by blanks: "cubin fatbin ptx". From facts:
+ *  loads no driver.
+ *  @return the text; "" for a device without programs, or for NULL
+ *  Owner: the device. Threads: any. Blocks: no. */
+GPUHAL_API const char *gpuhal_device_formats(const gpuhal_device *device);
+
+/** Loads a program, and opens the device if needed. Of several alternatives in one format the first in the caller's
+ *  order is tried first. One that the device or its driver does not take, or that does not compile, is passed over.
+ *  @return GPUHAL_OK; NOT_SUPPORTED when the device takes none of the formats; INCOMPATIBLE when all alternatives are for
+ *  other targets; INVALID_ARGUMENT for code that is damaged or does not compile, with the compiler's words as
+ *  vendor_text, or for a wrong description; HOST_MEMORY; OUT_OF_MEMORY; FORKED; what gpuhal_device_open() returns.
+ *  The detail names each alternative and why it was passed over
+ *  Owner: caller, gpuhal_program_release(). Threads: any. Blocks: yes, it may compile. */
+GPUHAL_API gpuhal_status gpuhal_program_create(gpuhal_device *device, const gpuhal_program_desc *desc,
+                                               gpuhal_program **out_program);
+
+/** Adds a reference.
+ *  @return @p program
+ *  Owner: caller, one more gpuhal_program_release(). Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_program *gpuhal_program_retain(gpuhal_program *program);
+
+/** Drops a reference; the last one unloads the program. NULL does nothing.
+ *  Owner: the caller's reference ends. Threads: any. Blocks: with the last reference. */
+GPUHAL_API void gpuhal_program_release(gpuhal_program *program);
+
+/** Returns the device of the program.
+ *  @return the device; NULL for NULL
+ *  Owner: its gpuhal object. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_device *gpuhal_program_device(const gpuhal_program *program);
+
+/** Returns which of the alternatives was taken, counted from 0 in the caller's order.
+ *  @return the number; UINT32_MAX for NULL
+ *  Owner: nothing. Threads: any. Blocks: no. */
+GPUHAL_API uint32_t gpuhal_program_choice(const gpuhal_program *program);
+
+/** Returns whether the program came out of the cache, so that nothing was compiled.
+ *  @return 1 or 0; 0 for NULL
+ *  Owner: nothing. Threads: any. Blocks: no. */
+GPUHAL_API int32_t gpuhal_program_is_cached(const gpuhal_program *program);
+
+/** Makes a function of the program ready to be launched: afterwards no launch compiles.
+ *  @return GPUHAL_OK; NOT_FOUND when the program has no such function; INVALID_ARGUMENT for parameters that the function
+ *  does not have, a size of groups that the code contradicts or that is missing, or a wrong description; TOO_LARGE when
+ *  a group, its memory or the values are above the device's limits; NOT_SUPPORTED for parameters that cannot be told, a
+ *  subgroup size, or local memory, that the device does not offer; HOST_MEMORY; OUT_OF_MEMORY; DEVICE_LOST; FORKED;
+ *  DRIVER
+ *  Owner: caller, gpuhal_kernel_release(). Threads: any. Blocks: yes, it may compile. */
+GPUHAL_API gpuhal_status gpuhal_kernel_create(gpuhal_program *program, const gpuhal_kernel_desc *desc,
+                                              gpuhal_kernel **out_kernel);
+
+/** Adds a reference.
+ *  @return @p kernel
+ *  Owner: caller, one more gpuhal_kernel_release(). Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_kernel *gpuhal_kernel_retain(gpuhal_kernel *kernel);
+
+/** Drops a reference. NULL does nothing.
+ *  Owner: the caller's reference ends. Threads: any. Blocks: with the last reference. */
+GPUHAL_API void gpuhal_kernel_release(gpuhal_kernel *kernel);
+
+/** Describes the kernel: its parameters and its limits. Set the size of @p out_info first.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, also for a size of 0
+ *  Owner: parameters are the kernel's. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_kernel_get_info(const gpuhal_kernel *kernel, gpuhal_kernel_info *out_info);
+
+/** One argument: a part of a buffer, a value, or local memory, as the parameter is. */
+typedef struct gpuhal_argument {
+    gpuhal_buffer *buffer; /**< Of the kernel's device. */
+    uint64_t offset;       /**< In the buffer; a multiple of GPUHAL_FACT_BINDING_ALIGNMENT_BYTES. */
+    uint64_t bytes;        /**< Of the part, 0: up to the end; of the value; of local memory. */
+    const void *value;     /**< Copied during the call. */
+} gpuhal_argument;
+
+/** One launch. */
+typedef struct gpuhal_launch {
+    uint32_t size; /**< sizeof(gpuhal_launch). */
+    uint32_t argument_count;
+    const gpuhal_argument *arguments; /**< One for each parameter, in their order. */
+    uint32_t groups[3]; /**< Groups, by dimension; 0 in one of them: nothing is launched. */
+    /** Local memory beside that of the arguments, for CUDA, HIP and the processor; else 0. */
+    uint32_t local_bytes;
+    /** Buffers that the kernel reaches by addresses that stand in values or in memory. They are kept, and count as read
+     *  and written. */
+    gpuhal_buffer *const *uses;
+    uint32_t uses_count;
+    uint32_t reserved; /**< 0. */
+} gpuhal_launch;
+
+/** Enqueues a launch, in order with all other work of the queue. All arguments are checked before anything is done.
+ *  With a NULL queue the call returns when the kernel has ended, without any order to queues; it waits as long as the
+ *  kernel runs.
+ *  @return GPUHAL_OK; INVALID_ARGUMENT for arguments of another number, kind or size than the parameters, a buffer of
+ *  another device, a queue of another device, or more groups or local memory than the kernel can have; OUT_OF_RANGE for
+ *  a part outside its buffer; BUSY for a mapped buffer; HOST_MEMORY; the cause of the queue's failure; DEVICE_LOST;
+ *  FORKED; DRIVER. The detail names the kernel and the argument
+ *  Owner: the queue keeps kernel and buffers until the launch has ended. Threads: any. Blocks: with a NULL queue. */
+GPUHAL_API gpuhal_status gpuhal_kernel_launch(gpuhal_queue *queue, gpuhal_kernel *kernel, const gpuhal_launch *launch);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
