@@ -30,6 +30,8 @@ static const struct {
     {"GPUHAL_PLUGIN_PATH", "absolute directories with plugins, separated by ':', searched first"},
     {"GPUHAL_POOL_CHECK", "1: pools look for writes beyond their buffers and for buffers released twice"},
     {"GPUHAL_POOL_TRACE", "absolute file to which closing writes what pools did last, as JSON Lines"},
+    {"GPUHAL_PROGRAM_CACHE",
+     "absolute directory in which compiled programs are kept, their limit in bytes (\"64M\"), or both; none: keep none"},
     {"GPUHAL_REGISTRY", "absolute directory of the persistent record; none: keep no record"},
     {"GPUHAL_ROCM_SMI_LIBRARY", "absolute path of the ROCm SMI library to use instead of librocm_smi64.so"},
     {"GPUHAL_STAGING_TOTAL", "limit of the process's staging memory in bytes, with K, M or G: \"64M\""},
@@ -48,6 +50,7 @@ static const struct {
 #define STAGING_BYTES (16u << 20)
 #define STAGING_TOTAL_BYTES (256u << 20)
 #define STAGING_LEAST (64u << 10)
+#define PROGRAM_CACHE_BYTES (256u << 20)
 
 /* Returns NULL for a variable that is not set, empty, or not to be read. */
 static const char *read_variable(const gpuhal_settings *settings, const char *name)
@@ -170,6 +173,38 @@ static gpuhal_status read_registry(const gpuhal_config *config, gpuhal_settings 
         return settings->registry ? GPUHAL_OK : gpuhal_error_host_memory();
     }
     return GPUHAL_OK;
+}
+
+/* Beside the registry, and none without one. Directory and limit may stand in any order: "/var/cache/gpuhal,1G". */
+static gpuhal_status read_program_cache(gpuhal_settings *settings)
+{
+    const char *value = read_variable(settings, "GPUHAL_PROGRAM_CACHE");
+    size_t count = 0;
+    char **parts = gpuhal_text_split(value ? value : "", ',', &count);
+    const char *folder = NULL;
+    bool good = parts && count <= 2, none = false;
+    settings->program_cache_bytes = PROGRAM_CACHE_BYTES;
+    for (size_t i = 0; i < count && good; i++) {
+        if (gpuhal_os_path_is_absolute(parts[i]) && !folder) {
+            folder = parts[i];
+        } else if (strcmp(parts[i], "none") == 0 && count == 1) {
+            none = true;
+        } else {
+            good = parse_bytes(parts[i], &settings->program_cache_bytes) && settings->program_cache_bytes > 0;
+        }
+    }
+    const bool wanted = good && !none && !gpuhal_os_privileged() && (folder || settings->registry);
+    if (wanted) {
+        settings->program_cache =
+            folder ? gpuhal_text_copy(folder) : gpuhal_text_format("%s/programs", settings->registry);
+    }
+    gpuhal_text_list_free(parts);
+    return !parts || (wanted && !settings->program_cache) ? gpuhal_error_host_memory()
+           : good ? GPUHAL_OK
+                  : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                     "GPUHAL_PROGRAM_CACHE is \"%s\"; expected an absolute directory, a number of bytes "
+                                     "with K, M or G, both with a comma between them, or none",
+                                     value);
 }
 
 static gpuhal_status read_pool_trace(gpuhal_settings *settings)
@@ -303,6 +338,7 @@ gpuhal_status gpuhal_settings_make(const gpuhal_config *given, gpuhal_settings *
     status = status ? status : read_isolation(&config, settings);
     status = status ? status : read_staging(&config, settings);
     status = status ? status : read_registry(&config, settings);
+    status = status ? status : read_program_cache(settings);
     status = status ? status : read_pool_trace(settings);
     status = status ? status : read_pool_check(settings);
     status = status ? status : read_ledger(&config, settings);
@@ -330,6 +366,7 @@ void gpuhal_settings_finish(gpuhal_settings *settings)
     free(settings->devices);
     free(settings->environment_devices);
     free(settings->registry);
+    free(settings->program_cache);
     free(settings->pool_trace);
     free(settings->ledger);
     free(settings->options);

@@ -19,6 +19,8 @@ typedef struct gpuhal_settings {
     char *helper_path;
     char *devices, *environment_devices; /* the member, and GPUHAL_DEVICES, which narrows it */
     char *registry;         /* absolute directory of the persistent record; NULL: none */
+    char *program_cache;    /* absolute directory of what drivers compiled; NULL: none */
+    uint64_t program_cache_bytes; /* the most that it may have */
     char *pool_trace;       /* absolute file; NULL: none */
     char *ledger;           /* absolute directory of leases, or "none"; NULL: the user's own */
     uint64_t lease;         /* number of the lease that a parent holds for this process; 0: none */

@@ -299,6 +299,8 @@ int gpuhal_os_directory_make(const char *path);
  * gone again. */
 int gpuhal_os_file_write_new(const char *path, const void *bytes, size_t count);
 int gpuhal_os_file_rename(const char *from, const char *to);
+/* Sets the time of its last change to now. Returns 0 or errno. */
+int gpuhal_os_file_touch(const char *path);
 /* Another name for the same file. */
 int gpuhal_os_file_link(const char *from, const char *to);
 int gpuhal_os_file_remove(const char *path);

@@ -12,6 +12,7 @@ void gpuhal_deferred_free(gpuhal_deferred *deferred)
     gpuhal_buffer_drop(deferred->op.to);
     gpuhal_buffer_drop(deferred->op.from);
     gpuhal_buffer_drop(deferred->op.kept);
+    gpuhal_uses_release(deferred->op.uses);
     gpuhal_timepoint_release(deferred->op.record);
     gpuhal_timepoint_release(deferred->op.await);
     if (deferred->op.kind && deferred->op.kind->form == GPUHAL_OP_JOB && deferred->op.job) {
@@ -59,6 +60,7 @@ gpuhal_status gpuhal_queue_append_deferred(gpuhal_queue *queue, const gpuhal_op 
     gpuhal_buffer_retain(op->to);
     gpuhal_buffer_retain(op->from);
     gpuhal_buffer_retain(op->kept);
+    gpuhal_uses_retain(op->uses);
     if (op->record) {
         gpuhal_timepoint_retain(op->record);
     }

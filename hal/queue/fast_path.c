@@ -69,6 +69,9 @@ void gpuhal_queue_open_fast_path(gpuhal_queue *queue)
         return;
     }
     gpuhal_submission *last = gpuhal_queue_last_submission(queue);
+    if (last->uses) {
+        return; /* the path compares two buffers */
+    }
     last->number = UINT64_MAX;
     queue->fast_to = last->to;
     queue->fast_from = last->from;
@@ -108,7 +111,7 @@ static void keep_the_right(gpuhal_queue *queue)
  * its own. A mapped buffer must be refused, also one that the driver does not map. */
 static bool fits(const gpuhal_queue *queue, const gpuhal_op *op)
 {
-    return !op->kept && op->to == queue->fast_to && op->from == queue->fast_from && op->kind->submit &&
+    return !op->kept && !op->uses && op->to == queue->fast_to && op->from == queue->fast_from && op->kind->submit &&
            !gpuhal_buffer_is_mapped(op->to) && !gpuhal_buffer_is_mapped(op->from);
 }
 

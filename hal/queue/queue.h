@@ -23,6 +23,18 @@
 
 typedef struct gpuhal_op gpuhal_op;
 
+/* What a piece of work uses beside two buffers: a launch has any number of them, and its kernel. Made and extended by
+ * the layer above, which begins with it; counted. The buffers are wholes. */
+typedef struct gpuhal_uses {
+    _Atomic uint32_t references;
+    uint32_t count;
+    struct gpuhal_use {
+        gpuhal_buffer *buffer;
+        bool writes;
+    } *buffers;
+    void (*destroy)(struct gpuhal_uses *uses); /* after the last reference; calls no function of the application */
+} gpuhal_uses;
+
 /* What can be enqueued. */
 typedef struct gpuhal_op_kind {
     /* Enqueues on the plugin's queue. NOT_SUPPORTED, without a detail and without side effects: the worker must use
@@ -38,7 +50,8 @@ typedef struct gpuhal_op_kind {
         GPUHAL_OP_RECT,
         GPUHAL_OP_JOB,
         GPUHAL_OP_CALL,
-        GPUHAL_OP_KEEP
+        GPUHAL_OP_KEEP,
+        GPUHAL_OP_LAUNCH
     } form;
 } gpuhal_op_kind;
 
@@ -49,6 +62,7 @@ struct gpuhal_op {
     gpuhal_timepoint *await;        /* of another queue: what follows comes after it */
     gpuhal_buffer *to, *from;   /* either may be NULL */
     gpuhal_buffer *kept;        /* kept alive until the work has ended; mostly NULL */
+    gpuhal_uses *uses;          /* of a launch; else NULL */
     uint64_t to_offset, from_offset, bytes;
     gpuhal_counter *counter;    /* counts the bytes once they are submitted; `run` counts for itself */
     union {                     /* by kind->form; small, since every call of the application makes one */
@@ -89,6 +103,7 @@ typedef struct gpuhal_deferred {
 typedef struct gpuhal_submission {
     uint64_t number; /* of the last piece of work that it stands for; UINT64_MAX while more may be added */
     gpuhal_buffer *to, *from, *kept;
+    gpuhal_uses *uses;
     gpuhal_timepoint *awaited; /* the plugin's queue itself waits for it */
 } gpuhal_submission;
 
@@ -195,6 +210,17 @@ static inline bool gpuhal_queue_has_waiters(const gpuhal_queue *queue)
 }
 
 /* The functions of each file follow, from the bottom: each file uses only those above it here. */
+
+/* ---- uses.c: what works with NULL for none */
+
+gpuhal_uses *gpuhal_uses_retain(gpuhal_uses *uses);
+void gpuhal_uses_release(gpuhal_uses *uses);
+/* Enters all buffers, as gpuhal_buffers_enter() does, or none. */
+gpuhal_status gpuhal_uses_enter(const gpuhal_uses *uses);
+void gpuhal_uses_leave(const gpuhal_uses *uses);
+/* Whether one is mapped; whether memory of one has to be made coherent around every access. */
+bool gpuhal_uses_are_mapped(const gpuhal_uses *uses);
+bool gpuhal_uses_need_clean(const gpuhal_uses *uses);
 
 /* ---- fast_path.c */
 

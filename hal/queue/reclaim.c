@@ -39,6 +39,13 @@ static void add_hold(holds *all, const gpuhal_buffer *buffer)
     all->list[all->count++] = (hold){buffer, buffer->charged, atomic_load(&buffer->references)};
 }
 
+static void add_holds_of_uses(holds *all, const gpuhal_uses *uses)
+{
+    for (uint32_t i = 0; uses && i < uses->count; i++) {
+        add_hold(all, uses->buffers[i].buffer);
+    }
+}
+
 static void add_holds_of(holds *all, gpuhal_queue *queue)
 {
     gpuhal_queue_lock(queue);
@@ -48,11 +55,13 @@ static void add_holds_of(holds *all, gpuhal_queue *queue)
         add_hold(all, submission->to);
         add_hold(all, submission->from);
         add_hold(all, submission->kept);
+        add_holds_of_uses(all, submission->uses);
     }
     for (const gpuhal_deferred *deferred = queue->deferred; deferred; deferred = deferred->next) {
         add_hold(all, deferred->op.to);
         add_hold(all, deferred->op.from);
         add_hold(all, deferred->op.kept);
+        add_holds_of_uses(all, deferred->op.uses);
     }
     gpuhal_mutex_unlock(&queue->mutex);
 }

@@ -53,6 +53,8 @@ static void end_flight(const gpuhal_submission *submission)
     gpuhal_buffer_drop(submission->from);
     gpuhal_buffer_drop(submission->to);
     gpuhal_buffer_drop(submission->kept);
+    gpuhal_uses_leave(submission->uses);
+    gpuhal_uses_release(submission->uses);
     gpuhal_timepoint_release(submission->awaited);
 }
 

@@ -38,16 +38,20 @@ gpuhal_status gpuhal_queue_refused(gpuhal_queue *queue, gpuhal_status status)
  * them. */
 gpuhal_status gpuhal_queue_submit(gpuhal_queue *queue, const gpuhal_op *op)
 {
-    if (!queue->vendor || !op->kind->submit || !is_plain(op->to) || !is_plain(op->from)) {
+    if (!queue->vendor || !op->kind->submit || !is_plain(op->to) || !is_plain(op->from) ||
+        gpuhal_uses_need_clean(op->uses)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
-    gpuhal_status status = queue->joined ? GPUHAL_OK : gpuhal_buffers_enter(op->to, op->from);
+    gpuhal_status status = queue->joined ? GPUHAL_OK
+                           : op->uses    ? gpuhal_uses_enter(op->uses)
+                                         : gpuhal_buffers_enter(op->to, op->from);
     if (status) {
         return status;
     }
     status = op->kind->submit(queue->vendor, op);
     if (status && !queue->joined) {
         gpuhal_buffers_leave(op->to, op->from);
+        gpuhal_uses_leave(op->uses);
     }
     return status && !is_deferred(status) ? gpuhal_queue_refused(queue, status) : status;
 }
@@ -63,6 +67,7 @@ void gpuhal_queue_track(gpuhal_queue *queue, const gpuhal_op *op)
         *gpuhal_queue_last_submission(queue) = (gpuhal_submission){.to = gpuhal_buffer_retain(op->to),
                                               .from = gpuhal_buffer_retain(op->from),
                                               .kept = gpuhal_buffer_retain(op->kept),
+                                              .uses = gpuhal_uses_retain(op->uses),
                                               .awaited = op->await ? gpuhal_timepoint_retain(op->await) : NULL};
     }
     gpuhal_queue_last_submission(queue)->number = queue->submitted;
@@ -201,7 +206,7 @@ gpuhal_status gpuhal_queue_enqueue(gpuhal_queue *queue, const gpuhal_op *op)
     if (status) {
         return status;
     }
-    if (!op->kept && !(op->to && op->to->device == device) && !(op->from && op->from->device == device)) {
+    if (!op->kept && !op->uses && !(op->to && op->to->device == device) && !(op->from && op->from->device == device)) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
                                 "%s: the queue is of a device that has none of the buffers", device->id);
     }

@@ -17,12 +17,15 @@
 static void empty_first(gpuhal_queue *queue, gpuhal_deferred *deferred)
 {
     gpuhal_buffer *to = deferred->op.to, *from = deferred->op.from, *kept = deferred->op.kept;
+    gpuhal_uses *uses = deferred->op.uses;
     void *job = deferred->op.kind && deferred->op.kind->form == GPUHAL_OP_JOB ? deferred->op.job : NULL;
     deferred->op.to = deferred->op.from = deferred->op.kept = NULL;
+    deferred->op.uses = NULL;
     gpuhal_mutex_unlock(&queue->mutex);
     gpuhal_buffer_drop(from);
     gpuhal_buffer_drop(to);
     gpuhal_buffer_drop(kept);
+    gpuhal_uses_release(uses);
     if (job) {
         deferred->op.free_job(job);
     }
@@ -175,7 +178,8 @@ static void run_first(gpuhal_queue *queue)
  * mapping, though, is the application's own to end. */
 static bool comes_later(const gpuhal_op *op, gpuhal_status status)
 {
-    const bool mapped = (op->to && gpuhal_buffer_is_mapped(op->to)) || (op->from && gpuhal_buffer_is_mapped(op->from));
+    const bool mapped = (op->to && gpuhal_buffer_is_mapped(op->to)) || (op->from && gpuhal_buffer_is_mapped(op->from)) ||
+                        gpuhal_uses_are_mapped(op->uses);
     return status == GPUHAL_NOT_READY || (status == GPUHAL_ERROR_BUSY && !mapped);
 }
 

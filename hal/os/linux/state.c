@@ -50,6 +50,11 @@ int gpuhal_os_file_state(const char *path, gpuhal_file_state *out_state)
     return 0;
 }
 
+int gpuhal_os_file_touch(const char *path)
+{
+    return utimensat(AT_FDCWD, path, NULL, 0) ? errno : 0;
+}
+
 bool gpuhal_os_may_use(const char *path)
 {
     return faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) == 0;

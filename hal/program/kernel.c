@@ -1,0 +1,218 @@
+/* program/kernel.c: making a function of a program ready to be launched. */
+#include "program/program.h"
+
+#include "core/error.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The largest value: a launch copies it. */
+#define VALUE_BYTES_MAX 65536u
+
+static gpuhal_status bad_desc(const char *name, const char *what)
+{
+    return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_kernel_create: kernel %s: %s", name, what);
+}
+
+static gpuhal_status check_parameter(const char *name, const gpuhal_parameter *parameter, uint32_t index)
+{
+    const bool is_value = parameter->kind == GPUHAL_PARAMETER_VALUE;
+    const uint32_t both = GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE;
+    const bool good = parameter->kind >= GPUHAL_PARAMETER_BUFFER && parameter->kind <= GPUHAL_PARAMETER_LOCAL &&
+                      (is_value ? parameter->bytes > 0 && parameter->bytes <= VALUE_BYTES_MAX : parameter->bytes == 0) &&
+                      !(parameter->access & ~(parameter->kind == GPUHAL_PARAMETER_BUFFER ? both : 0u)) &&
+                      parameter->reserved == 0;
+    return good ? GPUHAL_OK
+                : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                   "gpuhal_kernel_create: kernel %s, parameter %u: its kind is unknown, a value has no "
+                                   "size or one above %u, or another member says what its kind does not have",
+                                   name, index, VALUE_BYTES_MAX);
+}
+
+static gpuhal_status check_constants(const gpuhal_kernel_desc *desc)
+{
+    for (uint32_t i = 0; i < desc->constant_count; i++) {
+        const gpuhal_constant *constant = &desc->constants[i];
+        if (constant->bytes != 0 && constant->bytes != 4 && constant->bytes != 8) {
+            return bad_desc(desc->name, "a constant does not have 4 or 8 bytes");
+        }
+        for (uint32_t j = 0; j < i; j++) {
+            if (desc->constants[j].id == constant->id) {
+                return bad_desc(desc->name, "two constants have the same id");
+            }
+        }
+    }
+    return GPUHAL_OK;
+}
+
+/* A size of 0 in one dimension counts as 1 beside others. TOO_LARGE above what the device states. */
+static gpuhal_status check_group(const gpuhal_device *device, gpuhal_kernel_desc *desc)
+{
+    const gpuhal_facts *facts = &gpuhal_device_current(device)->facts;
+    uint64_t all = 1;
+    if (!desc->group_size[0] && !desc->group_size[1] && !desc->group_size[2]) {
+        return GPUHAL_OK;
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        desc->group_size[i] = desc->group_size[i] ? desc->group_size[i] : 1;
+        const uint64_t limit = gpuhal_facts_u64(facts, GPUHAL_FACT_GROUP_SIZE_MAX_X + i, UINT32_MAX);
+        all = desc->group_size[i] > limit ? UINT64_MAX : all > UINT32_MAX ? all : all * desc->group_size[i];
+    }
+    const uint64_t limit = gpuhal_facts_u64(facts, GPUHAL_FACT_GROUP_SIZE_MAX, UINT32_MAX);
+    return all <= limit ? GPUHAL_OK
+                        : gpuhal_error_set(GPUHAL_ERROR_TOO_LARGE,
+                                           "%s: kernel %s: a group of %u x %u x %u threads is larger than the device "
+                                           "can have: %" PRIu64 " in all",
+                                           device->id, desc->name, desc->group_size[0], desc->group_size[1],
+                                           desc->group_size[2], limit);
+}
+
+static gpuhal_status take_desc(const gpuhal_device *device, const gpuhal_kernel_desc *given, gpuhal_kernel_desc *out)
+{
+    *out = (gpuhal_kernel_desc){0};
+    if (given->size == 0) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_kernel_create: the size is 0");
+    }
+    memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
+    if (!out->name || !*out->name) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_kernel_create: the kernel has no name");
+    }
+    if (out->parameter_count > GPUHAL_PARAMETERS_MAX || (out->parameter_count > 0 && !out->parameters) ||
+        (out->constant_count > 0 && !out->constants) || out->reserved) {
+        return bad_desc(out->name, "a list is missing, there are too many parameters, or a reserved member is not 0");
+    }
+    gpuhal_status status = check_constants(out);
+    for (uint32_t i = 0; i < out->parameter_count && !status; i++) {
+        status = check_parameter(out->name, &out->parameters[i], i);
+    }
+    return status ? status : check_group(device, out);
+}
+
+/* ---- with the plugin */
+
+static void destroy_in_plugin(gpuhal_device *device, gpuhal_plugin_kernel *handle)
+{
+    if (gpuhal_device_is_reachable(device)) {
+        const gpuhal_call call = gpuhal_call_blocking(device, 0);
+        device->ops.kernel_destroy(handle);
+        gpuhal_call_end(call);
+    }
+}
+
+static gpuhal_status create_in_plugin(gpuhal_program *program, const gpuhal_kernel_desc *desc,
+                                      gpuhal_kernel_info *out_info, gpuhal_plugin_kernel **out_handle)
+{
+    gpuhal_device *device = program->device;
+    *out_info = (gpuhal_kernel_info){.size = sizeof *out_info};
+    const gpuhal_call call = gpuhal_call_timed(device, UINT64_MAX); /* it may compile */
+    const gpuhal_status status = gpuhal_device_result(
+        device, call, device->ops.kernel_create(program->handle, desc, out_info, out_handle));
+    if (status) {
+        return gpuhal_device_failed(device, status, "creating kernel %s", desc->name);
+    }
+    const bool kept = out_info->group_size[0] && out_info->group_size[1] && out_info->group_size[2] &&
+                      out_info->parameter_count <= GPUHAL_PARAMETERS_MAX &&
+                      (out_info->parameters || out_info->parameter_count == 0) &&
+                      (!desc->parameters || out_info->parameter_count == desc->parameter_count);
+    if (!kept) {
+        destroy_in_plugin(device, *out_handle);
+        gpuhal_error_report(GPUHAL_ERROR_DRIVER, "kernel_create", 0, "the plugin left parameters or group_size out");
+        return gpuhal_device_failed(device, GPUHAL_ERROR_DRIVER, "creating kernel %s", desc->name);
+    }
+    return GPUHAL_OK;
+}
+
+/* Parameters and name are the library's own copies: a launch compares arguments with them. */
+static gpuhal_kernel *make(gpuhal_program *program, const char *name, const gpuhal_kernel_info *info,
+                           gpuhal_plugin_kernel *handle)
+{
+    const gpuhal_facts *facts = &gpuhal_device_current(program->device)->facts;
+    const size_t bytes = info->parameter_count * sizeof(gpuhal_parameter);
+    gpuhal_kernel *kernel = malloc(sizeof *kernel + bytes);
+    char *copy = gpuhal_text_copy(name);
+    if (!kernel || !copy) {
+        free(kernel);
+        free(copy);
+        return NULL;
+    }
+    *kernel = (gpuhal_kernel){.program = gpuhal_program_retain(program),
+                              .handle = handle,
+                              .info = *info,
+                              .binding_mask = gpuhal_facts_u64(facts, GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, 1) - 1,
+                              .binding_max = gpuhal_facts_u64(facts, GPUHAL_FACT_BINDING_MAX_BYTES, UINT64_MAX),
+                              .name = copy};
+    atomic_init(&kernel->references, 1);
+    kernel->local_bytes = !info->local_max_bytes                        ? UINT64_MAX
+                          : info->local_max_bytes < info->local_bytes ? 0
+                                                                      : info->local_max_bytes - info->local_bytes;
+    for (uint32_t i = 0; i < info->parameter_count; i++) {
+        kernel->parameters[i] = info->parameters[i];
+        if (kernel->parameters[i].kind == GPUHAL_PARAMETER_BUFFER && kernel->parameters[i].access == 0) {
+            kernel->parameters[i].access = GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE;
+        }
+    }
+    kernel->info.parameters = kernel->parameters;
+    return kernel;
+}
+
+gpuhal_status gpuhal_kernel_create(gpuhal_program *program, const gpuhal_kernel_desc *given, gpuhal_kernel **out_kernel)
+{
+    if (out_kernel) {
+        *out_kernel = NULL;
+    }
+    if (!program || !given || !out_kernel) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_kernel_create: an argument is NULL");
+    }
+    gpuhal_kernel_desc desc;
+    gpuhal_kernel_info info;
+    gpuhal_plugin_kernel *handle = NULL;
+    gpuhal_status status = gpuhal_device_check(program->device);
+    status = status ? status : take_desc(program->device, given, &desc);
+    status = status ? status : create_in_plugin(program, &desc, &info, &handle);
+    if (status) {
+        return status;
+    }
+    *out_kernel = make(program, desc.name, &info, handle);
+    if (!*out_kernel) {
+        destroy_in_plugin(program->device, handle);
+        return gpuhal_error_host_memory();
+    }
+    gpuhal_program_cache_put(program);
+    return GPUHAL_OK;
+}
+
+/* Relaxed: the caller has a reference, so the count cannot become 0 meanwhile. */
+gpuhal_kernel *gpuhal_kernel_retain(gpuhal_kernel *kernel)
+{
+    if (kernel) {
+        atomic_fetch_add_explicit(&kernel->references, 1, memory_order_relaxed);
+    }
+    return kernel;
+}
+
+void gpuhal_kernel_release(gpuhal_kernel *kernel)
+{
+    if (!kernel || gpuhal_is_inherited(kernel->program->device->gpu) ||
+        atomic_fetch_sub_explicit(&kernel->references, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+    gpuhal_program *program = kernel->program;
+    destroy_in_plugin(program->device, kernel->handle);
+    free(kernel->name);
+    free(kernel);
+    gpuhal_program_release(program);
+}
+
+gpuhal_status gpuhal_kernel_get_info(const gpuhal_kernel *kernel, gpuhal_kernel_info *out_info)
+{
+    if (!kernel || !out_info || out_info->size == 0) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_kernel_get_info: an argument is NULL, or the size is 0");
+    }
+    gpuhal_kernel_info info = kernel->info;
+    const uint32_t size = out_info->size;
+    info.size = size;
+    memcpy(out_info, &info, size < sizeof info ? size : sizeof info);
+    return GPUHAL_OK;
+}
