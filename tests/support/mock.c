@@ -78,6 +78,11 @@ static void list_device(const gpuhal_host *host, gpuhal_sink *sink, uint32_t ind
     optional_text(host, sink, GPUHAL_FACT_PCI_ADDRESS, mock->pci);
     optional_text(host, sink, GPUHAL_FACT_DRIVER_UUID, mock->driver_uuid);
     optional_text(host, sink, GPUHAL_FACT_PARTITION, mock->partition);
+    if (mock->formats) {
+        host->text(host, sink, GPUHAL_FACT_PROGRAM_FORMATS, mock->formats);
+        host->u64(host, sink, GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, 8);
+        host->u64(host, sink, GPUHAL_FACT_GROUP_SIZE_MAX, 256);
+    }
     optional_number(host, sink, GPUHAL_FACT_COMPUTE_UNITS, mock->compute_units);
     optional_number(host, sink, GPUHAL_FACT_IMPORT_KINDS, mock->import_kinds);
     optional_number(host, sink, GPUHAL_FACT_EXPORT_KINDS, mock->export_kinds);

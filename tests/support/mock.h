@@ -69,13 +69,19 @@ typedef struct gpuhal_mock_device {
     uint64_t allocation_max;       /* 0: none stated */
     uint64_t page_bytes;           /* virtual memory in multiples of this and of the system's pages; 0: none */
     uint32_t slow_range_us;        /* how long a commit or a decommit stays */
+    const char *formats; /* of programs: mock_program.c; NULL: it offers none */
+    uint32_t keeps_compiled; /* offers program_compiled */
     uint32_t range_host, range_skewed; /* reserved addresses have a host address; begin 64 bytes behind a page */
     /* Faults, may be set at any time. */
     gpuhal_mock_value values[4];
+    _Atomic gpuhal_status fail_load, fail_kernel, fail_launch;
+    _Atomic uint32_t hold_launches; /* launches wait until it is 0 */
     _Atomic gpuhal_status fail_reserve, fail_commit, fail_decommit, fail_sample;
     _Atomic gpuhal_status fail_open, fail_allocate, fail_import, fail_copy, fail_read, fail_write;
     /* Counters. */
     _Atomic int64_t openings, allocations, allocated_bytes, copies, reads, writes, fills, rects, maps, imports, cleans;
+    _Atomic int64_t programs, kernels; /* that are there */
+    _Atomic int64_t loads, compilations, launches, launches_held; /* calls; those that wait now */
     _Atomic int64_t ranges, commits, decommits; /* ranges that are there; calls that succeeded */
     _Atomic int64_t staging_bytes, staging_bytes_most; /* memory of kinds UPLOAD and READBACK */
 } gpuhal_mock_device;

@@ -26,6 +26,12 @@ typedef struct gpuhal_mock_block {
 bool gpuhal_mock_range_has(const gpuhal_plugin_range *range, uint64_t offset, uint64_t bytes);
 void gpuhal_mock_describe_ranges(const gpuhal_mock_device *mock, gpuhal_ops *out_ops);
 
+/* mock_program.c: the slots of programs, where they are offered. */
+void gpuhal_mock_describe_programs(const gpuhal_mock_device *mock, gpuhal_ops *out_ops);
+/* The bytes of memory; NULL where the range is outside or not aligned, which is a mistake of the core. */
+unsigned char *gpuhal_mock_range(const gpuhal_mock_device *mock, const gpuhal_memory *memory, uint64_t offset,
+                                 uint64_t bytes);
+
 void gpuhal_mock_pause(uint32_t us);
 /* Fills the slots that such a device offers. */
 gpuhal_status gpuhal_mock_describe(const gpuhal_mock_device *mock, gpuhal_ops *out_ops);

@@ -222,8 +222,8 @@ static gpuhal_status wrap_memory(gpuhal_plugin_device *device, const gpuhal_nati
 }
 
 /* The address of a range that keeps the rules; NULL otherwise. */
-static unsigned char *range(const gpuhal_mock_device *mock, const gpuhal_memory *memory, uint64_t offset,
-                            uint64_t bytes)
+unsigned char *gpuhal_mock_range(const gpuhal_mock_device *mock, const gpuhal_memory *memory, uint64_t offset,
+                                 uint64_t bytes)
 {
     const block *b = memory->object;
     uint64_t mask = mock->copy_alignment ? mock->copy_alignment - 1 : 0;
@@ -240,8 +240,8 @@ static gpuhal_status broken_rule(const gpuhal_plugin_device *device, const char 
 static gpuhal_status copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
                           uint64_t to_offset, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
-    unsigned char *target = range(device->mock, to, to_offset, bytes);
-    const unsigned char *source = range(device->mock, from, from_offset, bytes);
+    unsigned char *target = gpuhal_mock_range(device->mock, to, to_offset, bytes);
+    const unsigned char *source = gpuhal_mock_range(device->mock, from, from_offset, bytes);
     device->mock->copies++;
     if (device->mock->fail_copy && device->mock->quiet_failures) {
         return device->mock->fail_copy;
@@ -260,7 +260,7 @@ static gpuhal_status copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *que
 static gpuhal_status write_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
                                  uint64_t offset, const void *from, uint64_t bytes)
 {
-    unsigned char *target = range(device->mock, to, offset, bytes);
+    unsigned char *target = gpuhal_mock_range(device->mock, to, offset, bytes);
     device->mock->writes++;
     if (device->mock->spurious_report) {
         device->host->report(device->host, GPUHAL_ERROR_DRIVER, "mockSpurious", 42, "an old story");
@@ -282,7 +282,7 @@ static gpuhal_status write_bytes(gpuhal_plugin_device *device, gpuhal_plugin_que
 static gpuhal_status read_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to,
                                 const gpuhal_memory *from, uint64_t offset, uint64_t bytes)
 {
-    const unsigned char *source = range(device->mock, from, offset, bytes);
+    const unsigned char *source = gpuhal_mock_range(device->mock, from, offset, bytes);
     device->mock->reads++;
     if (device->mock->fail_read) {
         return device->host->report(device->host, device->mock->fail_read, "mockRead", 4, "made to fail");
@@ -332,9 +332,9 @@ static gpuhal_status copy_rect(gpuhal_plugin_device *device, gpuhal_plugin_queue
             uint64_t at = to->offset + z * to->slice_pitch + y * to->row_pitch;
             uint64_t of = from->offset + z * from->slice_pitch + y * from->row_pitch;
             unsigned char *target =
-                to->memory ? range(device->mock, to->memory, at, extent[0]) : (unsigned char *)to->host + at;
+                to->memory ? gpuhal_mock_range(device->mock, to->memory, at, extent[0]) : (unsigned char *)to->host + at;
             unsigned char *source =
-                from->memory ? range(device->mock, from->memory, of, extent[0]) : (unsigned char *)from->host + of;
+                from->memory ? gpuhal_mock_range(device->mock, from->memory, of, extent[0]) : (unsigned char *)from->host + of;
             if (!target || !source) {
                 return broken_rule(device, "copy_rect");
             }
@@ -408,5 +408,6 @@ gpuhal_status gpuhal_mock_describe(const gpuhal_mock_device *mock, gpuhal_ops *o
     out_ops->map = mock->mappable ? map : NULL;
     out_ops->unmap = mock->mappable ? unmap : NULL;
     gpuhal_mock_describe_ranges(mock, out_ops);
+    gpuhal_mock_describe_programs(mock, out_ops);
     return GPUHAL_OK;
 }

@@ -1,0 +1,199 @@
+/* tests/support/mock_program.c: programs of the mock. Code is a text: "program" and the names of its kernels, then a
+ * new line; "wrong …" does not compile. There are two kernels, over 32-bit numbers:
+ *
+ *     add(to: read and written, value)                to[i] += value, for each thread
+ *     sum(out: written, in: read, count, local)       out[0] = the sum of in[0 … count - 1]
+ *
+ * What is kept of a program is "compiled " and its code. */
+#include "support/mock_device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct gpuhal_plugin_program {
+    gpuhal_plugin_device *device;
+    char *code;
+};
+
+struct gpuhal_plugin_kernel {
+    gpuhal_plugin_program *program;
+    bool adds;
+    uint32_t threads; /* of a group */
+};
+
+static const gpuhal_parameter add_parameters[] = {{.kind = GPUHAL_PARAMETER_BUFFER},
+                                                  {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4}};
+static const gpuhal_parameter sum_parameters[] = {
+    {.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_WRITE},
+    {.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_READ},
+    {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4},
+    {.kind = GPUHAL_PARAMETER_LOCAL}};
+
+static gpuhal_status refuse(const gpuhal_plugin_device *device, gpuhal_status status, const char *call, const char *text)
+{
+    return device->host->report(device->host, status, call, status, text);
+}
+
+static gpuhal_status check_code(const gpuhal_plugin_device *device, const gpuhal_code *code)
+{
+    if (code->target && strcmp(code->target, "mock9") != 0) {
+        return refuse(device, GPUHAL_ERROR_INCOMPATIBLE, "mockLoad", "it is for another target than mock9");
+    }
+    if (code->bytes < 8 || strncmp(code->code, "program", 7) != 0) {
+        return refuse(device, GPUHAL_ERROR_INVALID_ARGUMENT, "mockLoad", "line 1: not a program");
+    }
+    return GPUHAL_OK;
+}
+
+static gpuhal_status program_load(gpuhal_plugin_device *device, const gpuhal_code *code, gpuhal_plugin_build *build,
+                                  gpuhal_plugin_program **out_program)
+{
+    device->mock->loads++;
+    build->log(build->user, "mock compiler, part 1\n");
+    build->log(build->user, "mock compiler, part 2");
+    gpuhal_status status = device->mock->fail_load ? refuse(device, device->mock->fail_load, "mockLoad", "made to fail")
+                                                   : check_code(device, code);
+    if (status) {
+        return status;
+    }
+    static const char mark[] = "compiled ";
+    const size_t length = sizeof mark - 1;
+    build->used_compiled = build->compiled_bytes == length + code->bytes && memcmp(build->compiled, mark, length) == 0 &&
+                           memcmp((const char *)build->compiled + length, code->code, (size_t)code->bytes) == 0;
+    device->mock->compilations += !build->used_compiled;
+    gpuhal_plugin_program *program = malloc(sizeof *program);
+    char *copy = malloc((size_t)code->bytes + 1);
+    if (!program || !copy) {
+        free(program);
+        free(copy);
+        return refuse(device, GPUHAL_ERROR_HOST_MEMORY, "malloc", "no memory");
+    }
+    memcpy(copy, code->code, (size_t)code->bytes);
+    copy[code->bytes] = 0;
+    *program = (gpuhal_plugin_program){device, copy};
+    device->mock->programs++;
+    *out_program = program;
+    return GPUHAL_OK;
+}
+
+static void program_unload(gpuhal_plugin_program *program)
+{
+    program->device->mock->programs--;
+    free(program->code);
+    free(program);
+}
+
+static gpuhal_status program_compiled(gpuhal_plugin_program *program, void *to, uint64_t *bytes)
+{
+    static const char mark[] = "compiled ";
+    const uint64_t room = *bytes, size = sizeof mark - 1 + strlen(program->code);
+    *bytes = size;
+    if (to && room >= size) {
+        memcpy(to, mark, sizeof mark - 1);
+        memcpy((char *)to + sizeof mark - 1, program->code, strlen(program->code));
+    }
+    return GPUHAL_OK;
+}
+
+static gpuhal_status kernel_create(gpuhal_plugin_program *program, const gpuhal_kernel_desc *desc,
+                                   gpuhal_kernel_info *out_info, gpuhal_plugin_kernel **out_kernel)
+{
+    gpuhal_plugin_device *device = program->device;
+    const bool adds = strcmp(desc->name, "add") == 0;
+    const uint32_t count = adds ? 2 : 4;
+    if (device->mock->fail_kernel) {
+        return refuse(device, device->mock->fail_kernel, "mockKernel", "made to fail");
+    }
+    if ((!adds && strcmp(desc->name, "sum") != 0) || !strstr(program->code, desc->name)) {
+        return refuse(device, GPUHAL_ERROR_NOT_FOUND, "mockKernel", "the program has no such kernel");
+    }
+    if (desc->parameters && desc->parameter_count != count) {
+        return refuse(device, GPUHAL_ERROR_INVALID_ARGUMENT, "mockKernel", "another number of parameters");
+    }
+    gpuhal_plugin_kernel *kernel = malloc(sizeof *kernel);
+    if (!kernel) {
+        return refuse(device, GPUHAL_ERROR_HOST_MEMORY, "malloc", "no memory");
+    }
+    out_info->parameters = desc->parameters ? desc->parameters : adds ? add_parameters : sum_parameters;
+    out_info->parameter_count = count;
+    for (uint32_t i = 0; i < 3; i++) {
+        out_info->group_size[i] = desc->group_size[i] ? desc->group_size[i] : i == 0 ? 8 : 1;
+        out_info->groups_max[i] = i == 0 ? 1000 : 10;
+    }
+    out_info->local_bytes = 24;
+    out_info->local_max_bytes = 1024;
+    *kernel = (gpuhal_plugin_kernel){program, adds,
+                                     out_info->group_size[0] * out_info->group_size[1] * out_info->group_size[2]};
+    device->mock->kernels++;
+    *out_kernel = kernel;
+    return GPUHAL_OK;
+}
+
+static void kernel_destroy(gpuhal_plugin_kernel *kernel)
+{
+    kernel->program->device->mock->kernels--;
+    free(kernel);
+}
+
+static uint32_t *numbers(const gpuhal_plugin_device *device, const gpuhal_plugin_argument *argument)
+{
+    return (uint32_t *)(void *)gpuhal_mock_range(device->mock, argument->memory, argument->offset, argument->bytes);
+}
+
+static void run_add(const gpuhal_plugin_launch *launch, uint32_t *to, uint32_t threads)
+{
+    const uint64_t all = (uint64_t)launch->groups[0] * launch->groups[1] * launch->groups[2] * threads;
+    for (uint64_t i = 0; i < all && i < launch->arguments[0].bytes / 4; i++) {
+        to[i] += *(const uint32_t *)launch->arguments[1].value;
+    }
+}
+
+static void run_sum(const gpuhal_plugin_launch *launch, uint32_t *out, const uint32_t *in)
+{
+    uint32_t count = 0, sum = 0;
+    memcpy(&count, launch->arguments[2].value, sizeof count);
+    for (uint32_t i = 0; i < count && i < launch->arguments[1].bytes / 4; i++) {
+        sum += in[i];
+    }
+    out[0] = sum;
+}
+
+static gpuhal_status launch_kernel(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
+                                   const gpuhal_plugin_launch *launch)
+{
+    gpuhal_plugin_device *device = kernel->program->device;
+    uint32_t *first = numbers(device, &launch->arguments[0]);
+    const uint32_t *second = kernel->adds ? first : numbers(device, &launch->arguments[1]);
+    if (queue || !first || !second) {
+        return refuse(device, GPUHAL_ERROR_DRIVER, "mockLaunch", "the core broke a rule of plugin.h");
+    }
+    device->mock->launches_held++;
+    while (device->mock->hold_launches) {
+        gpuhal_mock_pause(200);
+    }
+    device->mock->launches_held--;
+    if (device->mock->fail_launch) {
+        return refuse(device, device->mock->fail_launch, "mockLaunch", "made to fail");
+    }
+    device->mock->launches++;
+    if (kernel->adds) {
+        run_add(launch, first, kernel->threads);
+    } else {
+        run_sum(launch, first, second);
+    }
+    return GPUHAL_OK;
+}
+
+void gpuhal_mock_describe_programs(const gpuhal_mock_device *mock, gpuhal_ops *out_ops)
+{
+    if (!mock->formats) {
+        return;
+    }
+    out_ops->program_load = program_load;
+    out_ops->program_unload = program_unload;
+    out_ops->kernel_create = kernel_create;
+    out_ops->kernel_destroy = kernel_destroy;
+    out_ops->launch = launch_kernel;
+    out_ops->program_compiled = mock->keeps_compiled ? program_compiled : NULL;
+}

@@ -1,0 +1,182 @@
+/* Every allocation on the way from a program to the end of its launch fails once, and every call of the system; the
+ * process is killed while the cache is written; and forks. */
+#include "program_support.h"
+#include "support/child.h"
+#include "support/torture.h"
+#include "support/torture_mock.h"
+#include "support/tree.h"
+
+static char cache[128];
+
+static gpuhal_status open_with_cache(gpuhal **out_gpu)
+{
+    static gpuhal_builtin_fn *const builtins[] = {gpuhal_mock_query, NULL};
+    const gpuhal_config config = {.size = sizeof config,
+                                  .isolation = GPUHAL_ISOLATION_NEVER,
+                                  .registry = "none",
+                                  .backends = "mock",
+                                  .builtins = builtins};
+    gpuhal_mock.count = 1;
+    gpuhal_mock.fork_safe = 1; /* rounds are children of this process, which may have used the mock */
+    gpuhal_mock.devices[0].formats = "mock";
+    gpuhal_mock.devices[0].keeps_compiled = 1;
+    return gpuhal_open(&config, out_gpu);
+}
+
+typedef struct objects {
+    gpuhal *gpu;
+    gpuhal_device *device;
+    gpuhal_program *program;
+    gpuhal_kernel *kernel;
+    gpuhal_buffer *buffer;
+    gpuhal_queue *queue;
+} objects;
+
+static gpuhal_status make(objects *o)
+{
+    const gpuhal_kernel_desc kernel_desc = {.size = sizeof kernel_desc, .name = "add"};
+    const gpuhal_buffer_desc buffer_desc = {.size = sizeof buffer_desc, .bytes = 64};
+    const gpuhal_program_desc desc = {.size = sizeof desc, .codes = &plain_code, .code_count = 1};
+    gpuhal_status status = open_with_cache(&o->gpu);
+    status = status ? status : gpuhal_select(o->gpu, "mock:0", 0, &o->device, NULL);
+    status = status ? status : gpuhal_program_create(o->device, &desc, &o->program);
+    status = status ? status : gpuhal_kernel_create(o->program, &kernel_desc, &o->kernel);
+    status = status ? status : gpuhal_buffer_create(o->device, &buffer_desc, &o->buffer);
+    return status ? status : gpuhal_queue_create(o->device, NULL, &o->queue);
+}
+
+static void give_back(const objects *o)
+{
+    gpuhal_queue_destroy(o->queue);
+    gpuhal_buffer_release(o->buffer);
+    gpuhal_kernel_release(o->kernel);
+    gpuhal_program_release(o->program);
+    gpuhal_close(o->gpu);
+}
+
+static gpuhal_status use_programs(void)
+{
+    objects o = {.gpu = NULL};
+    gpuhal_status status = make(&o);
+    status = status ? status : gpuhal_fill(NULL, o.buffer, 0, 64, 1, 4);
+    status = status ? status : add_to(NULL, o.kernel, o.buffer, 1);
+    status = status ? status : add_to(o.queue, o.kernel, o.buffer, 1);
+    status = status ? status : gpuhal_queue_synchronize(o.queue, UINT64_C(20000000000));
+    if (!status) {
+        expect_numbers(o.buffer, 3);
+    }
+    give_back(&o);
+    expect_mock_closed();
+    assert_int_equal(gpuhal_mock.devices[0].programs, 0);
+    assert_int_equal(gpuhal_mock.devices[0].kernels, 0);
+    return status;
+}
+
+static void begin_cache(void)
+{
+    begin_tree();
+    unsetenv("GPUHAL_SYSTEM_ROOT");
+    snprintf(cache, sizeof cache, "%s/programs", tree_root);
+    setenv("GPUHAL_PROGRAM_CACHE", cache, 1);
+}
+
+static void empty_cache(void)
+{
+    (void)nftw(cache, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+TEST(every_allocation_of_a_program_may_fail_once)
+{
+    begin_cache();
+    torture(use_programs, GPUHAL_FAULT_ALLOCATION, empty_cache);
+    remove_tree();
+}
+
+TEST(every_system_call_of_a_program_may_fail_once)
+{
+    begin_cache();
+    torture(use_programs, GPUHAL_FAULT_FAIL, empty_cache);
+    remove_tree();
+}
+
+/* With a cache that has the program already. */
+TEST(every_call_that_reads_what_is_kept_may_fail_once)
+{
+    begin_cache();
+    assert_int_equal(use_programs(), GPUHAL_OK);
+    torture(use_programs, GPUHAL_FAULT_FAIL, NULL);
+    remove_tree();
+}
+
+/* Whether there is a call of that number, or for KILL_AFTER a write. */
+static bool is_killed_at(gpuhal_fault kind, unsigned call)
+{
+    const pid_t child = begin_child();
+    if (child == 0) {
+        gpuhal_fault_begin(kind, call, 0);
+        _exit(use_programs() ? 2 : 0);
+    }
+    int state = -1;
+    assert_int_equal(waitpid(child, &state, 0), child);
+    assert_true(WIFSIGNALED(state) ? WTERMSIG(state) == SIGKILL : state == 0);
+    return WIFSIGNALED(state);
+}
+
+/* What is there afterwards is whole, or is not used: the program works, and is kept at the latest then. */
+TEST(killed_at_any_call_the_cache_serves_the_next_process)
+{
+    begin_cache();
+    bool killed = true;
+    for (unsigned call = 1; killed; call++) {
+        killed = is_killed_at(GPUHAL_FAULT_KILL_BEFORE, call);
+        assert_int_equal(use_programs(), GPUHAL_OK);
+        empty_cache();
+        (void)is_killed_at(GPUHAL_FAULT_KILL_AFTER, call);
+        assert_int_equal(use_programs(), GPUHAL_OK);
+        const int64_t before = gpuhal_mock.devices[0].compilations;
+        assert_int_equal(use_programs(), GPUHAL_OK);
+        assert_int_equal(gpuhal_mock.devices[0].compilations, before);
+        empty_cache();
+    }
+    remove_tree();
+}
+
+static int refuse_in_child(const objects *o)
+{
+    const gpuhal_kernel_desc kernel_desc = {.size = sizeof kernel_desc, .name = "add"};
+    const gpuhal_program_desc desc = {.size = sizeof desc, .codes = &plain_code, .code_count = 1};
+    gpuhal_program *program = NULL;
+    gpuhal_kernel *kernel = NULL;
+    const bool refused = gpuhal_program_create(o->device, &desc, &program) == GPUHAL_ERROR_FORKED &&
+                         gpuhal_kernel_create(o->program, &kernel_desc, &kernel) == GPUHAL_ERROR_FORKED &&
+                         add_to(NULL, o->kernel, o->buffer, 1) == GPUHAL_ERROR_FORKED &&
+                         add_to(o->queue, o->kernel, o->buffer, 1) == GPUHAL_ERROR_FORKED;
+    gpuhal_kernel_release(o->kernel);
+    gpuhal_program_release(o->program);
+    return refused ? 0 : 1;
+}
+
+TEST(a_child_of_a_fork_is_refused_and_its_parent_goes_on)
+{
+    objects o = {.gpu = NULL};
+    begin_cache();
+    assert_ok(make(&o));
+    fflush(NULL);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        _exit(refuse_in_child(&o));
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_ok(gpuhal_fill(NULL, o.buffer, 0, 64, 1, 4));
+    assert_ok(add_to(o.queue, o.kernel, o.buffer, 1));
+    assert_ok(gpuhal_queue_synchronize(o.queue, UINT64_MAX));
+    expect_numbers(o.buffer, 2);
+    give_back(&o);
+    expect_mock_has_no_programs();
+    remove_tree();
+}
+
+#include "test_main.h"
