@@ -111,7 +111,7 @@ static void *take_out(const char *text, size_t bytes, const gpuhal_program_key *
     }
     memcpy(&head, text, sizeof head);
     const uint64_t rest = bytes - sizeof head;
-    if (head.magic != MAGIC || head.key_bytes != key->bytes || head.key_bytes > rest ||
+    if (head.magic != MAGIC || head.reserved || head.key_bytes != key->bytes || head.key_bytes > rest ||
         head.compiled_bytes != rest - head.key_bytes || head.compiled_bytes == 0 ||
         head.checksum != gpuhal_checksum(0, text + sizeof head, (size_t)rest) ||
         memcmp(text + sizeof head, key->text, key->bytes) != 0) {
