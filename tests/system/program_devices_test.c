@@ -1,0 +1,252 @@
+/* The same three kernels, from one set of alternatives, on every device: their results are equal bit by bit. And what
+ * queues promise about launches on real drivers. */
+#include "queues.h"
+
+#include <gpuhal/program.h>
+
+#include "kernels.h" /* made from the sources in kernels/ */
+
+#include <pthread.h>
+
+enum { COUNT = 10000, SIZE = 50, SUMS = (COUNT + 255) / 256 };
+
+static const gpuhal_parameter saxpy_parameters[] = {
+    {.kind = GPUHAL_PARAMETER_BUFFER},
+    {.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_READ},
+    {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4},
+    {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4}};
+static const gpuhal_parameter reduce_parameters[] = {
+    {.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_WRITE},
+    {.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_READ},
+    {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4}};
+static const gpuhal_parameter matmul_parameters[] = {
+    {.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_WRITE},
+    {.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_READ},
+    {.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_READ},
+    {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4}};
+
+static const struct kernel_case {
+    const char *name;
+    const gpuhal_code *codes;
+    const uint32_t *code_count;
+    const gpuhal_parameter *parameters;
+    uint32_t parameter_count, group_size[3];
+} cases[] = {{"saxpy", saxpy_codes, &saxpy_code_count, saxpy_parameters, 4, {64, 1, 1}},
+             {"reduce", reduce_codes, &reduce_code_count, reduce_parameters, 3, {256, 1, 1}},
+             {"matmul", matmul_codes, &matmul_code_count, matmul_parameters, 4, {16, 16, 1}}};
+enum { SAXPY, REDUCE, MATMUL, KERNELS };
+
+typedef struct engine {
+    gpuhal_device *device;
+    gpuhal_program *programs[KERNELS];
+    gpuhal_kernel *kernels[KERNELS];
+} engine;
+
+static gpuhal_status load(engine *own, gpuhal_device *device)
+{
+    gpuhal_status status = GPUHAL_OK;
+    own->device = device;
+    for (int i = 0; i < KERNELS && !status; i++) {
+        const gpuhal_program_desc desc = {
+            .size = sizeof desc, .codes = cases[i].codes, .code_count = *cases[i].code_count};
+        const gpuhal_kernel_desc kernel = {.size = sizeof kernel,
+                                           .name = cases[i].name,
+                                           .parameters = cases[i].parameters,
+                                           .parameter_count = cases[i].parameter_count,
+                                           .group_size = {cases[i].group_size[0], cases[i].group_size[1],
+                                                          cases[i].group_size[2]}};
+        status = gpuhal_program_create(device, &desc, &own->programs[i]);
+        status = status ? status : gpuhal_kernel_create(own->programs[i], &kernel, &own->kernels[i]);
+    }
+    return status;
+}
+
+static void unload(engine *own)
+{
+    for (int i = 0; i < KERNELS; i++) {
+        gpuhal_kernel_release(own->kernels[i]);
+        gpuhal_program_release(own->programs[i]);
+    }
+}
+
+static gpuhal_buffer *buffer_of(gpuhal_device *device, uint64_t bytes)
+{
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = bytes};
+    gpuhal_buffer *buffer = NULL;
+    assert_ok(gpuhal_buffer_create(device, &desc, &buffer));
+    return buffer;
+}
+
+static void launch(gpuhal_queue *queue, gpuhal_kernel *kernel, const gpuhal_argument *arguments, uint32_t count,
+                   uint32_t x, uint32_t y)
+{
+    const gpuhal_launch desc = {
+        .size = sizeof desc, .argument_count = count, .arguments = arguments, .groups = {x, y, 1}};
+    assert_ok(gpuhal_kernel_launch(queue, kernel, &desc));
+}
+
+typedef struct results {
+    float y[COUNT], sums[SUMS], c[SIZE * SIZE];
+} results;
+
+/* Writes, launches and reads, all in one queue or none. */
+static void compute(const engine *own, gpuhal_queue *queue, results *out)
+{
+    static float x[COUNT], y[COUNT], a[SIZE * SIZE], b[SIZE * SIZE];
+    const uint32_t count = COUNT, size = SIZE;
+    const float factor = 3.0f; /* sums of small integers are exact, in any order, with fused operations or without */
+    for (uint32_t i = 0; i < COUNT; i++) {
+        x[i] = (float)(i % 97);
+        y[i] = (float)(i % 13) - 6.0f;
+    }
+    for (uint32_t i = 0; i < SIZE * SIZE; i++) {
+        a[i] = (float)(i % 31);
+        b[i] = (float)(i % 17) - 8.0f;
+    }
+    gpuhal_buffer *bx = buffer_of(own->device, sizeof x), *by = buffer_of(own->device, sizeof y);
+    gpuhal_buffer *sums = buffer_of(own->device, sizeof out->sums), *ba = buffer_of(own->device, sizeof a);
+    gpuhal_buffer *bb = buffer_of(own->device, sizeof b), *bc = buffer_of(own->device, sizeof out->c);
+    assert_ok(gpuhal_write(queue, bx, 0, x, sizeof x));
+    assert_ok(gpuhal_write(queue, by, 0, y, sizeof y));
+    assert_ok(gpuhal_write(queue, ba, 0, a, sizeof a));
+    assert_ok(gpuhal_write(queue, bb, 0, b, sizeof b));
+    launch(queue, own->kernels[SAXPY],
+           (gpuhal_argument[]){{.buffer = by}, {.buffer = bx}, {.value = &factor, .bytes = 4}, {.value = &count, .bytes = 4}},
+           4, (COUNT + 63) / 64, 1);
+    launch(queue, own->kernels[REDUCE],
+           (gpuhal_argument[]){{.buffer = sums}, {.buffer = by}, {.value = &count, .bytes = 4}}, 3, SUMS, 1);
+    launch(queue, own->kernels[MATMUL],
+           (gpuhal_argument[]){{.buffer = bc}, {.buffer = ba}, {.buffer = bb}, {.value = &size, .bytes = 4}}, 4,
+           (SIZE + 15) / 16, (SIZE + 15) / 16);
+    assert_ok(gpuhal_read(queue, out->y, by, 0, sizeof out->y));
+    assert_ok(gpuhal_read(queue, out->sums, sums, 0, sizeof out->sums));
+    assert_ok(gpuhal_read(queue, out->c, bc, 0, sizeof out->c));
+    gpuhal_buffer *const all[] = {bx, by, sums, ba, bb, bc};
+    for (int i = 0; i < 6; i++) {
+        gpuhal_buffer_release(all[i]); /* the queue keeps them */
+    }
+    if (queue) {
+        assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS));
+    }
+    for (uint32_t i = 0; i < COUNT; i++) {
+        assert_true(out->y[i] == factor * x[i] + y[i]);
+    }
+}
+
+TEST(three_kernels_of_one_set_of_alternatives_give_equal_results_on_every_device)
+{
+    gpuhal *gpu = open_or_fail(NULL);
+    static results first, other;
+    uint32_t devices = 0;
+    for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
+        engine own = {0};
+        assert_ok(load(&own, gpuhal_device_at(gpu, d)));
+        gpuhal_queue *queue = queue_or_fail(own.device, 0);
+        results *out = devices++ == 0 ? &first : &other;
+        compute(&own, NULL, out);
+        assert_true(devices == 1 || memcmp(&first, &other, sizeof first) == 0);
+        memset(&other, 0, sizeof other);
+        compute(&own, queue, &other);
+        assert_memory_equal(&first, &other, sizeof first);
+        gpuhal_queue_destroy(queue);
+        unload(&own);
+    }
+    assert_true(devices > 0);
+    gpuhal_close(gpu);
+}
+
+/* ---- queues */
+
+/* n launches that each add to the buffer what stands in it: only in order they give powers of two. */
+static void expect_order(const engine *own, gpuhal_queue *queue)
+{
+    const uint32_t count = 64;
+    const float one = 1.0f;
+    float start[64], got[64];
+    gpuhal_buffer *buffer = buffer_of(own->device, sizeof start), *copy = buffer_of(own->device, sizeof start);
+    for (uint32_t i = 0; i < count; i++) {
+        start[i] = 1.0f;
+    }
+    assert_ok(gpuhal_write(queue, buffer, 0, start, sizeof start));
+    for (uint32_t i = 0; i < 20; i++) {
+        assert_ok(gpuhal_copy(queue, copy, 0, buffer, 0, sizeof start));
+        launch(queue, own->kernels[SAXPY],
+               (gpuhal_argument[]){{.buffer = buffer}, {.buffer = copy}, {.value = &one, .bytes = 4}, {.value = &count, .bytes = 4}},
+               4, 1, 1);
+    }
+    assert_ok(gpuhal_read(queue, got, buffer, 0, sizeof got));
+    assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS));
+    for (uint32_t i = 0; i < count; i++) {
+        assert_true(got[i] == 1048576.0f);
+    }
+    gpuhal_buffer_release(buffer);
+    gpuhal_buffer_release(copy);
+}
+
+TEST(launches_and_copies_of_a_queue_are_in_order_on_every_device)
+{
+    gpuhal *gpu = open_or_fail(NULL);
+    for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
+        engine own = {0};
+        assert_ok(load(&own, gpuhal_device_at(gpu, d)));
+        gpuhal_queue *queue = queue_or_fail(own.device, 0);
+        expect_order(&own, queue);
+        gpuhal_queue_destroy(queue);
+        unload(&own);
+    }
+    gpuhal_close(gpu);
+}
+
+TEST(timed_events_around_a_launch_have_its_time)
+{
+    gpuhal *gpu = open_or_fail(NULL);
+    for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
+        engine own = {0};
+        static results out;
+        assert_ok(load(&own, gpuhal_device_at(gpu, d)));
+        gpuhal_queue *queue = queue_or_fail(own.device, GPUHAL_QUEUE_TIMED);
+        gpuhal_event *begin = event_or_fail(gpu, GPUHAL_EVENT_TIMED), *end = event_or_fail(gpu, GPUHAL_EVENT_TIMED);
+        uint64_t ns = 0;
+        assert_ok(gpuhal_event_record(begin, queue));
+        compute(&own, queue, &out);
+        assert_ok(gpuhal_event_record(end, queue));
+        assert_ok(gpuhal_event_wait(end, PATIENCE_NS));
+        assert_ok(gpuhal_event_elapsed(begin, end, &ns));
+        assert_true(ns > 0 && ns < PATIENCE_NS);
+        gpuhal_event_destroy(begin);
+        gpuhal_event_destroy(end);
+        gpuhal_queue_destroy(queue);
+        unload(&own);
+    }
+    gpuhal_close(gpu);
+}
+
+enum { THREADS = 8 };
+
+static void *use(void *user)
+{
+    engine own = {0};
+    assert_ok(load(&own, user));
+    gpuhal_queue *queue = queue_or_fail(user, 0);
+    expect_order(&own, queue);
+    gpuhal_queue_destroy(queue);
+    unload(&own);
+    return NULL;
+}
+
+TEST(eight_threads_load_and_launch_at_once_on_every_device)
+{
+    gpuhal *gpu = open_or_fail(NULL);
+    for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
+        pthread_t threads[THREADS];
+        for (int i = 0; i < THREADS; i++) {
+            assert_int_equal(pthread_create(&threads[i], NULL, use, gpuhal_device_at(gpu, d)), 0);
+        }
+        for (int i = 0; i < THREADS; i++) {
+            pthread_join(threads[i], NULL);
+        }
+    }
+    gpuhal_close(gpu);
+}
+
+#include "test_main.h"
