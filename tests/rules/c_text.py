@@ -13,7 +13,7 @@ TOKEN = re.compile(
 
 def _blank(text):
     """Spaces of the same shape, so that line numbers stay right."""
-    return re.sub(r"[^\n]", " ", text)
+    return "\n".join(" " * len(line) for line in text.split("\n"))
 
 
 def without_comments(text):

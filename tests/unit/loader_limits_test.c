@@ -192,13 +192,13 @@ TEST(helpers_that_print_without_end_stretch_no_deadline)
     write_copies("good", 3);
     gpuhal_settings settings = own_settings();
     settings.helper_path = (char *)"/usr/bin/yes";
-    settings.helper_deadline_ns = 500000000u;
+    settings.helper_deadline_ns = 150000000u;
     uint64_t begun = gpuhal_os_monotonic_ns();
     gpuhal_candidates candidates = run_loader(&settings);
     /* A busy machine may add some seconds. */
-    assert_true(gpuhal_os_monotonic_ns() - begun < 8 * settings.helper_deadline_ns);
+    assert_true(gpuhal_os_monotonic_ns() - begun < 4000000000u);
     assert_result(&candidates, find_candidate(&candidates, "copy_2"), GPUHAL_PLUGIN_TIMED_OUT, GPUHAL_STAGE_SPAWN,
-                  "within 500 ms");
+                  "within 150 ms");
     gpuhal_candidates_finish(&candidates);
 }
 

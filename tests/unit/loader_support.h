@@ -43,7 +43,8 @@ UNUSED_HELPER void new_folder(void)
 {
     static bool registered;
     remove_folder();
-    snprintf(folder, sizeof folder, "/tmp/gpuhal-loader-XXXXXX");
+    const char *base = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%s/gpuhal-loader-XXXXXX", base && *base ? base : "/tmp");
     assert_non_null(mkdtemp(folder));
     if (!registered) {
         registered = atexit(remove_folder) == 0;

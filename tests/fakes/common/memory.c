@@ -110,6 +110,16 @@ uint64_t fake_free_bytes(unsigned ordinal)
     return device->memory - device->taken - device->plan->used;
 }
 
+/* Large memory comes in huge pages where the system has them, since most of it is written once. */
+static void *map_memory(size_t size, int flags)
+{
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+    if (memory != MAP_FAILED) {
+        (void)madvise(memory, size, MADV_HUGEPAGE);
+    }
+    return memory;
+}
+
 /* New memory is aligned to what the vendor promises and not to a page, and holds rubbish: no caller may rely on
  * more. */
 fake_code fake_memory_new(fake_context *context, size_t bytes, uintptr_t *out_address)
@@ -120,8 +130,7 @@ fake_code fake_memory_new(fake_context *context, size_t bytes, uintptr_t *out_ad
         return bytes ? FAKE_ERROR_OUT_OF_MEMORY : FAKE_ERROR_INVALID_VALUE;
     }
     uintptr_t base = fake_reserve(size, 0);
-    unsigned char *shadow =
-        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    unsigned char *shadow = map_memory(size, MAP_NORESERVE);
     if (!base || shadow == MAP_FAILED ||
         !fake_region_add(FAKE_DEVICE_MEMORY, base + offset, bytes, shadow + offset, context)) {
         return FAKE_ERROR_OUT_OF_MEMORY;
@@ -140,7 +149,7 @@ fake_code fake_host_memory_new(fake_context *context, fake_region_kind kind, siz
         return FAKE_ERROR_INVALID_VALUE;
     }
     size_t size = bytes <= SIZE_MAX - FAKE_PAGE ? pages(bytes) : SIZE_MAX - FAKE_PAGE + 1;
-    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *memory = map_memory(size, 0);
     if (memory == MAP_FAILED || !fake_region_add(kind, (uintptr_t)memory, bytes, memory, context)) {
         return FAKE_ERROR_OUT_OF_MEMORY;
     }
