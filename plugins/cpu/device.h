@@ -2,19 +2,25 @@
  *
  * The machine's processors and memory are one device, `cpu:0`. For tests, the option cpu.devices makes several of it,
  * each with a limit of its own. Each start() has its own table of devices, which never changes afterwards; only the
- * counters in it move. There is no lock that a fork could leave taken while memory is used, so everything works in a
- * child.
+ * counters in it, and the pool of threads, move. There is no lock that a fork could leave taken while memory is used,
+ * and a child makes a pool of its own, so everything works in a child.
  */
 #ifndef GPUHAL_CPU_DEVICE_H
 #define GPUHAL_CPU_DEVICE_H
 
 #include <gpuhal/plugin.h>
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #define GPUHAL_CPU_DEVICES_MAX       16u
 #define GPUHAL_CPU_BINDING_ALIGNMENT 64u
+#define GPUHAL_CPU_THREADS_MAX       1024u
+/* Of a group: about what the second-level cache of a core has. Every thread of a launch has as much. */
+#define GPUHAL_CPU_GROUP_MEMORY (UINT64_C(1) << 20)
+#define GPUHAL_CPU_FORMATS      "host-library host-function"
 
 /* A device, shared by all its opened devices. */
 typedef struct gpuhal_cpu_entry {
@@ -33,9 +39,16 @@ typedef struct gpuhal_cpu_counters {
     _Atomic uint64_t energy;   /* microjoules, of all packages, which does not wrap */
 } gpuhal_cpu_counters;
 
+typedef struct gpuhal_cpu_pool gpuhal_cpu_pool;
+
 /* One start. */
 struct gpuhal_plugin_instance {
     gpuhal_cpu_counters counters;
+    _Atomic(gpuhal_cpu_pool *) pool; /* of all devices; NULL until a launch has several groups */
+    _Atomic uint32_t opened;         /* devices */
+    uint32_t threads;                /* that run one launch, its caller's among them */
+    bool has_mask;
+    cpu_set_t mask; /* where the threads of the pool run, wherever the thread runs that starts them */
     uint32_t count;
     char root[256]; /* Stands for `/` where system.c reads: the option cpu.system_root, which the core sets. */
     gpuhal_cpu_entry entries[GPUHAL_CPU_DEVICES_MAX];
@@ -44,7 +57,15 @@ struct gpuhal_plugin_instance {
 /* One opened device. */
 struct gpuhal_plugin_device {
     const gpuhal_host *host;
+    gpuhal_plugin_instance *instance;
     gpuhal_cpu_entry *entry;
+};
+
+/* A library or a table of functions. */
+struct gpuhal_plugin_program {
+    gpuhal_plugin_device *device;
+    void *library;                         /* of dlopen(); NULL: a table */
+    const gpuhal_host_function *functions; /* the caller's; NULL: a library */
 };
 
 /* discovery.c */
@@ -88,8 +109,22 @@ static inline void gpuhal_cpu_show(void *object, void *start, uint64_t bytes, gp
     out_memory->host = start;
 }
 
-/* memory.c and transfer.c: fill their slots. */
+/* program.c: the function with this name, or NULL. */
+gpuhal_host_kernel_fn *gpuhal_cpu_find_function(const gpuhal_plugin_program *program, const char *name);
+
+/* pool.c. Does the items from @p first up to @p end; of the calls that go on at once each has another @p slot. */
+typedef void gpuhal_cpu_work_fn(void *user, uint32_t slot, uint64_t first, uint64_t end);
+/* Returns when all @p total items are done, by this thread and up to @p slots - 1 of the pool; 1 slot: by this one. */
+void gpuhal_cpu_pool_run(gpuhal_plugin_instance *instance, uint32_t slots, uint64_t total, gpuhal_cpu_work_fn *work,
+                         void *user);
+/* Ends the threads of the pool, of which the next launch makes new ones. */
+void gpuhal_cpu_pool_rest(gpuhal_plugin_instance *instance);
+void gpuhal_cpu_pool_free(gpuhal_plugin_instance *instance);
+
+/* memory.c, transfer.c, program.c and kernel.c: fill their slots. */
 void gpuhal_cpu_describe_memory(gpuhal_ops *ops);
 void gpuhal_cpu_describe_transfer(gpuhal_ops *ops);
+void gpuhal_cpu_describe_program(gpuhal_ops *ops);
+void gpuhal_cpu_describe_kernel(gpuhal_ops *ops);
 
 #endif

@@ -1,7 +1,7 @@
 /* cpu/discovery.c: which devices there are, and what is known of them.
  *
  * One device, the machine; or one for each size in the option cpu.devices ("5G,6G"), each with that much memory and no
- * more.
+ * more. The option cpu.threads says how many threads run one launch; they are as many as the processors otherwise.
  */
 #include "device.h"
 #include "system.h"
@@ -63,6 +63,25 @@ static gpuhal_status refuse_option(const gpuhal_host *host, const char *value)
     return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, text);
 }
 
+/* 0 where the option is not set. */
+static gpuhal_status read_threads(const gpuhal_host *host, uint32_t *out_threads)
+{
+    char given[64], *end = given, text[256];
+    gpuhal_status status = host->option(host, "cpu.threads", given, sizeof given);
+    *out_threads = 0;
+    if (status == GPUHAL_ERROR_NOT_FOUND) {
+        return GPUHAL_OK;
+    }
+    const unsigned long threads = given[0] >= '0' && given[0] <= '9' ? strtoul(given, &end, 10) : 0;
+    if (status != GPUHAL_OK || *end != '\0' || threads == 0 || threads > GPUHAL_CPU_THREADS_MAX) {
+        snprintf(text, sizeof text, "the option cpu.threads is \"%s\"; it takes a number from 1 to %u", given,
+                 GPUHAL_CPU_THREADS_MAX);
+        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, text);
+    }
+    *out_threads = (uint32_t)threads;
+    return GPUHAL_OK;
+}
+
 gpuhal_status gpuhal_cpu_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
 {
     uint64_t sizes[GPUHAL_CPU_DEVICES_MAX] = {0};
@@ -73,6 +92,11 @@ gpuhal_status gpuhal_cpu_start(const gpuhal_host *host, gpuhal_plugin_instance *
     const bool is_given = status != GPUHAL_ERROR_NOT_FOUND;
     if (is_given && (status != GPUHAL_OK || (count = parse_sizes(given, sizes)) == 0)) {
         return refuse_option(host, given);
+    }
+    uint32_t threads;
+    status = read_threads(host, &threads);
+    if (status != GPUHAL_OK) {
+        return status;
     }
     (void)host->option(host, "cpu.system_root", root, sizeof root);
     if (!is_given && !gpuhal_cpu_system_memory(root, &memory)) {
@@ -86,6 +110,9 @@ gpuhal_status gpuhal_cpu_start(const gpuhal_host *host, gpuhal_plugin_instance *
     }
     instance->count = count;
     memcpy(instance->root, root, sizeof root);
+    threads = threads > 0 ? threads : gpuhal_cpu_system_processors(root);
+    instance->threads = threads < GPUHAL_CPU_THREADS_MAX ? threads : GPUHAL_CPU_THREADS_MAX;
+    instance->has_mask = sched_getaffinity(0, sizeof instance->mask, &instance->mask) == 0;
     for (uint32_t i = 0; i < count; i++) {
         instance->entries[i].limited = is_given;
         instance->entries[i].total = is_given ? sizes[i] : memory.total;
@@ -112,11 +139,6 @@ static const struct {
     {GPUHAL_FACT_PHYSICAL_QUEUES, "copies run on the threads of the caller"},
     {GPUHAL_FACT_SUBGROUP_SIZE_MIN, "how wide vectors are is the compiler's choice"},
     {GPUHAL_FACT_SUBGROUP_SIZE_MAX, "how wide vectors are is the compiler's choice"},
-    {GPUHAL_FACT_GROUP_SIZE_MAX, "a processor runs threads, not groups"},
-    {GPUHAL_FACT_GROUP_SIZE_MAX_X, "a processor runs threads, not groups"},
-    {GPUHAL_FACT_GROUP_SIZE_MAX_Y, "a processor runs threads, not groups"},
-    {GPUHAL_FACT_GROUP_SIZE_MAX_Z, "a processor runs threads, not groups"},
-    {GPUHAL_FACT_GROUP_MEMORY_BYTES, "a processor runs threads, not groups"},
     {GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, "Linux does not report it"},
 };
 
@@ -177,6 +199,12 @@ gpuhal_status gpuhal_cpu_enumerate(const gpuhal_host *host, gpuhal_plugin_instan
         host->u64(host, sink, GPUHAL_FACT_ALLOCATION_MAX_BYTES, total);
         host->u64(host, sink, GPUHAL_FACT_BINDING_MAX_BYTES, total);
         host->u64(host, sink, GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, GPUHAL_CPU_BINDING_ALIGNMENT);
+        host->text(host, sink, GPUHAL_FACT_PROGRAM_FORMATS, GPUHAL_CPU_FORMATS);
+        host->u64(host, sink, GPUHAL_FACT_GROUP_SIZE_MAX, UINT32_MAX);
+        host->u64(host, sink, GPUHAL_FACT_GROUP_SIZE_MAX_X, UINT32_MAX);
+        host->u64(host, sink, GPUHAL_FACT_GROUP_SIZE_MAX_Y, UINT32_MAX);
+        host->u64(host, sink, GPUHAL_FACT_GROUP_SIZE_MAX_Z, UINT32_MAX);
+        host->u64(host, sink, GPUHAL_FACT_GROUP_MEMORY_BYTES, GPUHAL_CPU_GROUP_MEMORY);
         host->u64(host, sink, GPUHAL_FACT_COPY_ALIGNMENT_BYTES, 1);
         host->u64(host, sink, GPUHAL_FACT_FILL_ALIGNMENT_BYTES, 1);
         host->u64(host, sink, GPUHAL_FACT_PAGEABLE_ACCESS, 2);

@@ -1,8 +1,8 @@
 /* cpu/plugin.c: what the core sees of the reference plugin.
  *
- * Read in this order: this file, discovery.c (which devices, what is known of them), memory.c, share.c, transfer.c;
- * system.c reads /proc and /sys for them. Every call blocks: a processor copies with its own hands, and the core makes
- * queues from that.
+ * Read in this order: this file, discovery.c (which devices, what is known of them), memory.c, share.c, transfer.c,
+ * program.c, kernel.c and pool.c; system.c reads /proc and /sys for them. Every call blocks: a processor copies with
+ * its own hands, and the core makes queues from that.
  */
 #include "device.h"
 
@@ -17,6 +17,8 @@ static gpuhal_status cpu_describe(const gpuhal_host *host, gpuhal_plugin_instanc
     }
     gpuhal_cpu_describe_memory(out_ops);
     gpuhal_cpu_describe_transfer(out_ops);
+    gpuhal_cpu_describe_program(out_ops);
+    gpuhal_cpu_describe_kernel(out_ops);
     return GPUHAL_OK;
 }
 
@@ -36,19 +38,24 @@ static gpuhal_status cpu_open(const gpuhal_host *host, gpuhal_plugin_instance *i
     if (!device) {
         return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "malloc", 0, NULL);
     }
-    *device = (gpuhal_plugin_device){.host = host, .entry = entry};
+    *device = (gpuhal_plugin_device){.host = host, .instance = instance, .entry = entry};
+    atomic_fetch_add(&instance->opened, 1);
     *out_device = device;
     return GPUHAL_OK;
 }
 
 static void cpu_close(gpuhal_plugin_device *device)
 {
+    if (atomic_fetch_sub(&device->instance->opened, 1) == 1) {
+        gpuhal_cpu_pool_rest(device->instance);
+    }
     free(device);
 }
 
 static void cpu_stop(const gpuhal_host *host, gpuhal_plugin_instance *instance)
 {
     (void)host;
+    gpuhal_cpu_pool_free(instance);
     free(instance);
 }
 

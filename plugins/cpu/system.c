@@ -1,8 +1,8 @@
 /* cpu/system.c: reading /proc and /sys.
  *
  * Files are read whole; of long ones (/proc/cpuinfo) the beginning is enough. Their texts are on the heap, since all
- * this runs on the stack of the library's caller. Nothing is kept between calls. Control groups may limit memory below
- * what the machine has, at any level of their hierarchy, so all levels are asked.
+ * this runs on the stack of the library's caller. Nothing is kept between calls. Control groups may limit memory
+ * and processors below what the machine has, at any level of their hierarchy, so all levels are asked.
  */
 #include "system.h"
 
@@ -124,6 +124,18 @@ static const group_version version_2 = {
 static const group_version version_2_hybrid = {
     "/sys/fs/cgroup/unified", "memory.max", "memory.current", {"inactive_file", "active_file"}};
 
+/* Of processors: the time that a group may use, and the period in which it may. */
+static const group_version processors_1 = {"/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "cpu.cfs_period_us", {NULL, NULL}};
+static const group_version processors_2 = {"/sys/fs/cgroup", "cpu.max", NULL, {NULL, NULL}};
+static const group_version processors_2_hybrid = {"/sys/fs/cgroup/unified", "cpu.max", NULL, {NULL, NULL}};
+
+/* Something that groups limit, and what narrows @p bound by one group. */
+typedef struct group_limit {
+    const char *controller; /* its name in version 1, between commas */
+    const group_version *version_1, *version_2, *version_2_hybrid;
+    void (*narrow)(const char *root, const group_version *version, const char *group, void *bound);
+} group_limit;
+
 /* The path of a file of a group, which is "" for the topmost. */
 static bool group_path(const group_version *version, const char *group, const char *file, char path[PATH_BYTES])
 {
@@ -151,9 +163,9 @@ static uint64_t group_cached(const char *root, const group_version *version, con
     return cached;
 }
 
-/* Narrows @p memory by one group. */
-static void bound_by_group(const char *root, const group_version *version, const char *group, gpuhal_cpu_memory *memory)
+static void narrow_memory(const char *root, const group_version *version, const char *group, void *bound)
 {
+    gpuhal_cpu_memory *memory = bound;
     uint64_t limit, used;
     if (!group_number(root, version, group, version->limit, &limit)) {
         return; /* "max" stands for no limit */
@@ -174,9 +186,35 @@ static void bound_by_group(const char *root, const group_version *version, const
     }
 }
 
+/* Rounded up: with one and a half processors two threads are faster than one. */
+static void narrow_processors(const char *root, const group_version *version, const char *group, void *bound)
+{
+    uint32_t *processors = bound;
+    uint64_t quota = 0, period = 0;
+    char path[PATH_BYTES];
+    char *text = group_path(version, group, version->limit, path) ? read_text(root, path) : NULL;
+    bool limited = parse_number(text, &quota); /* "max" or -1 stands for no limit */
+    if (limited && version->used != NULL) {
+        limited = group_number(root, version, group, version->used, &period);
+    } else if (limited) {
+        const char *blank = strchr(text, ' ');
+        limited = parse_number(blank != NULL ? blank + 1 : NULL, &period);
+    }
+    free(text);
+    if (limited && period > 0 && quota / period < *processors) {
+        const uint32_t whole = (uint32_t)(quota / period) + (quota % period != 0);
+        *processors = whole > 0 ? whole : 1;
+    }
+}
+
+static const group_limit memory_limit = {",memory,", &version_1, &version_2, &version_2_hybrid, narrow_memory};
+static const group_limit processor_limit = {",cpu,", &processors_1, &processors_2, &processors_2_hybrid,
+                                            narrow_processors};
+
 /* From the process's own group up to the root of the hierarchy. In a container the upper part of the path is often not
  * visible: missing levels are passed over, and the mount point itself is the container's group. */
-static void bound_by_groups(const char *root, const group_version *version, const char *line, gpuhal_cpu_memory *memory)
+static void bound_by_groups(const char *root, const group_limit *limit, const group_version *version, const char *line,
+                            void *bound)
 {
     char group[PATH_BYTES];
     int length = snprintf(group, sizeof group, "%.*s", (int)strcspn(line, "\n"), line);
@@ -185,12 +223,12 @@ static void bound_by_groups(const char *root, const group_version *version, cons
     }
     for (char *cut = group + strlen(group); cut != NULL; cut = strrchr(group, '/')) {
         *cut = '\0';
-        bound_by_group(root, version, group, memory);
+        limit->narrow(root, version, group, bound);
     }
 }
 
 /* Lines of /proc/self/cgroup: "0::/path" for version 2, "4:cpu,memory:/path" for version 1. */
-static void bound_by_control_groups(const char *root, gpuhal_cpu_memory *memory)
+static void bound_by_control_groups(const char *root, const group_limit *limit, void *bound)
 {
     char *text = read_text(root, "/proc/self/cgroup");
     for (const char *line = text; line != NULL; line = strchr(line, '\n'), line = line != NULL ? line + 1 : NULL) {
@@ -202,10 +240,10 @@ static void bound_by_control_groups(const char *root, gpuhal_cpu_memory *memory)
         char list[256];
         snprintf(list, sizeof list, ",%.*s,", (int)(path - controllers - 1), controllers + 1);
         if (strcmp(list, ",,") == 0) {
-            bound_by_groups(root, &version_2, path + 1, memory);
-            bound_by_groups(root, &version_2_hybrid, path + 1, memory);
-        } else if (strstr(list, ",memory,") != NULL) {
-            bound_by_groups(root, &version_1, path + 1, memory);
+            bound_by_groups(root, limit, limit->version_2, path + 1, bound);
+            bound_by_groups(root, limit, limit->version_2_hybrid, path + 1, bound);
+        } else if (strstr(list, limit->controller) != NULL) {
+            bound_by_groups(root, limit, limit->version_1, path + 1, bound);
         }
     }
     free(text);
@@ -243,7 +281,7 @@ bool gpuhal_cpu_system_memory(const char *root, gpuhal_cpu_memory *out_memory)
     if (!read_meminfo(root, out_memory) && !ask_kernel(out_memory)) {
         return false;
     }
-    bound_by_control_groups(root, out_memory);
+    bound_by_control_groups(root, &memory_limit, out_memory);
     if (out_memory->free > out_memory->total) {
         out_memory->free = out_memory->total;
     }
@@ -380,6 +418,13 @@ uint32_t gpuhal_cpu_system_affinity(const char *root)
     }
     long count = sysconf(_SC_NPROCESSORS_ONLN);
     return count > 0 ? (uint32_t)count : 1;
+}
+
+uint32_t gpuhal_cpu_system_processors(const char *root)
+{
+    uint32_t processors = gpuhal_cpu_system_affinity(root);
+    bound_by_control_groups(root, &processor_limit, &processors);
+    return processors;
 }
 
 /* The flag as a word of its own in the line. */

@@ -35,6 +35,8 @@ bool gpuhal_cpu_system_node(const char *root, uint64_t *out_node);
 uint32_t gpuhal_cpu_system_data_types(const char *root);
 /* Processors that this process may run on; of a recorded machine, those that are online. */
 uint32_t gpuhal_cpu_system_affinity(const char *root);
+/* As many of them as the control groups of this process give it time for: 1 and more. */
+uint32_t gpuhal_cpu_system_processors(const char *root);
 /* The release of the kernel: "6.1.0-18-amd64". */
 bool gpuhal_cpu_system_release(const char *root, char *out_text, size_t size);
 

@@ -27,6 +27,7 @@ PERMITTED = {
     "hal/os/linux/environment.c": {"getenv", "secure_getenv"},           # the one reader of the environment
     "plugins/stream/environment.c": {"getenv"},                          # variables of the vendor's library, as it reads them
     "hal/os/linux/library.c": {"dlopen", "dlsym"},                       # the one caller of the dynamic loader
+    "plugins/cpu/program.c": {"dlopen", "dlsym", "dlclose"},              # an application's kernels, which are unloaded with their program
     "hal/os/linux/helper_process.c": {"_exit", "sigaction", "signal", "setenv"},   # called by the helper program alone, in its own process
     "hal/core/log.c": {"fprintf"},                                       # GPUHAL_LOG: lines go to standard error when asked for
 }

@@ -107,4 +107,42 @@ TEST(a_limit_above_the_machines_memory_changes_nothing)
     expect_system_memory(root, 65536, 32768);
 }
 
+/* A machine with 8 processors. */
+static const char *processors_or_fail(const char *groups)
+{
+    const char *root = machine_or_fail(groups);
+    put_number(root, "sys/devices/system/cpu", "online", "0-7\n");
+    return root;
+}
+
+TEST(processors_are_as_many_as_the_time_that_the_groups_give)
+{
+    const char *root = processors_or_fail("0::/outer/inner\n");
+    assert_int_equal(gpuhal_cpu_system_processors(root), 8);
+    put_number(root, "sys/fs/cgroup/outer/inner", "cpu.max", "max 100000\n");
+    assert_int_equal(gpuhal_cpu_system_processors(root), 8);
+    put_number(root, "sys/fs/cgroup/outer", "cpu.max", "350000 100000\n");
+    assert_int_equal(gpuhal_cpu_system_processors(root), 4);
+    put_number(root, "sys/fs/cgroup/outer/inner", "cpu.max", "200000 100000\n");
+    assert_int_equal(gpuhal_cpu_system_processors(root), 2);
+    put_number(root, "sys/fs/cgroup/outer/inner", "cpu.max", "1000 100000\n");
+    assert_int_equal(gpuhal_cpu_system_processors(root), 1);
+    put_number(root, "sys/fs/cgroup/outer/inner", "cpu.max", "18446744073709551615 1\n");
+    assert_int_equal(gpuhal_cpu_system_processors(root), 4);
+    put_number(root, "sys/fs/cgroup/outer", "cpu.max", "350000 0\n");
+    assert_int_equal(gpuhal_cpu_system_processors(root), 8);
+    put_number(root, "sys/fs/cgroup/outer", "cpu.max", "350000\n");
+    assert_int_equal(gpuhal_cpu_system_processors(root), 8);
+}
+
+TEST(the_first_version_of_control_groups_has_quota_and_period_in_files_of_their_own)
+{
+    const char *root = processors_or_fail("4:cpu,cpuacct:/job\n");
+    put_number(root, "sys/fs/cgroup/cpu/job", "cpu.cfs_period_us", "100000\n");
+    put_number(root, "sys/fs/cgroup/cpu/job", "cpu.cfs_quota_us", "-1\n");
+    assert_int_equal(gpuhal_cpu_system_processors(root), 8);
+    put_number(root, "sys/fs/cgroup/cpu/job", "cpu.cfs_quota_us", "250000\n");
+    assert_int_equal(gpuhal_cpu_system_processors(root), 3);
+}
+
 #include "test_main.h"

@@ -1,0 +1,263 @@
+/* cpu/kernel.c: kernels, and launches of them.
+ *
+ * A launch takes all memory that it needs before its first group begins: a small one has it in the frame of its caller.
+ * That of a slot (pool.c) is used by one group at a time: the local memory, and the pointers of the arguments where
+ * some are to local memory. Elsewhere all groups share one array of pointers.
+ */
+#include "device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FRAME_BYTES     1024u
+#define VALUE_ALIGNMENT 16u
+#define VALUES_MAX      (UINT64_C(1) << 30)
+
+struct gpuhal_plugin_kernel {
+    gpuhal_plugin_device *device;
+    gpuhal_host_kernel_fn *run;
+    uint32_t group_size[3];
+    uint32_t parameter_count;
+    uint64_t value_bytes; /* of all values, each at its alignment */
+    bool has_local;       /* among the parameters */
+    gpuhal_parameter parameters[];
+};
+
+/* What the groups of a launch have in common. */
+typedef struct launch {
+    const gpuhal_plugin_kernel *kernel;
+    const uint32_t *groups;
+    void **arguments; /* of local memory: its offset in the memory of the slot */
+    char *slots;      /* NULL: no local memory */
+    uint64_t slot_bytes, local_offset, local_bytes;
+} launch;
+
+static uint64_t align_local(uint64_t bytes)
+{
+    return gpuhal_cpu_round_up(bytes, GPUHAL_CPU_BINDING_ALIGNMENT);
+}
+
+/* The pointers for the groups of one slot. */
+static void *const *arguments_of(const launch *own, char *slot)
+{
+    const gpuhal_plugin_kernel *kernel = own->kernel;
+    if (!kernel->has_local) {
+        return own->arguments;
+    }
+    void **arguments = (void **)(void *)slot;
+    for (uint32_t i = 0; i < kernel->parameter_count; i++) {
+        const bool is_local = kernel->parameters[i].kind == GPUHAL_PARAMETER_LOCAL;
+        arguments[i] = is_local ? slot + (uintptr_t)own->arguments[i] : own->arguments[i];
+    }
+    return arguments;
+}
+
+/* Groups are counted along the first dimension, then the second, then the third. */
+static void run_groups(void *user, uint32_t slot, uint64_t first, uint64_t end)
+{
+    const launch *own = user;
+    const gpuhal_plugin_kernel *kernel = own->kernel;
+    const uint32_t *count = own->groups;
+    char *memory = own->slots != NULL ? own->slots + slot * own->slot_bytes : NULL;
+    void *const *arguments = arguments_of(own, memory);
+    const uint64_t row = first / count[0];
+    gpuhal_host_group group = {
+        .size = sizeof group,
+        .group = {(uint32_t)(first % count[0]), (uint32_t)(row % count[1]), (uint32_t)(row / count[1])},
+        .groups = {count[0], count[1], count[2]},
+        .group_size = {kernel->group_size[0], kernel->group_size[1], kernel->group_size[2]},
+        .local = own->local_bytes > 0 ? memory + own->local_offset : NULL,
+    };
+    for (uint64_t at = first; at < end; at++) {
+        kernel->run(arguments, &group);
+        if (++group.group[0] == count[0]) {
+            group.group[0] = 0;
+            if (++group.group[1] == count[1]) {
+                group.group[1] = 0;
+                group.group[2]++;
+            }
+        }
+    }
+}
+
+/* Where everything is in the memory of a launch: the pointers, the values, the slots. */
+static uint64_t lay_out(const gpuhal_plugin_launch *what, launch *own, uint64_t slots)
+{
+    const gpuhal_plugin_kernel *kernel = own->kernel;
+    const uint64_t pointers = kernel->parameter_count * (uint64_t)sizeof(void *);
+    own->local_offset = kernel->has_local ? align_local(pointers) : 0;
+    for (uint32_t i = 0; kernel->has_local && i < kernel->parameter_count; i++) {
+        const bool is_local = kernel->parameters[i].kind == GPUHAL_PARAMETER_LOCAL;
+        own->local_offset += is_local ? align_local(what->arguments[i].bytes) : 0;
+    }
+    own->local_bytes = align_local(what->local_bytes);
+    own->slot_bytes = own->local_offset + own->local_bytes;
+    return align_local(gpuhal_cpu_round_up(pointers, VALUE_ALIGNMENT) + kernel->value_bytes) + slots * own->slot_bytes;
+}
+
+static void fill_in(const gpuhal_plugin_launch *what, launch *own, char *memory)
+{
+    const gpuhal_plugin_kernel *kernel = own->kernel;
+    const uint64_t pointers = kernel->parameter_count * (uint64_t)sizeof(void *);
+    char *value = memory + gpuhal_cpu_round_up(pointers, VALUE_ALIGNMENT);
+    uint64_t local = align_local(pointers);
+    own->arguments = (void **)(void *)memory;
+    for (uint32_t i = 0; i < kernel->parameter_count; i++) {
+        const gpuhal_plugin_argument *argument = &what->arguments[i];
+        if (kernel->parameters[i].kind == GPUHAL_PARAMETER_BUFFER) {
+            own->arguments[i] = (char *)argument->memory->host + argument->offset;
+        } else if (kernel->parameters[i].kind == GPUHAL_PARAMETER_VALUE) {
+            own->arguments[i] = memcpy(value, argument->value, (size_t)argument->bytes);
+            value += gpuhal_cpu_round_up(argument->bytes, VALUE_ALIGNMENT);
+        } else {
+            own->arguments[i] = (void *)(uintptr_t)local;
+            local += align_local(argument->bytes);
+        }
+    }
+    own->slots = own->slot_bytes > 0 ? memory + align_local((uint64_t)(value - memory)) : NULL;
+}
+
+static gpuhal_status cpu_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
+                                const gpuhal_plugin_launch *what)
+{
+    (void)queue; /* There are none here: the core calls when the work before has ended. */
+    gpuhal_plugin_instance *instance = kernel->device->instance;
+    const uint64_t total = (uint64_t)what->groups[0] * what->groups[1] * what->groups[2];
+    const uint32_t slots = total < instance->threads ? (uint32_t)total : instance->threads;
+    launch own = {.kernel = kernel, .groups = what->groups};
+    _Alignas(GPUHAL_CPU_BINDING_ALIGNMENT) char frame[FRAME_BYTES];
+    void *memory = frame;
+    const uint64_t bytes = lay_out(what, &own, slots);
+    if (bytes > SIZE_MAX ||
+        (bytes > sizeof frame && posix_memalign(&memory, GPUHAL_CPU_BINDING_ALIGNMENT, (size_t)bytes) != 0)) {
+        return kernel->device->host->report(kernel->device->host, GPUHAL_ERROR_HOST_MEMORY, "posix_memalign", 0,
+                                            "the arguments and the local memory of all threads do not fit");
+    }
+    fill_in(what, &own, memory);
+    if (total == 1) {
+        run_groups(&own, 0, 0, 1);
+    } else {
+        gpuhal_cpu_pool_run(instance, slots, total, run_groups, &own);
+    }
+    if (memory != frame) {
+        free(memory);
+    }
+    return GPUHAL_OK;
+}
+
+/* What can be wrong with the size of the groups. */
+static gpuhal_status read_group_size(const gpuhal_host *host, const gpuhal_kernel_desc *desc, uint32_t out_size[3])
+{
+    uint64_t threads = 1;
+    char text[256];
+    if (desc->group_size[0] == 0 && desc->group_size[1] == 0 && desc->group_size[2] == 0) {
+        snprintf(text, sizeof text, "the kernel %.100s needs a group_size: a function of the host states none",
+                 desc->name);
+        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, text);
+    }
+    for (int i = 0; i < 3; i++) {
+        out_size[i] = desc->group_size[i] > 0 ? desc->group_size[i] : 1;
+        if (out_size[i] > UINT32_MAX / threads) {
+            snprintf(text, sizeof text, "a group of the kernel %.100s has more than %u threads", desc->name,
+                     UINT32_MAX);
+            return host->report(host, GPUHAL_ERROR_TOO_LARGE, NULL, 0, text);
+        }
+        threads *= out_size[i];
+    }
+    return GPUHAL_OK;
+}
+
+static gpuhal_status check_desc(const gpuhal_host *host, const gpuhal_kernel_desc *desc, uint64_t *out_value_bytes)
+{
+    char text[256];
+    *out_value_bytes = 0;
+    if (!desc->parameters) {
+        snprintf(text, sizeof text,
+                 "the parameters of the kernel %.100s must be described: a function of the host does not state them",
+                 desc->name);
+        return host->report(host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0, text);
+    }
+    if (desc->subgroup_size > 1) {
+        snprintf(text, sizeof text,
+                 "the kernel %.100s cannot have subgroups of %u: no threads of a processor run in step", desc->name,
+                 desc->subgroup_size);
+        return host->report(host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0, text);
+    }
+    for (uint32_t i = 0; i < desc->parameter_count; i++) {
+        const gpuhal_parameter *parameter = &desc->parameters[i];
+        if (parameter->kind < GPUHAL_PARAMETER_BUFFER || parameter->kind > GPUHAL_PARAMETER_LOCAL) {
+            snprintf(text, sizeof text, "parameter %u of the kernel %.100s is of kind %u, which does not exist", i,
+                     desc->name, parameter->kind);
+            return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, text);
+        }
+        const bool is_value = parameter->kind == GPUHAL_PARAMETER_VALUE;
+        *out_value_bytes += is_value ? gpuhal_cpu_round_up(parameter->bytes, VALUE_ALIGNMENT) : 0;
+        if (*out_value_bytes > VALUES_MAX) {
+            snprintf(text, sizeof text, "the values of the kernel %.100s have more than 1 GiB", desc->name);
+            return host->report(host, GPUHAL_ERROR_TOO_LARGE, NULL, 0, text);
+        }
+    }
+    return GPUHAL_OK;
+}
+
+/* The product of the largest numbers of groups fits into 64 bits. */
+static void describe(const gpuhal_plugin_kernel *kernel, gpuhal_kernel_info *out_info)
+{
+    out_info->parameter_count = kernel->parameter_count;
+    out_info->parameters = kernel->parameters;
+    memcpy(out_info->group_size, kernel->group_size, sizeof kernel->group_size);
+    out_info->group_size_max = UINT32_MAX;
+    out_info->group_multiple = 1;
+    out_info->groups_max[0] = UINT32_MAX;
+    out_info->groups_max[1] = out_info->groups_max[2] = UINT16_MAX;
+    out_info->local_max_bytes = GPUHAL_CPU_GROUP_MEMORY;
+}
+
+static gpuhal_status cpu_kernel_create(gpuhal_plugin_program *program, const gpuhal_kernel_desc *desc,
+                                       gpuhal_kernel_info *out_info, gpuhal_plugin_kernel **out_kernel)
+{
+    const gpuhal_host *host = program->device->host;
+    char text[256];
+    uint32_t group_size[3];
+    uint64_t value_bytes = 0;
+    gpuhal_host_kernel_fn *run = gpuhal_cpu_find_function(program, desc->name);
+    if (!run) {
+        snprintf(text, sizeof text, "the program has no function %.100s%s", desc->name,
+                 program->library != NULL ? ", or does not export it" : "");
+        return host->report(host, GPUHAL_ERROR_NOT_FOUND, NULL, 0, text);
+    }
+    gpuhal_status status = check_desc(host, desc, &value_bytes);
+    status = status == GPUHAL_OK ? read_group_size(host, desc, group_size) : status;
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    gpuhal_plugin_kernel *kernel = malloc(sizeof *kernel + desc->parameter_count * sizeof kernel->parameters[0]);
+    if (!kernel) {
+        return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "malloc", 0, NULL);
+    }
+    *kernel = (gpuhal_plugin_kernel){.device = program->device,
+                                     .run = run,
+                                     .group_size = {group_size[0], group_size[1], group_size[2]},
+                                     .parameter_count = desc->parameter_count,
+                                     .value_bytes = value_bytes};
+    for (uint32_t i = 0; i < desc->parameter_count; i++) {
+        kernel->parameters[i] = desc->parameters[i];
+        kernel->has_local = kernel->has_local || desc->parameters[i].kind == GPUHAL_PARAMETER_LOCAL;
+    }
+    describe(kernel, out_info);
+    *out_kernel = kernel;
+    return GPUHAL_OK;
+}
+
+static void cpu_kernel_destroy(gpuhal_plugin_kernel *kernel)
+{
+    free(kernel);
+}
+
+void gpuhal_cpu_describe_kernel(gpuhal_ops *ops)
+{
+    ops->kernel_create = cpu_kernel_create;
+    ops->kernel_destroy = cpu_kernel_destroy;
+    ops->launch = cpu_launch;
+}

@@ -1,0 +1,284 @@
+/* cpu/pool.c: the threads that do the groups of a launch.
+ *
+ * Each launch is done by the thread that calls, so it never waits for another one; idle threads of the pool help. They
+ * go to the launch with the fewest of them, and look again after each block of items when a launch has come since.
+ * Items are taken from one counter, in blocks that grow to some ten microseconds of work and become small towards the
+ * end: what is taken is done by the thread that took it, and the last ones end together, whatever the items cost.
+ *
+ * A launch wakes one thread, and each that joins it two further ones while there is work and an idle thread: many are
+ * awake after few steps, and none is woken for a launch that has ended by then. Threads that wait sleep.
+ *
+ * The threads begin with the first launch that has several groups, and end when the last device is closed. In the child
+ * of a fork there are none, and its lock may be taken: the child makes a pool of its own, and keeps the old one
+ * untouched until stop().
+ */
+#include "device.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BLOCK_SHORT_NS UINT64_C(20000) /* a block that took less is followed by one of twice the size */
+#define BLOCK_LONG_NS  UINT64_C(100000)
+
+/* One launch, in the frame of its caller. */
+typedef struct job {
+    gpuhal_cpu_work_fn *work;
+    void *user;
+    uint64_t total;
+    uint32_t slots;
+    /* Under the pool's mutex. */
+    bool waited_for;
+    uint32_t helpers;
+    struct job *next;
+    pthread_cond_t left; /* the last helper has */
+    uint64_t taken_slots[GPUHAL_CPU_THREADS_MAX / 64];
+    _Alignas(64) _Atomic uint64_t taken; /* items; all others are read only while threads take them */
+} job;
+
+struct gpuhal_cpu_pool {
+    pid_t process;
+    gpuhal_cpu_pool *older;  /* of the process that forked this one */
+    _Atomic uint32_t posted; /* changes when a launch begins */
+    pthread_mutex_t mutex;   /* of all below */
+    pthread_cond_t wanted;   /* there is a launch to help with, or the threads shall end */
+    job *jobs;
+    uint32_t count, idle; /* threads */
+    bool ending;
+    const gpuhal_plugin_instance *instance;
+    pthread_t threads[];
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Takes up to @p size items, fewer towards the end; false: none is left. */
+static bool take(job *own, uint64_t size, uint64_t *out_first, uint64_t *out_end)
+{
+    uint64_t first = atomic_load_explicit(&own->taken, memory_order_relaxed), count;
+    do {
+        if (first >= own->total) {
+            return false;
+        }
+        const uint64_t share = (own->total - first) / (2 * (uint64_t)own->slots);
+        count = size < share ? size : share > 0 ? share : 1;
+    } while (!atomic_compare_exchange_weak_explicit(&own->taken, &first, first + count, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    *out_first = first;
+    *out_end = first + count;
+    return true;
+}
+
+/* Until no item is left, or another launch began than the last one that was `seen`; NULL: whatever begins. */
+static void do_blocks(job *own, uint32_t slot, _Atomic uint32_t *posted, uint32_t seen)
+{
+    uint64_t size = 1, first, end, before = now_ns();
+    while (take(own, size, &first, &end)) {
+        own->work(own->user, slot, first, end);
+        const uint64_t now = now_ns(), took = now - before;
+        before = now;
+        size = took < BLOCK_SHORT_NS ? size * 2 : took > BLOCK_LONG_NS && size > 1 ? size / 2 : size;
+        if (posted != NULL && atomic_load_explicit(posted, memory_order_relaxed) != seen) {
+            return;
+        }
+    }
+}
+
+/* The launch with the fewest helpers of those that have something left for one more. */
+static job *choose(gpuhal_cpu_pool *pool)
+{
+    job *best = NULL;
+    for (job *at = pool->jobs; at != NULL; at = at->next) {
+        if (at->helpers + 1 < at->slots && atomic_load_explicit(&at->taken, memory_order_relaxed) < at->total &&
+            (best == NULL || at->helpers < best->helpers)) {
+            best = at;
+        }
+    }
+    return best;
+}
+
+/* Slot 0 is the caller's. One is free: there are fewer helpers than slots. */
+static uint32_t join(job *own)
+{
+    uint32_t slot = 1;
+    while ((own->taken_slots[slot / 64] >> slot % 64 & 1) != 0) {
+        slot++;
+    }
+    own->taken_slots[slot / 64] |= UINT64_C(1) << slot % 64;
+    own->helpers++;
+    return slot;
+}
+
+static void leave(job *own, uint32_t slot)
+{
+    own->taken_slots[slot / 64] &= ~(UINT64_C(1) << slot % 64);
+    if (--own->helpers == 0 && own->waited_for) {
+        pthread_cond_signal(&own->left); /* its frame goes once the mutex is free */
+    }
+}
+
+static void help(gpuhal_cpu_pool *pool, job *own)
+{
+    const uint32_t slot = join(own), seen = atomic_load_explicit(&pool->posted, memory_order_relaxed);
+    const bool wakes = pool->idle > 0 && choose(pool) != NULL;
+    pthread_mutex_unlock(&pool->mutex);
+    if (wakes) {
+        pthread_cond_signal(&pool->wanted);
+        pthread_cond_signal(&pool->wanted);
+    }
+    do_blocks(own, slot, &pool->posted, seen);
+    pthread_mutex_lock(&pool->mutex);
+    leave(own, slot);
+}
+
+static void *run_thread(void *user)
+{
+    gpuhal_cpu_pool *pool = user;
+    (void)pthread_setname_np(pthread_self(), "gpuhal-cpu");
+    if (pool->instance->has_mask) { /* the caller of a launch may be bound to one processor */
+        (void)sched_setaffinity(0, sizeof pool->instance->mask, &pool->instance->mask);
+    }
+    pthread_mutex_lock(&pool->mutex);
+    while (!pool->ending) {
+        job *own = choose(pool);
+        if (own != NULL) {
+            help(pool, own);
+            continue;
+        }
+        pool->idle++;
+        pthread_cond_wait(&pool->wanted, &pool->mutex);
+        pool->idle--;
+    }
+    pthread_mutex_unlock(&pool->mutex);
+    return NULL;
+}
+
+/* With all signals blocked but those that an instruction of a kernel causes: they must reach their handler. Where the
+ * system gives fewer threads, these are enough. */
+static void start_threads(gpuhal_cpu_pool *pool)
+{
+    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+    sigset_t all, before;
+    sigfillset(&all);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        sigdelset(&all, own[i]);
+    }
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (pool->count + 1 < pool->instance->threads &&
+           pthread_create(&pool->threads[pool->count], NULL, run_thread, pool) == 0) {
+        pool->count++;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* That of this process, made where there is none; NULL: no memory. Of two threads that make one, one keeps its own. */
+static gpuhal_cpu_pool *current_pool(gpuhal_plugin_instance *instance)
+{
+    const pid_t process = getpid();
+    gpuhal_cpu_pool *pool = atomic_load(&instance->pool);
+    if (pool != NULL && pool->process == process) {
+        return pool;
+    }
+    gpuhal_cpu_pool *made = calloc(1, sizeof *made + instance->threads * sizeof made->threads[0]);
+    if (!made) {
+        return NULL;
+    }
+    made->process = process;
+    made->older = pool;
+    made->instance = instance;
+    pthread_mutex_init(&made->mutex, NULL);
+    pthread_cond_init(&made->wanted, NULL);
+    if (!atomic_compare_exchange_strong(&instance->pool, &pool, made)) {
+        free(made);
+        return pool;
+    }
+    return made;
+}
+
+static void begin(gpuhal_cpu_pool *pool, job *own)
+{
+    pthread_mutex_lock(&pool->mutex);
+    if (pool->count == 0 && !pool->ending) {
+        start_threads(pool);
+    }
+    own->next = pool->jobs;
+    pool->jobs = own;
+    atomic_fetch_add_explicit(&pool->posted, 1, memory_order_relaxed);
+    const bool wakes = pool->idle > 0;
+    pthread_mutex_unlock(&pool->mutex);
+    if (wakes) {
+        pthread_cond_signal(&pool->wanted);
+    }
+}
+
+static void end(gpuhal_cpu_pool *pool, job *own)
+{
+    pthread_mutex_lock(&pool->mutex);
+    job **at = &pool->jobs;
+    while (*at != own) {
+        at = &(*at)->next;
+    }
+    *at = own->next;
+    own->waited_for = true;
+    while (own->helpers > 0) {
+        pthread_cond_wait(&own->left, &pool->mutex);
+    }
+    pthread_mutex_unlock(&pool->mutex);
+}
+
+void gpuhal_cpu_pool_run(gpuhal_plugin_instance *instance, uint32_t slots, uint64_t total, gpuhal_cpu_work_fn *work,
+                         void *user)
+{
+    gpuhal_cpu_pool *pool = slots > 1 ? current_pool(instance) : NULL;
+    if (!pool) {
+        work(user, 0, 0, total);
+        return;
+    }
+    int cancel;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* others use this frame */
+    job own = {.work = work, .user = user, .total = total, .slots = slots};
+    pthread_cond_init(&own.left, NULL);
+    begin(pool, &own);
+    do_blocks(&own, 0, NULL, 0);
+    end(pool, &own);
+    pthread_cond_destroy(&own.left);
+    pthread_setcancelstate(cancel, NULL);
+}
+
+void gpuhal_cpu_pool_rest(gpuhal_plugin_instance *instance)
+{
+    gpuhal_cpu_pool *pool = atomic_load(&instance->pool);
+    if (pool == NULL || pool->process != getpid()) {
+        return;
+    }
+    pthread_mutex_lock(&pool->mutex);
+    const bool mine = !pool->ending; /* another thread, which closes a device too, waits for them already */
+    pool->ending = true;
+    pthread_cond_broadcast(&pool->wanted);
+    pthread_mutex_unlock(&pool->mutex);
+    if (!mine) {
+        return;
+    }
+    for (uint32_t i = 0; i < pool->count; i++) {
+        pthread_join(pool->threads[i], NULL);
+    }
+    pthread_mutex_lock(&pool->mutex);
+    pool->count = 0;
+    pool->ending = false;
+    pthread_mutex_unlock(&pool->mutex);
+}
+
+void gpuhal_cpu_pool_free(gpuhal_plugin_instance *instance)
+{
+    gpuhal_cpu_pool_rest(instance);
+    for (gpuhal_cpu_pool *pool = instance->pool, *older; pool != NULL; pool = older) {
+        older = pool->older;
+        free(pool);
+    }
+}
