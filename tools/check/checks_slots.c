@@ -170,9 +170,6 @@ void gpuhal_check_slots_facts(gpuhal_context *context)
     if (filled.ops.wrap_memory != NULL && gpuhal_device_fact(context, GPUHAL_FACT_ADOPT_KINDS, 0) == 0) {
         gpuhal_fail("the slot wrap_memory is there, and the fact adopt_kinds names nothing to wrap");
     }
-    if (filled.ops.launch != NULL && filled.ops.queue_create == NULL) {
-        gpuhal_fail("the slot launch is there, and no queue to launch in");
-    }
     if (filled.ops.write == NULL &&
         (gpuhal_device_fact(context, GPUHAL_FACT_MEMORY_KINDS, 0) >> GPUHAL_MEMORY_UPLOAD & 1) == 0) {
         gpuhal_fail("no byte can reach the device: there is neither the slot write nor memory of kind upload");
