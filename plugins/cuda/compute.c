@@ -41,20 +41,32 @@ static uint64_t positive(CUdevice device, CUdevice_attribute attribute)
     return value > 0 ? (uint64_t)value : 0;
 }
 
-static void list_target(const gpuhal_host *host, gpuhal_sink *sink, CUdevice device)
+/* The compute capability as 10 * major + minor; 0 when the driver gives none that can be used. */
+static int capability_of(CUdevice device)
 {
     const int major = gpuhal_cuda_attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0);
     const int minor = gpuhal_cuda_attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, -1);
-    if (major <= 0 || minor < 0 || minor > 9) {
+    return major <= 0 || minor < 0 || minor > 9 ? 0 : 10 * major + minor;
+}
+
+void gpuhal_cuda_name_target(const gpuhal_cuda_entry *entry, char out_name[GPUHAL_STREAM_TARGET])
+{
+    const int capability = capability_of(entry->device);
+    snprintf(out_name, GPUHAL_STREAM_TARGET, capability ? "sm_%d" : "", capability);
+}
+
+static void list_target(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_cuda_entry *entry)
+{
+    const int capability = capability_of(entry->device);
+    if (capability == 0) {
         static const char *const why = "the driver gives no usable compute capability";
         host->missing(host, sink, GPUHAL_FACT_TARGET_ARCHITECTURE, GPUHAL_MISSING_FAILED, why);
         host->missing(host, sink, GPUHAL_FACT_DATA_TYPES, GPUHAL_MISSING_FAILED, why);
         return;
     }
-    char text[32];
-    snprintf(text, sizeof text, "sm_%d%d", major, minor);
+    char text[GPUHAL_STREAM_TARGET];
+    gpuhal_cuda_name_target(entry, text);
     host->text(host, sink, GPUHAL_FACT_TARGET_ARCHITECTURE, text);
-    const int capability = 10 * major + minor;
     uint32_t known = 0;
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         known |= capability >= types[i].since ? types[i].type : 0;
@@ -76,7 +88,7 @@ static void list_bandwidth(const gpuhal_host *host, gpuhal_sink *sink, CUdevice 
 void gpuhal_cuda_list_compute(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_cuda_entry *entry)
 {
     const CUdevice device = entry->device;
-    list_target(host, sink, device);
+    list_target(host, sink, entry);
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         gpuhal_cuda_list_number(host, sink, counts[i].key, positive(device, counts[i].attribute));
     }

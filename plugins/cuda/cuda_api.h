@@ -79,6 +79,8 @@
     REQUIRED(cuModuleGetFunction, (CUfunction *function, CUmodule module, const char *name)) \
     REQUIRED(cuFuncGetAttribute, (int *value, CUfunction_attribute attribute, CUfunction function)) \
     REQUIRED(cuFuncSetAttribute, (CUfunction function, CUfunction_attribute attribute, int value)) \
+    OPTIONAL(cuFuncGetParamInfo, (CUfunction function, size_t index, size_t *offset, size_t *bytes)) \
+    OPTIONAL(cuFuncLoad, (CUfunction function)) \
     REQUIRED(cuLaunchKernel, (CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, \
                               unsigned int block_x, unsigned int block_y, unsigned int block_z, \
                               unsigned int shared_bytes, \
@@ -214,6 +216,9 @@
     VALUE(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 2) \
     VALUE(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, 3) \
     VALUE(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, 4) \
+    VALUE(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, 5) \
+    VALUE(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, 6) \
+    VALUE(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, 7) \
     VALUE(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 8) \
     VALUE(CU_DEVICE_ATTRIBUTE_WARP_SIZE, 10) \
     VALUE(CU_DEVICE_ATTRIBUTE_MAX_PITCH, 11) \
@@ -255,10 +260,20 @@
     VALUE(CU_STREAM_NON_BLOCKING, 1) \
     VALUE(CU_EVENT_BLOCKING_SYNC, 1) \
     VALUE(CU_EVENT_DISABLE_TIMING, 2) \
+    VALUE(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 0) \
     VALUE(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, 1) \
+    VALUE(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, 3) \
+    VALUE(CU_FUNC_ATTRIBUTE_NUM_REGS, 4) \
     VALUE(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 8) \
+    VALUE(CU_JIT_MAX_REGISTERS, 0) \
+    VALUE(CU_JIT_INFO_LOG_BUFFER, 3) \
+    VALUE(CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, 4) \
     VALUE(CU_JIT_ERROR_LOG_BUFFER, 5) \
     VALUE(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, 6) \
+    VALUE(CU_JIT_OPTIMIZATION_LEVEL, 7) \
+    VALUE(CU_JIT_GENERATE_DEBUG_INFO, 11) \
+    VALUE(CU_JIT_LOG_VERBOSE, 12) \
+    VALUE(CU_JIT_GENERATE_LINE_INFO, 13) \
     VALUE(CU_MEM_HANDLE_TYPE_NONE, 0) \
     VALUE(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 1) \
     VALUE(CU_MEM_ALLOCATION_TYPE_PINNED, 1) \

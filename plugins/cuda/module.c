@@ -1,10 +1,16 @@
-/* cuda/module.c: CUDA's formats of code, `ptx`, `cubin` and `fatbin`, loading them, and what kernels share. */
+/* cuda/module.c: CUDA's formats of code, `ptx`, `cubin` and `fatbin`: which run on a device, loading them with the
+ * options of the driver's compiler, and what the driver reports of a function. */
 #include "../stream/image.h"
 #include "device.h"
 
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define LOG_BYTES 2048u
+/* Each of the two texts of the compiler at first, and at most: a text that fills its room was cut off. */
+#define LOG_BYTES     8192u
+#define LOG_BYTES_MAX (8u << 20)
 
 /* ---- images */
 
@@ -26,16 +32,107 @@ static bool is_fatbin(const unsigned char *image, uint64_t bytes)
     return header <= bytes && rest <= bytes - header;
 }
 
-bool gpuhal_cuda_is_format(const char *format)
-{
-    return strcmp(format, "ptx") == 0 || strcmp(format, "cubin") == 0 || strcmp(format, "fatbin") == 0;
-}
-
 /* PTX is a text, which the driver wants ended by a zero. */
 bool gpuhal_cuda_is_image(const char *format, const unsigned char *image, uint64_t bytes)
 {
     return strcmp(format, "ptx") == 0 ||
            (strcmp(format, "cubin") == 0 ? is_elf(image, bytes, is_in_file) : is_fatbin(image, bytes));
+}
+
+/* ---- targets */
+
+/* "sm_86", "sm_90a", "compute_80": 10 * major + minor, and the letter behind it. 0 for anything else. */
+static unsigned long number_of(const char *target, char *out_letter)
+{
+    static const char *const prefixes[] = {"sm_", "compute_"};
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
+        const size_t length = strlen(prefixes[i]);
+        char *end = NULL;
+        if (strncmp(target, prefixes[i], length) == 0 && isdigit((unsigned char)target[length])) {
+            const unsigned long number = strtoul(target + length, &end, 10);
+            *out_letter = *end;
+            return *end == '\0' || ((*end == 'a' || *end == 'f') && end[1] == '\0') ? number : 0;
+        }
+    }
+    return 0;
+}
+
+/* NVIDIA's "Application Compatibility" (CUDA C++ Programming Guide): a cubin runs on devices of its major number with
+ * an equal or higher minor one; PTX is compiled for equal and higher ones. With `a` at the end code is for that very
+ * number, with `f` for its major number. A fatbin may have PTX beside its cubins. */
+bool gpuhal_cuda_takes_target(const char *format, const char *target, const char *device)
+{
+    char letter = '\0', none = '\0';
+    const unsigned long wanted = number_of(target, &letter), has = number_of(device, &none);
+    if (wanted == 0 || has < wanted) {
+        return false;
+    }
+    const bool same_major = wanted / 10 == has / 10;
+    return letter == 'a' ? wanted == has : same_major || (letter == '\0' && strcmp(format, "cubin") != 0);
+}
+
+/* ---- options */
+
+typedef struct jit {
+    CUjit_option options[9]; /* each of those here once */
+    void *values[9];         /* a number goes where a pointer goes */
+    unsigned int count;
+} jit;
+
+static void add(jit *to, CUjit_option option, uintptr_t value)
+{
+    for (unsigned int i = 0; i < to->count; i++) {
+        if (to->options[i] == option) {
+            to->values[i] = (void *)value; /* the last one counts */
+            return;
+        }
+    }
+    to->options[to->count] = option;
+    to->values[to->count++] = (void *)value;
+}
+
+/* The words of ptxas for what the driver's compiler can do too. */
+static bool add_word(jit *to, const char *word, size_t length)
+{
+    static const char registers[] = "-maxrregcount=";
+    const size_t prefix = sizeof registers - 1;
+    if (length == 3 && strncmp(word, "-O", 2) == 0 && word[2] >= '0' && word[2] <= '4') {
+        add(to, CU_JIT_OPTIMIZATION_LEVEL, (uintptr_t)(word[2] - '0'));
+    } else if (length == 2 && strncmp(word, "-g", 2) == 0) {
+        add(to, CU_JIT_GENERATE_DEBUG_INFO, 1);
+    } else if (length == 9 && strncmp(word, "-lineinfo", 9) == 0) {
+        add(to, CU_JIT_GENERATE_LINE_INFO, 1);
+    } else if (length > prefix && length < prefix + 4 && strncmp(word, registers, prefix) == 0 &&
+               strspn(word + prefix, "0123456789") >= length - prefix) {
+        add(to, CU_JIT_MAX_REGISTERS, strtoul(word + prefix, NULL, 10));
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* The length of the first word that is unknown, at *out_word; 0 when all are known. Only PTX is compiled. */
+static size_t add_options(jit *to, const gpuhal_code *code, const char **out_word)
+{
+    const bool compiles = strcmp(code->format, "ptx") == 0;
+    for (const char *at = code->options ? code->options : ""; *at;) {
+        const size_t length = strcspn(at, " ");
+        if (length > 0 && (!compiles || !add_word(to, at, length))) {
+            *out_word = at;
+            return length;
+        }
+        at += length + strspn(at + length, " ");
+    }
+    return 0;
+}
+
+bool gpuhal_cuda_takes_options(const gpuhal_code *code, char *out_unknown, size_t size)
+{
+    jit none = {.count = 0};
+    const char *word = "";
+    const size_t length = add_options(&none, code, &word);
+    snprintf(out_unknown, size, "%.*s", (int)(length < size ? length : size), word);
+    return length == 0;
 }
 
 /* ---- modules */
@@ -52,38 +149,89 @@ static void make_line(char *text)
     }
 }
 
-gpuhal_status gpuhal_cuda_load_module(gpuhal_plugin_device *device, const void *image, CUmodule *out_module)
+/* Loads, with @p bytes of room for each of two texts from @p info on: what the compiler notes, and what it refuses. */
+static CUresult load(const gpuhal_code *code, const void *image, CUmodule *out_module, char *info, size_t bytes)
 {
-    char log[LOG_BYTES] = "";
-    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-    void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)}; /* a size goes where a pointer goes */
-    gpuhal_cuda_scope scope;
-    CUresult code = gpuhal_cuda_enter(device, &scope);
-    if (code == CUDA_SUCCESS) {
-        code = gpuhal_cuda_api.cuModuleLoadDataEx(out_module, image, 2, options, values);
-        gpuhal_cuda_leave(&scope);
-    }
-    log[sizeof log - 1] = '\0';
-    make_line(log);
-    gpuhal_status status = gpuhal_cuda_result(device, "cuModuleLoadDataEx", code);
-    if (status != GPUHAL_OK && log[0] != '\0') {
-        status = gpuhal_cuda_report_as(device->host, status, "cuModuleLoadDataEx", code, log);
-    }
-    return status;
+    jit with = {.count = 0};
+    const char *word = NULL;
+    char *errors = info + bytes;
+    (void)add_options(&with, code, &word); /* all are known */
+    add(&with, CU_JIT_LOG_VERBOSE, 1);     /* registers and memory of each kernel */
+    add(&with, CU_JIT_INFO_LOG_BUFFER, (uintptr_t)info);
+    add(&with, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, bytes - 1);
+    add(&with, CU_JIT_ERROR_LOG_BUFFER, (uintptr_t)errors);
+    add(&with, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, bytes - 1);
+    *info = *errors = '\0';
+    const CUresult result =
+        gpuhal_cuda_api.cuModuleLoadDataEx(out_module, image, with.count, with.options, with.values);
+    info[bytes - 1] = errors[bytes - 1] = '\0';
+    return result;
 }
 
-/* A launch gets no more than 48 KiB unless the function is allowed more. A function is the driver's one object for all
- * kernels of its name, so each allows the most, once: launches need not change it, and threads cannot undo what another
- * one needs. How memory is divided between caches and groups follows what launches ask for, not what they may. */
-void gpuhal_cuda_allow_shared(const gpuhal_plugin_device *device, CUfunction function)
+/* The driver writes as much of a text as fits, so one that fills its room is asked for again, with more. Without memory
+ * for that it stays cut off. */
+CUresult gpuhal_cuda_load_module(const gpuhal_code *code, const void *image, gpuhal_plugin_build *build,
+                                 CUmodule *out_module, char *out_words, size_t size)
 {
-    int own = 0;
-    const int most =
-        gpuhal_cuda_attribute(device->entry->device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 0);
-    CUresult code = gpuhal_cuda_api.cuFuncGetAttribute(&own, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function);
-    if (code == CUDA_SUCCESS && most > own) {
-        code = gpuhal_cuda_api.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                                  most - own);
+    char first[2 * LOG_BYTES], *log = first, *more;
+    size_t bytes = LOG_BYTES;
+    CUresult result = load(code, image, out_module, log, bytes);
+    while ((strlen(log) + 2 >= bytes || strlen(log + bytes) + 2 >= bytes) && bytes < LOG_BYTES_MAX &&
+           (more = malloc(2 * 32 * bytes)) != NULL) {
+        if (log != first) {
+            free(log);
+        }
+        log = more;
+        bytes *= 32;
+        if (result == CUDA_SUCCESS) {
+            gpuhal_cuda_ignore(gpuhal_cuda_api.cuModuleUnload(*out_module));
+        }
+        result = load(code, image, out_module, log, bytes);
     }
-    gpuhal_cuda_ignore(code);
+    for (size_t i = 0; i < 2; i++) {
+        if (log[i * bytes] != '\0') {
+            build->log(build->user, log + i * bytes);
+        }
+    }
+    snprintf(out_words, size, "%s", log + bytes);
+    make_line(out_words);
+    if (log != first) {
+        free(log);
+    }
+    return result;
+}
+
+/* ---- functions */
+
+CUresult gpuhal_cuda_of_function(int *out_value, unsigned int attribute, CUfunction function)
+{
+    return gpuhal_cuda_api.cuFuncGetAttribute(out_value, attribute, function);
+}
+
+/* A launch gets no more than 48 KiB unless the function is allowed more. Each kernel of a function allows the most, so
+ * that launches need not change it, and threads cannot undo what another one needs. How memory is divided between
+ * caches and groups follows what launches ask for, not what they may.
+ *
+ * With lazy loading (CUDA_MODULE_LOADING) the driver may put off bringing the code to the device. */
+CUresult gpuhal_cuda_prepare_function(CUfunction function, uint32_t own, uint32_t most)
+{
+    CUresult code = CUDA_SUCCESS;
+    if (most > own) {
+        code = gpuhal_cuda_api.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                  (int)(most - own));
+    }
+    return code == CUDA_SUCCESS && gpuhal_cuda_api.cuFuncLoad ? gpuhal_cuda_api.cuFuncLoad(function) : code;
+}
+
+/* Since CUDA 12.4. */
+CUresult gpuhal_cuda_parameter_bytes(CUfunction function, uint32_t index, uint64_t *out_bytes)
+{
+    size_t offset = 0, bytes = 0;
+    if (!gpuhal_cuda_api.cuFuncGetParamInfo) {
+        *out_bytes = GPUHAL_STREAM_UNKNOWN;
+        return CUDA_SUCCESS;
+    }
+    const CUresult code = gpuhal_cuda_api.cuFuncGetParamInfo(function, index, &offset, &bytes);
+    *out_bytes = code == CUDA_SUCCESS ? bytes : 0;
+    return code == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : code; /* there is no such parameter */
 }

@@ -86,16 +86,16 @@ typedef CUfunction vendor_function;
 #define GPUHAL_VENDOR_INVALID_VALUE    CUDA_ERROR_INVALID_VALUE
 #define GPUHAL_VENDOR_NOT_SUPPORTED    CUDA_ERROR_NOT_SUPPORTED
 #define GPUHAL_VENDOR_OPERATING_SYSTEM CUDA_ERROR_OPERATING_SYSTEM
-#define GPUHAL_VENDOR_PROPERTIES(ordinal, exported)                                                                   \
-    {                                                                                                                 \
-        .type = CU_MEM_ALLOCATION_TYPE_PINNED,                                                                        \
-        .requestedHandleTypes = (exported) ? GPUHAL_VENDOR_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE,                 \
-        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = (ordinal)},                                           \
+#define GPUHAL_VENDOR_PROPERTIES(ordinal, exported)                                                                    \
+    {                                                                                                                  \
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED,                                                                         \
+        .requestedHandleTypes = (exported) ? GPUHAL_VENDOR_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE,                  \
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = (ordinal)},                                            \
     }
-#define GPUHAL_VENDOR_READ_WRITE(ordinal)                                                                             \
-    {                                                                                                                 \
-        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = (ordinal)},                                           \
-        .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,                                                                  \
+#define GPUHAL_VENDOR_READ_WRITE(ordinal)                                                                              \
+    {                                                                                                                  \
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = (ordinal)},                                            \
+        .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,                                                                   \
     }
 
 /* registration.c */
@@ -107,23 +107,32 @@ typedef CUfunction vendor_function;
 #define GPUHAL_VENDOR_UNREGISTER_CALL   "cuMemHostUnregister"
 
 /* program.c */
-#define GPUHAL_VENDOR_FORMATS              "ptx, cubin and fatbin"
+#define GPUHAL_VENDOR_FORMATS              "cubin fatbin ptx"
+#define GPUHAL_VENDOR_OPTIONS              "known are, for PTX, -O0 to -O4, -g, -lineinfo and -maxrregcount=N"
 #define GPUHAL_VENDOR_READS_IMAGE_LATER    false
+#define GPUHAL_VENDOR_LOAD_CALL            "cuModuleLoadDataEx"
+#define GPUHAL_VENDOR_PARAMETER_CALL       "cuFuncGetParamInfo"
+#define GPUHAL_VENDOR_FUNCTION(attribute)  CU_FUNC_ATTRIBUTE_##attribute
+#define GPUHAL_VENDOR_THREADS_MAX          UINT64_MAX /* of a launch in one dimension: the numbers of groups limit it */
 #define GPUHAL_VENDOR_LAUNCH               gpuhal_cuda_api.cuLaunchKernel
 #define GPUHAL_VENDOR_LAUNCH_CALL          "cuLaunchKernel"
 #define GPUHAL_VENDOR_REFUSES_LAUNCH(code) ((code) == CUDA_ERROR_INVALID_VALUE)
 
 /* facts.c and plugin.c */
-#define GPUHAL_VENDOR_PLUGIN               "cuda"
-#define GPUHAL_VENDOR_API                  "CUDA"
-#define GPUHAL_VENDOR_SPEAKER              "the driver"
-#define GPUHAL_VENDOR_COMPANY              "NVIDIA"
-#define GPUHAL_VENDOR_PCI_ID               0x10de
-#define GPUHAL_VENDOR_NATIVE(kind)         GPUHAL_NATIVE_CUDA_##kind
-#define GPUHAL_VENDOR_NO_DRIVER_VERSION    "neither NVML nor the system reports it"
-#define GPUHAL_VENDOR_ATTRIBUTE_MAJOR      CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
-#define GPUHAL_VENDOR_ATTRIBUTE_MINOR      CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
-#define GPUHAL_VENDOR_ATTRIBUTE_INTEGRATED CU_DEVICE_ATTRIBUTE_INTEGRATED
+#define GPUHAL_VENDOR_PLUGIN                 "cuda"
+#define GPUHAL_VENDOR_API                    "CUDA"
+#define GPUHAL_VENDOR_SPEAKER                "the driver"
+#define GPUHAL_VENDOR_COMPANY                "NVIDIA"
+#define GPUHAL_VENDOR_PCI_ID                 0x10de
+#define GPUHAL_VENDOR_NATIVE(kind)           GPUHAL_NATIVE_CUDA_##kind
+#define GPUHAL_VENDOR_NO_DRIVER_VERSION      "neither NVML nor the system reports it"
+#define GPUHAL_VENDOR_ATTRIBUTE_MAJOR        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
+#define GPUHAL_VENDOR_ATTRIBUTE_MINOR        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
+#define GPUHAL_VENDOR_ATTRIBUTE_WARP         CU_DEVICE_ATTRIBUTE_WARP_SIZE
+#define GPUHAL_VENDOR_ATTRIBUTE_GROUP_SIZE   CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK
+#define GPUHAL_VENDOR_ATTRIBUTE_GROUP_MEMORY CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+#define GPUHAL_VENDOR_ATTRIBUTE_GROUPS_X     CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X
+#define GPUHAL_VENDOR_ATTRIBUTE_INTEGRATED   CU_DEVICE_ATTRIBUTE_INTEGRATED
 /* Where the kernel only moves pages to the device when they are touched (HMM) the driver stages copies as ever. */
 #define GPUHAL_VENDOR_ATTRIBUTE_PAGEABLE CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES
 

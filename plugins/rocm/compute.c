@@ -87,6 +87,21 @@ static uint32_t find_target(const gpuhal_rocm_entry *entry, const char **out_why
     return target;
 }
 
+static void write_target(uint32_t target, char out_name[GPUHAL_STREAM_TARGET])
+{
+    snprintf(out_name, GPUHAL_STREAM_TARGET, "gfx%u%x%x", target / 10000, target / 100 % 100, target % 100);
+}
+
+void gpuhal_rocm_name_target(const gpuhal_rocm_entry *entry, char out_name[GPUHAL_STREAM_TARGET])
+{
+    const char *why = NULL;
+    const uint32_t target = find_target(entry, &why);
+    out_name[0] = '\0';
+    if (target > 0) {
+        write_target(target, out_name);
+    }
+}
+
 static uint32_t data_types(uint32_t target)
 {
     uint32_t known = GPUHAL_DATA_FP64 | GPUHAL_DATA_INT8 | GPUHAL_DATA_INT64;
@@ -109,9 +124,8 @@ static void list_bandwidth(const gpuhal_host *host, gpuhal_sink *sink, hipDevice
         const uint64_t bandwidth = kilohertz * 1000 * bits * (lines / 8);
         gpuhal_rocm_list_number(host, sink, GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, bandwidth);
     } else {
-        host->missing(
-            host, sink, GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, GPUHAL_MISSING_NOT_SUPPORTED,
-            "HIP has the memory's clock and width, but not its kind, on which the bits in each clock depend");
+        host->missing(host, sink, GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, GPUHAL_MISSING_NOT_SUPPORTED,
+                      "HIP has the memory's clock and width, but not its kind, on which the bits in each clock depend");
     }
 }
 
@@ -121,8 +135,8 @@ void gpuhal_rocm_list_compute(const gpuhal_host *host, gpuhal_sink *sink, const 
     const char *why = NULL;
     const uint32_t target = find_target(entry, &why);
     if (target > 0) {
-        char text[32];
-        snprintf(text, sizeof text, "gfx%u%x%x", target / 10000, target / 100 % 100, target % 100);
+        char text[GPUHAL_STREAM_TARGET];
+        write_target(target, text);
         host->text(host, sink, GPUHAL_FACT_TARGET_ARCHITECTURE, text);
         host->u64(host, sink, GPUHAL_FACT_DATA_TYPES, data_types(target));
     } else {

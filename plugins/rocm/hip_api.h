@@ -75,6 +75,7 @@
     REQUIRED(hipError_t, hipModuleLoadData, (hipModule_t *module, const void *image)) \
     REQUIRED(hipError_t, hipModuleUnload, (hipModule_t module)) \
     REQUIRED(hipError_t, hipModuleGetFunction, (hipFunction_t *function, hipModule_t module, const char *name)) \
+    OPTIONAL(hipError_t, hipFuncGetAttribute, (int *value, hipFunction_attribute attribute, hipFunction_t function)) \
     REQUIRED(hipError_t, hipModuleLaunchKernel, (hipFunction_t function, unsigned int grid_x, unsigned int grid_y, \
                                                  unsigned int grid_z, unsigned int block_x, unsigned int block_y, \
                                                  unsigned int block_z, unsigned int shared_bytes, hipStream_t stream, \
@@ -192,6 +193,9 @@
     VALUE(hipDeviceAttributeMaxBlockDimX, 26) \
     VALUE(hipDeviceAttributeMaxBlockDimY, 27) \
     VALUE(hipDeviceAttributeMaxBlockDimZ, 28) \
+    VALUE(hipDeviceAttributeMaxGridDimX, 29) \
+    VALUE(hipDeviceAttributeMaxGridDimY, 30) \
+    VALUE(hipDeviceAttributeMaxGridDimZ, 31) \
     VALUE(hipDeviceAttributeMaxThreadsPerBlock, 56) \
     VALUE(hipDeviceAttributeMaxPitch, 58) \
     VALUE(hipDeviceAttributeMemoryBusWidth, 59) \
@@ -206,6 +210,10 @@
     VALUE(hipComputeModeProhibited, 2) \
     VALUE(hipComputeModeExclusiveProcess, 3) \
     VALUE(HIP_POINTER_ATTRIBUTE_MEMORY_TYPE, 2) \
+    VALUE(HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 0) \
+    VALUE(HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, 1) \
+    VALUE(HIP_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, 3) \
+    VALUE(HIP_FUNC_ATTRIBUTE_NUM_REGS, 4) \
     VALUE(HIP_POINTER_ATTRIBUTE_BUFFER_ID, 7) \
     VALUE(HIP_POINTER_ATTRIBUTE_IS_MANAGED, 8) \
     VALUE(HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL, 9) \
@@ -240,6 +248,7 @@
     TYPE(hipDevice_t) \
     TYPE(hipDeviceAttribute_t) \
     TYPE(hipPointer_attribute) \
+    TYPE(hipFunction_attribute) \
     TYPE(hipStreamCaptureMode) \
     TYPE(hipStreamCaptureStatus) \
     TYPE(hipMemcpyKind) \
@@ -287,6 +296,7 @@ enum { GPUHAL_HIP_RESULTS(GPUHAL_HIP_ENUMERATOR) GPUHAL_HIP_VALUES(GPUHAL_HIP_EN
 /* Enumerations of the vendor; integers here, so that a later runtime's value is none that the compiler rules out. */
 typedef unsigned int hipError_t;
 typedef unsigned int hipDeviceAttribute_t;
+typedef unsigned int hipFunction_attribute;
 typedef unsigned int hipPointer_attribute;
 typedef unsigned int hipStreamCaptureMode;
 typedef unsigned int hipStreamCaptureStatus;

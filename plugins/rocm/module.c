@@ -1,10 +1,11 @@
-/* rocm/module.c: HIP's formats of code, and loading them: `hsaco` (a code object for one architecture) and
- * `hip_fatbin` (a bundle of them, as the compiler embeds it). A bundle that was compressed is HIP's to unpack: its
- * length stands in its head.
+/* rocm/module.c: HIP's formats of code, loading them, and what HIP reports of a function: `hsaco` (a code object for
+ * one architecture) and `hip-fatbin` (a bundle of them, as the compiler embeds it). A bundle that was compressed is
+ * HIP's to unpack: its length stands in its head.
  */
 #include "../stream/image.h"
 #include "device.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- images */
@@ -58,31 +59,59 @@ static bool is_bundle(const unsigned char *image, uint64_t bytes)
     return count > 0;
 }
 
-bool gpuhal_rocm_is_format(const char *format)
-{
-    return strcmp(format, "hsaco") == 0 || strcmp(format, "hip_fatbin") == 0;
-}
-
 bool gpuhal_rocm_is_image(const char *format, const unsigned char *image, uint64_t bytes)
 {
     return strcmp(format, "hsaco") == 0 ? is_code_object(image, bytes) : is_bundle(image, bytes);
 }
 
-/* ---- modules */
+/* ---- targets and options */
 
-gpuhal_status gpuhal_rocm_load_module(gpuhal_plugin_device *device, const void *image, hipModule_t *out_module)
+/* The processor, as far as a target names a single one: "gfx942:sramecc+:xnack-" is for gfx942 in a certain state,
+ * which HIP compares by itself when it loads the code, and "gfx11-generic" is for several. */
+bool gpuhal_rocm_takes_target(const char *format, const char *target, const char *device)
 {
-    gpuhal_rocm_scope scope;
-    hipError_t code = gpuhal_rocm_enter(device, &scope);
-    if (code == hipSuccess) {
-        code = gpuhal_rocm_api.hipModuleLoadData(out_module, image);
-        gpuhal_rocm_leave(&scope);
-    }
-    return gpuhal_rocm_result(device, "hipModuleLoadData", code);
+    (void)format;
+    const size_t length = strcspn(target, ":");
+    const bool is_generic = strstr(target, "-generic") != NULL;
+    return is_generic || (strlen(device) == length && strncmp(target, device, length) == 0);
 }
 
-/* HIP needs no permission. */
-void gpuhal_rocm_allow_shared(const gpuhal_plugin_device *device, hipFunction_t function)
+bool gpuhal_rocm_takes_options(const gpuhal_code *code, char *out_unknown, size_t size)
 {
-    (void)device, (void)function;
+    const char *first = code->options + strspn(code->options, " ");
+    snprintf(out_unknown, size, "%.*s", (int)strcspn(first, " "), first);
+    return *first == '\0';
+}
+
+/* ---- modules */
+
+/* HIP compiles nothing and prints nothing. */
+hipError_t gpuhal_rocm_load_module(const gpuhal_code *code, const void *image, gpuhal_plugin_build *build,
+                                   hipModule_t *out_module, char *out_words, size_t size)
+{
+    (void)code, (void)build, (void)out_words, (void)size;
+    return gpuhal_rocm_api.hipModuleLoadData(out_module, image);
+}
+
+/* ---- functions */
+
+hipError_t gpuhal_rocm_of_function(int *out_value, unsigned int attribute, hipFunction_t function)
+{
+    *out_value = 0;
+    return gpuhal_rocm_api.hipFuncGetAttribute ? gpuhal_rocm_api.hipFuncGetAttribute(out_value, attribute, function)
+                                               : hipSuccess;
+}
+
+/* HIP needs no permission for shared memory, and has loaded everything by now. */
+hipError_t gpuhal_rocm_prepare_function(hipFunction_t function, uint32_t own, uint32_t most)
+{
+    (void)function, (void)own, (void)most;
+    return hipSuccess;
+}
+
+hipError_t gpuhal_rocm_parameter_bytes(hipFunction_t function, uint32_t index, uint64_t *out_bytes)
+{
+    (void)function, (void)index;
+    *out_bytes = GPUHAL_STREAM_UNKNOWN;
+    return hipSuccess;
 }

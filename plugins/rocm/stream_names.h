@@ -56,7 +56,7 @@ typedef hipFunction_t vendor_function;
 #define GPUHAL_VENDOR_PRIORITY_RANGE          gpuhal_rocm_api.hipDeviceGetStreamPriorityRange
 #define GPUHAL_VENDOR_NON_BLOCKING            hipStreamNonBlocking
 #define GPUHAL_VENDOR_MAY_ADOPT_STREAM(value) ((value) != 0 && (value) != GPUHAL_ROCM_LEGACY)
-#define GPUHAL_VENDOR_STREAM_SENTENCE                                                                                 \
+#define GPUHAL_VENDOR_STREAM_SENTENCE                                                                                  \
     "GPUHAL_NATIVE_HIP_STREAM; 0 and 1 stand for the default stream, which cannot be adopted"
 #define GPUHAL_VENDOR_PER_THREAD          GPUHAL_ROCM_PER_THREAD
 #define GPUHAL_VENDOR_PER_THREAD_NAME     "hipStreamPerThread"
@@ -91,15 +91,15 @@ typedef hipFunction_t vendor_function;
 #define GPUHAL_VENDOR_INVALID_VALUE    hipErrorInvalidValue
 #define GPUHAL_VENDOR_NOT_SUPPORTED    hipErrorNotSupported
 #define GPUHAL_VENDOR_OPERATING_SYSTEM hipErrorOperatingSystem
-#define GPUHAL_VENDOR_PROPERTIES(ordinal, exported)                                                                   \
-    {                                                                                                                 \
-        .type = hipMemAllocationTypePinned,                                                                           \
-        .requestedHandleType = (exported) ? GPUHAL_VENDOR_FILE_DESCRIPTOR : hipMemHandleTypeNone,                     \
-        .location = {.type = hipMemLocationTypeDevice, .id = (ordinal)},                                              \
+#define GPUHAL_VENDOR_PROPERTIES(ordinal, exported)                                                                    \
+    {                                                                                                                  \
+        .type = hipMemAllocationTypePinned,                                                                            \
+        .requestedHandleType = (exported) ? GPUHAL_VENDOR_FILE_DESCRIPTOR : hipMemHandleTypeNone,                      \
+        .location = {.type = hipMemLocationTypeDevice, .id = (ordinal)},                                               \
     }
-#define GPUHAL_VENDOR_READ_WRITE(ordinal)                                                                             \
-    {                                                                                                                 \
-        .location = {.type = hipMemLocationTypeDevice, .id = (ordinal)}, .flags = hipMemAccessFlagsProtReadWrite,     \
+#define GPUHAL_VENDOR_READ_WRITE(ordinal)                                                                              \
+    {                                                                                                                  \
+        .location = {.type = hipMemLocationTypeDevice, .id = (ordinal)}, .flags = hipMemAccessFlagsProtReadWrite,      \
     }
 
 /* registration.c */
@@ -111,7 +111,13 @@ typedef hipFunction_t vendor_function;
 #define GPUHAL_VENDOR_UNREGISTER_CALL   "hipHostUnregister"
 
 /* program.c */
-#define GPUHAL_VENDOR_FORMATS "hsaco and hip_fatbin"
+#define GPUHAL_VENDOR_FORMATS             "hsaco hip-fatbin"
+#define GPUHAL_VENDOR_OPTIONS             "HIP compiles nothing, so there are none"
+#define GPUHAL_VENDOR_LOAD_CALL           "hipModuleLoadData"
+#define GPUHAL_VENDOR_PARAMETER_CALL      "hipModuleGetFunction"
+#define GPUHAL_VENDOR_FUNCTION(attribute) HIP_FUNC_ATTRIBUTE_##attribute
+/* Of a launch in one dimension: HIP hands the number of threads on in 32 bits (hipModuleLaunchKernel in its manual). */
+#define GPUHAL_VENDOR_THREADS_MAX UINT32_MAX
 /* HIP keeps no copy, and reads the image when a kernel is first asked for. */
 #define GPUHAL_VENDOR_READS_IMAGE_LATER    true
 #define GPUHAL_VENDOR_LAUNCH               gpuhal_rocm_api.hipModuleLaunchKernel
@@ -119,16 +125,20 @@ typedef hipFunction_t vendor_function;
 #define GPUHAL_VENDOR_REFUSES_LAUNCH(code) ((code) == hipErrorInvalidValue || (code) == hipErrorInvalidConfiguration)
 
 /* facts.c and plugin.c */
-#define GPUHAL_VENDOR_PLUGIN               "rocm"
-#define GPUHAL_VENDOR_API                  "HIP"
-#define GPUHAL_VENDOR_SPEAKER              "HIP"
-#define GPUHAL_VENDOR_COMPANY              "AMD"
-#define GPUHAL_VENDOR_PCI_ID               0x1002
-#define GPUHAL_VENDOR_NATIVE(kind)         GPUHAL_NATIVE_HIP_##kind
-#define GPUHAL_VENDOR_NO_DRIVER_VERSION    "neither the kernel's amdgpu driver nor HIP reports a version"
-#define GPUHAL_VENDOR_ATTRIBUTE_MAJOR      hipDeviceAttributeComputeCapabilityMajor
-#define GPUHAL_VENDOR_ATTRIBUTE_MINOR      hipDeviceAttributeComputeCapabilityMinor
-#define GPUHAL_VENDOR_ATTRIBUTE_INTEGRATED hipDeviceAttributeIntegrated
-#define GPUHAL_VENDOR_ATTRIBUTE_PAGEABLE   hipDeviceAttributePageableMemoryAccess
+#define GPUHAL_VENDOR_PLUGIN                 "rocm"
+#define GPUHAL_VENDOR_API                    "HIP"
+#define GPUHAL_VENDOR_SPEAKER                "HIP"
+#define GPUHAL_VENDOR_COMPANY                "AMD"
+#define GPUHAL_VENDOR_PCI_ID                 0x1002
+#define GPUHAL_VENDOR_NATIVE(kind)           GPUHAL_NATIVE_HIP_##kind
+#define GPUHAL_VENDOR_NO_DRIVER_VERSION      "neither the kernel's amdgpu driver nor HIP reports a version"
+#define GPUHAL_VENDOR_ATTRIBUTE_MAJOR        hipDeviceAttributeComputeCapabilityMajor
+#define GPUHAL_VENDOR_ATTRIBUTE_MINOR        hipDeviceAttributeComputeCapabilityMinor
+#define GPUHAL_VENDOR_ATTRIBUTE_WARP         hipDeviceAttributeWarpSize
+#define GPUHAL_VENDOR_ATTRIBUTE_GROUP_SIZE   hipDeviceAttributeMaxThreadsPerBlock
+#define GPUHAL_VENDOR_ATTRIBUTE_GROUP_MEMORY hipDeviceAttributeMaxSharedMemoryPerBlock
+#define GPUHAL_VENDOR_ATTRIBUTE_GROUPS_X     hipDeviceAttributeMaxGridDimX
+#define GPUHAL_VENDOR_ATTRIBUTE_INTEGRATED   hipDeviceAttributeIntegrated
+#define GPUHAL_VENDOR_ATTRIBUTE_PAGEABLE     hipDeviceAttributePageableMemoryAccess
 
 #endif

@@ -123,6 +123,7 @@ void GPUHAL_OWN(list_facts)(const gpuhal_host *host, gpuhal_sink *sink, const gp
     host->u64(host, sink, GPUHAL_FACT_UNIFIED_MEMORY, integrated ? 1 : 0);
     host->u64(host, sink, GPUHAL_FACT_SOFTWARE, 0);
     host->u64(host, sink, GPUHAL_FACT_NATIVE_INDEX, entry->ordinal);
+    host->text(host, sink, GPUHAL_FACT_PROGRAM_FORMATS, GPUHAL_VENDOR_FORMATS);
     list_versions(host, sink, entry);
     list_memory(host, sink, entry);
     list_sharing(host, sink, entry);

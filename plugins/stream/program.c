@@ -1,22 +1,28 @@
-/* stream/program.c: modules and launches.
+/* stream/program.c: modules, their functions, and launches.
  *
  * The driver finds the end of an image by what stands in it, so that is compared with the bytes at hand first: a
- * cut-off file would be read beyond its end. Which formats there are, and how each ends, is in the plugin's module.c.
+ * cut-off file would be read beyond its end. How each format ends, and what the drivers report of a function, is in the
+ * plugin's module.c.
  *
- * No public function reaches these slots yet.
+ * A launch makes one call beside those that enter the context: all that can be asked or set is asked and set when the
+ * kernel is created. A function is the driver's one object for all kernels of its name, so nothing of a kernel is kept
+ * in it.
  */
 #include "device.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* CUDA passes at most 4 KiB, or 32 KiB on late devices; HIP's compiler makes far fewer. */
+/* The core describes no kernel with more. */
 #define ARGUMENTS_MAX 1024u
 
 struct gpuhal_plugin_kernel {
     gpuhal_plugin_program *program;
     uint32_t group_size[3];
     vendor_function function;
+    gpuhal_parameter parameters[]; /* of the description */
 };
 
 struct gpuhal_plugin_program {
@@ -25,53 +31,104 @@ struct gpuhal_plugin_program {
     void *image; /* what the module was loaded from, while the driver may read it */
 };
 
-/* The image to load, ended by a zero, since PTX is a text. NULL without memory or for a format that does not fit. */
-static void *copy_image(const char *format, const void *code, uint64_t bytes)
+static gpuhal_status __attribute__((format(printf, 3, 4)))
+refuse(const gpuhal_plugin_device *device, gpuhal_status status, const char *format, ...)
 {
-    const bool good = GPUHAL_OWN(is_image)(format, code, bytes);
-    char *image = good && bytes < SIZE_MAX ? malloc((size_t)bytes + 1) : NULL;
-    if (image) {
-        memcpy(image, code, (size_t)bytes);
-        image[bytes] = '\0';
+    char text[320];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return device->host->report(device->host, status, NULL, 0, text);
+}
+
+/* ---- programs */
+
+static bool is_format(const char *format)
+{
+    const size_t length = strlen(format);
+    for (const char *at = GPUHAL_VENDOR_FORMATS; *at;) {
+        const size_t word = strcspn(at, " ");
+        if (word == length && memcmp(at, format, length) == 0) {
+            return true;
+        }
+        at += word + strspn(at + word, " ");
     }
-    return image;
+    return false;
+}
+
+/* What is wrong with the code before the driver sees it; OK when nothing is. @p target is the device's. */
+static gpuhal_status check_code(const gpuhal_plugin_device *device, const gpuhal_code *code, const char *target)
+{
+    if (!is_format(code->format)) {
+        return refuse(device, GPUHAL_ERROR_NOT_SUPPORTED, GPUHAL_VENDOR_API " loads %s", GPUHAL_VENDOR_FORMATS);
+    }
+    if (code->target && *target && !GPUHAL_OWN(takes_target)(code->format, code->target, target)) {
+        return refuse(device, GPUHAL_ERROR_INCOMPATIBLE, "the code is for %.64s, and the device is %s", code->target,
+                      target);
+    }
+    if (!GPUHAL_OWN(is_image)(code->format, code->code, code->bytes)) {
+        return refuse(device, GPUHAL_ERROR_INVALID_ARGUMENT, "the code is not a %s, or is cut off", code->format);
+    }
+    return GPUHAL_OK;
+}
+
+/* Loads a copy that ends with a zero, since PTX is a text, and explains what the driver refuses. */
+static gpuhal_status load(gpuhal_plugin_program *program, const gpuhal_code *code, const char *target,
+                          gpuhal_plugin_build *build)
+{
+    gpuhal_plugin_device *device = program->device;
+    char words[256] = "", text[400];
+    memcpy(program->image, code->code, (size_t)code->bytes);
+    ((char *)program->image)[code->bytes] = '\0';
+    gpuhal_stream_scope scope;
+    vendor_code result = GPUHAL_OWN(enter)(device, &scope);
+    if (result == GPUHAL_VENDOR_OK) {
+        result = GPUHAL_OWN(load_module)(code, program->image, build, &program->module, words, sizeof words);
+        GPUHAL_OWN(leave)(&scope);
+    }
+    const gpuhal_status status = GPUHAL_OWN(result)(device, GPUHAL_VENDOR_LOAD_CALL, result);
+    if (status == GPUHAL_ERROR_INCOMPATIBLE) {
+        snprintf(text, sizeof text, "the code%s%.64s has nothing for the device%s%s%s%s", code->target ? " for " : "",
+                 code->target ? code->target : "", *target ? ", which is " : "", target, *words ? ": " : "", words);
+        return GPUHAL_OWN(report_as)(device->host, status, GPUHAL_VENDOR_LOAD_CALL, result, text);
+    }
+    return status != GPUHAL_OK && *words
+               ? GPUHAL_OWN(report_as)(device->host, status, GPUHAL_VENDOR_LOAD_CALL, result, words)
+               : status;
 }
 
 static gpuhal_status program_load(gpuhal_plugin_device *device, const gpuhal_code *code, gpuhal_plugin_build *build,
                                   gpuhal_plugin_program **out_program)
 {
-    const gpuhal_host *host = device->host;
-    (void)build;
+    char target[GPUHAL_STREAM_TARGET] = "", unknown[64] = "";
     *out_program = NULL;
-    if (!GPUHAL_OWN(is_format)(code->format)) {
-        return host->report(host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
-                            GPUHAL_VENDOR_API " loads " GPUHAL_VENDOR_FORMATS);
+    GPUHAL_OWN(name_target)(device->entry, target);
+    gpuhal_status status = check_code(device, code, target);
+    if (status == GPUHAL_OK && code->options && !GPUHAL_OWN(takes_options)(code, unknown, sizeof unknown)) {
+        status = refuse(device, GPUHAL_ERROR_INVALID_ARGUMENT, "the option \"%s\" is unknown for a %s; %s", unknown,
+                        code->format, GPUHAL_VENDOR_OPTIONS);
     }
-    if (code->options && *code->options) {
-        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
-                            "the " GPUHAL_VENDOR_PLUGIN " plugin knows no options for programs");
-    }
-    void *image = copy_image(code->format, code->code, code->bytes);
-    if (!image) {
-        return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
-                            "the code is not in the format named, is cut off, or does not fit into memory");
+    if (status != GPUHAL_OK) {
+        return status;
     }
     gpuhal_plugin_program *program = calloc(1, sizeof *program);
-    if (!program) {
+    void *image = code->bytes < SIZE_MAX ? malloc((size_t)code->bytes + 1) : NULL;
+    if (!program || !image) {
+        free(program);
         free(image);
-        return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
+        return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "malloc", 0, NULL);
     }
-    program->device = device;
-    gpuhal_status status = GPUHAL_OWN(load_module)(device, image, &program->module);
+    *program = (gpuhal_plugin_program){.device = device, .image = image};
+    status = load(program, code, target, build);
     if (status != GPUHAL_OK || !GPUHAL_VENDOR_READS_IMAGE_LATER) {
         free(image);
-        image = NULL;
+        program->image = NULL;
     }
     if (status != GPUHAL_OK) {
         free(program);
         return status;
     }
-    program->image = image;
     *out_program = program;
     return GPUHAL_OK;
 }
@@ -89,31 +146,162 @@ static void program_unload(gpuhal_plugin_program *program)
 
 /* ---- kernels */
 
+static uint64_t group_threads(const uint32_t group_size[3])
+{
+    return (uint64_t)group_size[0] * group_size[1] * group_size[2];
+}
+
+static uint32_t limit_of(const gpuhal_plugin_device *device, unsigned int attribute)
+{
+    const int value = GPUHAL_OWN(attribute)(device->entry->device, attribute, 0);
+    return value > 0 ? (uint32_t)value : 0;
+}
+
+/* What no driver needs to be asked about. */
+static gpuhal_status check_desc(const gpuhal_plugin_device *device, const gpuhal_kernel_desc *desc)
+{
+    const uint32_t subgroup = limit_of(device, GPUHAL_VENDOR_ATTRIBUTE_WARP);
+    if (group_threads(desc->group_size) == 0) {
+        return refuse(device, GPUHAL_ERROR_INVALID_ARGUMENT,
+                      "kernel %.64s: " GPUHAL_VENDOR_API " does not report a size of groups: the description must",
+                      desc->name);
+    }
+    if (desc->subgroup_size != 0 && desc->subgroup_size != subgroup) {
+        return refuse(device, GPUHAL_ERROR_NOT_SUPPORTED,
+                      "kernel %.64s: subgroups have %u threads on this device, not %u", desc->name, subgroup,
+                      desc->subgroup_size);
+    }
+    if (desc->parameter_count > ARGUMENTS_MAX) {
+        return refuse(device, GPUHAL_ERROR_TOO_LARGE, "kernel %.64s: %u parameters are too many", desc->name,
+                      desc->parameter_count);
+    }
+    return GPUHAL_OK;
+}
+
+/* Inside the context: fills in what the driver reports of the function. */
+static vendor_code describe(gpuhal_plugin_kernel *kernel, gpuhal_kernel_info *out)
+{
+    const gpuhal_plugin_device *device = kernel->program->device;
+    uint32_t threads = 0, local = 0, private_bytes = 0, registers = 0;
+    const struct {
+        unsigned int attribute;
+        uint32_t *to;
+    } asked[] = {{GPUHAL_VENDOR_FUNCTION(MAX_THREADS_PER_BLOCK), &threads},
+                 {GPUHAL_VENDOR_FUNCTION(SHARED_SIZE_BYTES), &local},
+                 {GPUHAL_VENDOR_FUNCTION(LOCAL_SIZE_BYTES), &private_bytes},
+                 {GPUHAL_VENDOR_FUNCTION(NUM_REGS), &registers}};
+    vendor_code code = GPUHAL_VENDOR_OK;
+    for (size_t i = 0; i < sizeof asked / sizeof asked[0] && code == GPUHAL_VENDOR_OK; i++) {
+        int value = 0;
+        code = GPUHAL_OWN(of_function)(&value, asked[i].attribute, kernel->function);
+        *asked[i].to = value > 0 ? (uint32_t)value : 0;
+    }
+    const uint32_t most = limit_of(device, GPUHAL_VENDOR_ATTRIBUTE_GROUP_MEMORY);
+    out->group_size_max = threads ? threads : limit_of(device, GPUHAL_VENDOR_ATTRIBUTE_GROUP_SIZE);
+    out->group_multiple = out->subgroup_size = limit_of(device, GPUHAL_VENDOR_ATTRIBUTE_WARP);
+    out->registers = registers;
+    out->local_bytes = local;
+    out->private_bytes = private_bytes;
+    out->local_max_bytes = most;
+    memcpy(out->group_size, kernel->group_size, sizeof out->group_size);
+    for (uint32_t i = 0; i < 3; i++) {
+        const uint32_t groups = limit_of(device, GPUHAL_VENDOR_ATTRIBUTE_GROUPS_X + i);
+        const uint64_t fit = GPUHAL_VENDOR_THREADS_MAX / kernel->group_size[i];
+        out->groups_max[i] = groups < fit ? groups : (uint32_t)fit;
+    }
+    return code == GPUHAL_VENDOR_OK ? GPUHAL_OWN(prepare_function)(kernel->function, local, most) : code;
+}
+
+/* Inside the context: compares the parameters of the description with those of the function. Local memory is none for
+ * the driver. */
+static gpuhal_status check_parameters(const gpuhal_plugin_kernel *kernel, const gpuhal_kernel_desc *desc)
+{
+    gpuhal_plugin_device *device = kernel->program->device;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i <= desc->parameter_count; i++) {
+        const gpuhal_parameter *parameter = i < desc->parameter_count ? &desc->parameters[i] : NULL;
+        const uint32_t wanted = !parameter                                  ? 0
+                                : parameter->kind == GPUHAL_PARAMETER_VALUE ? parameter->bytes
+                                                                            : (uint32_t)sizeof(uint64_t);
+        if (parameter && parameter->kind == GPUHAL_PARAMETER_LOCAL) {
+            continue;
+        }
+        uint64_t bytes = 0; /* past the last one */
+        const vendor_code code = GPUHAL_OWN(parameter_bytes)(kernel->function, count++, &bytes);
+        if (code != GPUHAL_VENDOR_OK) {
+            return GPUHAL_OWN(result)(device, GPUHAL_VENDOR_PARAMETER_CALL, code);
+        }
+        if (!desc->parameters && bytes != 0) {
+            return refuse(device, GPUHAL_ERROR_NOT_SUPPORTED,
+                          "kernel %.64s: " GPUHAL_VENDOR_API
+                          " does not report what its parameters are: the description "
+                          "must list them",
+                          desc->name);
+        }
+        if (bytes != GPUHAL_STREAM_UNKNOWN && bytes != wanted) {
+            return refuse(device, GPUHAL_ERROR_INVALID_ARGUMENT,
+                          !parameter ? "kernel %.64s: its code has more parameters than the %u of the description"
+                                     : "kernel %.64s: its code has no parameter %u of %u bytes there, but %llu",
+                          desc->name, i, wanted, (unsigned long long)bytes);
+        }
+    }
+    return GPUHAL_OK;
+}
+
+/* Inside the context: the function, and whether all fits it. */
+static gpuhal_status find_function(gpuhal_plugin_kernel *kernel, const gpuhal_kernel_desc *desc,
+                                   gpuhal_kernel_info *out_info)
+{
+    gpuhal_plugin_device *device = kernel->program->device;
+    vendor_code code = GPUHAL_VENDOR(ModuleGetFunction)(&kernel->function, kernel->program->module, desc->name);
+    if (code != GPUHAL_VENDOR_OK) {
+        return GPUHAL_OWN(result)(device, GPUHAL_VENDOR_CALL(ModuleGetFunction), code);
+    }
+    code = describe(kernel, out_info);
+    if (code != GPUHAL_VENDOR_OK) {
+        return GPUHAL_OWN(result)(device, GPUHAL_VENDOR_CALL(FuncGetAttribute), code);
+    }
+    if (group_threads(desc->group_size) > out_info->group_size_max) {
+        return refuse(device, GPUHAL_ERROR_TOO_LARGE,
+                      "kernel %.64s: a group of %u x %u x %u threads is larger than the %u that its code can have",
+                      desc->name, desc->group_size[0], desc->group_size[1], desc->group_size[2],
+                      out_info->group_size_max);
+    }
+    return check_parameters(kernel, desc);
+}
+
 static gpuhal_status kernel_create(gpuhal_plugin_program *program, const gpuhal_kernel_desc *desc,
                                    gpuhal_kernel_info *out_info, gpuhal_plugin_kernel **out_kernel)
 {
     gpuhal_plugin_device *device = program->device;
     *out_kernel = NULL;
-    gpuhal_plugin_kernel *kernel = calloc(1, sizeof *kernel);
+    gpuhal_status status = check_desc(device, desc);
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    const size_t bytes = desc->parameter_count * sizeof(gpuhal_parameter);
+    gpuhal_plugin_kernel *kernel = calloc(1, sizeof *kernel + bytes);
     if (!kernel) {
         return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
     }
     kernel->program = program;
-    gpuhal_stream_scope scope;
-    vendor_code code = GPUHAL_OWN(enter)(device, &scope);
-    if (code == GPUHAL_VENDOR_OK) {
-        code = GPUHAL_VENDOR(ModuleGetFunction)(&kernel->function, program->module, desc->name);
-        if (code == GPUHAL_VENDOR_OK) {
-            GPUHAL_OWN(allow_shared)(device, kernel->function);
-        }
-        GPUHAL_OWN(leave)(&scope);
-    }
-    if (code != GPUHAL_VENDOR_OK) {
-        free(kernel);
-        return GPUHAL_OWN(result)(device, GPUHAL_VENDOR_CALL(ModuleGetFunction), code);
-    }
     memcpy(kernel->group_size, desc->group_size, sizeof kernel->group_size);
-    out_info->parameters = desc->parameters;
+    if (bytes != 0) {
+        memcpy(kernel->parameters, desc->parameters, bytes);
+    }
+    gpuhal_stream_scope scope;
+    const vendor_code code = GPUHAL_OWN(enter)(device, &scope);
+    if (code == GPUHAL_VENDOR_OK) {
+        status = find_function(kernel, desc, out_info);
+        GPUHAL_OWN(leave)(&scope);
+    } else {
+        status = GPUHAL_OWN(result)(device, GPUHAL_VENDOR_ENTER, code);
+    }
+    if (status != GPUHAL_OK) {
+        free(kernel);
+        return status;
+    }
+    out_info->parameters = kernel->parameters;
     out_info->parameter_count = desc->parameter_count;
     *out_kernel = kernel;
     return GPUHAL_OK;
@@ -124,6 +312,8 @@ static void kernel_destroy(gpuhal_plugin_kernel *kernel)
     free(kernel);
 }
 
+/* ---- launches */
+
 /* What the driver reads: one pointer for each parameter. Memory is passed by its address; local memory is no
  * parameter, but adds to the one block of shared memory that a launch has. */
 typedef struct parameters {
@@ -132,60 +322,54 @@ typedef struct parameters {
     uint64_t shared_bytes;
 } parameters;
 
-/* Some of the pointers lead into @p out itself, so it must stay where it is until the launch has returned. The sum of
- * shared bytes cannot overflow: it has at most ARGUMENTS_MAX + 1 terms of 32 bits. */
-static bool gather(const gpuhal_plugin_launch *launch, parameters *out)
+/* Some of the pointers lead into @p out itself, so it must stay where it is until the launch has returned. */
+static void gather(const gpuhal_plugin_launch *launch, parameters *out)
 {
     uint32_t count = 0;
     out->shared_bytes = launch->local_bytes;
-    if (launch->argument_count > ARGUMENTS_MAX) {
-        return false;
-    }
     for (uint32_t i = 0; i < launch->argument_count; i++) {
         const gpuhal_plugin_argument *argument = &launch->arguments[i];
-        switch (argument->kind) {
-        case GPUHAL_PARAMETER_VALUE:
+        if (argument->kind == GPUHAL_PARAMETER_LOCAL) {
+            out->shared_bytes += argument->bytes;
+        } else if (argument->kind == GPUHAL_PARAMETER_VALUE) {
             out->pointers[count++] = (void *)(uintptr_t)argument->value;
-            break;
-        case GPUHAL_PARAMETER_BUFFER:
+        } else {
             out->addresses[count] = argument->memory->address + argument->offset;
             out->pointers[count] = &out->addresses[count];
             count++;
-            break;
-        case GPUHAL_PARAMETER_LOCAL:
-            out->shared_bytes += argument->bytes;
-            break;
-        default:
-            return false;
         }
     }
-    return out->shared_bytes <= INT32_MAX;
 }
 
+/* Memory that is reached by addresses alone needs no word: the driver keeps all of it in reach. Without a queue the
+ * waiting thread sleeps, since nothing says how long a kernel runs. */
 static gpuhal_status launch_kernel(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
                                    const gpuhal_plugin_launch *launch)
 {
-    gpuhal_plugin_device *device = queue->device;
+    gpuhal_plugin_device *device = kernel->program->device;
     parameters with; /* filled as far as it is read */
-    if (!gather(launch, &with)) {
-        return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
-                                    "too many arguments, one of an unknown kind, or too much local memory");
+    gather(launch, &with);
+    if (with.shared_bytes > INT32_MAX) {
+        return refuse(device, GPUHAL_ERROR_INVALID_ARGUMENT, "more local memory than any device has");
     }
-    gpuhal_stream_scope scope;
-    vendor_code code = GPUHAL_OWN(enter)(device, &scope);
+    gpuhal_stream_call call;
+    vendor_code code = GPUHAL_OWN(begin)(device, queue, &call);
+    bool refused = false;
     if (code == GPUHAL_VENDOR_OK) {
         code = GPUHAL_VENDOR_LAUNCH(kernel->function, launch->groups[0], launch->groups[1], launch->groups[2],
                                     kernel->group_size[0], kernel->group_size[1], kernel->group_size[2],
-                                    (uint32_t)with.shared_bytes, queue->stream, with.pointers, NULL);
-        GPUHAL_OWN(leave)(&scope);
+                                    (uint32_t)with.shared_bytes, call.stream, with.pointers, NULL);
+        refused = GPUHAL_VENDOR_REFUSES_LAUNCH(code);
+        code = GPUHAL_OWN(end)(&call, code, UINT64_MAX);
     }
-    if (GPUHAL_VENDOR_REFUSES_LAUNCH(code)) {
+    if (refused) {
         return GPUHAL_OWN(report_as)(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, GPUHAL_VENDOR_LAUNCH_CALL, code,
                                      "the kernel or the device does not take these groups, sizes or local memory");
     }
     return GPUHAL_OWN(result)(device, GPUHAL_VENDOR_LAUNCH_CALL, code);
 }
 
+/* program_compiled is left out: the driver keeps what it compiles of PTX, and everything else is machine code. */
 void GPUHAL_OWN(describe_program)(gpuhal_ops *ops)
 {
     ops->program_load = program_load;

@@ -192,13 +192,27 @@ void GPUHAL_OWN(unmap)(uint64_t address, uint64_t bytes);
 /* Imports memory by its descriptor, which stays the caller's. */
 vendor_code GPUHAL_OWN(import_handle)(int descriptor, vendor_allocation *out_handle);
 
-/* module.c: whether the format is one that the driver loads, and whether such an image ends where it says. */
-bool GPUHAL_OWN(is_format)(const char *format);
+/* compute.c: the device's target (`sm_90`, `gfx942`); "" when it is not certain. */
+#define GPUHAL_STREAM_TARGET 32
+void GPUHAL_OWN(name_target)(const gpuhal_stream_entry *entry, char out_name[GPUHAL_STREAM_TARGET]);
+/* module.c: whether an image of this format ends where it says. */
 bool GPUHAL_OWN(is_image)(const char *format, const unsigned char *image, uint64_t bytes);
-/* Enters the context by itself, and reports. */
-gpuhal_status GPUHAL_OWN(load_module)(gpuhal_plugin_device *device, const void *image, vendor_module *out_module);
-/* Inside the context: lets launches of the kernel ask for as much shared memory as the device has. */
-void GPUHAL_OWN(allow_shared)(const gpuhal_plugin_device *device, vendor_function function);
+/* Whether code for one target may run on a device with another; the driver knows more, and has the last word. */
+bool GPUHAL_OWN(takes_target)(const char *format, const char *target, const char *device);
+/* Whether all options are known; else @p out_unknown is the first that is not. */
+bool GPUHAL_OWN(takes_options)(const gpuhal_code *code, char *out_unknown, size_t size);
+/* Inside the context. Hands all that the compiler printed to @p build, and the beginning of its complaint, in one line,
+ * to @p out_words. */
+vendor_code GPUHAL_OWN(load_module)(const gpuhal_code *code, const void *image, gpuhal_plugin_build *build,
+                                    vendor_module *out_module, char *out_words, size_t size);
+/* Inside the context: an attribute of a function; 0 where this driver has none. */
+vendor_code GPUHAL_OWN(of_function)(int *out_value, unsigned int attribute, vendor_function function);
+/* Inside the context: makes the function ready, with launches that may ask for all shared memory: @p most, of which the
+ * code has @p own already. */
+vendor_code GPUHAL_OWN(prepare_function)(vendor_function function, uint32_t own, uint32_t most);
+/* Inside the context: the size of a parameter, by its number; 0 behind the last one. */
+#define GPUHAL_STREAM_UNKNOWN UINT64_MAX /* the driver does not say */
+vendor_code GPUHAL_OWN(parameter_bytes)(vendor_function function, uint32_t index, uint64_t *out_bytes);
 
 /* ---- of this folder */
 

@@ -249,10 +249,10 @@ fake_code fake_submit_move(const char *function, fake_context *context, fake_str
 fake_code fake_submit_fill(const char *function, fake_context *context, fake_stream *stream, uintptr_t to,
                            unsigned value, unsigned value_bytes, size_t count);
 
-/* launch.c: kernels that run here on the host; README.md says which. */
+/* launch.c: kernels that run here on the host. What @p as says of name, groups and shared memory comes from the call;
+ * its arguments are read here. */
 
-fake_code fake_submit_launch(fake_context *context, fake_stream *stream, const char *name, uint64_t threads,
-                             void **parameters);
+fake_code fake_submit_launch(fake_context *context, fake_stream *stream, const fake_launch *as, void **parameters);
 
 /* virtual.c: physical memory, reserved addresses, mappings, and memory of others by file descriptor. */
 

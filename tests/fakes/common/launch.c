@@ -1,30 +1,140 @@
-/* tests/fakes/common/launch.c: the two kernels that run here on the host, with the parameters and the number of threads
- * that the launch says: fill(u64 to, u32 value, u32 count)           to[i] = value add(u64 to, u64 one, u64 other, u32
- * count)   to[i] = one[i] +
- * other[i] */
+/* tests/fakes/common/launch.c: the kernels that run here on the host, with the groups and threads that the launch says.
+ * Buffers come first, then values of 4 bytes:
+ *
+ *  fill(to, value, count)            to[i] = value
+ *  add(to, one, other, count)        to[i] = one[i] + other[i], of 32 bits
+ *  saxpy(y, x, float a, n)           y[i] = a * x[i] + y[i], float
+ *  reduce(out, in, n)                out[group] = the sum of the group's threads' in[i], float
+ *  matmul(c, a, b, n)                c = a * b, float, n rows of n, a thread for each element of c
+ */
 #include "engine.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+enum { BUFFERS = 3 };
+
 /* A launch on its way: the values of the parameters, read when it was made. */
 typedef struct launch {
-    uint32_t *to;
-    const uint32_t *one, *other;
-    uint32_t value;
-    size_t count; /* elements that are computed: no more than there are threads */
+    void (*run)(const struct launch *is);
+    fake_launch as;
+    void *buffers[BUFFERS];
+    uint32_t values[2];
+    uint64_t threads[3]; /* in all, by dimension */
 } launch;
+
+static uint64_t group_threads(const fake_launch *as)
+{
+    return (uint64_t)as->group_size[0] * as->group_size[1] * as->group_size[2];
+}
+
+static uint64_t least(uint64_t one, uint64_t other)
+{
+    return one < other ? one : other;
+}
+
+/* How many elements of each buffer are used. They are counted along the first dimension; fill and add count all
+ * threads. */
+static void count_elements(const launch *is, uint64_t out[BUFFERS])
+{
+    out[0] = out[1] = out[2] = least(is->values[1], is->threads[0] * is->threads[1] * is->threads[2]);
+}
+
+static void count_elements_of_one(const launch *is, uint64_t out[BUFFERS])
+{
+    out[0] = out[1] = out[2] = least(is->values[0], is->threads[0] * is->threads[1] * is->threads[2]);
+}
+
+static void count_reduce(const launch *is, uint64_t out[BUFFERS])
+{
+    out[0] = is->as.groups[0];
+    out[1] = least(is->values[0], is->threads[0]);
+}
+
+static void count_matmul(const launch *is, uint64_t out[BUFFERS])
+{
+    const bool works = is->threads[0] && is->threads[1] && is->values[0];
+    out[0] = out[1] = out[2] = works ? (uint64_t)is->values[0] * is->values[0] : 0;
+}
+
+static void run_fill(const launch *is)
+{
+    uint64_t count[BUFFERS];
+    count_elements(is, count);
+    for (uint64_t i = 0; i < count[0]; i++) {
+        ((uint32_t *)is->buffers[0])[i] = is->values[0];
+    }
+}
+
+static void run_add(const launch *is)
+{
+    const uint32_t *one = is->buffers[1], *other = is->buffers[2];
+    uint64_t count[BUFFERS];
+    count_elements_of_one(is, count);
+    for (uint64_t i = 0; i < count[0]; i++) {
+        ((uint32_t *)is->buffers[0])[i] = one[i] + other[i];
+    }
+}
+
+static void run_saxpy(const launch *is)
+{
+    float *y = is->buffers[0], a;
+    const float *x = is->buffers[1];
+    uint64_t count[BUFFERS];
+    memcpy(&a, &is->values[0], sizeof a);
+    count_elements(is, count);
+    for (uint64_t i = 0; i < count[0]; i++) {
+        y[i] += a * x[i];
+    }
+}
+
+static void run_reduce(const launch *is)
+{
+    const uint64_t group = group_threads(&is->as);
+    const float *in = is->buffers[1];
+    for (uint64_t g = 0; g < is->as.groups[0]; g++) {
+        float sum = 0;
+        for (uint64_t i = g * group; i < least((g + 1) * group, is->values[0]); i++) {
+            sum += in[i];
+        }
+        ((float *)is->buffers[0])[g] = sum;
+    }
+}
+
+static void run_matmul(const launch *is)
+{
+    const uint64_t n = is->values[0];
+    const float *a = is->buffers[1], *b = is->buffers[2];
+    for (uint64_t row = 0; row < least(n, is->threads[1]); row++) {
+        for (uint64_t column = 0; column < least(n, is->threads[0]); column++) {
+            float sum = 0;
+            for (uint64_t k = 0; k < n; k++) {
+                sum += a[row * n + k] * b[k * n + column];
+            }
+            ((float *)is->buffers[0])[row * n + column] = sum;
+        }
+    }
+}
+
+static const struct {
+    const char *name;
+    uint32_t buffers, values;
+    void (*count)(const launch *is, uint64_t out[BUFFERS]);
+    void (*run)(const launch *is);
+} kernels[] = {
+    {"fill", 1, 2, count_elements, run_fill},   {"add", 3, 1, count_elements_of_one, run_add},
+    {"saxpy", 2, 2, count_elements, run_saxpy}, {"reduce", 2, 1, count_reduce, run_reduce},
+    {"matmul", 3, 1, count_matmul, run_matmul},
+};
 
 static void run_launch(fake_work *work)
 {
     const launch *is = work->owned;
-    for (size_t i = 0; i < is->count; i++) {
-        is->to[i] = is->other ? is->one[i] + is->other[i] : is->value;
-    }
+    is->run(is);
 }
 
 /* Memory of other devices only where access was enabled; a bad address is found when the kernel runs. */
-static uint32_t *reach(fake_context *context, uint64_t address, size_t count, fake_code *failure)
+static void *reach(fake_context *context, uint64_t address, uint64_t count, fake_code *failure)
 {
     fake_place place;
     const fake_region *region = fake_region_find(address, count * 4);
@@ -34,50 +144,53 @@ static uint32_t *reach(fake_context *context, uint64_t address, size_t count, fa
         *failure = FAKE_ERROR_ILLEGAL_ADDRESS;
         return NULL;
     }
-    return (uint32_t *)(void *)place.bytes;
+    return place.bytes;
 }
 
-/* Reads the parameters of a known kernel; false for an unknown one. */
-static bool prepare(fake_context *context, const char *name, uint64_t threads, void **parameters, launch *out,
-                    fake_code *failure)
+/* Reads the parameters of a known kernel; an unknown one does nothing. */
+static void prepare(fake_context *context, void **parameters, launch *out, fake_code *failure)
 {
-    uint64_t address[3] = {0};
-    const bool adds = strcmp(name, "add") == 0;
-    if (!adds && strcmp(name, "fill") != 0) {
-        return false;
+    size_t kernel = 0;
+    uint64_t counts[BUFFERS] = {0};
+    while (kernel < sizeof kernels / sizeof *kernels && strcmp(kernels[kernel].name, out->as.name) != 0) {
+        kernel++;
     }
-    for (unsigned i = 0; i < (adds ? 3 : 1); i++) {
-        memcpy(&address[i], parameters[i], sizeof address[i]);
+    if (kernel == sizeof kernels / sizeof *kernels) {
+        return;
     }
-    uint32_t count;
-    memcpy(&count, parameters[adds ? 3 : 2], sizeof count);
-    out->count = count < threads ? count : threads;
-    if (out->count == 0) {
-        return true;
+    const uint32_t buffers = kernels[kernel].buffers;
+    for (uint32_t i = 0; i < buffers + kernels[kernel].values; i++) {
+        memcpy(&out->as.arguments[i], parameters[i], i < buffers ? 8 : 4);
+        if (i >= buffers) {
+            memcpy(&out->values[i - buffers], parameters[i], 4);
+        }
     }
-    out->to = reach(context, address[0], out->count, failure);
-    if (adds) {
-        out->one = reach(context, address[1], out->count, failure);
-        out->other = reach(context, address[2], out->count, failure);
-    } else {
-        memcpy(&out->value, parameters[1], sizeof out->value);
+    out->as.argument_count = buffers + kernels[kernel].values;
+    out->run = kernels[kernel].run;
+    kernels[kernel].count(out, counts);
+    for (uint32_t i = 0; i < buffers && out->run; i++) {
+        out->buffers[i] = counts[i] ? reach(context, out->as.arguments[i], counts[i], failure) : NULL;
+        out->run = counts[i] && out->buffers[i] ? out->run : NULL;
     }
-    return true;
 }
 
-fake_code fake_submit_launch(fake_context *context, fake_stream *stream, const char *name, uint64_t threads,
-                             void **parameters)
+fake_code fake_submit_launch(fake_context *context, fake_stream *stream, const fake_launch *as, void **parameters)
 {
-    fake_work work = {.run = run_launch, .rows = 1};
+    fake_report *report = fake_report_get();
+    fake_work work = {.rows = 1};
     launch *is = calloc(1, sizeof *is);
     if (!is) {
         return FAKE_ERROR_OUT_OF_MEMORY;
     }
-    if (!prepare(context, name, threads, parameters, is, &work.failure)) {
-        work.run = NULL;
+    is->as = *as;
+    for (unsigned i = 0; i < 3; i++) {
+        is->threads[i] = (uint64_t)as->groups[i] * as->group_size[i];
     }
+    prepare(context, parameters, is, &work.failure);
+    report->launched[report->launches++ % FAKE_REPORT_LAUNCHES] = is->as;
+    work.run = is->run ? run_launch : NULL;
     work.owned = is;
-    work.bytes = is->count * 4;
+    work.bytes = 4 * is->threads[0];
     fake_code code = fake_submit(stream, &work);
     if (code) {
         free(is);

@@ -14,8 +14,18 @@ enum {
     FAKE_REPORT_DEVICES = 16,
     FAKE_REPORT_SENTENCES = 32,
     FAKE_REPORT_FUNCTIONS = 256,
+    FAKE_REPORT_LAUNCHES = 16,
+    FAKE_REPORT_ARGUMENTS = 6,
     FAKE_REPORT_MAGIC = 0x46414b45
 };
+
+/* A launch as the driver got it. Of kernels that the fake does not know the arguments are unknown too. */
+typedef struct fake_launch {
+    char name[32];
+    uint32_t groups[3], group_size[3], shared_bytes;
+    uint32_t argument_count;
+    uint64_t arguments[FAKE_REPORT_ARGUMENTS]; /* addresses, or the bytes of a value */
+} fake_launch;
 
 typedef struct fake_report {
     uint32_t magic;
@@ -34,6 +44,8 @@ typedef struct fake_report {
     _Atomic(const char *) stop;
     _Atomic uint32_t stopped; /* calls that are in there */
     uint64_t device_bytes[FAKE_REPORT_DEVICES];
+    uint32_t launches;                          /* so far */
+    fake_launch launched[FAKE_REPORT_LAUNCHES]; /* the last ones: the n-th, from 0, is at n % FAKE_REPORT_LAUNCHES */
     char sentences[FAKE_REPORT_SENTENCES][160]; /* the last violations */
     struct {
         char name[48];

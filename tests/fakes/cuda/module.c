@@ -6,19 +6,49 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHARED_ORDINARY = 49152, SHARED_MOST = 232448 };
+enum { SHARED_ORDINARY = 49152, SHARED_MOST = 232448, THREADS_AT_MOST = 1024 };
+
+/* What the caller passes with an option; NULL: nothing. */
+static void *option_of(CUjit_option option, unsigned count, const CUjit_option *options, void *const *values)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (options[i] == option) {
+            return values[i];
+        }
+    }
+    return NULL;
+}
 
 /* The compiler's complaint goes where the caller wants it. */
 static void complain(const char *text, unsigned count, const CUjit_option *options, void *const *values)
 {
-    char *log = NULL;
-    size_t size = 0;
-    for (unsigned i = 0; i < count; i++) {
-        log = options[i] == CU_JIT_ERROR_LOG_BUFFER ? values[i] : log;
-        size = options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES ? (size_t)(uintptr_t)values[i] : size;
-    }
+    char *log = option_of(CU_JIT_ERROR_LOG_BUFFER, count, options, values);
+    const uintptr_t size = (uintptr_t)option_of(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, count, options, values);
     if (log && size) {
         snprintf(log, size, "%s", text);
+    }
+}
+
+/* What it notes of each kernel, and the options that it was given; as much as there is room for. */
+static void note(const char *code, unsigned count, const CUjit_option *options, void *const *values)
+{
+    char *log = option_of(CU_JIT_INFO_LOG_BUFFER, count, options, values);
+    const uintptr_t size = (uintptr_t)option_of(CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, count, options, values);
+    if (!log || !size || !option_of(CU_JIT_LOG_VERBOSE, count, options, values)) {
+        return;
+    }
+    size_t used = 0;
+    for (unsigned i = 0; i < count && used < size; i++) {
+        const bool counts = options[i] == CU_JIT_OPTIMIZATION_LEVEL || options[i] == CU_JIT_MAX_REGISTERS ||
+                            options[i] == CU_JIT_GENERATE_DEBUG_INFO || options[i] == CU_JIT_GENERATE_LINE_INFO;
+        used += counts ? (size_t)snprintf(log + used, size - used, "option %u: %u\n", options[i],
+                                          (unsigned)(uintptr_t)values[i])
+                       : 0;
+    }
+    for (const char *at = code; (at = strstr(at, ".entry ")) && used < size;) {
+        at += strlen(".entry ");
+        used += (size_t)snprintf(log + used, size - used, "ptxas info    : Compiling entry function '%.*s'\n",
+                                 (int)strcspn(at, "( \t\n"), at);
     }
 }
 
@@ -37,6 +67,7 @@ static CUresult check_image(const unsigned char *image, unsigned count, const CU
         complain("ptxas fatal   : Missing .version directive at start of file", count, options, values);
         return CUDA_ERROR_INVALID_PTX;
     }
+    note((const char *)image, count, options, values);
     return CUDA_SUCCESS;
 }
 
@@ -52,17 +83,23 @@ CUresult cuModuleLoadDataEx(CUmodule *out_module, const void *image, unsigned in
     return fake_end(code ? code : fake_module_new(context, image, out_module));
 }
 
-bool fake_code_has(const char *text, const char *name)
+/* What follows the name of a kernel; NULL: the program has none of that name. */
+static const char *entry_of(const char *text, const char *name)
 {
     const size_t length = strlen(name);
     for (const char *at = text; (at = strstr(at, ".entry"));) {
         at += strlen(".entry");
         at += strspn(at, " \t");
         if (strncmp(at, name, length) == 0 && !isalnum((unsigned char)at[length]) && at[length] != '_') {
-            return true;
+            return at + length;
         }
     }
-    return false;
+    return NULL;
+}
+
+bool fake_code_has(const char *text, const char *name)
+{
+    return entry_of(text, name) != NULL;
 }
 
 /* What all kernels of the program have for themselves: `.shared .align 4 .b8 name[20480];`. */
@@ -70,6 +107,13 @@ static unsigned own_shared_bytes(const char *code)
 {
     const char *own = strstr(code, ".shared"), *count = own ? strchr(own, '[') : NULL;
     return count ? (unsigned)strtoul(count + 1, NULL, 10) : 0;
+}
+
+/* `.maxntid 128, 1, 1`, for all kernels of the program too. */
+unsigned fake_code_threads(const char *code)
+{
+    const char *most = strstr(code, ".maxntid ");
+    return most ? (unsigned)strtoul(most + strlen(".maxntid "), NULL, 10) : THREADS_AT_MOST;
 }
 
 unsigned fake_code_shared_bytes(const char *code)
@@ -107,10 +151,58 @@ CUresult cuFuncGetAttribute(int *out_value, CUfunction_attribute attribute, CUfu
     if (code) {
         return code;
     }
-    *out_value = attribute == CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES ? (int)own_shared_bytes(function->module->code)
-                                                                  : (int)function->shared_bytes;
-    return fake_end(attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ||
-                            attribute == CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
-                        ? CUDA_SUCCESS
-                        : CUDA_ERROR_INVALID_VALUE);
+    const char *text = function->module->code;
+    const int values[] = {[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK] = (int)fake_code_threads(text),
+                          [CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES] = (int)own_shared_bytes(text),
+                          [CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES] = 16,
+                          [CU_FUNC_ATTRIBUTE_NUM_REGS] = 24,
+                          [CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES] = (int)function->shared_bytes};
+    if (attribute >= sizeof values / sizeof *values) {
+        return fake_end(CUDA_ERROR_INVALID_VALUE);
+    }
+    *out_value = values[attribute];
+    return fake_end(CUDA_SUCCESS);
+}
+
+CUresult cuFuncLoad(CUfunction function)
+{
+    CUresult code = enter_function(__func__, function);
+    return code ? code : fake_end(CUDA_SUCCESS);
+}
+
+/* The size of a parameter: the number in `.param .u64 x`, or that of bytes in `.param .align 8 .b8 x[24]`. */
+static size_t size_of(const char *parameter)
+{
+    const size_t length = strcspn(parameter, ",)");
+    const char *count = memchr(parameter, '[', length), *type = parameter;
+    do {
+        type = strpbrk(type + 1, ".");
+    } while (type && !isdigit((unsigned char)type[2]));
+    return count ? strtoul(count + 1, NULL, 10) : type ? strtoul(type + 2, NULL, 10) / 8 : 0;
+}
+
+/* Parameters of an entry lie at multiples of their sizes. */
+CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *out_offset, size_t *out_bytes)
+{
+    CUresult code = enter_function(__func__, function);
+    if (code) {
+        return code;
+    }
+    const char *at = entry_of(function->module->code, function->name), *end = strchr(at, '{');
+    size_t offset = 0, bytes = 0;
+    for (size_t i = 0; i <= index; i++) {
+        at = strstr(at, ".param ");
+        if (!at || (end && at > end)) {
+            return fake_end(CUDA_ERROR_INVALID_VALUE);
+        }
+        offset += bytes;
+        bytes = size_of(at);
+        offset = bytes ? (offset + bytes - 1) / bytes * bytes : offset;
+        at += strlen(".param ");
+    }
+    *out_offset = offset;
+    if (out_bytes) {
+        *out_bytes = bytes;
+    }
+    return fake_end(CUDA_SUCCESS);
 }

@@ -140,6 +140,9 @@ static const struct {
     {26, 0, 1024},            /* MaxBlockDimX */
     {27, 0, 1024},            /* MaxBlockDimY */
     {28, 0, 1024},            /* MaxBlockDimZ */
+    {29, 0, 2147483647},      /* MaxGridDimX */
+    {30, 0, 65536},           /* MaxGridDimY */
+    {31, 0, 65536},           /* MaxGridDimZ */
     {56, 0, 1024},            /* MaxThreadsPerBlock */
     {58, 0, 2147483647},      /* MaxPitch */
     {59, 0, 8192},            /* MemoryBusWidth */

@@ -1,11 +1,12 @@
 /* tests/fakes/rocm/module.c: a program is an ELF file for AMD's machine, of which the fake reads 64 bytes, and the
- * text behind them: a line `.kernel NAME` for each kernel. */
+ * text behind them: a line `.kernel NAME` for each kernel, and for all of them `.shared BYTES` and `.threads COUNT`. */
 #include "fake.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { ELF_HEADER = 64, ELF_MACHINE = 18, MACHINE_AMDGPU = 224, SHARED_AT_MOST = 65536 };
+enum { ELF_HEADER = 64, ELF_MACHINE = 18, MACHINE_AMDGPU = 224, SHARED_AT_MOST = 65536, THREADS_AT_MOST = 1024 };
 
 hipError_t hipModuleLoadData(hipModule_t *out_module, const void *image)
 {
@@ -33,8 +34,39 @@ bool fake_code_has(const char *text, const char *name)
     return false;
 }
 
+static unsigned number_after(const char *code, const char *word, unsigned otherwise)
+{
+    const char *at = strstr(code, word);
+    return at ? (unsigned)strtoul(at + strlen(word), NULL, 10) : otherwise;
+}
+
 unsigned fake_code_shared_bytes(const char *code)
 {
-    (void)code;
-    return SHARED_AT_MOST;
+    return SHARED_AT_MOST - number_after(code, ".shared ", 0);
+}
+
+unsigned fake_code_threads(const char *code)
+{
+    return number_after(code, ".threads ", THREADS_AT_MOST);
+}
+
+hipError_t hipFuncGetAttribute(int *out_value, hipFunction_attribute attribute, hipFunction_t function)
+{
+    hipError_t code = fake_enter_current(__func__);
+    if (code) {
+        return code;
+    }
+    if (!fake_function_find(function)) {
+        return fake_end(hipErrorInvalidDeviceFunction);
+    }
+    const char *text = function->module->code;
+    const int values[] = {[HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK] = (int)fake_code_threads(text),
+                          [HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES] = (int)number_after(text, ".shared ", 0),
+                          [HIP_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES] = 16,
+                          [HIP_FUNC_ATTRIBUTE_NUM_REGS] = 24};
+    if (attribute >= sizeof values / sizeof *values) {
+        return fake_end(hipErrorInvalidValue);
+    }
+    *out_value = values[attribute];
+    return fake_end(hipSuccess);
 }

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { THREADS_AT_MOST = 1024 };
-
 static fake_module *modules;
 
 static fake_module *module_find(const fake_module *module)
@@ -134,9 +132,13 @@ fake_code VENDOR(LaunchKernel)(vendor_function function, unsigned grid_x, unsign
     if (!known || !fake_function_find(function) || function->module->context != context) {
         return fake_end(FAKE_ERROR_INVALID_HANDLE);
     }
+    fake_launch as = {
+        .groups = {grid_x, grid_y, grid_z}, .group_size = {block_x, block_y, block_z}, .shared_bytes = shared_bytes};
     const uint64_t block = (uint64_t)block_x * block_y * block_z, grid = (uint64_t)grid_x * grid_y * grid_z;
-    if (!block || block > THREADS_AT_MOST || !grid || shared_bytes > function->shared_bytes || extra || !parameters) {
+    if (!block || block > fake_code_threads(function->module->code) || !grid || shared_bytes > function->shared_bytes ||
+        extra || !parameters) {
         return fake_end(FAKE_ERROR_INVALID_VALUE);
     }
-    return fake_end(fake_submit_launch(context, known, function->name, block * grid, parameters));
+    snprintf(as.name, sizeof as.name, "%.31s", function->name);
+    return fake_end(fake_submit_launch(context, known, &as, parameters));
 }

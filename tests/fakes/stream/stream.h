@@ -52,9 +52,11 @@ fake_code fake_event_await(fake_event *event);
 
 /* Whether a call may depend on what all streams do, and whether so much that no mode of a thread allows it. */
 bool fake_is_unsafe(const char *function, bool *out_for_all);
-/* Whether code of a program has a kernel, and how much shared memory a launch of it may ask for at first. */
+/* Whether code of a program has a kernel, how much shared memory a launch of it may ask for at first, and how many
+ * threads a group may have. */
 bool fake_code_has(const char *code, const char *kernel);
 unsigned fake_code_shared_bytes(const char *code);
+unsigned fake_code_threads(const char *code);
 /* Whether one call may fill so many bytes from there. */
 bool fake_fill_fits(uintptr_t address, size_t bytes);
 /* Begins a call of the functions for virtual memory. */
