@@ -186,6 +186,15 @@ static inline gpuhal_status load(const bench *with, const char *format, const vo
     return load_with(with, &what, NULL, out_program);
 }
 
+/* All kernels that the fake knows. */
+static inline gpuhal_plugin_program *load_kernels(const bench *with)
+{
+    gpuhal_plugin_program *program = NULL;
+    const gpuhal_code code = kernels_code();
+    expect_fine(load_with(with, &code, NULL, &program), with, "program_load");
+    return program;
+}
+
 static const gpuhal_parameter fill_parameters[] = {{GPUHAL_PARAMETER_BUFFER, 0, GPUHAL_ACCESS_WRITE, 0},
                                                    {GPUHAL_PARAMETER_VALUE, 4, 0, 0},
                                                    {GPUHAL_PARAMETER_VALUE, 4, 0, 0}};
@@ -242,8 +251,7 @@ static inline gpuhal_plugin_argument value_argument(const void *value, uint64_t 
     return (gpuhal_plugin_argument){.kind = GPUHAL_PARAMETER_VALUE, .bytes = bytes, .value = value};
 }
 
-/* The vendor's header has the engine, on one device which is current from engine_begin() to engine_end(), and
- * load_kernels(): a program with the kernels fill and add, which the fake knows. */
+/* The vendor's header has the engine, on one device which is current from engine_begin() to engine_end(). */
 #ifdef GPUHAL_CUDA_PLUGIN
 #include "cuda_bench.h"
 #else

@@ -29,15 +29,4 @@ static inline void engine_resets(engine *own)
     assert_int_equal(own->api.cuDevicePrimaryCtxReset_v2(own->device), CUDA_SUCCESS);
 }
 
-static inline gpuhal_plugin_program *load_kernels(const bench *with)
-{
-    static const char ptx[] =
-        ".version 7.0\n.target sm_70\n.address_size 64\n"
-        ".visible .entry fill(.param .u64 a, .param .u32 b, .param .u32 c)\n{\n ret;\n}\n"
-        ".visible .entry add(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 d)\n{\n ret;\n}\n";
-    gpuhal_plugin_program *program = NULL;
-    expect_fine(load(with, "ptx", ptx, sizeof ptx, &program), with, "program_load");
-    return program;
-}
-
 #endif

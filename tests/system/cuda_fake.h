@@ -48,6 +48,20 @@ static inline void close_clean(gpuhal *gpu)
     expect_clean();
 }
 
+/* The kernels that the fake knows, as PTX that CUDA's compiler takes too. */
+static inline gpuhal_code kernels_code(void)
+{
+    static char text[1 << 14];
+    FILE *file = fopen(GPUHAL_SOURCE_DIRECTORY "/tests/support/kernels.ptx", "r");
+    assert_non_null(file);
+    const size_t length = fread(text, 1, sizeof text - 1, file);
+    assert_true(feof(file));
+    fclose(file);
+    text[length] = '\0';
+    return (gpuhal_code){
+        .size = sizeof(gpuhal_code), .format = "ptx", .target = "sm_50", .code = text, .bytes = length};
+}
+
 static inline vendor_api load_api(void)
 {
     vendor_api api = load_functions("GPUHAL_CUDA_LIBRARY");

@@ -22,8 +22,7 @@ static inline void use_rocm_smi(bool there)
 
 static inline void use_amd_smi(bool there)
 {
-    setenv("GPUHAL_AMD_SMI_LIBRARY", there ? GPUHAL_FAKE_ROCM_DIRECTORY "/libamd_smi.so" : "/nowhere/libamd_smi.so",
-           1);
+    setenv("GPUHAL_AMD_SMI_LIBRARY", there ? GPUHAL_FAKE_ROCM_DIRECTORY "/libamd_smi.so" : "/nowhere/libamd_smi.so", 1);
 }
 
 /* The machine that this process and its helpers see from now on, with HIP 7 and both libraries for telemetry. Of the
@@ -52,6 +51,31 @@ static inline void close_clean(gpuhal *gpu)
 {
     gpuhal_close(gpu);
     expect_clean();
+}
+
+enum { CODE_BYTES = 256 };
+
+/* What the fake takes for a code object: the header of an ELF file for the machine, without tables, and names of
+ * kernels. */
+static inline void make_code(unsigned char out[CODE_BYTES])
+{
+    static const unsigned char begin[] = {0x7f, 'E', 'L', 'F', 2, 1, 1};
+    memset(out, 0, CODE_BYTES);
+    memcpy(out, begin, sizeof begin);
+    out[18] = 224; /* the machine AMDGPU */
+    out[52] = 64;  /* the header's size, and those of its entries */
+    out[54] = 56;
+    out[58] = 64;
+    snprintf((char *)out + 64, CODE_BYTES - 64,
+             ".kernel fill\n.kernel add\n.kernel saxpy\n.kernel reduce\n.kernel matmul\n");
+}
+
+/* The kernels that the fake knows. */
+static inline gpuhal_code kernels_code(void)
+{
+    static unsigned char code[CODE_BYTES];
+    make_code(code);
+    return (gpuhal_code){.size = sizeof(gpuhal_code), .format = "hsaco", .code = code, .bytes = sizeof code};
 }
 
 static inline vendor_api load_api(void)

@@ -85,6 +85,44 @@ static void move_bytes(gpuhal_device *one, gpuhal_device *two)
     free(got);
 }
 
+/* Loads a program, and launches a kernel of it in a queue and without one. */
+static void compute(gpuhal_device *device)
+{
+    const gpuhal_code code = kernels_code();
+    const gpuhal_parameter parameters[] = {{.kind = GPUHAL_PARAMETER_BUFFER},
+                                           {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4},
+                                           {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4}};
+    const gpuhal_program_desc program_desc = {.size = sizeof program_desc, .codes = &code, .code_count = 1};
+    const gpuhal_kernel_desc kernel_desc = {
+        .size = sizeof kernel_desc, .name = "fill", .parameters = parameters, .parameter_count = 3, .group_size = {64}};
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 256};
+    const uint32_t value = 7, count = 64;
+    uint32_t got[64] = {0};
+    gpuhal_buffer *buffer = NULL;
+    gpuhal_program *program = NULL;
+    gpuhal_kernel *kernel = NULL;
+    gpuhal_queue *queue = NULL;
+    if (went_well(gpuhal_buffer_create(device, &desc, &buffer)) &&
+        went_well(gpuhal_program_create(device, &program_desc, &program)) &&
+        went_well(gpuhal_kernel_create(program, &kernel_desc, &kernel)) &&
+        went_well(gpuhal_queue_create(device, NULL, &queue))) {
+        const gpuhal_argument arguments[] = {
+            {.buffer = buffer}, {.value = &value, .bytes = 4}, {.value = &count, .bytes = 4}};
+        const gpuhal_launch launch = {
+            .size = sizeof launch, .arguments = arguments, .argument_count = 3, .groups = {1, 1, 1}};
+        if (went_well(gpuhal_kernel_launch(NULL, kernel, &launch)) &&
+            went_well(gpuhal_kernel_launch(queue, kernel, &launch)) &&
+            went_well(gpuhal_queue_synchronize(queue, UINT64_MAX)) &&
+            went_well(gpuhal_read(NULL, got, buffer, 0, sizeof got)) && (got[0] != 7 || got[63] != 7)) {
+            complain("wrong numbers");
+        }
+    }
+    gpuhal_queue_destroy(queue);
+    gpuhal_kernel_release(kernel);
+    gpuhal_program_release(program);
+    gpuhal_buffer_release(buffer);
+}
+
 static void live_once(void)
 {
     const gpuhal_config config = {.size = sizeof config, .backends = BACKEND, .isolation = GPUHAL_ISOLATION_NEVER};
@@ -99,6 +137,7 @@ static void live_once(void)
         (void)went_well(gpuhal_device_sample(one, 0, &value, 1, NULL));
         if (went_well(gpuhal_device_open(one)) && went_well(gpuhal_device_open(two))) {
             move_bytes(one, two);
+            compute(one);
         }
     } else if (!report_of_plugin(gpu, BACKEND).reason[0]) {
         complain("no device and no reason");

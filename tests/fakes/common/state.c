@@ -143,12 +143,13 @@ fake_context *fake_context_new(unsigned ordinal, unsigned flags, bool primary)
 static void free_left(fake_context *context)
 {
     unsigned left = 0;
-    for (fake_stream *stream = fake.streams, *next; stream; stream = next) {
-        next = stream->next;
-        if (stream->context == context) {
+    for (fake_stream *stream = fake.streams; stream;) {
+        const bool ours = stream->context == context;
+        if (ours) {
             fake_stream_free(stream);
             left++;
         }
+        stream = ours ? fake.streams : stream->next; /* freeing one gives the lock back, and others come and go */
     }
     for (fake_region *region = fake.regions, *next; region; region = next) {
         next = region->next;
