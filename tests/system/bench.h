@@ -158,32 +158,40 @@ static inline link_facts link_of(const bench *with, uint32_t from, uint32_t to)
 
 /* ---- programs */
 
-/* What the compiler printed, as far as there is room; bench_log() adds to it. */
+/* What the compiler printed, as far as there is room. */
 typedef struct build_log {
-    char text[8192];
+    char *text;
+    size_t size;
 } build_log;
 
-static inline void bench_log(void *user, const char *text)
+static inline void take_log(void *user, const char *text)
 {
-    build_log *log = user;
+    const build_log *log = user;
     const size_t length = strlen(log->text);
-    snprintf(log->text + length, sizeof log->text - length, "%s\n", text);
+    snprintf(log->text + length, log->size - length, "%s\n", text);
 }
 
-/* Loads code for the first device, whatever its target; @p log may be NULL. */
-static inline gpuhal_status load_with(const bench *with, const gpuhal_code *code, build_log *log,
+/* Loads code for the first device. */
+static inline gpuhal_status load_into(const bench *with, const gpuhal_code *code, char *out_log, size_t size,
                                       gpuhal_plugin_program **out_program)
 {
-    build_log unread = {""};
-    gpuhal_plugin_build build = {.size = sizeof build, .user = log ? log : &unread, .log = bench_log};
+    build_log log = {out_log, size};
+    gpuhal_plugin_build build = {.size = sizeof build, .user = &log, .log = take_log};
+    out_log[0] = '\0';
     return with->ops.program_load(with->devices[0], code, &build, out_program);
+}
+
+static inline gpuhal_status load_with(const bench *with, const gpuhal_code *code, gpuhal_plugin_program **out_program)
+{
+    char log[256];
+    return load_into(with, code, log, sizeof log, out_program);
 }
 
 static inline gpuhal_status load(const bench *with, const char *format, const void *code, uint64_t bytes,
                                  gpuhal_plugin_program **out_program)
 {
     const gpuhal_code what = {.size = sizeof what, .format = format, .code = code, .bytes = bytes};
-    return load_with(with, &what, NULL, out_program);
+    return load_with(with, &what, out_program);
 }
 
 /* All kernels that the fake knows. */
@@ -191,7 +199,7 @@ static inline gpuhal_plugin_program *load_kernels(const bench *with)
 {
     gpuhal_plugin_program *program = NULL;
     const gpuhal_code code = kernels_code();
-    expect_fine(load_with(with, &code, NULL, &program), with, "program_load");
+    expect_fine(load_with(with, &code, &program), with, "program_load");
     return program;
 }
 

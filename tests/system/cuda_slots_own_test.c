@@ -33,13 +33,115 @@ TEST(code_that_cannot_be_loaded_is_refused_with_the_compilers_words_and_the_devi
     gpuhal_direct_failed(with.plugin, status, "program_load");
     assert_non_null(strstr(gpuhal_last_error()->sentence, "Missing .version"));
     assert_true(load(&with, "cubin", elf, sizeof elf, &program) < 0);
-    assert_int_equal(load(&with, "spirv", elf, sizeof elf, &program),
-                     GPUHAL_ERROR_NOT_SUPPORTED);
+    assert_int_equal(load(&with, "spirv", elf, sizeof elf, &program), GPUHAL_ERROR_NOT_SUPPORTED);
     program = load_kernels(&with);
     gpuhal_plugin_kernel *kernel = NULL;
     assert_int_equal(find_kernel(&with, program, "absent", &kernel), GPUHAL_ERROR_NOT_FOUND);
     with.ops.program_unload(program);
     assert_int_equal(with.ops.query_health(with.devices[0]), GPUHAL_OK);
+    end_clean(&with);
+}
+
+/* A program of many kernels, whose log is longer than the room that is given at first. */
+static char *make_program(unsigned kernels)
+{
+    const size_t size = 64 + 96 * (size_t)kernels;
+    char *text = malloc(size);
+    assert_non_null(text);
+    size_t used = (size_t)snprintf(text, size, ".version 7.0\n.target sm_70\n");
+    for (unsigned i = 0; i < kernels; i++) {
+        used +=
+            (size_t)snprintf(text + used, size - used, ".visible .entry kernel_%u(.param .u64 a)\n{\n ret;\n}\n", i);
+    }
+    return text;
+}
+
+TEST(what_the_compiler_prints_is_handed_out_in_full_also_when_it_succeeds)
+{
+    enum { KERNELS = 2000 };
+    bench with = begin_on("devices 1", 1);
+    char *text = make_program(KERNELS), last[64];
+    static char log[1 << 18];
+    const gpuhal_code code = {.size = sizeof code, .format = "ptx", .code = text, .bytes = strlen(text)};
+    gpuhal_plugin_program *program = NULL;
+    expect_fine(load_into(&with, &code, log, sizeof log, &program), &with, "program_load");
+    snprintf(last, sizeof last, "entry function 'kernel_%d'\n", KERNELS - 1);
+    assert_non_null(strstr(log, "entry function 'kernel_0'\n"));
+    assert_non_null(strstr(log, last));
+    assert_int_equal(fake_report_get()->modules, 1); /* none is left of the tries */
+    with.ops.program_unload(program);
+    free(text);
+    end_clean(&with);
+}
+
+TEST(options_of_the_compiler_reach_the_driver)
+{
+    char log[1024];
+    bench with = begin_on("devices 1", 1);
+    gpuhal_code code = kernels_code();
+    gpuhal_plugin_program *program = NULL;
+    code.options = "-O1 -g -maxrregcount=32  -lineinfo -O3";
+    expect_fine(load_into(&with, &code, log, sizeof log, &program), &with, "program_load");
+    assert_non_null(strstr(log, "option 7: 3\noption 11: 1\noption 0: 32\noption 13: 1\n"));
+    with.ops.program_unload(program);
+    static const char *const wrong[] = {
+        "-O5", "-O", "-maxrregcount=", "-maxrregcount=1234", "-maxrregcount=3x", "-gpu=1", "lineinfo", "-O3 -x"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        code.options = wrong[i];
+        assert_int_equal(load_with(&with, &code, &program), GPUHAL_ERROR_INVALID_ARGUMENT);
+    }
+    unsigned char elf[64] = {0x7f, 'E', 'L', 'F', 2, 1, 1};
+    elf[52] = elf[58] = 64;
+    code = (gpuhal_code){.size = sizeof code, .format = "cubin", .code = elf, .bytes = sizeof elf, .options = "-g"};
+    assert_int_equal(load_with(&with, &code, &program), GPUHAL_ERROR_INVALID_ARGUMENT); /* nothing is compiled */
+    end_clean(&with);
+}
+
+/* Since CUDA 12.4 the driver knows how many parameters a kernel has, and their sizes. */
+TEST(parameters_are_compared_with_those_of_the_code)
+{
+    static const char ptx[] =
+        ".version 7.0\n.target sm_70\n"
+        ".visible .entry odd(.param .u64 a, .param .align 8 .b8 b[24], .param .u16 c)\n{\n ret;\n}\n"
+        ".visible .entry none()\n{\n ret;\n}\n";
+    static const struct {
+        gpuhal_parameter parameters[4];
+        uint32_t count;
+        const char *word; /* NULL: it fits */
+    } all[] = {
+        {{{1, 0, 0, 0}, {2, 24, 0, 0}, {2, 2, 0, 0}}, 3, NULL},
+        {{{1, 0, 0, 0}, {3, 0, 0, 0}, {2, 24, 0, 0}, {2, 2, 0, 0}}, 4, NULL},
+        {{{2, 8, 0, 0}, {2, 24, 0, 0}, {2, 2, 0, 0}}, 3, NULL},
+        {{{1, 0, 0, 0}, {2, 24, 0, 0}}, 2, "more parameters than the 2"},
+        {{{1, 0, 0, 0}, {2, 24, 0, 0}, {2, 2, 0, 0}, {2, 4, 0, 0}}, 4, "no parameter 3 of 4 bytes there, but 0"},
+        {{{1, 0, 0, 0}, {2, 16, 0, 0}, {2, 2, 0, 0}}, 3, "no parameter 1 of 16 bytes there, but 24"},
+        {{{2, 4, 0, 0}, {2, 24, 0, 0}, {2, 2, 0, 0}}, 3, "no parameter 0 of 4 bytes there, but 8"},
+        {{{0, 0, 0, 0}}, 0, "more parameters than the 0"},
+    };
+    bench with = begin_on("devices 1", 1);
+    gpuhal_plugin_program *program = NULL;
+    gpuhal_plugin_kernel *kernel = NULL;
+    gpuhal_kernel_info info;
+    expect_fine(load(&with, "ptx", ptx, sizeof ptx, &program), &with, "program_load");
+    gpuhal_kernel_desc desc = {.size = sizeof desc, .name = "odd", .group_size = {64, 1, 1}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        desc.parameters = all[i].parameters;
+        desc.parameter_count = all[i].count;
+        const gpuhal_status status = kernel_with(&with, program, &desc, &info, &kernel);
+        if (!all[i].word) {
+            expect_fine(status, &with, "kernel_create");
+            with.ops.kernel_destroy(kernel);
+            continue;
+        }
+        assert_int_equal(status, GPUHAL_ERROR_INVALID_ARGUMENT);
+        (void)gpuhal_direct_failed(with.plugin, status, "kernel_create");
+        expect_word(gpuhal_last_error()->sentence, all[i].word);
+    }
+    desc = (gpuhal_kernel_desc){.size = sizeof desc, .name = "none", .group_size = {1, 1, 1}}; /* left out */
+    expect_fine(kernel_with(&with, program, &desc, &info, &kernel), &with, "kernel_create");
+    assert_int_equal(info.parameter_count, 0);
+    with.ops.kernel_destroy(kernel);
+    with.ops.program_unload(program);
     end_clean(&with);
 }
 
@@ -61,8 +163,7 @@ TEST(a_kernel_with_shared_memory_of_its_own_gets_what_the_launch_asks_for)
     uint32_t count = 64, value = 7;
     const gpuhal_plugin_argument arguments[] = {memory_argument(&memory, 0), value_argument(&value, sizeof value),
                                                 value_argument(&count, sizeof count)};
-    gpuhal_plugin_launch how = {
-        .size = sizeof how, .groups = {1, 1, 1}, .arguments = arguments, .argument_count = 3};
+    gpuhal_plugin_launch how = {.size = sizeof how, .groups = {1, 1, 1}, .arguments = arguments, .argument_count = 3};
     static const uint32_t asked[] = {28672, 40960, 1024, 200000};
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
         how.local_bytes = asked[i];
@@ -97,12 +198,10 @@ TEST(a_cubin_that_can_be_linked_further_is_not_taken_for_one_that_is_cut_off)
     section[33] = 0x10;
     bench with = begin_on("devices 1", 1);
     gpuhal_plugin_program *program = NULL;
-    assert_int_equal(load(&with, "cubin", elf, sizeof elf, &program),
-                     GPUHAL_ERROR_INCOMPATIBLE);
+    assert_int_equal(load(&with, "cubin", elf, sizeof elf, &program), GPUHAL_ERROR_INCOMPATIBLE);
     section[4] = 1; /* bytes of the file, which ends before them */
     section[7] = 0;
-    assert_int_equal(load(&with, "cubin", elf, sizeof elf, &program),
-                     GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(load(&with, "cubin", elf, sizeof elf, &program), GPUHAL_ERROR_INVALID_ARGUMENT);
     end_clean(&with);
 }
 
@@ -248,8 +347,7 @@ TEST(memory_of_an_allocator_that_grows_in_place_is_wrapped_over_all_its_pieces)
     gpuhal_native native = {
         .size = sizeof native, .type = GPUHAL_NATIVE_CUDA_MEMORY, .values = {range_memory.address + 100}};
     const uint64_t most = 3 * piece - 100;
-    assert_int_equal(with.ops.wrap_memory(with.devices[0], &native, most + 1, &wrapped),
-                     GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(with.ops.wrap_memory(with.devices[0], &native, most + 1, &wrapped), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(with.ops.wrap_memory(with.devices[0], &native, UINT64_MAX, &wrapped),
                      GPUHAL_ERROR_INVALID_ARGUMENT);
     expect_fine(with.ops.wrap_memory(with.devices[0], &native, most, &wrapped), &with, "wrap_memory");
@@ -277,8 +375,7 @@ typedef struct long_fill {
 static void *fill_all(void *argument)
 {
     long_fill *own = argument;
-    expect_fine(own->with->ops.fill(own->with->devices[0], NULL, &own->memory, 0, own->bytes, 7, 1), own->with,
-                "fill");
+    expect_fine(own->with->ops.fill(own->with->devices[0], NULL, &own->memory, 0, own->bytes, 7, 1), own->with, "fill");
     own->last = ((unsigned char *)own->memory.host)[own->bytes - 1];
     return NULL;
 }

@@ -87,7 +87,7 @@ TEST(code_for_a_target_that_the_device_does_not_run_is_refused_with_both_names)
         char words[96];
         code.format = all[i].format;
         code.target = all[i].target;
-        const gpuhal_status status = load_with(&with, &code, NULL, &program);
+        const gpuhal_status status = load_with(&with, &code, &program);
         if (all[i].runs) {
             expect_fine(status, &with, all[i].target ? all[i].target : "no target");
             with.ops.program_unload(program);
@@ -106,7 +106,7 @@ TEST(code_that_the_driver_has_no_use_for_is_refused_with_the_target_and_its_code
     gpuhal_code code = kernels_code();
     gpuhal_plugin_program *program = NULL;
     code.target = OF("sm_50", "gfx942:xnack+");
-    expect_refused(&with, load_with(&with, &code, NULL, &program), GPUHAL_ERROR_INCOMPATIBLE,
+    expect_refused(&with, load_with(&with, &code, &program), GPUHAL_ERROR_INCOMPATIBLE,
                    OF("the code for sm_50 has nothing for the device, which is sm_90",
                       "the code for gfx942:xnack+ has nothing for the device, which is gfx942"));
     assert_int_equal(gpuhal_last_error()->vendor_code, 209);
@@ -128,7 +128,7 @@ TEST(formats_are_listed_best_first_and_others_are_refused)
     gpuhal_plugin_program *program = NULL;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         code.format = others[i];
-        expect_refused(&with, load_with(&with, &code, NULL, &program), GPUHAL_ERROR_NOT_SUPPORTED,
+        expect_refused(&with, load_with(&with, &code, &program), GPUHAL_ERROR_NOT_SUPPORTED,
                        OF("CUDA loads cubin fatbin ptx", "HIP loads hsaco hip-fatbin"));
     }
     end_clean(&with);
@@ -140,10 +140,10 @@ TEST(an_unknown_option_of_the_compiler_is_named)
     gpuhal_code code = kernels_code();
     gpuhal_plugin_program *program = NULL;
     code.options = " -DTILE=16 -g";
-    expect_refused(&with, load_with(&with, &code, NULL, &program), GPUHAL_ERROR_INVALID_ARGUMENT,
+    expect_refused(&with, load_with(&with, &code, &program), GPUHAL_ERROR_INVALID_ARGUMENT,
                    "the option \"-DTILE=16\" is unknown");
     code.options = "  ";
-    expect_fine(load_with(&with, &code, NULL, &program), &with, "only blanks");
+    expect_fine(load_with(&with, &code, &program), &with, "only blanks");
     with.ops.program_unload(program);
     end_clean(&with);
 }
@@ -233,7 +233,7 @@ TEST(a_limit_of_the_code_itself_is_the_kernels)
     char *text = (char *)(uintptr_t)code.code + 64;
     strcat(text, ".threads 128\n.shared 1024\n");
 #endif
-    expect_fine(load_with(&with, &code, NULL, &program), &with, "program_load");
+    expect_fine(load_with(&with, &code, &program), &with, "program_load");
     gpuhal_kernel_desc desc = kernel_desc("fill");
     desc.group_size[0] = 129;
     expect_kernel_refused(&with, program, desc, GPUHAL_ERROR_TOO_LARGE, "larger than the 128 that its code can have");
@@ -440,7 +440,7 @@ TEST(after_a_reset_of_the_device_kernels_are_lost_and_nothing_is_unloaded_twice)
     gpuhal_plugin_program *program = NULL;
     const gpuhal_code code = kernels_code();
     assert_int_equal(kernel_with(&with, own.program, &desc, &info, &kernel), GPUHAL_ERROR_DEVICE_LOST);
-    assert_int_equal(load_with(&with, &code, NULL, &program), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(load_with(&with, &code, &program), GPUHAL_ERROR_DEVICE_LOST);
     const uint64_t unloads = calls_of(CALLED(ModuleUnload));
     end_fill(&with, &own);
     assert_int_equal(calls_of(CALLED(ModuleUnload)), unloads);
