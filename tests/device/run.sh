@@ -473,6 +473,7 @@ if build_all; then
     write_report
     prove cuda-context
     prove cuda-memory
+    prove cuda-launch
     check_plugins cuda rocm
     write_report
     copy_matrix

@@ -100,7 +100,7 @@ def a_run_with_a_gpu_proves_that_contexts_stay_and_listing_takes_no_memory(here)
     expect(code == 0, f"exit code {code}", text)
     expect(report["gpu_found"] and "cuda:0" in report["gpu"], "the GPU was not found", text)
     ran = results(report)
-    for step in ("cuda-context", "cuda-memory", "check-cuda", "copy-matrix", "bench-cuda-copy"):
+    for step in ("cuda-context", "cuda-memory", "cuda-launch", "check-cuda", "copy-matrix", "bench-cuda-copy"):
         expect(ran[step] == "passed", f"{step} is {ran[step]}", text)
     expect(len(report["copy_matrix"]) == 9, "the matrix has not all pairs of two GPUs and the processor", text)
     expect(all(check["ok"] for check in report["cuda"]), "a check of CUDA failed", str(report["cuda"]))

@@ -1,0 +1,216 @@
+/* cuda_launch.c: kernels run on every CUDA device, from PTX that the driver compiles, through the library's own
+ * functions: values, memory with offsets, groups in one and two dimensions, shared memory, in a queue between transfers
+ * and without one. One line of JSON for each kernel and device:
+ *
+ *   {"check":"...","ok":true,"device":"cuda:0","detail":null}
+ *
+ * Exit codes: 0 all is well, 1 something is wrong, 77 no CUDA device. */
+#include "json_text.h"
+
+#include <gpuhal/gpuhal.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COUNT = 100000, GROUP = 256, SIDE = 100, TILE = 16, SKIPPED = 77 };
+
+/* What runs on one device. */
+typedef struct run {
+    gpuhal_device *device;
+    gpuhal_program *program;
+    gpuhal_queue *queue;
+    gpuhal_buffer *buffers[3];
+    float *numbers; /* COUNT */
+    char wrong[160];
+} run;
+
+static const gpuhal_parameter buffer_parameter = {.kind = GPUHAL_PARAMETER_BUFFER};
+static const gpuhal_parameter value_parameter = {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4};
+
+static bool report(const run *own, const char *check, gpuhal_status status)
+{
+    const bool good = status == GPUHAL_OK && !own->wrong[0];
+    printf("{\"check\":\"%s\",\"ok\":%s,\"device\":\"%s\",\"detail\":", check, good ? "true" : "false",
+           gpuhal_device_id(own->device));
+    print_json_text(good ? NULL : status ? gpuhal_last_error()->sentence : own->wrong);
+    puts("}");
+    return good;
+}
+
+static void expect_number(run *own, const char *what, int at, float got, float wanted)
+{
+    if (got != wanted && !own->wrong[0]) {
+        snprintf(own->wrong, sizeof own->wrong, "%s %d is %g, and should be %g", what, at, (double)got, (double)wanted);
+    }
+}
+
+/* Creates the kernel, and launches it with the first buffers, from an offset of 64 bytes on, and values. */
+static gpuhal_status launch(run *own, gpuhal_queue *queue, const char *name, uint32_t buffers, const uint32_t *values,
+                            uint32_t value_count, const uint32_t sizes[4])
+{
+    gpuhal_parameter parameters[5];
+    gpuhal_argument arguments[5];
+    for (uint32_t i = 0; i < buffers + value_count; i++) {
+        const bool is_buffer = i < buffers;
+        parameters[i] = is_buffer ? buffer_parameter : value_parameter;
+        arguments[i] = is_buffer ? (gpuhal_argument){.buffer = own->buffers[i], .offset = 64}
+                                 : (gpuhal_argument){.value = &values[i - buffers], .bytes = 4};
+    }
+    const gpuhal_kernel_desc desc = {.size = sizeof desc,
+                                     .name = name,
+                                     .parameters = parameters,
+                                     .parameter_count = buffers + value_count,
+                                     .group_size = {sizes[0], sizes[1]}};
+    const gpuhal_launch how = {.size = sizeof how,
+                               .arguments = arguments,
+                               .argument_count = buffers + value_count,
+                               .groups = {sizes[2], sizes[3], 1}};
+    gpuhal_kernel *kernel = NULL;
+    gpuhal_status status = gpuhal_kernel_create(own->program, &desc, &kernel);
+    status = status ? status : gpuhal_kernel_launch(queue, kernel, &how);
+    gpuhal_kernel_release(kernel); /* the queue keeps it */
+    return status;
+}
+
+/* y = 1, x = 0, 1, 2, …; then twice y = 2x + y, in one queue. All numbers are exact. */
+static gpuhal_status try_saxpy(run *own)
+{
+    const uint32_t groups[] = {GROUP, 1, (COUNT + GROUP - 1) / GROUP, 1};
+    const float two = 2, one = 1;
+    uint32_t values[2] = {0, COUNT}, pattern;
+    memcpy(&values[0], &two, sizeof two);
+    memcpy(&pattern, &one, sizeof one);
+    for (int i = 0; i < COUNT; i++) {
+        own->numbers[i] = (float)(i % 1000);
+    }
+    gpuhal_status status = gpuhal_fill(own->queue, own->buffers[0], 64, COUNT * sizeof(float), pattern, 4);
+    status = status ? status : gpuhal_write(own->queue, own->buffers[1], 64, own->numbers, COUNT * sizeof(float));
+    for (int i = 0; i < 2 && !status; i++) {
+        status = launch(own, own->queue, "saxpy", 2, values, 2, groups);
+    }
+    status = status ? status : gpuhal_read(own->queue, own->numbers, own->buffers[0], 64, COUNT * sizeof(float));
+    const gpuhal_status waited = gpuhal_queue_synchronize(own->queue, UINT64_MAX);
+    for (int i = 0; i < COUNT && !status && !waited; i++) {
+        expect_number(own, "number", i, own->numbers[i], 4 * (float)(i % 1000) + 1);
+    }
+    return status ? status : waited;
+}
+
+static gpuhal_status try_reduce(run *own)
+{
+    const uint32_t count = COUNT, groups[] = {GROUP, 1, (COUNT + GROUP - 1) / GROUP, 1};
+    for (int i = 0; i < COUNT; i++) {
+        own->numbers[i] = (float)(i % 9);
+    }
+    gpuhal_status status = gpuhal_write(NULL, own->buffers[1], 64, own->numbers, COUNT * sizeof(float));
+    status = status ? status : launch(own, NULL, "reduce", 2, &count, 1, groups);
+    status = status ? status : gpuhal_read(NULL, own->numbers, own->buffers[0], 64, groups[2] * sizeof(float));
+    for (int group = 0; group < (int)groups[2] && !status; group++) {
+        float sum = 0;
+        for (int i = group * GROUP; i < (group + 1) * GROUP && i < COUNT; i++) {
+            sum += (float)(i % 9);
+        }
+        expect_number(own, "sum", group, own->numbers[group], sum);
+    }
+    return status;
+}
+
+static gpuhal_status try_matmul(run *own)
+{
+    const uint32_t side = SIDE, tiles = (SIDE + TILE - 1) / TILE, sizes[] = {TILE, TILE, tiles, tiles};
+    for (int i = 0; i < SIDE * SIDE; i++) {
+        own->numbers[i] = (float)(i % 7);
+    }
+    const uint64_t bytes = sizeof(float) * SIDE * SIDE;
+    gpuhal_status status = gpuhal_write(NULL, own->buffers[1], 64, own->numbers, bytes);
+    status = status ? status : gpuhal_write(NULL, own->buffers[2], 64, own->numbers, bytes);
+    status = status ? status : launch(own, NULL, "matmul", 3, &side, 1, sizes);
+    status = status ? status : gpuhal_read(NULL, own->numbers, own->buffers[0], 64, bytes);
+    for (int i = 0; i < SIDE * SIDE && !status; i++) {
+        float sum = 0;
+        for (int k = 0; k < SIDE; k++) {
+            sum += (float)((i / SIDE * SIDE + k) % 7) * (float)((k * SIDE + i % SIDE) % 7);
+        }
+        expect_number(own, "element", i, own->numbers[i], sum);
+    }
+    return status;
+}
+
+static gpuhal_status begin(run *own, const gpuhal_code *code)
+{
+    const gpuhal_program_desc desc = {.size = sizeof desc, .codes = code, .code_count = 1};
+    const gpuhal_buffer_desc of_numbers = {.size = sizeof of_numbers, .bytes = 64 + sizeof(float) * COUNT};
+    gpuhal_status status = gpuhal_program_create(own->device, &desc, &own->program);
+    status = status ? status : gpuhal_queue_create(own->device, NULL, &own->queue);
+    for (int i = 0; i < 3 && !status; i++) {
+        status = gpuhal_buffer_create(own->device, &of_numbers, &own->buffers[i]);
+    }
+    return status;
+}
+
+static bool run_device(gpuhal_device *device, const gpuhal_code *code, float *numbers)
+{
+    static const struct {
+        const char *check;
+        gpuhal_status (*try)(run *own);
+    } kernels[] = {{"a kernel runs in a queue between transfers", try_saxpy},
+                   {"a kernel whose threads share memory runs without a queue", try_reduce},
+                   {"a kernel with groups in two dimensions runs without a queue", try_matmul}};
+    run own = {.device = device, .numbers = numbers};
+    const gpuhal_status status = begin(&own, code);
+    bool good = report(&own, "PTX is loaded", status);
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels && !status; i++) {
+        own.wrong[0] = '\0';
+        good = report(&own, kernels[i].check, kernels[i].try(&own)) && good;
+    }
+    for (int i = 0; i < 3; i++) {
+        gpuhal_buffer_release(own.buffers[i]);
+    }
+    gpuhal_queue_destroy(own.queue);
+    gpuhal_program_release(own.program);
+    return good;
+}
+
+static size_t read_text(char *out_text, size_t size)
+{
+    FILE *file = fopen(GPUHAL_TEST_KERNELS, "r");
+    const size_t length = file ? fread(out_text, 1, size - 1, file) : 0;
+    out_text[length] = '\0';
+    if (file) {
+        fclose(file);
+    }
+    return length;
+}
+
+int main(void)
+{
+    static char text[1 << 15];
+    static float numbers[COUNT];
+    const gpuhal_config config = {.size = sizeof config, .backends = "cuda"};
+    const gpuhal_code code = {
+        .size = sizeof code, .format = "ptx", .target = "sm_50", .code = text, .bytes = read_text(text, sizeof text)};
+    gpuhal *gpu = NULL;
+    bool good = true;
+    unsigned devices = 0;
+    char id[32];
+    const char *why = "there is no CUDA device";
+    if (gpuhal_open(&config, &gpu)) {
+        why = gpuhal_last_error()->sentence;
+    }
+    for (gpuhal_device *device = NULL; gpu; devices++) {
+        snprintf(id, sizeof id, "cuda:%u", devices);
+        if (gpuhal_select(gpu, id, 0, &device, NULL)) {
+            break;
+        }
+        good = run_device(device, &code, numbers) && good;
+    }
+    if (devices == 0) {
+        fputs("{\"check\":\"PTX is loaded\",\"ok\":null,\"device\":null,\"detail\":", stdout);
+        print_json_text(why);
+        puts("}");
+    }
+    gpuhal_close(gpu);
+    return devices == 0 ? SKIPPED : good ? 0 : 1;
+}
