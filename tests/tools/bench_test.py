@@ -21,7 +21,7 @@ WITH_STREAMS = ("call_overhead awaited_copy allocate_4kib open_backend helper_st
 EVERYWHERE = ("sample sampler call_overhead lease allocate_4kib pool_threads_2 enumerate resident_memory open_all warm_listing write read copy upload readback share "
               "share_memory batch batch_awaited submit queued_copy synchronize event_to_fd file_to_device store_spill store_restore "
               "store_restore_file blocks_full blocks_serving blocks_training blocks_mean arena_full arena_serving arena_training "
-              "place_64_on_6_latency place_64_on_6_throughput place_80_on_12_latency place_80_on_12_throughput").split()
+              "place_64_on_6_latency place_64_on_6_throughput place_80_on_12_latency place_80_on_12_throughput plan_2000_items plan_100000_items").split()
 MISTAKES = """2 --nonsense: --nonsense
 2 surprise: surprise
 2 14: --pairs 14

@@ -1,10 +1,11 @@
-/* rows_place.c: the time that gpuhal_place() takes for models on unlike devices in free order: a pure function, so no
- * device takes part. */
+/* rows_place.c: the time that gpuhal_place() takes for models on unlike devices in free order, and gpuhal_memory_plan()
+ * for items of which most are needed for some steps: pure functions, so no device takes part. */
 #include "bench.h"
 
+#include <gpuhal/memory_plan.h>
 #include <gpuhal/placement.h>
 
-enum { LAYERS_MAX = 80, DEVICES_MAX = 12 };
+enum { LAYERS_MAX = 80, DEVICES_MAX = 12, ITEMS = 2000, MORE_ITEMS = 100000 };
 
 static const struct {
     const char *test;
@@ -73,20 +74,58 @@ static bool run_place(void *user, uint64_t count)
     return true;
 }
 
+typedef struct graph {
+    gpuhal_memory_plan_item items[MORE_ITEMS];
+    uint64_t offsets[MORE_ITEMS];
+    gpuhal_memory_plan_problem problem;
+} graph;
+
+/* Some fifty items at each step, no two alike, so that the search for a better plan takes all of its time. */
+static void make_graph(uint32_t count, graph *out)
+{
+    uint32_t state = 3;
+    for (uint32_t i = 0; i < count; i++) {
+        state = state * 1664525 + 1013904223;
+        const uint32_t first = (uint32_t)((uint64_t)state * count >> 32);
+        state = state * 1664525 + 1013904223;
+        const uint32_t life = (state >> 25) * (i % 8 + 1) / 4;
+        out->items[i] = (gpuhal_memory_plan_item){1 + (state >> 4 & 0xfffff), first, first + life};
+    }
+    out->problem = (gpuhal_memory_plan_problem){
+        .size = sizeof out->problem, .item_count = count, .items = out->items, .alignment = 256};
+}
+
+static bool run_plan(void *user, uint64_t count)
+{
+    graph *g = user;
+    for (uint64_t i = 0; i < count; i++) {
+        if (gpuhal_memory_plan(&g->problem, g->offsets, NULL) != GPUHAL_OK) {
+            return gpuhal_bench_failed_call("gpuhal_memory_plan");
+        }
+    }
+    return true;
+}
+
+static void measure(gpuhal_bench *bench, const char *test, double budget_ns, gpuhal_bench_side side)
+{
+    const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench, false);
+    const gpuhal_bench_row row = {
+        .kind = GPUHAL_BENCH_AMOUNT, .device = "host", .test = test, .unit = "ns", .budget = budget_ns};
+    if (!gpuhal_bench_measure_row(bench, row, &side, 1, &plan)) {
+        gpuhal_bench_not_measured(bench);
+    }
+}
+
 void gpuhal_bench_rows_place(gpuhal_bench *bench)
 {
     static model m;
-    const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench, false);
+    static graph g;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const gpuhal_bench_side side = {run_place, &m, NULL};
-        const gpuhal_bench_row row = {.kind = GPUHAL_BENCH_AMOUNT,
-                                      .device = "host",
-                                      .test = rows[i].test,
-                                      .unit = "ns",
-                                      .budget = rows[i].budget_ns};
         make_model(i, &m);
-        if (!gpuhal_bench_measure_row(bench, row, &side, 1, &plan)) {
-            gpuhal_bench_not_measured(bench);
-        }
+        measure(bench, rows[i].test, rows[i].budget_ns, (gpuhal_bench_side){run_place, &m, NULL});
     }
+    make_graph(ITEMS, &g);
+    measure(bench, "plan_2000_items", 5e7, (gpuhal_bench_side){run_plan, &g, NULL});
+    make_graph(MORE_ITEMS, &g);
+    measure(bench, "plan_100000_items", 2e9, (gpuhal_bench_side){run_plan, &g, NULL});
 }

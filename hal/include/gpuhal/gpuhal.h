@@ -40,6 +40,7 @@
 #include <gpuhal/instance.h>
 #include <gpuhal/lease.h>
 #include <gpuhal/link.h>
+#include <gpuhal/memory_plan.h>
 #include <gpuhal/native.h>
 #include <gpuhal/physical.h>
 #include <gpuhal/placement.h>
