@@ -18,7 +18,7 @@
 
 enum { SIZES = 16, DIMENSIONS = 8 };
 
-static void list_subgroups(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
+void gpuhal_opencl_ask_subgroups(cl_device_id id, uint64_t *out_least, uint64_t *out_most)
 {
     size_t sizes[SIZES], bytes = 0;
     cl_uint one = 0;
@@ -32,6 +32,14 @@ static void list_subgroups(const gpuhal_host *host, gpuhal_sink *sink, cl_device
                gpuhal_opencl_ask(id, WAVEFRONT_WIDTH_AMD, &one, sizeof one)) {
         least = most = one;
     }
+    *out_least = least;
+    *out_most = most;
+}
+
+static void list_subgroups(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
+{
+    uint64_t least = 0, most = 0;
+    gpuhal_opencl_ask_subgroups(id, &least, &most);
     if (least > 0) {
         host->u64(host, sink, GPUHAL_FACT_SUBGROUP_SIZE_MIN, least);
         host->u64(host, sink, GPUHAL_FACT_SUBGROUP_SIZE_MAX, most);

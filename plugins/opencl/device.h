@@ -29,15 +29,21 @@
  * is just completing). */
 #define GPUHAL_OPENCL_INTERNAL_STREAMS 32u
 
+/* clCreateProgramWithIL(), which was an extension before OpenCL 2.1. */
+typedef cl_program CL_API_CALL gpuhal_opencl_create_il(cl_context context, const void *code, size_t bytes,
+                                                       cl_int *out_code);
+
 /* One device of the process. Constant once it can be found. */
 typedef struct gpuhal_opencl_entry {
     cl_platform_id platform;
     cl_device_id id;
     uint32_t version; /* major * 100 + minor, the lower one of platform and device */
     uint64_t allocation_max, base_alignment;
-    uint64_t import_alignment; /* of host memory */
-    bool software;             /* a program on the host's processor */
-    bool shares;               /* and device memory can be such that the host sees it at any time */
+    uint64_t import_alignment;          /* of host memory */
+    bool software;                      /* a program on the host's processor */
+    bool shares;                        /* and device memory can be such that the host sees it at any time */
+    bool compiles;                      /* OpenCL C */
+    gpuhal_opencl_create_il *create_il; /* takes SPIR-V; NULL: the device does not */
 } gpuhal_opencl_entry;
 
 /* One opened device. */
@@ -68,8 +74,10 @@ struct gpuhal_plugin_queue {
 /* What gpuhal_memory.object points to. */
 typedef struct gpuhal_opencl_buffer {
     cl_mem mem;
-    void *mapped;  /* the lasting mapping of UPLOAD and READBACK, else NULL */
-    bool imported; /* the bytes are the caller's host memory */
+    void *mapped;                                /* the lasting mapping of UPLOAD and READBACK, else NULL */
+    bool imported;                               /* the bytes are the caller's host memory */
+    bool shared;                                 /* lies over memory of clSVMAlloc(), at gpuhal_memory.host */
+    _Atomic(struct gpuhal_opencl_parts *) parts; /* part.c; NULL until one is needed */
 } gpuhal_opencl_buffer;
 
 /* A command queue for one call. */
@@ -77,6 +85,23 @@ typedef struct gpuhal_opencl_stream {
     cl_command_queue queue;
     _Atomic bool *taken; /* NULL: shared with others, since all are */
 } gpuhal_opencl_stream;
+
+/* Where one call puts its commands. */
+typedef struct gpuhal_opencl_track {
+    gpuhal_plugin_queue *queue; /* NULL: a stream, and the call waits for its last command */
+    gpuhal_opencl_stream stream;
+    cl_command_queue commands;
+    cl_event last;
+} gpuhal_opencl_track;
+
+/* Code that the driver has built. */
+struct gpuhal_plugin_program {
+    gpuhal_plugin_device *device;
+    cl_program program;
+    bool spirv;        /* and not OpenCL C */
+    bool reflects;     /* built so that kernels describe their arguments */
+    uint64_t identity; /* of code, options, device and driver */
+};
 
 /* discovery.c */
 gpuhal_status gpuhal_opencl_enumerate(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink);
@@ -97,6 +122,8 @@ bool gpuhal_opencl_ask_text(cl_device_id id, cl_device_info what, char *out_text
 bool gpuhal_opencl_is_software(cl_device_id id);
 
 /* compute.c: what kernels may count on. */
+/* The sizes of subgroups; 0 and 0 where the driver does not report them. */
+void gpuhal_opencl_ask_subgroups(cl_device_id id, uint64_t *out_least, uint64_t *out_most);
 void gpuhal_opencl_list_compute(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id);
 /* identity.c */
 void gpuhal_opencl_list_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_opencl_entry *entry);
@@ -121,6 +148,31 @@ void gpuhal_opencl_describe_context(gpuhal_ops *ops);
 /* memory.c and transfer.c: fill their slots, as far as the device's version has them. */
 void gpuhal_opencl_describe_memory(gpuhal_ops *ops);
 void gpuhal_opencl_describe_transfer(const gpuhal_opencl_entry *entry, gpuhal_ops *ops);
+/* Surround what a call enqueues, on a queue or an internal stream. */
+gpuhal_opencl_track gpuhal_opencl_begin(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue);
+/* @p code: of the last call that should have enqueued a command. Waits unless there is a queue. */
+gpuhal_status gpuhal_opencl_end(gpuhal_plugin_device *device, gpuhal_opencl_track *t, const char *call, cl_int code);
+
+/* part.c */
+/* A buffer over a part of a buffer, which may be a part itself. */
+cl_mem gpuhal_opencl_create_part(cl_mem mem, uint64_t offset, uint64_t bytes, cl_int *out_code);
+/* The same from those that are kept with the memory; the caller releases it. */
+cl_mem gpuhal_opencl_take_part(gpuhal_opencl_buffer *buffer, uint64_t offset, uint64_t bytes, cl_int *out_code);
+/* Before the buffer itself is released. */
+void gpuhal_opencl_release_parts(gpuhal_opencl_buffer *buffer);
+
+/* program.c, reflect.c and kernel.c. Programs need what queues need. */
+/* The formats that the device takes, as the fact has them; NULL: none. */
+const char *gpuhal_opencl_formats(const gpuhal_opencl_entry *entry);
+void gpuhal_opencl_describe_program(const gpuhal_opencl_entry *entry, gpuhal_ops *ops);
+/* The parameters, as the description has them, which the driver must not contradict, or as the driver reports them. */
+gpuhal_status gpuhal_opencl_fill_parameters(const gpuhal_plugin_program *program, cl_kernel kernel,
+                                            const gpuhal_kernel_desc *desc, gpuhal_parameter *out_parameters,
+                                            uint32_t count);
+/* The size of groups that the description or the code has, and all limits. */
+gpuhal_status gpuhal_opencl_fill_limits(const gpuhal_plugin_program *program, cl_kernel kernel,
+                                        const gpuhal_kernel_desc *desc, gpuhal_kernel_info *info);
+void gpuhal_opencl_describe_kernel(gpuhal_ops *ops);
 
 /* queue.c and event.c. Both need what came with OpenCL 1.2. */
 bool gpuhal_opencl_has_queues(const gpuhal_opencl_entry *entry);

@@ -7,6 +7,7 @@
 #include "device.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define ENTRIES_MAX   128u
 #define PLATFORMS_MAX 32u
@@ -53,9 +54,28 @@ static bool can_share(cl_device_id id, uint32_t version, bool software)
 {
     cl_device_svm_capabilities can = 0;
     return software && version >= 200 && gpuhal_opencl_api.clSVMAlloc && gpuhal_opencl_api.clSVMFree &&
-           gpuhal_opencl_api.clSetMemObjectDestructorCallback &&
+           gpuhal_opencl_api.clSetKernelArgSVMPointer && gpuhal_opencl_api.clSetMemObjectDestructorCallback &&
            gpuhal_opencl_ask(id, CL_DEVICE_SVM_CAPABILITIES, &can, sizeof can) &&
            (can & CL_DEVICE_SVM_FINE_GRAIN_BUFFER);
+}
+
+/* The function by which a device takes SPIR-V, since OpenCL 2.1 or by cl_khr_il_program, with one query for both. NULL
+ * where the device takes none. */
+static gpuhal_opencl_create_il *find_create_il(cl_platform_id platform, cl_device_id id, uint32_t version)
+{
+    char text[256];
+    gpuhal_opencl_create_il *found = NULL;
+    if (!gpuhal_opencl_ask_text(id, CL_DEVICE_IL_VERSION, text, sizeof text) || !strstr(text, "SPIR-V")) {
+        return NULL;
+    }
+    if (version >= 201 && gpuhal_opencl_api.clCreateProgramWithIL) {
+        return gpuhal_opencl_api.clCreateProgramWithIL;
+    }
+    if (gpuhal_opencl_api.clGetExtensionFunctionAddressForPlatform) {
+        *(void **)&found =
+            gpuhal_opencl_api.clGetExtensionFunctionAddressForPlatform(platform, "clCreateProgramWithILKHR");
+    }
+    return found;
 }
 
 /* The index of the device, a new one when it was never seen; ENTRIES_MAX when there is no room. Called under the lock.
@@ -73,7 +93,9 @@ static uint32_t find_or_add(cl_platform_id platform, cl_device_id id)
     }
     cl_ulong allocation_max = UINT64_MAX; /* while the driver does not say */
     cl_uint alignment_bits = 0;
+    cl_bool compiler = CL_FALSE;
     (void)gpuhal_opencl_ask(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, &allocation_max, sizeof allocation_max);
+    (void)gpuhal_opencl_ask(id, CL_DEVICE_COMPILER_AVAILABLE, &compiler, sizeof compiler);
     (void)gpuhal_opencl_ask(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, &alignment_bits, sizeof alignment_bits);
     uint64_t base_alignment = alignment_bits >= 8 ? alignment_bits / 8 : 1;
     bool software = gpuhal_opencl_is_software(id);
@@ -87,6 +109,8 @@ static uint32_t find_or_add(cl_platform_id platform, cl_device_id id)
         .import_alignment = choose_import_alignment(software, base_alignment),
         .software = software,
         .shares = can_share(id, version, software),
+        .compiles = compiler,
+        .create_il = find_create_il(platform, id, version),
     };
     atomic_store(&entry_count, count + 1);
     return count;

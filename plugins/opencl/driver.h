@@ -43,6 +43,22 @@
     REQUIRED(clGetEventProfilingInfo)                                                                                 \
     REQUIRED(clRetainEvent)                                                                                           \
     REQUIRED(clReleaseEvent)                                                                                          \
+    REQUIRED(clCreateProgramWithSource)                                                                               \
+    REQUIRED(clCreateProgramWithBinary)                                                                               \
+    REQUIRED(clBuildProgram)                                                                                          \
+    REQUIRED(clGetProgramInfo)                                                                                        \
+    REQUIRED(clGetProgramBuildInfo)                                                                                   \
+    REQUIRED(clReleaseProgram)                                                                                        \
+    REQUIRED(clCreateKernel)                                                                                          \
+    REQUIRED(clReleaseKernel)                                                                                         \
+    REQUIRED(clSetKernelArg)                                                                                          \
+    REQUIRED(clGetKernelInfo)                                                                                         \
+    REQUIRED(clGetKernelWorkGroupInfo)                                                                                \
+    REQUIRED(clEnqueueNDRangeKernel)                                                                                  \
+    OPTIONAL(clGetKernelArgInfo)                                                                                      \
+    OPTIONAL(clCreateProgramWithIL)                                                                                   \
+    OPTIONAL(clGetExtensionFunctionAddressForPlatform)                                                                \
+    OPTIONAL(clSetKernelArgSVMPointer)                                                                                \
     OPTIONAL(clCreateSubBuffer)                                                                                       \
     OPTIONAL(clSetMemObjectDestructorCallback)                                                                        \
     OPTIONAL(clEnqueueReadBufferRect)                                                                                 \

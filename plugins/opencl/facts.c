@@ -173,6 +173,12 @@ void gpuhal_opencl_list_facts(const gpuhal_host *host, gpuhal_sink *sink, const 
     host->u64(host, sink, GPUHAL_FACT_ADOPT_KINDS,
               1u << GPUHAL_NATIVE_OPENCL_DEVICE | 1u << GPUHAL_NATIVE_OPENCL_BUFFER |
                   (gpuhal_opencl_has_queues(entry) ? 1u << GPUHAL_NATIVE_OPENCL_QUEUE : 0u));
+    if (gpuhal_opencl_formats(entry)) {
+        host->text(host, sink, GPUHAL_FACT_PROGRAM_FORMATS, gpuhal_opencl_formats(entry));
+    } else {
+        host->missing(host, sink, GPUHAL_FACT_PROGRAM_FORMATS, GPUHAL_MISSING_NOT_SUPPORTED,
+                      "the driver has no compiler for the device, or is older than OpenCL 1.2");
+    }
     for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++) {
         host->missing(host, sink, absent[i].key, GPUHAL_MISSING_NOT_SUPPORTED, absent[i].why);
     }

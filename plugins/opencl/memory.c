@@ -102,6 +102,7 @@ static gpuhal_status allocate_shared(gpuhal_plugin_device *device, const gpuhal_
         free_shared(shared);
         return status;
     }
+    ((gpuhal_opencl_buffer *)out_memory->object)->shared = true;
     out_memory->host = shared->pointer;
     out_memory->flags = GPUHAL_MEMORY_DEVICE_LOCAL | GPUHAL_MEMORY_HOST_COHERENT | GPUHAL_MEMORY_HOST_CACHED;
     return GPUHAL_OK;
@@ -213,11 +214,10 @@ static gpuhal_status opencl_allocate(gpuhal_plugin_device *device, const gpuhal_
     if (alloc->bytes > device->entry->allocation_max) {
         return host->report(host, GPUHAL_ERROR_TOO_LARGE, NULL, 0, "above CL_DEVICE_MAX_MEM_ALLOC_SIZE");
     }
-    gpuhal_opencl_buffer *buffer = malloc(sizeof *buffer);
+    gpuhal_opencl_buffer *buffer = calloc(1, sizeof *buffer);
     if (!buffer) {
-        return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "malloc", 0, NULL);
+        return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
     }
-    *buffer = (gpuhal_opencl_buffer){0};
     out_memory->object = buffer;
     out_memory->bytes = alloc->bytes;
     gpuhal_status status = alloc->import.kind != 0               ? gpuhal_opencl_import(device, alloc, out_memory)
@@ -239,6 +239,7 @@ static gpuhal_status opencl_allocate(gpuhal_plugin_device *device, const gpuhal_
 static void opencl_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
 {
     gpuhal_opencl_buffer *buffer = memory->object;
+    gpuhal_opencl_release_parts(buffer);
     if (buffer->mapped) {
         (void)unmap_blocking(device, buffer->mem, buffer->mapped);
     }

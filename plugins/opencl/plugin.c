@@ -2,7 +2,8 @@
  *
  * Read in this order: driver.h (functions and errors), device.h (entries, opened devices, internal streams, and what
  * memory is made of), discovery.c, facts.c and identity.c (which devices, what is known of them), context.c, memory.c,
- * share.c, transfer.c, queue.c, event.c.
+ * share.c, transfer.c, queue.c, event.c, program.c, part.c,
+ * reflect.c, kernel.c.
  */
 #include "device.h"
 
@@ -19,6 +20,7 @@ static gpuhal_status opencl_describe(const gpuhal_host *host, gpuhal_plugin_inst
     gpuhal_opencl_describe_share(out_ops);
     gpuhal_opencl_describe_transfer(entry, out_ops);
     gpuhal_opencl_describe_queue(entry, out_ops);
+    gpuhal_opencl_describe_program(entry, out_ops);
     return GPUHAL_OK;
 }
 

@@ -166,9 +166,8 @@ static cl_mem retain_part(cl_mem mem, uint64_t offset, uint64_t bytes, const cha
         *out_code = gpuhal_opencl_api.clRetainMemObject(mem);
         return *out_code == CL_SUCCESS ? mem : NULL;
     }
-    const cl_buffer_region region = {.origin = (size_t)offset, .size = (size_t)bytes};
     *out_call = "clCreateSubBuffer";
-    return gpuhal_opencl_api.clCreateSubBuffer(mem, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, out_code);
+    return gpuhal_opencl_create_part(mem, offset, bytes, out_code);
 }
 
 static gpuhal_status opencl_wrap_memory(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes,

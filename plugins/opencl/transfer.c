@@ -11,25 +11,17 @@
 
 #include <string.h>
 
-/* Where one call puts its commands. */
-typedef struct track {
-    gpuhal_plugin_queue *queue; /* NULL: a stream, and the call waits for its last command */
-    gpuhal_opencl_stream stream;
-    cl_command_queue commands;
-    cl_event last;
-} track;
-
-static track begin(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue)
+gpuhal_opencl_track gpuhal_opencl_begin(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue)
 {
     if (queue) {
-        return (track){.queue = queue, .commands = queue->commands};
+        return (gpuhal_opencl_track){.queue = queue, .commands = queue->commands};
     }
     const gpuhal_opencl_stream stream = gpuhal_opencl_take_stream(device);
-    return (track){.stream = stream, .commands = stream.queue};
+    return (gpuhal_opencl_track){.stream = stream, .commands = stream.queue};
 }
 
 /* Notes the event of a command. A command queue keeps the order, so it stands for those before it. */
-static void keep(track *t, cl_event event)
+static void keep(gpuhal_opencl_track *t, cl_event event)
 {
     if (event && t->last) {
         gpuhal_opencl_api.clReleaseEvent(t->last);
@@ -40,7 +32,7 @@ static void keep(track *t, cl_event event)
 /* After a command that could not be enqueued those before it are waited for, since they use the caller's memory. On a
  * queue the event goes to it, and the caller's memory is the core's to keep. The stream goes back last, with what came
  * of its commands. */
-static gpuhal_status end(gpuhal_plugin_device *device, track *t, const char *call, cl_int code)
+gpuhal_status gpuhal_opencl_end(gpuhal_plugin_device *device, gpuhal_opencl_track *t, const char *call, cl_int code)
 {
     cl_int waited = CL_SUCCESS;
     if (t->last && t->queue && code == CL_SUCCESS) {
@@ -49,8 +41,7 @@ static gpuhal_status end(gpuhal_plugin_device *device, track *t, const char *cal
         waited = gpuhal_opencl_finish(CL_SUCCESS, t->last);
     }
     gpuhal_opencl_give_stream(device, t->stream, code != CL_SUCCESS ? code : waited);
-    return code != CL_SUCCESS ? gpuhal_opencl_result(device, call, code)
-                              : gpuhal_opencl_executed(device, call, waited);
+    return code != CL_SUCCESS ? gpuhal_opencl_result(device, call, code) : gpuhal_opencl_executed(device, call, waited);
 }
 
 static char *host_at(const gpuhal_memory *memory, uint64_t offset)
@@ -68,11 +59,11 @@ static gpuhal_status opencl_write(gpuhal_plugin_device *device, gpuhal_plugin_qu
         memcpy(host_at(to, offset), from, (size_t)bytes);
         return GPUHAL_OK;
     }
-    track t = begin(device, queue);
+    gpuhal_opencl_track t = gpuhal_opencl_begin(device, queue);
     const cl_int code =
         gpuhal_opencl_api.clEnqueueWriteBuffer(t.commands, gpuhal_opencl_mem(to), queue ? CL_FALSE : CL_TRUE,
                                                (size_t)offset, (size_t)bytes, from, 0, NULL, queue ? &t.last : NULL);
-    return end(device, &t, "clEnqueueWriteBuffer", code);
+    return gpuhal_opencl_end(device, &t, "clEnqueueWriteBuffer", code);
 }
 
 static gpuhal_status opencl_read(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to,
@@ -85,11 +76,11 @@ static gpuhal_status opencl_read(gpuhal_plugin_device *device, gpuhal_plugin_que
         memcpy(to, host_at(from, offset), (size_t)bytes);
         return GPUHAL_OK;
     }
-    track t = begin(device, queue);
+    gpuhal_opencl_track t = gpuhal_opencl_begin(device, queue);
     const cl_int code =
         gpuhal_opencl_api.clEnqueueReadBuffer(t.commands, gpuhal_opencl_mem(from), queue ? CL_FALSE : CL_TRUE,
                                               (size_t)offset, (size_t)bytes, to, 0, NULL, queue ? &t.last : NULL);
-    return end(device, &t, "clEnqueueReadBuffer", code);
+    return gpuhal_opencl_end(device, &t, "clEnqueueReadBuffer", code);
 }
 
 static gpuhal_status opencl_copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
@@ -101,15 +92,15 @@ static gpuhal_status opencl_copy(gpuhal_plugin_device *device, gpuhal_plugin_que
     if (gpuhal_opencl_mapped(to)) {
         return opencl_read(device, queue, host_at(to, to_offset), from, from_offset, bytes);
     }
-    track t = begin(device, queue);
+    gpuhal_opencl_track t = gpuhal_opencl_begin(device, queue);
     const cl_int code =
         gpuhal_opencl_api.clEnqueueCopyBuffer(t.commands, gpuhal_opencl_mem(from), gpuhal_opencl_mem(to),
                                               (size_t)from_offset, (size_t)to_offset, (size_t)bytes, 0, NULL, &t.last);
-    return end(device, &t, "clEnqueueCopyBuffer", code);
+    return gpuhal_opencl_end(device, &t, "clEnqueueCopyBuffer", code);
 }
 
-static cl_int fill_command(track *t, cl_mem mem, const unsigned char *pattern, uint32_t pattern_bytes, uint64_t offset,
-                           uint64_t bytes)
+static cl_int fill_command(gpuhal_opencl_track *t, cl_mem mem, const unsigned char *pattern, uint32_t pattern_bytes,
+                           uint64_t offset, uint64_t bytes)
 {
     cl_event event = NULL;
     const cl_int code = gpuhal_opencl_api.clEnqueueFillBuffer(t->commands, mem, pattern, pattern_bytes, (size_t)offset,
@@ -120,7 +111,8 @@ static cl_int fill_command(track *t, cl_mem mem, const unsigned char *pattern, u
 
 /* A few bytes at the ends, each a fill of its own: the driver keeps patterns, which it does not do with the source of
  * a write. */
-static cl_int fill_bytes(track *t, cl_mem mem, const unsigned char *pattern, uint64_t offset, uint64_t bytes)
+static cl_int fill_bytes(gpuhal_opencl_track *t, cl_mem mem, const unsigned char *pattern, uint64_t offset,
+                         uint64_t bytes)
 {
     cl_int code = CL_SUCCESS;
     for (uint64_t i = 0; i < bytes && code == CL_SUCCESS; i++) {
@@ -133,8 +125,8 @@ static cl_int fill_bytes(track *t, cl_mem mem, const unsigned char *pattern, uin
  * ones after it are filled one by one, and the middle with the pattern turned by as much. @p twice holds the pattern
  * two times. Head and tail are one pattern together, or nothing, and @p bytes is at least one, so the middle is not
  * less than 0. */
-static cl_int fill_device(track *t, cl_mem mem, uint64_t offset, uint64_t bytes, const unsigned char *twice,
-                          uint32_t pattern_bytes)
+static cl_int fill_device(gpuhal_opencl_track *t, cl_mem mem, uint64_t offset, uint64_t bytes,
+                          const unsigned char *twice, uint32_t pattern_bytes)
 {
     const uint64_t tail = offset % pattern_bytes;
     const uint64_t head = tail > 0 ? pattern_bytes - tail : 0;
@@ -158,9 +150,9 @@ static gpuhal_status opencl_fill(gpuhal_plugin_device *device, gpuhal_plugin_que
         gpuhal_plugin_fill_host(host_at(memory, offset), bytes, twice, pattern_bytes);
         return GPUHAL_OK;
     }
-    track t = begin(device, queue);
-    return end(device, &t, "clEnqueueFillBuffer",
-               fill_device(&t, gpuhal_opencl_mem(memory), offset, bytes, twice, pattern_bytes));
+    gpuhal_opencl_track t = gpuhal_opencl_begin(device, queue);
+    return gpuhal_opencl_end(device, &t, "clEnqueueFillBuffer",
+                             fill_device(&t, gpuhal_opencl_mem(memory), offset, bytes, twice, pattern_bytes));
 }
 
 /* One side of a rectangular copy: with a buffer, or with a host address. */
@@ -247,7 +239,8 @@ static rect_method choose_method(const side *to, const side *from, const uint64_
     return several && !multiples ? BY_SLICES : BY_BOX;
 }
 
-static cl_int enqueue_rect(track *t, rect_method method, const side *to, const side *from, const uint64_t extent[3])
+static cl_int enqueue_rect(gpuhal_opencl_track *t, rect_method method, const side *to, const side *from,
+                           const uint64_t extent[3])
 {
     const uint64_t count = method == BY_ROWS ? extent[1] * extent[2] : method == BY_SLICES ? extent[2] : 1;
     cl_int code = CL_SUCCESS;
@@ -274,13 +267,13 @@ static gpuhal_status opencl_copy_rect(gpuhal_plugin_device *device, gpuhal_plugi
         return GPUHAL_OK;
     }
     const rect_method method = choose_method(&to_side, &from_side, extent);
-    track t = begin(device, queue);
+    gpuhal_opencl_track t = gpuhal_opencl_begin(device, queue);
     cl_int code = enqueue_rect(&t, method, &to_side, &from_side, extent);
     if (code == CL_MEM_COPY_OVERLAP && method != BY_ROWS) {
         /* Drivers take boxes whose rows interleave for overlapping; the core knows that no byte is in both. */
         code = enqueue_rect(&t, BY_ROWS, &to_side, &from_side, extent);
     }
-    return end(device, &t, "clEnqueueCopyBufferRect", code);
+    return gpuhal_opencl_end(device, &t, "clEnqueueCopyBufferRect", code);
 }
 
 void gpuhal_opencl_describe_transfer(const gpuhal_opencl_entry *entry, gpuhal_ops *ops)

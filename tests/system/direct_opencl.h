@@ -93,15 +93,13 @@ static inline void count_device(void *user, uint32_t index)
     ++*(uint32_t *)user;
 }
 
-static inline void open_fixture(fixture *d, uint32_t index, uint32_t flags)
+static inline void open_fixture_of(fixture *d, const gpuhal_plugin *plugin, uint32_t index, uint32_t flags)
 {
     uint32_t count = 0;
     const gpuhal_direct_listener listener = {.user = &count, .device = count_device};
     gpuhal_native native = {.size = sizeof native};
-    *d = (fixture){0};
+    *d = (fixture){.plugin = plugin};
     d->ops = &d->slots.ops;
-    assert_non_null(getenv("GPUHAL_OPENCL_PLUGIN_FILE"));
-    assert_ok(gpuhal_direct_load(getenv("GPUHAL_OPENCL_PLUGIN_FILE"), &d->plugin, NULL));
     expect_fine(d, d->plugin->start(gpuhal_direct_host(), &d->instance), "start");
     expect_fine(d, gpuhal_direct_enumerate(d->plugin, d->instance, &listener), "enumerate");
     index = index < count ? index : 0;
@@ -119,6 +117,14 @@ static inline void open_fixture(fixture *d, uint32_t index, uint32_t flags)
     memset(d->near.host, 0x11, BYTES);
     memset(d->result.host, 0x22, BYTES);
     expect_fine(d, d->ops->fill(d->device, NULL, &d->far, 0, BYTES, 0x33, 1), "fill");
+}
+
+static inline void open_fixture(fixture *d, uint32_t index, uint32_t flags)
+{
+    const gpuhal_plugin *plugin = NULL;
+    assert_non_null(getenv("GPUHAL_OPENCL_PLUGIN_FILE"));
+    assert_ok(gpuhal_direct_load(getenv("GPUHAL_OPENCL_PLUGIN_FILE"), &plugin, NULL));
+    open_fixture_of(d, plugin, index, flags);
 }
 
 /* Of a fixture whose queue is not in use any more. */

@@ -8,6 +8,7 @@
  *   name=TEXT      devices state this name
  *   pci=D:B:d.f    devices state this PCI address, of hexadecimal numbers
  *   svm=BITS       devices have so much of shared memory (CL_DEVICE_SVM_CAPABILITIES)
+ *   il             devices take SPIR-V; clCreateProgramWithIL makes a program with the kernel `from_il` of any module
  *   svmalloc       clSVMAlloc finds no memory
  *   gone=CODE      clSetMemObjectDestructorCallback answers CODE and does nothing
  *   migrate=CODE   clEnqueueMigrateMemObjects answers CODE and does nothing
@@ -94,6 +95,10 @@ __attribute__((visibility("default"))) cl_int CL_API_CALL clGetDeviceInfo(cl_dev
         sscanf(address, "%x:%x:%x.%x", &pci.pci_domain, &pci.pci_bus, &pci.pci_device, &pci.pci_function) == 4) {
         return give(&pci, sizeof pci, room, to, out_bytes);
     }
+    static const char il[] = "SPIR-V_1.2";
+    if (what == CL_DEVICE_IL_VERSION && word("il")) {
+        return give(il, sizeof il, room, to, out_bytes);
+    }
     if (what == CL_DEVICE_TYPE && word("gpu")) {
         return give(&gpu, sizeof gpu, room, to, out_bytes);
     }
@@ -164,6 +169,14 @@ __attribute__((visibility("default"))) void *CL_API_CALL clSVMAlloc(cl_context c
                                                                     size_t bytes, cl_uint alignment)
 {
     return word("svmalloc") ? NULL : INSTALLED(clSVMAlloc)(context, flags, bytes, alignment);
+}
+
+__attribute__((visibility("default"))) cl_program CL_API_CALL
+clCreateProgramWithIL(cl_context context, const void *code, size_t bytes, cl_int *out_code)
+{
+    const char *source = "__kernel void from_il(__global uint *x) { x[get_global_id(0)] += 7; }";
+    return word("il") ? INSTALLED(clCreateProgramWithSource)(context, 1, &source, NULL, out_code)
+                      : INSTALLED(clCreateProgramWithIL)(context, code, bytes, out_code);
 }
 
 static void note(const char *call)

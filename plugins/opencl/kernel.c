@@ -1,0 +1,277 @@
+/* opencl/kernel.c: kernels and their launches.
+ *
+ * A cl_kernel carries the arguments of its next launch, so that no two threads may use one at a time. A kernel of ours
+ * keeps several: a launch takes one that is idle, or makes one, and leaves it behind. Setting an argument costs a few
+ * nanoseconds (PoCL), so all are set at each launch.
+ *
+ * No call of OpenCL makes a driver finish its code before the first launch: PoCL compiles a kernel for a size of groups
+ * when it is first launched with it, in the whole process or since its cache on disk was emptied.
+ */
+#include "device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define IDLE_MAX 8u
+
+/* One cl_kernel, with the buffers over parts of memory that are its arguments during a launch. */
+typedef struct instance {
+    cl_kernel kernel;
+    uint32_t part_count;
+    cl_mem parts[]; /* as many as there are parameters */
+} instance;
+
+struct gpuhal_plugin_kernel {
+    gpuhal_plugin_program *program;
+    char *name; /* behind the parameters */
+    size_t group_size[3];
+    _Atomic(instance *) idle[IDLE_MAX]; /* NULL: a launch has it, or there is none yet */
+    uint32_t parameter_count;
+    gpuhal_parameter parameters[];
+};
+
+static gpuhal_status refuse(const gpuhal_plugin_program *program, gpuhal_status status, const char *why)
+{
+    const gpuhal_host *host = program->device->host;
+    return host->report(host, status, NULL, 0, why);
+}
+
+static gpuhal_status out_of_memory(const gpuhal_plugin_program *program)
+{
+    return refuse(program, GPUHAL_ERROR_HOST_MEMORY, "no memory for a kernel");
+}
+
+/* ---- instances */
+
+static void instance_release(instance *one)
+{
+    gpuhal_opencl_api.clReleaseKernel(one->kernel);
+    free(one);
+}
+
+/* @p out_code: CL_OUT_OF_HOST_MEMORY also for the lack of our own. */
+static instance *instance_create(const gpuhal_plugin_program *program, const char *name, uint32_t parameter_count,
+                                 cl_int *out_code)
+{
+    instance *made = calloc(1, sizeof *made + parameter_count * sizeof made->parts[0]);
+    *out_code = CL_OUT_OF_HOST_MEMORY;
+    if (made && !(made->kernel = gpuhal_opencl_api.clCreateKernel(program->program, name, out_code))) {
+        *out_code = *out_code != CL_SUCCESS ? *out_code : CL_OUT_OF_HOST_MEMORY;
+        free(made);
+        return NULL;
+    }
+    return made;
+}
+
+/* A place that is empty is skipped by reading it. Acquire, with the release in giving back: the other thread's calls
+ * for this cl_kernel come before ours. */
+static instance *take(gpuhal_plugin_kernel *kernel, cl_int *out_code)
+{
+    for (uint32_t i = 0; i < IDLE_MAX; i++) {
+        if (atomic_load_explicit(&kernel->idle[i], memory_order_relaxed)) {
+            instance *found = atomic_exchange_explicit(&kernel->idle[i], NULL, memory_order_acquire);
+            if (found) {
+                return found;
+            }
+        }
+    }
+    return instance_create(kernel->program, kernel->name, kernel->parameter_count, out_code);
+}
+
+static void give(gpuhal_plugin_kernel *kernel, instance *one)
+{
+    while (one->part_count > 0) {
+        gpuhal_opencl_api.clReleaseMemObject(one->parts[--one->part_count]);
+    }
+    for (uint32_t i = 0; i < IDLE_MAX; i++) {
+        instance *none = NULL;
+        if (!atomic_load_explicit(&kernel->idle[i], memory_order_relaxed) &&
+            atomic_compare_exchange_strong_explicit(&kernel->idle[i], &none, one, memory_order_release,
+                                                    memory_order_relaxed)) {
+            return;
+        }
+    }
+    instance_release(one);
+}
+
+/* ---- kernels */
+
+static gpuhal_status kernel_failed(const gpuhal_plugin_program *program, cl_int code)
+{
+    const gpuhal_host *host = program->device->host;
+    return code == CL_INVALID_KERNEL_NAME
+               ? host->report(host, GPUHAL_ERROR_NOT_FOUND, "clCreateKernel", code,
+                              "CL_INVALID_KERNEL_NAME: the program has no kernel of this name")
+               : gpuhal_opencl_result(program->device, "clCreateKernel", code);
+}
+
+static void opencl_kernel_destroy(gpuhal_plugin_kernel *kernel)
+{
+    for (uint32_t i = 0; i < IDLE_MAX; i++) {
+        instance *one = atomic_load(&kernel->idle[i]);
+        if (one) {
+            instance_release(one);
+        }
+    }
+    free(kernel);
+}
+
+/* The number of arguments, or of the parameters that were stated where the driver does not know. */
+static gpuhal_status count_parameters(const gpuhal_plugin_program *program, const gpuhal_kernel_desc *desc,
+                                      uint32_t *out_count)
+{
+    cl_uint count = 0;
+    cl_int code = CL_SUCCESS;
+    const cl_kernel kernel = gpuhal_opencl_api.clCreateKernel(program->program, desc->name, &code);
+    if (!kernel) {
+        return kernel_failed(program, code);
+    }
+    code = gpuhal_opencl_api.clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof count, &count, NULL);
+    gpuhal_opencl_api.clReleaseKernel(kernel);
+    *out_count = count;
+    if (code == CL_SUCCESS && desc->parameters && desc->parameter_count != count) {
+        char text[96];
+        snprintf(text, sizeof text, "the kernel has %u arguments; the description has %u parameters", count,
+                 desc->parameter_count);
+        return refuse(program, GPUHAL_ERROR_INVALID_ARGUMENT, text);
+    }
+    return gpuhal_opencl_result(program->device, "clGetKernelInfo", code);
+}
+
+static gpuhal_status opencl_kernel_create(gpuhal_plugin_program *program, const gpuhal_kernel_desc *desc,
+                                          gpuhal_kernel_info *out_info, gpuhal_plugin_kernel **out_kernel)
+{
+    uint32_t count = 0;
+    *out_kernel = NULL;
+    if (program->spirv && desc->constant_count > 0) {
+        return refuse(program, GPUHAL_ERROR_NOT_SUPPORTED,
+                      "the opencl plugin fixes no specialization constants of SPIR-V");
+    }
+    gpuhal_status status = count_parameters(program, desc, &count);
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    const size_t parameters = count * sizeof(gpuhal_parameter), name = strlen(desc->name) + 1;
+    gpuhal_plugin_kernel *kernel = calloc(1, sizeof *kernel + parameters + name);
+    if (!kernel) {
+        return out_of_memory(program);
+    }
+    kernel->program = program;
+    kernel->parameter_count = count;
+    kernel->name = (char *)kernel->parameters + parameters;
+    memcpy(kernel->name, desc->name, name);
+    cl_int code = CL_SUCCESS;
+    instance *first = take(kernel, &code);
+    if (!first) {
+        free(kernel);
+        return kernel_failed(program, code);
+    }
+    give(kernel, first);
+    /* Limits first: with arguments set, drivers count local ones in. */
+    status = gpuhal_opencl_fill_limits(program, first->kernel, desc, out_info);
+    status = status ? status : gpuhal_opencl_fill_parameters(program, first->kernel, desc, kernel->parameters, count);
+    if (status != GPUHAL_OK) {
+        opencl_kernel_destroy(kernel);
+        return status;
+    }
+    for (int i = 0; i < 3; i++) {
+        kernel->group_size[i] = out_info->group_size[i];
+    }
+    out_info->parameters = kernel->parameters;
+    out_info->parameter_count = count;
+    *out_kernel = kernel;
+    return GPUHAL_OK;
+}
+
+/* ---- launches */
+
+/* Why the driver cannot run it; NULL when it can. Memory by address is that which host and device share: on the host's
+ * processor there is nothing to make resident, so the driver need not hear of it (clSetKernelExecInfo() of PoCL 3.1
+ * besides writes beyond an array where there are more such pointers than arguments). */
+static const char *launch_fault(const gpuhal_plugin_launch *launch)
+{
+    for (uint32_t i = 0; i < launch->argument_count; i++) {
+        if (launch->arguments[i].kind == GPUHAL_PARAMETER_BUFFER && gpuhal_opencl_mapped(launch->arguments[i].memory)) {
+            return "memory of kind UPLOAD or READBACK stays mapped, and OpenCL lets no kernel use what is mapped: give "
+                   "it memory of kind DEVICE";
+        }
+    }
+    for (uint32_t i = 0; i < launch->uses_count; i++) {
+        if (!((const gpuhal_opencl_buffer *)launch->uses[i]->object)->shared) {
+            return "this memory has no address that kernels can use: give it to the kernel as an argument";
+        }
+    }
+    return launch->local_bytes > 0 ? "OpenCL has local memory of a kernel's arguments and of its code alone" : NULL;
+}
+
+/* The part, or all of the memory from its beginning: a kernel gets no size. */
+static cl_int set_buffer(instance *own, uint32_t index, const gpuhal_plugin_argument *argument, const char **out_call)
+{
+    gpuhal_opencl_buffer *buffer = argument->memory->object;
+    cl_mem mem = buffer->mem;
+    if (buffer->shared) {
+        *out_call = "clSetKernelArgSVMPointer";
+        return gpuhal_opencl_api.clSetKernelArgSVMPointer(own->kernel, index,
+                                                          (char *)argument->memory->host + argument->offset);
+    }
+    if (argument->offset > 0) {
+        cl_int code = CL_SUCCESS;
+        *out_call = "clCreateSubBuffer";
+        mem = gpuhal_opencl_take_part(buffer, argument->offset, argument->bytes, &code);
+        if (!mem) {
+            return code != CL_SUCCESS ? code : CL_OUT_OF_RESOURCES;
+        }
+        own->parts[own->part_count++] = mem;
+    }
+    *out_call = "clSetKernelArg";
+    return gpuhal_opencl_api.clSetKernelArg(own->kernel, index, sizeof mem, &mem);
+}
+
+static cl_int set_arguments(instance *own, const gpuhal_plugin_launch *launch, const char **out_call)
+{
+    cl_int code = CL_SUCCESS;
+    for (uint32_t i = 0; i < launch->argument_count && code == CL_SUCCESS; i++) {
+        const gpuhal_plugin_argument *argument = &launch->arguments[i];
+        if (argument->kind == GPUHAL_PARAMETER_BUFFER) {
+            code = set_buffer(own, i, argument, out_call);
+        } else {
+            const void *value = argument->kind == GPUHAL_PARAMETER_VALUE ? argument->value : NULL;
+            *out_call = "clSetKernelArg";
+            code = gpuhal_opencl_api.clSetKernelArg(own->kernel, i, (size_t)argument->bytes, value);
+        }
+    }
+    return code;
+}
+
+/* The driver keeps what an enqueued kernel uses, parts of buffers too, so that the instance can go back at once. */
+static gpuhal_status opencl_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
+                                   const gpuhal_plugin_launch *launch)
+{
+    gpuhal_plugin_device *device = kernel->program->device;
+    const char *call = "clCreateKernel", *fault = launch_fault(launch);
+    cl_int code = CL_SUCCESS;
+    if (fault) {
+        return refuse(kernel->program, GPUHAL_ERROR_NOT_SUPPORTED, fault);
+    }
+    instance *own = take(kernel, &code);
+    if (!own || (code = set_arguments(own, launch, &call)) != CL_SUCCESS) {
+        if (own) {
+            give(kernel, own);
+        }
+        return gpuhal_opencl_result(device, call, code);
+    }
+    const size_t *size = kernel->group_size;
+    const size_t threads[3] = {launch->groups[0] * size[0], launch->groups[1] * size[1], launch->groups[2] * size[2]};
+    gpuhal_opencl_track t = gpuhal_opencl_begin(device, queue);
+    code = gpuhal_opencl_api.clEnqueueNDRangeKernel(t.commands, own->kernel, 3, NULL, threads, size, 0, NULL, &t.last);
+    give(kernel, own);
+    return gpuhal_opencl_end(device, &t, "clEnqueueNDRangeKernel", code);
+}
+
+void gpuhal_opencl_describe_kernel(gpuhal_ops *ops)
+{
+    ops->kernel_create = opencl_kernel_create;
+    ops->kernel_destroy = opencl_kernel_destroy;
+    ops->launch = opencl_launch;
+}

@@ -1,0 +1,115 @@
+/* opencl/part.c: buffers over a part of memory, since a kernel cannot be given a buffer from an offset on.
+ *
+ * The latest of them stay with their memory: the next launch with the same part finds it. Each has a reference of the
+ * table's; a launch takes one of its own, so that another thread may replace the entry meanwhile. They go before the
+ * memory itself, which the driver keeps as long as there is a part of it.
+ */
+#include "device.h"
+
+#include <stdlib.h>
+
+#define PLACE_BITS 6u
+#define PLACES     (1u << PLACE_BITS)
+
+typedef struct part {
+    uint64_t offset, bytes;
+    cl_mem mem; /* NULL: none */
+} part;
+
+typedef struct gpuhal_opencl_parts {
+    pthread_mutex_t lock; /* protects the places */
+    part places[PLACES];
+} gpuhal_opencl_parts;
+
+/* A part of a part is one of the whole (OpenCL 3.0, section 5.2.1). */
+cl_mem gpuhal_opencl_create_part(cl_mem mem, uint64_t offset, uint64_t bytes, cl_int *out_code)
+{
+    cl_mem whole = NULL;
+    size_t start = 0;
+    const bool is_part =
+        gpuhal_opencl_api.clGetMemObjectInfo(mem, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof whole, &whole, NULL) ==
+            CL_SUCCESS &&
+        whole && gpuhal_opencl_api.clGetMemObjectInfo(mem, CL_MEM_OFFSET, sizeof start, &start, NULL) == CL_SUCCESS;
+    const cl_buffer_region region = {.origin = (is_part ? start : 0) + (size_t)offset, .size = (size_t)bytes};
+    return gpuhal_opencl_api.clCreateSubBuffer(is_part ? whole : mem, 0, CL_BUFFER_CREATE_TYPE_REGION, &region,
+                                               out_code);
+}
+
+/* NULL without memory. Of two threads that make the first table one gives its own up. */
+static gpuhal_opencl_parts *table_of(gpuhal_opencl_buffer *buffer)
+{
+    gpuhal_opencl_parts *table = atomic_load_explicit(&buffer->parts, memory_order_acquire), *found = NULL;
+    if (table || !(table = calloc(1, sizeof *table))) {
+        return table;
+    }
+    pthread_mutex_init(&table->lock, NULL);
+    if (!atomic_compare_exchange_strong(&buffer->parts, &found, table)) {
+        pthread_mutex_destroy(&table->lock);
+        free(table);
+        return found;
+    }
+    return table;
+}
+
+/* The place of an offset: parts lie at multiples of large numbers, so that the upper bits of a product are taken
+ * (Fibonacci hashing). */
+static part *place_of(gpuhal_opencl_parts *table, uint64_t offset)
+{
+    return &table->places[(offset * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - PLACE_BITS)];
+}
+
+static cl_mem find(gpuhal_opencl_parts *table, uint64_t offset, uint64_t bytes)
+{
+    cl_mem found = NULL;
+    const part *place = place_of(table, offset);
+    pthread_mutex_lock(&table->lock);
+    if (place->mem && place->offset == offset && place->bytes == bytes &&
+        gpuhal_opencl_api.clRetainMemObject(place->mem) == CL_SUCCESS) {
+        found = place->mem;
+    }
+    pthread_mutex_unlock(&table->lock);
+    return found;
+}
+
+static void keep(gpuhal_opencl_parts *table, const part *added)
+{
+    if (gpuhal_opencl_api.clRetainMemObject(added->mem) != CL_SUCCESS) {
+        return;
+    }
+    part *place = place_of(table, added->offset);
+    pthread_mutex_lock(&table->lock);
+    const cl_mem former = place->mem;
+    *place = *added;
+    pthread_mutex_unlock(&table->lock);
+    if (former) {
+        gpuhal_opencl_api.clReleaseMemObject(former);
+    }
+}
+
+cl_mem gpuhal_opencl_take_part(gpuhal_opencl_buffer *buffer, uint64_t offset, uint64_t bytes, cl_int *out_code)
+{
+    gpuhal_opencl_parts *table = table_of(buffer);
+    part wanted = {.offset = offset, .bytes = bytes, .mem = table ? find(table, offset, bytes) : NULL};
+    if (wanted.mem) {
+        return wanted.mem;
+    }
+    wanted.mem = gpuhal_opencl_create_part(buffer->mem, offset, bytes, out_code);
+    if (wanted.mem && table) {
+        keep(table, &wanted);
+    }
+    return wanted.mem;
+}
+
+void gpuhal_opencl_release_parts(gpuhal_opencl_buffer *buffer)
+{
+    gpuhal_opencl_parts *table = atomic_load(&buffer->parts);
+    for (uint32_t i = 0; table && i < PLACES; i++) {
+        if (table->places[i].mem) {
+            gpuhal_opencl_api.clReleaseMemObject(table->places[i].mem);
+        }
+    }
+    if (table) {
+        pthread_mutex_destroy(&table->lock);
+    }
+    free(table);
+}

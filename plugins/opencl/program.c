@@ -1,0 +1,315 @@
+/* opencl/program.c: code for the driver's compiler, and what it has made of it.
+ *
+ * What is compiled is handed out as the driver's own binary behind a header of ours. Drivers trust a binary that begins
+ * as theirs do: PoCL 3.1 aborts on one that is cut off or changed. So nothing reaches the driver unless it is, byte for
+ * byte, what came from the same driver for the same code, options and device.
+ *
+ * A program that came from a binary does not describe the arguments of its kernels (PoCL 3.1, as the specification
+ * allows). So code that is built with -cl-kernel-arg-info is always compiled, lest reflection work in the first run
+ * alone.
+ */
+#include "device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SPIRV_MAGIC        0x07230203u
+#define SPIRV_HEADER_WORDS 5u
+#define SPIRV_ENTRY_POINT  15u /* OpEntryPoint */
+#define SPIRV_MODEL_KERNEL 6u
+#define DEVICES_MAX        64u /* of an adopted context */
+
+/* What stands before the driver's binary. */
+typedef struct kept_header {
+    char magic[8];
+    uint64_t identity, checksum;
+} kept_header;
+
+static const char kept_magic[8] = {'g', 'p', 'u', 'h', 'a', 'l', 'C', 'L'};
+
+/* FNV-1a, which can be continued. */
+static uint64_t hash(uint64_t value, const void *bytes, uint64_t count)
+{
+    for (const unsigned char *at = bytes, *end = at + count; at < end; at++) {
+        value = (value ^ *at) * UINT64_C(0x100000001b3);
+    }
+    return value;
+}
+
+/* Texts with their final zeros, so that no two lists of texts read alike. */
+static uint64_t identify(const gpuhal_opencl_entry *entry, const gpuhal_code *code, const char *options)
+{
+    static const cl_device_info asked[] = {CL_DEVICE_NAME, CL_DEVICE_VENDOR, CL_DEVICE_VERSION, CL_DRIVER_VERSION};
+    char text[256] = "";
+    uint64_t value = hash(UINT64_C(0xcbf29ce484222325), code->code, code->bytes);
+    value = hash(value, options, strlen(options) + 1);
+    if (gpuhal_opencl_api.clGetPlatformInfo(entry->platform, CL_PLATFORM_VERSION, sizeof text - 1, text, NULL) ==
+        CL_SUCCESS) {
+        value = hash(value, text, strlen(text) + 1);
+    }
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        (void)gpuhal_opencl_ask_text(entry->id, asked[i], text, sizeof text);
+        value = hash(value, text, strlen(text) + 1);
+    }
+    return value;
+}
+
+/* ---- what is wrong with code, before the driver sees it */
+
+/* Texts may end with zeros. Without a length the driver would look for one beyond the end. */
+static uint64_t source_bytes(const gpuhal_code *code)
+{
+    const char *text = code->code;
+    uint64_t bytes = code->bytes;
+    while (bytes > 0 && text[bytes - 1] == '\0') {
+        bytes--;
+    }
+    return bytes;
+}
+
+static gpuhal_status refuse(const gpuhal_host *host, gpuhal_status status, const char *why)
+{
+    return host->report(host, status, NULL, 0, why);
+}
+
+static gpuhal_status check_source(const gpuhal_host *host, const gpuhal_code *code)
+{
+    const uint64_t bytes = source_bytes(code);
+    if (bytes == 0 || memchr(code->code, '\0', (size_t)bytes)) {
+        return refuse(host, GPUHAL_ERROR_INVALID_ARGUMENT, "the code is empty or holds a zero byte: not OpenCL C");
+    }
+    return GPUHAL_OK;
+}
+
+static uint32_t word_at(const gpuhal_code *code, uint64_t index)
+{
+    uint32_t word;
+    memcpy(&word, (const char *)code->code + index * sizeof word, sizeof word);
+    return word;
+}
+
+/* Walks over all instructions: the upper half of their first word is how many words they have. */
+static gpuhal_status check_spirv(const gpuhal_host *host, const gpuhal_code *code)
+{
+    const uint64_t words = code->bytes / sizeof(uint32_t);
+    if (code->bytes % sizeof(uint32_t) != 0 || words <= SPIRV_HEADER_WORDS || word_at(code, 0) != SPIRV_MAGIC) {
+        return refuse(host, GPUHAL_ERROR_INVALID_ARGUMENT, "the code is not a SPIR-V module");
+    }
+    for (uint64_t at = SPIRV_HEADER_WORDS; at < words;) {
+        const uint32_t first = word_at(code, at), count = first >> 16;
+        if (count == 0 || count > words - at) {
+            return refuse(host, GPUHAL_ERROR_INVALID_ARGUMENT, "the SPIR-V module is cut off or damaged");
+        }
+        if ((first & 0xffffu) == SPIRV_ENTRY_POINT && count > 1 && word_at(code, at + 1) != SPIRV_MODEL_KERNEL) {
+            return refuse(host, GPUHAL_ERROR_NOT_SUPPORTED,
+                          "the SPIR-V module has entry points of shaders, which Vulkan takes; OpenCL takes kernels");
+        }
+        at += count;
+    }
+    return GPUHAL_OK;
+}
+
+/* ---- building */
+
+/* Codes of the compiler that blame what it was given. */
+static gpuhal_status build_failed(gpuhal_plugin_device *device, const char *call, cl_int code, const char *log)
+{
+    switch (code) {
+    case CL_BUILD_PROGRAM_FAILURE:
+    case CL_COMPILE_PROGRAM_FAILURE:
+    case CL_LINK_PROGRAM_FAILURE:
+    case CL_INVALID_VALUE:
+    case CL_INVALID_BINARY:
+    case CL_INVALID_BUILD_OPTIONS:
+    case CL_INVALID_COMPILER_OPTIONS:
+    case CL_INVALID_LINKER_OPTIONS:
+        return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, call, code,
+                                    log && *log ? log : "the driver's compiler refuses the code or its options");
+    default:
+        return gpuhal_opencl_result(device, call, code);
+    }
+}
+
+/* NULL where there is none; the caller frees it. */
+static char *read_log(const gpuhal_plugin_device *device, cl_program program)
+{
+    size_t bytes = 0;
+    if (gpuhal_opencl_api.clGetProgramBuildInfo(program, device->entry->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes) !=
+            CL_SUCCESS ||
+        bytes == 0) {
+        return NULL;
+    }
+    char *text = calloc(1, bytes + 1);
+    if (text && gpuhal_opencl_api.clGetProgramBuildInfo(program, device->entry->id, CL_PROGRAM_BUILD_LOG, bytes, text,
+                                                        NULL) != CL_SUCCESS) {
+        *text = '\0';
+    }
+    return text;
+}
+
+static gpuhal_status compile(gpuhal_plugin_program *program, const gpuhal_code *code, const char *options,
+                             gpuhal_plugin_build *build)
+{
+    gpuhal_plugin_device *device = program->device;
+    const char *source = code->code, *call = program->spirv ? "clCreateProgramWithIL" : "clCreateProgramWithSource";
+    const size_t bytes = (size_t)source_bytes(code);
+    cl_int result = CL_SUCCESS;
+    program->program = program->spirv
+                           ? device->entry->create_il(device->context, code->code, (size_t)code->bytes, &result)
+                           : gpuhal_opencl_api.clCreateProgramWithSource(device->context, 1, &source, &bytes, &result);
+    if (!program->program) {
+        return build_failed(device, call, result != CL_SUCCESS ? result : CL_OUT_OF_RESOURCES, NULL);
+    }
+    result = gpuhal_opencl_api.clBuildProgram(program->program, 1, &device->entry->id, options, NULL, NULL);
+    char *log = read_log(device, program->program);
+    if (log && *log && build->log) {
+        build->log(build->user, log);
+    }
+    const gpuhal_status status = result == CL_SUCCESS ? GPUHAL_OK : build_failed(device, "clBuildProgram", result, log);
+    if (status != GPUHAL_OK) {
+        gpuhal_opencl_api.clReleaseProgram(program->program);
+    }
+    free(log);
+    return status;
+}
+
+/* Whether the program is there now: a driver may refuse its own binary, and is asked to compile then. */
+static bool take_compiled(gpuhal_plugin_program *program, const char *options, const gpuhal_plugin_build *build)
+{
+    const gpuhal_plugin_device *device = program->device;
+    kept_header header;
+    if (!build->compiled || program->reflects || build->compiled_bytes <= sizeof header) {
+        return false;
+    }
+    const unsigned char *binary = (const unsigned char *)build->compiled + sizeof header;
+    const size_t bytes = (size_t)build->compiled_bytes - sizeof header;
+    memcpy(&header, build->compiled, sizeof header);
+    if (memcmp(header.magic, kept_magic, sizeof kept_magic) != 0 || header.identity != program->identity ||
+        header.checksum != hash(program->identity, binary, bytes)) {
+        return false;
+    }
+    cl_int of_binary = CL_SUCCESS, code = CL_SUCCESS;
+    program->program = gpuhal_opencl_api.clCreateProgramWithBinary(device->context, 1, &device->entry->id, &bytes,
+                                                                   &binary, &of_binary, &code);
+    if (!program->program) {
+        return false;
+    }
+    code = gpuhal_opencl_api.clBuildProgram(program->program, 1, &device->entry->id, options, NULL, NULL);
+    if (code != CL_SUCCESS) {
+        gpuhal_opencl_api.clReleaseProgram(program->program);
+    }
+    return code == CL_SUCCESS;
+}
+
+static gpuhal_status opencl_program_load(gpuhal_plugin_device *device, const gpuhal_code *code,
+                                         gpuhal_plugin_build *build, gpuhal_plugin_program **out_program)
+{
+    const gpuhal_host *host = device->host;
+    const char *options = code->options ? code->options : "";
+    const bool spirv = strcmp(code->format, "spirv") == 0;
+    *out_program = NULL;
+    if (spirv ? !device->entry->create_il : !device->entry->compiles || strcmp(code->format, "opencl-c") != 0) {
+        return refuse(host, GPUHAL_ERROR_NOT_SUPPORTED,
+                      "not a format that this OpenCL device takes (program_formats of its facts)");
+    }
+    gpuhal_status status = spirv ? check_spirv(host, code) : check_source(host, code);
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    gpuhal_plugin_program *program = calloc(1, sizeof *program);
+    if (!program) {
+        return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
+    }
+    program->device = device;
+    program->spirv = spirv;
+    program->reflects = strstr(options, "-cl-kernel-arg-info") != NULL;
+    program->identity = identify(device->entry, code, options);
+    if (take_compiled(program, options, build)) {
+        build->used_compiled = 1;
+    } else {
+        status = compile(program, code, options, build);
+    }
+    if (status != GPUHAL_OK) {
+        free(program);
+        return status;
+    }
+    *out_program = program;
+    return GPUHAL_OK;
+}
+
+static void opencl_program_unload(gpuhal_plugin_program *program)
+{
+    gpuhal_opencl_api.clReleaseProgram(program->program);
+    free(program);
+}
+
+/* ---- what is kept for the next run */
+
+/* Which of the program's devices is ours: one of an adopted context has all of that. DEVICES_MAX: none. */
+static uint32_t own_index(const gpuhal_plugin_program *program)
+{
+    cl_device_id ids[DEVICES_MAX];
+    size_t bytes = 0;
+    if (gpuhal_opencl_api.clGetProgramInfo(program->program, CL_PROGRAM_DEVICES, sizeof ids, ids, &bytes) !=
+        CL_SUCCESS) {
+        return DEVICES_MAX;
+    }
+    for (uint32_t i = 0; i < bytes / sizeof *ids; i++) {
+        if (ids[i] == program->device->entry->id) {
+            return i;
+        }
+    }
+    return DEVICES_MAX;
+}
+
+static gpuhal_status opencl_program_compiled(gpuhal_plugin_program *program, void *to, uint64_t *bytes)
+{
+    size_t sizes[DEVICES_MAX] = {0};
+    unsigned char *binaries[DEVICES_MAX] = {NULL}; /* the driver skips those that are NULL */
+    const uint32_t index = program->reflects ? DEVICES_MAX : own_index(program);
+    const uint64_t room = *bytes;
+    kept_header header = {.identity = program->identity};
+    if (index == DEVICES_MAX) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    cl_int code =
+        gpuhal_opencl_api.clGetProgramInfo(program->program, CL_PROGRAM_BINARY_SIZES, sizeof sizes, sizes, NULL);
+    if (code != CL_SUCCESS || sizes[index] == 0) {
+        return code == CL_SUCCESS ? GPUHAL_ERROR_NOT_SUPPORTED
+                                  : gpuhal_opencl_result(program->device, "clGetProgramInfo", code);
+    }
+    *bytes = sizeof header + sizes[index];
+    if (!to || room < *bytes) {
+        return GPUHAL_OK;
+    }
+    binaries[index] = (unsigned char *)to + sizeof header;
+    code = gpuhal_opencl_api.clGetProgramInfo(program->program, CL_PROGRAM_BINARIES, sizeof binaries, binaries, NULL);
+    if (code != CL_SUCCESS) {
+        return gpuhal_opencl_result(program->device, "clGetProgramInfo", code);
+    }
+    memcpy(header.magic, kept_magic, sizeof kept_magic);
+    header.checksum = hash(program->identity, binaries[index], sizes[index]);
+    memcpy(to, &header, sizeof header);
+    return GPUHAL_OK;
+}
+
+/* SPIR-V first: it has been parsed and checked. */
+const char *gpuhal_opencl_formats(const gpuhal_opencl_entry *entry)
+{
+    if (!gpuhal_opencl_has_queues(entry) || !gpuhal_opencl_api.clGetKernelArgInfo ||
+        !gpuhal_opencl_api.clCreateSubBuffer) {
+        return NULL;
+    }
+    return entry->create_il ? (entry->compiles ? "spirv opencl-c" : "spirv") : entry->compiles ? "opencl-c" : NULL;
+}
+
+void gpuhal_opencl_describe_program(const gpuhal_opencl_entry *entry, gpuhal_ops *ops)
+{
+    if (!gpuhal_opencl_formats(entry)) {
+        return;
+    }
+    ops->program_load = opencl_program_load;
+    ops->program_unload = opencl_program_unload;
+    ops->program_compiled = opencl_program_compiled;
+    gpuhal_opencl_describe_kernel(ops);
+}

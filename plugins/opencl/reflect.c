@@ -1,0 +1,262 @@
+/* opencl/reflect.c: what the driver reports of a kernel, its arguments and the sizes of its groups, against the
+ * description that the caller gives.
+ */
+#include "device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COMPILE_SUB_GROUP_SIZE_INTEL 0x410Au /* of cl_intel_required_subgroup_size */
+
+static gpuhal_status refuse(const gpuhal_plugin_program *program, gpuhal_status status, const char *why)
+{
+    return program->device->host->report(program->device->host, status, NULL, 0, why);
+}
+
+/* ---- arguments */
+
+static bool ask_argument(cl_kernel kernel, uint32_t index, cl_kernel_arg_info what, void *out_value, size_t bytes)
+{
+    return gpuhal_opencl_api.clGetKernelArgInfo(kernel, index, what, bytes, out_value, NULL) == CL_SUCCESS;
+}
+
+/* The bytes of a type of OpenCL C by its name ("uint4"); 0 for one that is not among them. A vector of three takes the
+ * room of one of four. */
+static uint32_t type_bytes(const char *name)
+{
+    static const struct {
+        const char *name;
+        uint32_t bytes;
+    } scalars[] = {
+        {"char", 1}, {"uchar", 1}, {"short", 2}, {"ushort", 2}, {"half", 2},   {"int", 4},
+        {"uint", 4}, {"float", 4}, {"long", 8},  {"ulong", 8},  {"double", 8},
+    };
+    static const char *const widths[] = {"", "2", "4", "8", "16", "3"};
+    const size_t length = strcspn(name, "0123456789");
+    for (size_t i = 0; i < sizeof scalars / sizeof *scalars; i++) {
+        for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
+            if (strlen(scalars[i].name) == length && strncmp(name, scalars[i].name, length) == 0 &&
+                strcmp(name + length, widths[w]) == 0) {
+                return scalars[i].bytes << (w < 5 ? w : 2);
+            }
+        }
+    }
+    return 0;
+}
+
+static gpuhal_status reflect_failed(const gpuhal_plugin_program *program, cl_kernel kernel, uint32_t index)
+{
+    char name[64], text[200];
+    if (!ask_argument(kernel, index, CL_KERNEL_ARG_NAME, name, sizeof name)) {
+        snprintf(name, sizeof name, "?");
+    }
+    snprintf(text, sizeof text,
+             "argument %u (%s) is an image or a type whose size OpenCL does not report: state the parameters of the "
+             "kernel",
+             index, name);
+    return refuse(program, GPUHAL_ERROR_NOT_SUPPORTED, text);
+}
+
+/* Images lie in global memory too, and differ by having a qualifier of access. */
+static gpuhal_status reflect_one(const gpuhal_plugin_program *program, cl_kernel kernel, uint32_t index,
+                                 gpuhal_parameter *out)
+{
+    cl_kernel_arg_address_qualifier space = 0;
+    cl_kernel_arg_access_qualifier access = CL_KERNEL_ARG_ACCESS_NONE;
+    cl_kernel_arg_type_qualifier type = 0;
+    char name[64];
+    *out = (gpuhal_parameter){0};
+    if (!ask_argument(kernel, index, CL_KERNEL_ARG_ADDRESS_QUALIFIER, &space, sizeof space)) {
+        return refuse(program, GPUHAL_ERROR_NOT_SUPPORTED,
+                      "the driver does not describe the kernel's arguments: state its parameters, or build the program "
+                      "with -cl-kernel-arg-info");
+    }
+    (void)ask_argument(kernel, index, CL_KERNEL_ARG_ACCESS_QUALIFIER, &access, sizeof access);
+    (void)ask_argument(kernel, index, CL_KERNEL_ARG_TYPE_QUALIFIER, &type, sizeof type);
+    if (access != CL_KERNEL_ARG_ACCESS_NONE) {
+        return reflect_failed(program, kernel, index);
+    }
+    switch (space) {
+    case CL_KERNEL_ARG_ADDRESS_GLOBAL:
+    case CL_KERNEL_ARG_ADDRESS_CONSTANT:
+        out->kind = GPUHAL_PARAMETER_BUFFER;
+        out->access = space == CL_KERNEL_ARG_ADDRESS_CONSTANT || (type & CL_KERNEL_ARG_TYPE_CONST)
+                          ? GPUHAL_ACCESS_READ
+                          : GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE;
+        return GPUHAL_OK;
+    case CL_KERNEL_ARG_ADDRESS_LOCAL:
+        out->kind = GPUHAL_PARAMETER_LOCAL;
+        return GPUHAL_OK;
+    default:
+        out->kind = GPUHAL_PARAMETER_VALUE;
+        out->bytes = ask_argument(kernel, index, CL_KERNEL_ARG_TYPE_NAME, name, sizeof name) ? type_bytes(name) : 0;
+        return out->bytes > 0 ? GPUHAL_OK : reflect_failed(program, kernel, index);
+    }
+}
+
+/* Sets the argument to nothing, as clSetKernelArg() takes it: no memory may be given as NULL or as the address of NULL,
+ * local memory as NULL alone, a value not as NULL. So it is seen what the parameter is, whether or not the driver
+ * describes it; and a value of eight bytes is not taken for a buffer, which a launch might crash on. */
+static bool fits(cl_kernel kernel, uint32_t index, const gpuhal_parameter *parameter, const void *zeros)
+{
+    const cl_mem none = NULL;
+    __typeof__(clSetKernelArg) *set = gpuhal_opencl_api.clSetKernelArg;
+    switch (parameter->kind) {
+    case GPUHAL_PARAMETER_BUFFER:
+        return set(kernel, index, sizeof none, NULL) == CL_SUCCESS &&
+               set(kernel, index, sizeof none, &none) == CL_SUCCESS;
+    case GPUHAL_PARAMETER_VALUE:
+        return set(kernel, index, parameter->bytes, NULL) != CL_SUCCESS &&
+               set(kernel, index, parameter->bytes, zeros) == CL_SUCCESS;
+    default:
+        return parameter->kind == GPUHAL_PARAMETER_LOCAL && set(kernel, index, sizeof none, NULL) == CL_SUCCESS &&
+               set(kernel, index, sizeof none, &none) != CL_SUCCESS;
+    }
+}
+
+static gpuhal_status check_parameters(const gpuhal_plugin_program *program, cl_kernel kernel,
+                                      const gpuhal_parameter *parameters, uint32_t count)
+{
+    size_t most = 0;
+    uint64_t sum = 0;
+    (void)gpuhal_opencl_ask(program->device->entry->id, CL_DEVICE_MAX_PARAMETER_SIZE, &most, sizeof most);
+    for (uint32_t i = 0; i < count; i++) {
+        sum += parameters[i].kind == GPUHAL_PARAMETER_VALUE ? parameters[i].bytes : sizeof(cl_mem);
+    }
+    if (sum > most && most > 0) {
+        return refuse(program, GPUHAL_ERROR_TOO_LARGE,
+                      "the arguments of the kernel take more than CL_DEVICE_MAX_PARAMETER_SIZE");
+    }
+    void *zeros = calloc(1, (size_t)sum + 1);
+    uint32_t good = 0;
+    while (zeros && good < count && fits(kernel, good, &parameters[good], zeros)) {
+        good++;
+    }
+    const bool enough = zeros != NULL;
+    free(zeros);
+    if (enough && good < count) {
+        char text[120];
+        snprintf(text, sizeof text, "parameter %u is not of the kind or the size that the kernel's argument has", good);
+        return refuse(program, GPUHAL_ERROR_INVALID_ARGUMENT, text);
+    }
+    return enough ? GPUHAL_OK : refuse(program, GPUHAL_ERROR_HOST_MEMORY, "no memory for a kernel");
+}
+
+gpuhal_status gpuhal_opencl_fill_parameters(const gpuhal_plugin_program *program, cl_kernel kernel,
+                                            const gpuhal_kernel_desc *desc, gpuhal_parameter *out_parameters,
+                                            uint32_t count)
+{
+    gpuhal_status status = GPUHAL_OK;
+    if (desc->parameters) {
+        memcpy(out_parameters, desc->parameters, count * sizeof *out_parameters);
+        return check_parameters(program, kernel, out_parameters, count);
+    }
+    for (uint32_t i = 0; status == GPUHAL_OK && i < count; i++) {
+        status = reflect_one(program, kernel, i, &out_parameters[i]);
+    }
+    return status;
+}
+
+/* ---- groups */
+
+static bool ask_groups(const gpuhal_plugin_program *program, cl_kernel kernel, cl_kernel_work_group_info what,
+                       void *out_value, size_t bytes)
+{
+    return gpuhal_opencl_api.clGetKernelWorkGroupInfo(kernel, program->device->entry->id, what, bytes, out_value,
+                                                      NULL) == CL_SUCCESS;
+}
+
+/* What the description says, or the code; the two must not differ. */
+static gpuhal_status choose_group_size(const gpuhal_plugin_program *program, cl_kernel kernel,
+                                       const gpuhal_kernel_desc *desc, uint32_t out_size[3])
+{
+    size_t fixed[3] = {0, 0, 0};
+    const uint32_t *wanted = desc->group_size;
+    const bool stated = wanted[0] || wanted[1] || wanted[2];
+    (void)ask_groups(program, kernel, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, fixed, sizeof fixed);
+    if (!stated && fixed[0] == 0) {
+        return refuse(program, GPUHAL_ERROR_INVALID_ARGUMENT,
+                      "neither the description nor the code (reqd_work_group_size) has the size of groups");
+    }
+    for (int i = 0; i < 3; i++) {
+        out_size[i] = !stated ? (uint32_t)fixed[i] : wanted[i] ? wanted[i] : 1;
+        if (fixed[0] != 0 && out_size[i] != fixed[i]) {
+            return refuse(program, GPUHAL_ERROR_INVALID_ARGUMENT,
+                          "the code fixes another size of groups (reqd_work_group_size)");
+        }
+    }
+    return GPUHAL_OK;
+}
+
+static gpuhal_status check_group_size(const gpuhal_plugin_program *program, const uint32_t size[3], size_t most)
+{
+    size_t along[3] = {0, 0, 0}, all = 1;
+    const cl_device_id id = program->device->entry->id;
+    if (gpuhal_opencl_api.clGetDeviceInfo(id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof along, along, NULL) != CL_SUCCESS) {
+        along[0] = along[1] = along[2] = most;
+    }
+    for (int i = 0; i < 3; i++) {
+        if (size[i] > along[i] || size[i] > most / all) {
+            return refuse(program, GPUHAL_ERROR_TOO_LARGE,
+                          "a group is larger than this kernel can have on the device (CL_KERNEL_WORK_GROUP_SIZE, "
+                          "CL_DEVICE_MAX_WORK_ITEM_SIZES)");
+        }
+        all *= size[i];
+    }
+    return GPUHAL_OK;
+}
+
+/* One size for the whole device (NVIDIA, AMD), or the one that the kernel was compiled for (Intel). */
+static gpuhal_status check_subgroups(const gpuhal_plugin_program *program, cl_kernel kernel, uint32_t wanted,
+                                     uint32_t *out_size)
+{
+    uint64_t least = 0, most = 0;
+    size_t compiled = 0;
+    gpuhal_opencl_ask_subgroups(program->device->entry->id, &least, &most);
+    if (least != most && ask_groups(program, kernel, COMPILE_SUB_GROUP_SIZE_INTEL, &compiled, sizeof compiled)) {
+        least = most = compiled;
+    }
+    *out_size = least == most ? (uint32_t)most : 0;
+    return wanted == 0 || wanted == *out_size
+               ? GPUHAL_OK
+               : refuse(program, GPUHAL_ERROR_NOT_SUPPORTED,
+                        "the OpenCL driver does not say that the kernel's subgroups have the size wanted");
+}
+
+/* No dimension of a launch may have more threads than the device's addresses can count. */
+static uint32_t groups_max(cl_device_id id, uint32_t group_size)
+{
+    cl_uint bits = 0;
+    (void)gpuhal_opencl_ask(id, CL_DEVICE_ADDRESS_BITS, &bits, sizeof bits);
+    const uint64_t threads = bits >= 64 && sizeof(size_t) >= 8 ? UINT64_MAX : UINT32_MAX;
+    const uint64_t most = threads / group_size;
+    return most < UINT32_MAX ? (uint32_t)most : UINT32_MAX;
+}
+
+gpuhal_status gpuhal_opencl_fill_limits(const gpuhal_plugin_program *program, cl_kernel kernel,
+                                        const gpuhal_kernel_desc *desc, gpuhal_kernel_info *info)
+{
+    const cl_device_id id = program->device->entry->id;
+    size_t most = 0, multiple = 0;
+    cl_ulong local = 0, private_bytes = 0, local_max = 0;
+    if (!ask_groups(program, kernel, CL_KERNEL_WORK_GROUP_SIZE, &most, sizeof most) || most == 0) {
+        (void)gpuhal_opencl_ask(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, &most, sizeof most);
+    }
+    (void)ask_groups(program, kernel, CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, &multiple, sizeof multiple);
+    (void)ask_groups(program, kernel, CL_KERNEL_LOCAL_MEM_SIZE, &local, sizeof local);
+    (void)ask_groups(program, kernel, CL_KERNEL_PRIVATE_MEM_SIZE, &private_bytes, sizeof private_bytes);
+    (void)gpuhal_opencl_ask(id, CL_DEVICE_LOCAL_MEM_SIZE, &local_max, sizeof local_max);
+    gpuhal_status status = choose_group_size(program, kernel, desc, info->group_size);
+    status = status ? status : check_group_size(program, info->group_size, most);
+    status = status ? status : check_subgroups(program, kernel, desc->subgroup_size, &info->subgroup_size);
+    for (int i = 0; status == GPUHAL_OK && i < 3; i++) {
+        info->groups_max[i] = groups_max(id, info->group_size[i]);
+    }
+    info->group_size_max = most < UINT32_MAX ? (uint32_t)most : UINT32_MAX;
+    info->group_multiple = (uint32_t)multiple;
+    info->local_bytes = local;
+    info->local_max_bytes = local_max;
+    info->private_bytes = private_bytes;
+    return status;
+}

@@ -1,0 +1,283 @@
+/* Programs of the OpenCL plugin over PoCL: code that is built, code that is not, and what is kept of it for a later
+ * run. */
+#include "opencl_programs.h"
+
+static void expect_refused(const fixture *d, gpuhal_status status, gpuhal_status expected, const char *part)
+{
+    assert_int_equal(status, expected);
+    (void)gpuhal_direct_failed(d->plugin, status, "loading");
+    if (!strstr(gpuhal_last_error()->sentence, part)) {
+        fail_msg("\"%s\" is not in: %s", part, gpuhal_last_error()->sentence);
+    }
+}
+
+static void count_formats(void *user, gpuhal_key key, const char *value)
+{
+    if (key == GPUHAL_FACT_PROGRAM_FORMATS) {
+        assert_string_equal(value, "opencl-c");
+        ++*(uint32_t *)user;
+    }
+}
+
+TEST(the_formats_are_a_fact_of_each_device)
+{
+    fixture d;
+    uint32_t found = 0;
+    const gpuhal_direct_listener listener = {.user = &found, .text = count_formats};
+    open_fixture(&d, BASIC, 0);
+    expect_fine(&d, gpuhal_direct_enumerate(d.plugin, d.instance, &listener), "enumerate");
+    assert_true(found > 0);
+    close_fixture(&d);
+}
+
+TEST(options_reach_the_compiler_and_its_words_are_handed_out_also_on_success)
+{
+    fixture d;
+    gpuhal_plugin_program *program = NULL;
+    open_fixture(&d, BASIC, 0);
+    const char *text = "#warning beware of this\n__kernel void k(__global int *x) { x[0] = TILE; }";
+    expect_fine(&d, load_text(&d, text, "-DTILE=16", &program), "program_load");
+    assert_non_null(strstr(build_log, "beware of this"));
+    d.ops->program_unload(program);
+    expect_refused(&d, load_text(&d, text, NULL, &program), GPUHAL_ERROR_INVALID_ARGUMENT, "TILE");
+    assert_null(program);
+    assert_non_null(strstr(build_log, "TILE"));
+    assert_string_equal(gpuhal_last_error()->vendor_call, "clBuildProgram");
+    close_fixture(&d);
+}
+
+TEST(code_that_is_not_opencl_c_is_refused_and_the_device_stays_usable)
+{
+    fixture d;
+    gpuhal_plugin_program *program = NULL;
+    gpuhal_plugin_build build = {0};
+    open_fixture(&d, BASIC, 0);
+    const struct {
+        const char *format, *code;
+        uint64_t bytes;
+        const char *options;
+        gpuhal_status status;
+        const char *part;
+    } cases[] = {
+        {"opencl-c", "\177ELF\2\1\1\0\0\3", 10, NULL, GPUHAL_ERROR_INVALID_ARGUMENT, "not OpenCL C"},
+        {"opencl-c", "\0\0\0\0", 4, NULL, GPUHAL_ERROR_INVALID_ARGUMENT, "not OpenCL C"},
+        {"opencl-c", "__kernel void k(", 16, NULL, GPUHAL_ERROR_INVALID_ARGUMENT, ""},
+        {"opencl-c", "Lorem ipsum dolor", 17, NULL, GPUHAL_ERROR_INVALID_ARGUMENT, ""},
+        {"opencl-c", "__kernel void k(void) { f(); }", 30, "--no-such-option", GPUHAL_ERROR_INVALID_ARGUMENT, ""},
+        {"ptx", ".version 8.0", 12, NULL, GPUHAL_ERROR_NOT_SUPPORTED, "program_formats"},
+        {"spirv", "\3\2\43\7", 4, NULL, GPUHAL_ERROR_NOT_SUPPORTED, "program_formats"},
+        {"opencl", "__kernel void k(void) { }", 25, NULL, GPUHAL_ERROR_NOT_SUPPORTED, "program_formats"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const gpuhal_code code = {.size = sizeof code,
+                                  .format = cases[i].format,
+                                  .code = cases[i].code,
+                                  .bytes = cases[i].bytes,
+                                  .options = cases[i].options};
+        expect_refused(&d, load_code(&d, &code, &build, &program), cases[i].status, cases[i].part);
+        assert_null(program);
+    }
+    program = program_or_fail(&d, NULL);
+    d.ops->program_unload(program);
+    close_fixture(&d);
+}
+
+/* The bytes behind the end are not zero. */
+TEST(code_is_read_up_to_its_end_and_may_end_with_a_zero)
+{
+    fixture d;
+    static const char text[] = "__kernel void k(__global int *x) { x[0] = 1; }#error behind the end";
+    gpuhal_plugin_program *program = NULL;
+    gpuhal_plugin_build build = {0};
+    open_fixture(&d, BASIC, 0);
+    gpuhal_code code = {.size = sizeof code, .format = "opencl-c", .code = text, .bytes = strcspn(text, "#")};
+    expect_fine(&d, load_code(&d, &code, &build, &program), "program_load");
+    d.ops->program_unload(program);
+    code.code = "__kernel void k(__global int *x) { x[0] = 1; }";
+    code.bytes = strlen(code.code) + 1;
+    expect_fine(&d, load_code(&d, &code, &build, &program), "program_load");
+    d.ops->program_unload(program);
+    close_fixture(&d);
+}
+
+/* ---- what is kept */
+
+static void *kept_or_fail(const fixture *d, gpuhal_plugin_program *program, uint64_t *out_bytes)
+{
+    uint64_t bytes = 0;
+    expect_fine(d, d->ops->program_compiled(program, NULL, &bytes), "program_compiled");
+    assert_true(bytes > 0);
+    unsigned char *kept = malloc(bytes);
+    uint64_t small = bytes - 1;
+    assert_non_null(kept);
+    memset(kept, 0xee, bytes);
+    expect_fine(d, d->ops->program_compiled(program, kept, &small), "program_compiled");
+    assert_int_equal(small, bytes);
+    assert_int_equal(kept[0], 0xee);
+    expect_fine(d, d->ops->program_compiled(program, kept, &bytes), "program_compiled");
+    assert_int_equal(small, bytes);
+    *out_bytes = bytes;
+    return kept;
+}
+
+static gpuhal_code code_of_source(void)
+{
+    return (gpuhal_code){.size = sizeof(gpuhal_code), .format = "opencl-c", .code = source, .bytes = strlen(source)};
+}
+
+/* Loads it and runs a kernel; returns whether what was kept was enough. */
+static bool load_kept(const fixture *d, const gpuhal_code *code, const void *kept, uint64_t bytes)
+{
+    gpuhal_plugin_program *program = NULL;
+    gpuhal_plugin_build build = {.compiled = kept, .compiled_bytes = bytes};
+    uint32_t numbers[FEW];
+    expect_fine(d, load_code(d, code, &build, &program), "program_load");
+    gpuhal_plugin_kernel *kernel = add_or_fail(d, program);
+    expect_fine(d, d->ops->fill(d->device, NULL, &d->far, 0, BYTES, 5, 4), "fill");
+    expect_fine(d, launch_add(d, NULL, kernel, &d->far, 0, &d->far, 4096, 3), "launch");
+    read_numbers(d, &d->far, 0, numbers);
+    assert_int_equal(numbers[FEW - 1], 8);
+    d->ops->kernel_destroy(kernel);
+    d->ops->program_unload(program);
+    return build.used_compiled;
+}
+
+TEST(what_was_compiled_is_enough_for_the_same_code_options_device_and_driver_alone)
+{
+    fixture d;
+    uint64_t bytes = 0;
+    open_fixture(&d, BASIC, 0);
+    gpuhal_plugin_program *program = program_or_fail(&d, NULL);
+    unsigned char *kept = kept_or_fail(&d, program, &bytes);
+    d.ops->program_unload(program);
+    gpuhal_code code = code_of_source();
+    assert_true(load_kept(&d, &code, kept, bytes));
+    code.options = "-DOTHER";
+    assert_false(load_kept(&d, &code, kept, bytes));
+    code.options = NULL;
+    code.bytes--; /* the last line feed */
+    assert_false(load_kept(&d, &code, kept, bytes));
+    fixture other;
+    open_fixture(&other, PTHREAD, 0);
+    if (other.id != d.id) {
+        code = code_of_source();
+        assert_false(load_kept(&other, &code, kept, bytes));
+    }
+    close_fixture(&other);
+    free(kept);
+    close_fixture(&d);
+}
+
+/* PoCL 3.1 aborts on most of these. */
+TEST(what_was_kept_and_is_damaged_or_cut_off_never_reaches_the_driver)
+{
+    fixture d;
+    uint64_t bytes = 0;
+    open_fixture(&d, BASIC, 0);
+    gpuhal_plugin_program *program = program_or_fail(&d, NULL);
+    unsigned char *kept = kept_or_fail(&d, program, &bytes);
+    d.ops->program_unload(program);
+    const gpuhal_code code = code_of_source();
+    const uint64_t cuts[] = {0, 1, 8, 23, 24, 25, bytes / 2, bytes - 1};
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+        assert_false(load_kept(&d, &code, kept, cuts[i]));
+    }
+    for (uint64_t at = 0; at < bytes; at = at * 3 + 1) {
+        kept[at] ^= 0x10;
+        assert_false(load_kept(&d, &code, kept, bytes));
+        kept[at] ^= 0x10;
+    }
+    assert_true(load_kept(&d, &code, kept, bytes));
+    free(kept);
+    close_fixture(&d);
+}
+
+/* A binary does not have the arguments of kernels. */
+TEST(a_program_that_describes_arguments_is_compiled_each_time)
+{
+    fixture d;
+    uint64_t bytes = 0;
+    open_fixture(&d, BASIC, 0);
+    gpuhal_plugin_program *program = program_or_fail(&d, "-cl-kernel-arg-info");
+    assert_int_equal(d.ops->program_compiled(program, NULL, &bytes), GPUHAL_ERROR_NOT_SUPPORTED);
+    d.ops->program_unload(program);
+    close_fixture(&d);
+}
+
+/* ---- SPIR-V */
+
+/* A module with one entry point of the model given, and room behind it. */
+enum { MODULE_WORDS = 5 + 2 + 3 + 5 };
+static void make_module(uint32_t model, uint32_t *out_words)
+{
+    const uint32_t words[MODULE_WORDS] = {
+        0x07230203u,    0x00010000u, 0, 8,           0,            /* header */
+        2u << 16 | 17u, 6,                                         /* OpCapability Kernel */
+        3u << 16 | 14u, 2,           2,                            /* OpMemoryModel Physical64 OpenCL */
+        5u << 16 | 15u, model,       1, 0x6d6f7266u, 0x006c695fu}; /* OpEntryPoint "from_il" */
+    memcpy(out_words, words, sizeof words);
+}
+
+static gpuhal_status load_module(const fixture *d, const void *words, uint64_t bytes,
+                                 gpuhal_plugin_program **out_program)
+{
+    const gpuhal_code code = {.size = sizeof code, .format = "spirv", .code = words, .bytes = bytes};
+    gpuhal_plugin_build build = {0};
+    return load_code(d, &code, &build, out_program);
+}
+
+TEST(spirv_with_kernels_is_loaded_where_the_device_takes_it)
+{
+    fixture d;
+    uint32_t words[MODULE_WORDS], numbers[FEW];
+    gpuhal_plugin_program *program = NULL;
+    use_answers("il");
+    open_fixture(&d, BASIC, 0);
+    make_module(6, words);
+    expect_fine(&d, load_module(&d, words, sizeof words, &program), "program_load");
+    const gpuhal_parameter parameter = {.kind = GPUHAL_PARAMETER_BUFFER};
+    const gpuhal_kernel_desc desc = described("from_il", &parameter, 1);
+    gpuhal_plugin_kernel *kernel = kernel_or_fail(&d, program, &desc, NULL);
+    expect_fine(&d, d.ops->fill(d.device, NULL, &d.far, 0, BYTES, 1, 4), "fill");
+    const gpuhal_plugin_argument argument = part_of(&d.far, 0);
+    const gpuhal_plugin_launch launch = {
+        .size = sizeof launch, .argument_count = 1, .arguments = &argument, .groups = {1, 1, 1}};
+    expect_fine(&d, d.ops->launch(NULL, kernel, &launch), "launch");
+    read_numbers(&d, &d.far, 0, numbers);
+    assert_int_equal(numbers[FEW - 1], 8);
+    d.ops->kernel_destroy(kernel);
+    const gpuhal_constant constant = {.id = 1, .value = 2};
+    gpuhal_kernel_desc with = desc;
+    with.constants = &constant;
+    with.constant_count = 1;
+    gpuhal_kernel_info info = {.size = sizeof info};
+    expect_refused(&d, d.ops->kernel_create(program, &with, &info, &kernel), GPUHAL_ERROR_NOT_SUPPORTED,
+                   "specialization");
+    d.ops->program_unload(program);
+    close_fixture(&d);
+}
+
+TEST(spirv_of_shaders_or_cut_off_is_refused_before_the_driver_sees_it)
+{
+    fixture d;
+    uint32_t words[MODULE_WORDS];
+    gpuhal_plugin_program *program = NULL;
+    use_answers("il");
+    open_fixture(&d, BASIC, 0);
+    make_module(5, words); /* GLCompute */
+    expect_refused(&d, load_module(&d, words, sizeof words, &program), GPUHAL_ERROR_NOT_SUPPORTED, "Vulkan");
+    make_module(6, words);
+    for (uint64_t bytes = 1; bytes < sizeof words; bytes++) {
+        const uint64_t word = bytes / 4; /* between two instructions nothing is seen to be missing */
+        if (bytes % 4 != 0 || (word != 7 && word != 10)) {
+            expect_refused(&d, load_module(&d, words, bytes, &program), GPUHAL_ERROR_INVALID_ARGUMENT, "SPIR-V");
+        }
+    }
+    words[5] = 17u; /* an instruction without a length */
+    expect_refused(&d, load_module(&d, words, sizeof words, &program), GPUHAL_ERROR_INVALID_ARGUMENT, "damaged");
+    words[0] = 0x03022307u;
+    expect_refused(&d, load_module(&d, words, sizeof words, &program), GPUHAL_ERROR_INVALID_ARGUMENT, "not a SPIR-V");
+    close_fixture(&d);
+}
+
+#include "test_main.h"
