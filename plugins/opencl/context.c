@@ -6,12 +6,15 @@
 #include <stdlib.h>
 
 /* The driver's own messages about errors; may come on any of its threads. @p user is the host, which lives as long as
- * the process: a late call after close does no harm. */
+ * the process: a late call after close does no harm. Oclgrind 21.10 passes NULL in its place. */
 static void CL_CALLBACK context_says(const char *text, const void *binary, size_t bytes, void *user)
 {
     (void)binary;
     (void)bytes;
     const gpuhal_host *host = user;
+    if (!host) {
+        return;
+    }
     host->log(host, GPUHAL_LOG_WARNING, text ? text : "the OpenCL context reports an error without a description");
 }
 

@@ -5,14 +5,16 @@
  * byte, what came from the same driver for the same code, options and device.
  *
  * A program that came from a binary does not describe the arguments of its kernels (PoCL 3.1, as the specification
- * allows). So code that is built with -cl-kernel-arg-info is always compiled, lest reflection work in the first run
- * alone.
+ * allows). So code whose caller asks for that with -cl-kernel-arg-info is always compiled, lest reflection work in the
+ * first run alone.
  */
 #include "device.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define REFLECT            "-cl-kernel-arg-info"
 #define SPIRV_MAGIC        0x07230203u
 #define SPIRV_HEADER_WORDS 5u
 #define SPIRV_ENTRY_POINT  15u /* OpEntryPoint */
@@ -201,6 +203,18 @@ static bool take_compiled(gpuhal_plugin_program *program, const char *options, c
     return code == CL_SUCCESS;
 }
 
+/* Arguments are described in any case, where the code is compiled: what a caller states is compared with it. NULL
+ * without memory. */
+static char *all_options(const char *options, bool reflects)
+{
+    const size_t bytes = strlen(options) + sizeof " " REFLECT;
+    char *text = malloc(bytes);
+    if (text) {
+        snprintf(text, bytes, "%s%s", options, reflects ? "" : " " REFLECT);
+    }
+    return text;
+}
+
 static gpuhal_status opencl_program_load(gpuhal_plugin_device *device, const gpuhal_code *code,
                                          gpuhal_plugin_build *build, gpuhal_plugin_program **out_program)
 {
@@ -216,19 +230,24 @@ static gpuhal_status opencl_program_load(gpuhal_plugin_device *device, const gpu
     if (status != GPUHAL_OK) {
         return status;
     }
+    const bool reflects = strstr(options, REFLECT) != NULL;
+    char *built_with = all_options(options, reflects);
     gpuhal_plugin_program *program = calloc(1, sizeof *program);
-    if (!program) {
+    if (!program || !built_with) {
+        free(built_with);
+        free(program);
         return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
     }
     program->device = device;
     program->spirv = spirv;
-    program->reflects = strstr(options, "-cl-kernel-arg-info") != NULL;
+    program->reflects = reflects;
     program->identity = identify(device->entry, code, options);
-    if (take_compiled(program, options, build)) {
+    if (take_compiled(program, built_with, build)) {
         build->used_compiled = 1;
     } else {
-        status = compile(program, code, options, build);
+        status = compile(program, code, built_with, build);
     }
+    free(built_with);
     if (status != GPUHAL_OK) {
         free(program);
         return status;

@@ -58,61 +58,77 @@ static gpuhal_status reflect_failed(const gpuhal_plugin_program *program, cl_ker
     return refuse(program, GPUHAL_ERROR_NOT_SUPPORTED, text);
 }
 
-/* Images lie in global memory too, and differ by having a qualifier of access. */
+/* 0: the driver does not describe it. */
+static gpuhal_parameter_kind described_kind(cl_kernel kernel, uint32_t index)
+{
+    cl_kernel_arg_address_qualifier space = 0;
+    if (!ask_argument(kernel, index, CL_KERNEL_ARG_ADDRESS_QUALIFIER, &space, sizeof space)) {
+        return 0;
+    }
+    return space == CL_KERNEL_ARG_ADDRESS_PRIVATE ? GPUHAL_PARAMETER_VALUE
+           : space == CL_KERNEL_ARG_ADDRESS_LOCAL ? GPUHAL_PARAMETER_LOCAL
+                                                  : GPUHAL_PARAMETER_BUFFER;
+}
+
+/* A pointer to constant memory is one to constant data as well. */
+static uint32_t described_access(cl_kernel kernel, uint32_t index)
+{
+    cl_kernel_arg_address_qualifier space = 0;
+    cl_kernel_arg_type_qualifier type = 0;
+    (void)ask_argument(kernel, index, CL_KERNEL_ARG_ADDRESS_QUALIFIER, &space, sizeof space);
+    (void)ask_argument(kernel, index, CL_KERNEL_ARG_TYPE_QUALIFIER, &type, sizeof type);
+    return space == CL_KERNEL_ARG_ADDRESS_CONSTANT || (type & CL_KERNEL_ARG_TYPE_CONST)
+               ? GPUHAL_ACCESS_READ
+               : GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE;
+}
+
+/* Images lie in global memory too, and differ by having a qualifier of access. What a driver describes unasked is not
+ * taken: a program from the cache would not have it. */
 static gpuhal_status reflect_one(const gpuhal_plugin_program *program, cl_kernel kernel, uint32_t index,
                                  gpuhal_parameter *out)
 {
-    cl_kernel_arg_address_qualifier space = 0;
     cl_kernel_arg_access_qualifier access = CL_KERNEL_ARG_ACCESS_NONE;
-    cl_kernel_arg_type_qualifier type = 0;
     char name[64];
-    *out = (gpuhal_parameter){0};
-    if (!ask_argument(kernel, index, CL_KERNEL_ARG_ADDRESS_QUALIFIER, &space, sizeof space)) {
+    *out = (gpuhal_parameter){.kind = program->reflects ? described_kind(kernel, index) : 0};
+    if (out->kind == 0) {
         return refuse(program, GPUHAL_ERROR_NOT_SUPPORTED,
                       "the driver does not describe the kernel's arguments: state its parameters, or build the program "
                       "with -cl-kernel-arg-info");
     }
     (void)ask_argument(kernel, index, CL_KERNEL_ARG_ACCESS_QUALIFIER, &access, sizeof access);
-    (void)ask_argument(kernel, index, CL_KERNEL_ARG_TYPE_QUALIFIER, &type, sizeof type);
     if (access != CL_KERNEL_ARG_ACCESS_NONE) {
         return reflect_failed(program, kernel, index);
     }
-    switch (space) {
-    case CL_KERNEL_ARG_ADDRESS_GLOBAL:
-    case CL_KERNEL_ARG_ADDRESS_CONSTANT:
-        out->kind = GPUHAL_PARAMETER_BUFFER;
-        out->access = space == CL_KERNEL_ARG_ADDRESS_CONSTANT || (type & CL_KERNEL_ARG_TYPE_CONST)
-                          ? GPUHAL_ACCESS_READ
-                          : GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE;
-        return GPUHAL_OK;
-    case CL_KERNEL_ARG_ADDRESS_LOCAL:
-        out->kind = GPUHAL_PARAMETER_LOCAL;
-        return GPUHAL_OK;
-    default:
-        out->kind = GPUHAL_PARAMETER_VALUE;
+    if (out->kind == GPUHAL_PARAMETER_BUFFER) {
+        out->access = described_access(kernel, index);
+    }
+    if (out->kind == GPUHAL_PARAMETER_VALUE) {
         out->bytes = ask_argument(kernel, index, CL_KERNEL_ARG_TYPE_NAME, name, sizeof name) ? type_bytes(name) : 0;
         return out->bytes > 0 ? GPUHAL_OK : reflect_failed(program, kernel, index);
     }
+    return GPUHAL_OK;
 }
 
-/* Sets the argument to nothing, as clSetKernelArg() takes it: no memory may be given as NULL or as the address of NULL,
- * local memory as NULL alone, a value not as NULL. So it is seen what the parameter is, whether or not the driver
- * describes it; and a value of eight bytes is not taken for a buffer, which a launch might crash on. */
+/* Sets the argument to nothing: to NULL as memory, which only local memory refuses, to zeros as a value, which must
+ * have the right size. So much is seen of what the argument is where the driver does not describe it. A value is never
+ * given as NULL, which the specification has refused: Oclgrind 21.10 reads from there. */
 static bool fits(cl_kernel kernel, uint32_t index, const gpuhal_parameter *parameter, const void *zeros)
 {
     const cl_mem none = NULL;
     __typeof__(clSetKernelArg) *set = gpuhal_opencl_api.clSetKernelArg;
-    switch (parameter->kind) {
-    case GPUHAL_PARAMETER_BUFFER:
-        return set(kernel, index, sizeof none, NULL) == CL_SUCCESS &&
-               set(kernel, index, sizeof none, &none) == CL_SUCCESS;
-    case GPUHAL_PARAMETER_VALUE:
-        return set(kernel, index, parameter->bytes, NULL) != CL_SUCCESS &&
-               set(kernel, index, parameter->bytes, zeros) == CL_SUCCESS;
-    default:
-        return parameter->kind == GPUHAL_PARAMETER_LOCAL && set(kernel, index, sizeof none, NULL) == CL_SUCCESS &&
-               set(kernel, index, sizeof none, &none) != CL_SUCCESS;
+    const gpuhal_parameter_kind described = described_kind(kernel, index);
+    if (described != 0 && described != parameter->kind) {
+        return false;
     }
+    if (parameter->kind == GPUHAL_PARAMETER_VALUE) {
+        return set(kernel, index, parameter->bytes, zeros) == CL_SUCCESS;
+    }
+    const cl_int code = set(kernel, index, sizeof none, &none);
+    if (parameter->kind == GPUHAL_PARAMETER_BUFFER) {
+        return code == CL_SUCCESS;
+    }
+    const bool refused = code != CL_SUCCESS && code != CL_INVALID_ARG_SIZE;
+    return (refused || described) && set(kernel, index, sizeof none, NULL) == CL_SUCCESS;
 }
 
 static gpuhal_status check_parameters(const gpuhal_plugin_program *program, cl_kernel kernel,

@@ -207,6 +207,32 @@ TEST(a_launch_works_on_a_device_with_threads_of_its_own)
     launch_with_all_kinds(PTHREAD);
 }
 
+TEST(a_structure_is_a_value_of_its_size)
+{
+    static const gpuhal_parameter parameters[] = {{.kind = GPUHAL_PARAMETER_BUFFER},
+                                                  {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 8}};
+    const struct {
+        int32_t a;
+        float b;
+    } pair = {1234, 5.0f};
+    fixture d;
+    uint32_t numbers[FEW];
+    open_fixture(&d, BASIC, 0);
+    gpuhal_plugin_program *program = program_or_fail(&d, NULL);
+    gpuhal_kernel_desc desc = described("by_value", parameters, 2);
+    desc.group_size[0] = 1;
+    gpuhal_plugin_kernel *kernel = kernel_or_fail(&d, program, &desc, NULL);
+    const gpuhal_plugin_argument arguments[] = {part_of(&d.far, 0), value_of(&pair, sizeof pair)};
+    const gpuhal_plugin_launch launch = {
+        .size = sizeof launch, .argument_count = 2, .arguments = arguments, .groups = {1, 1, 1}};
+    expect_fine(&d, d.ops->launch(NULL, kernel, &launch), "launch");
+    read_numbers(&d, &d.far, 0, numbers);
+    assert_int_equal(numbers[0], 1234);
+    d.ops->kernel_destroy(kernel);
+    d.ops->program_unload(program);
+    close_fixture(&d);
+}
+
 /* Where the driver shares no memory with the host, an offset takes a buffer of its own. */
 TEST(offsets_in_memory_that_only_the_device_sees_are_parts_of_its_buffer)
 {
