@@ -25,8 +25,8 @@ static const char *const source =
 
 enum { FEW = 64 };
 
-/* What a build has printed. */
-static char build_log[4096];
+/* What the last build of this thread has printed. */
+static _Thread_local char build_log[4096];
 
 static inline void take_log(void *user, const char *text)
 {
