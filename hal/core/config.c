@@ -31,7 +31,7 @@ static const struct {
     {"GPUHAL_POOL_CHECK", "1: pools look for writes beyond their buffers and for buffers released twice"},
     {"GPUHAL_POOL_TRACE", "absolute file to which closing writes what pools did last, as JSON Lines"},
     {"GPUHAL_PROGRAM_CACHE",
-     "absolute directory in which compiled programs are kept, their limit in bytes (\"64M\"), or both; none: keep none"},
+     "absolute directory of compiled programs that are kept, their limit in bytes (\"64M\"), or both; none: keep none"},
     {"GPUHAL_REGISTRY", "absolute directory of the persistent record; none: keep no record"},
     {"GPUHAL_ROCM_SMI_LIBRARY", "absolute path of the ROCm SMI library to use instead of librocm_smi64.so"},
     {"GPUHAL_STAGING_TOTAL", "limit of the process's staging memory in bytes, with K, M or G: \"64M\""},
@@ -202,8 +202,8 @@ static gpuhal_status read_program_cache(gpuhal_settings *settings)
     return !parts || (wanted && !settings->program_cache) ? gpuhal_error_host_memory()
            : good ? GPUHAL_OK
                   : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                     "GPUHAL_PROGRAM_CACHE is \"%s\"; expected an absolute directory, a number of bytes "
-                                     "with K, M or G, both with a comma between them, or none",
+                                     "GPUHAL_PROGRAM_CACHE is \"%s\"; expected an absolute directory, a number of "
+                                     "bytes with K, M or G, both with a comma between them, or none",
                                      value);
 }
 

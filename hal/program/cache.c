@@ -11,8 +11,6 @@
 #include "core/log.h"
 #include "registry/checksum.h"
 
-#include <gpuhal/instance.h>
-
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,9 +20,9 @@
 /* A larger file is none of ours. */
 #define FILE_BYTES_MAX (UINT64_C(1) << 30)
 /* What a process that was killed has left is removed after so long. */
-#define LEFT_SECONDS 3600
+#define LEFT_SECONDS    3600
 #define NAME_CHARACTERS 16u
-#define NEW_PREFIX "new-"
+#define NEW_PREFIX      "new-"
 
 /* As it stands at the beginning of a file. The number in `magic` differs where bytes have another order. */
 typedef struct header {
@@ -63,7 +61,7 @@ void gpuhal_program_key_make(gpuhal_device *device, const gpuhal_code *code, gpu
     }
     const gpuhal_facts *facts = &gpuhal_device_current(device)->facts;
     gpuhal_text text = {0};
-    gpuhal_text_printf(&text, "%s %s\n", gpuhal_version(), device->candidate->name);
+    gpuhal_text_printf(&text, "%s %s\n", GPUHAL_VERSION, device->candidate->name);
     add_driver(&text, device);
     add_fact(&text, facts, GPUHAL_FACT_NAME);
     add_fact(&text, facts, GPUHAL_FACT_DRIVER_VERSION);
@@ -279,9 +277,8 @@ static void put(gpuhal_program *program)
     memcpy(block, &head, sizeof head);
     const int error = write_file(program->device, key, block, sizeof head + key->bytes + (size_t)compiled);
     if (error) {
-        gpuhal_log_line(program->device->gpu->log, GPUHAL_LEVEL_INFO,
-                        "%s: what was compiled is not kept in %s: %s", program->device->id,
-                        program->device->gpu->settings.program_cache, strerror(error));
+        gpuhal_log_line(program->device->gpu->log, GPUHAL_LEVEL_INFO, "%s: what was compiled is not kept in %s: %s",
+                        program->device->id, program->device->gpu->settings.program_cache, strerror(error));
     }
     program->kept_bytes = compiled; /* also after a failure: it would come again */
     free(block);

@@ -19,10 +19,10 @@ static gpuhal_status check_parameter(const char *name, const gpuhal_parameter *p
 {
     const bool is_value = parameter->kind == GPUHAL_PARAMETER_VALUE;
     const uint32_t both = GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE;
-    const bool good = parameter->kind >= GPUHAL_PARAMETER_BUFFER && parameter->kind <= GPUHAL_PARAMETER_LOCAL &&
-                      (is_value ? parameter->bytes > 0 && parameter->bytes <= VALUE_BYTES_MAX : parameter->bytes == 0) &&
-                      !(parameter->access & ~(parameter->kind == GPUHAL_PARAMETER_BUFFER ? both : 0u)) &&
-                      parameter->reserved == 0;
+    const bool good =
+        parameter->kind >= GPUHAL_PARAMETER_BUFFER && parameter->kind <= GPUHAL_PARAMETER_LOCAL &&
+        (is_value ? parameter->bytes > 0 && parameter->bytes <= VALUE_BYTES_MAX : parameter->bytes == 0) &&
+        !(parameter->access & ~(parameter->kind == GPUHAL_PARAMETER_BUFFER ? both : 0u)) && parameter->reserved == 0;
     return good ? GPUHAL_OK
                 : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
                                    "gpuhal_kernel_create: kernel %s, parameter %u: its kind is unknown, a value has no "
@@ -106,8 +106,8 @@ static gpuhal_status create_in_plugin(gpuhal_program *program, const gpuhal_kern
     gpuhal_device *device = program->device;
     *out_info = (gpuhal_kernel_info){.size = sizeof *out_info};
     const gpuhal_call call = gpuhal_call_timed(device, UINT64_MAX); /* it may compile */
-    const gpuhal_status status = gpuhal_device_result(
-        device, call, device->ops.kernel_create(program->handle, desc, out_info, out_handle));
+    const gpuhal_status status =
+        gpuhal_device_result(device, call, device->ops.kernel_create(program->handle, desc, out_info, out_handle));
     if (status) {
         return gpuhal_device_failed(device, status, "creating kernel %s", desc->name);
     }
@@ -143,7 +143,7 @@ static gpuhal_kernel *make(gpuhal_program *program, const char *name, const gpuh
                               .binding_max = gpuhal_facts_u64(facts, GPUHAL_FACT_BINDING_MAX_BYTES, UINT64_MAX),
                               .name = copy};
     atomic_init(&kernel->references, 1);
-    kernel->local_bytes = !info->local_max_bytes                        ? UINT64_MAX
+    kernel->local_bytes = !info->local_max_bytes                      ? UINT64_MAX
                           : info->local_max_bytes < info->local_bytes ? 0
                                                                       : info->local_max_bytes - info->local_bytes;
     for (uint32_t i = 0; i < info->parameter_count; i++) {

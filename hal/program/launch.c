@@ -85,8 +85,8 @@ static gpuhal_status check_buffer(const gpuhal_kernel *kernel, const gpuhal_argu
                       kernel->binding_mask + 1);
     }
     if (__builtin_expect(bytes > kernel->binding_max, 0)) {
-        return refuse(kernel, GPUHAL_ERROR_TOO_LARGE, index, "%" PRIu64 " bytes are more than binding_max_bytes, %" PRIu64,
-                      bytes, kernel->binding_max);
+        return refuse(kernel, GPUHAL_ERROR_TOO_LARGE, index,
+                      "%" PRIu64 " bytes are more than binding_max_bytes, %" PRIu64, bytes, kernel->binding_max);
     }
     if (__builtin_expect(buffer->read_only, 0) && (kernel->parameters[index].access & GPUHAL_ACCESS_WRITE)) {
         return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, index,
@@ -100,10 +100,13 @@ static gpuhal_status check_argument(const gpuhal_kernel *kernel, const gpuhal_ar
                                     uint64_t *local)
 {
     const gpuhal_parameter *parameter = &kernel->parameters[index];
-    const bool is_buffer = parameter->kind == GPUHAL_PARAMETER_BUFFER, is_value = parameter->kind == GPUHAL_PARAMETER_VALUE;
+    const bool is_buffer = parameter->kind == GPUHAL_PARAMETER_BUFFER,
+               is_value = parameter->kind == GPUHAL_PARAMETER_VALUE;
     if (__builtin_expect(is_buffer != (argument->buffer != NULL) || is_value != (argument->value != NULL), 0)) {
         return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, index, "the parameter is %s",
-                      is_buffer ? "a buffer" : is_value ? "a value" : "local memory");
+                      is_buffer  ? "a buffer"
+                      : is_value ? "a value"
+                                 : "local memory");
     }
     if (is_buffer) {
         return check_buffer(kernel, argument, index);
@@ -116,7 +119,8 @@ static gpuhal_status check_argument(const gpuhal_kernel *kernel, const gpuhal_ar
                             argument->offset, parameter->bytes);
     }
     if (argument->bytes == 0 || argument->bytes > UINT32_MAX || argument->offset != 0) {
-        return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, index, "local memory of %" PRIu64 " bytes", argument->bytes);
+        return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, index, "local memory of %" PRIu64 " bytes",
+                      argument->bytes);
     }
     *local += argument->bytes;
     return GPUHAL_OK;
@@ -141,9 +145,9 @@ static gpuhal_status check_launch(const gpuhal_kernel *kernel, const gpuhal_laun
     }
     for (uint32_t d = 0; d < 3 && !status; d++) {
         if (kernel->info.groups_max[d] && launch->groups[d] > kernel->info.groups_max[d]) {
-            status = refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, UINT32_MAX,
-                            "%u groups in dimension %u are more than %u", launch->groups[d], d,
-                            kernel->info.groups_max[d]);
+            status =
+                refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, UINT32_MAX, "%u groups in dimension %u are more than %u",
+                       launch->groups[d], d, kernel->info.groups_max[d]);
         }
     }
     if (!status && local > kernel->local_bytes) {
@@ -179,10 +183,8 @@ static void fill_in(record *own, gpuhal_kernel *kernel, const gpuhal_launch *lau
     for (uint32_t i = 0; i < launch->argument_count; i++) {
         const gpuhal_argument *from = &launch->arguments[i];
         const gpuhal_parameter *parameter = &kernel->parameters[i];
-        arguments[i] = (gpuhal_plugin_argument){.kind = parameter->kind,
-                                                .access = parameter->access,
-                                                .bytes = from->bytes,
-                                                .value = from->value};
+        arguments[i] = (gpuhal_plugin_argument){
+            .kind = parameter->kind, .access = parameter->access, .bytes = from->bytes, .value = from->value};
         if (parameter->kind == GPUHAL_PARAMETER_BUFFER) {
             gpuhal_buffer *whole = from->buffer->whole;
             arguments[i].memory = &whole->memory;
@@ -262,8 +264,8 @@ static gpuhal_status submit(gpuhal_plugin_queue *queue, const gpuhal_op *op)
     const record *own = (const record *)op->uses;
     gpuhal_device *device = own->kernel->program->device;
     const gpuhal_call call = gpuhal_call_small(device);
-    return failed(own, gpuhal_device_result(device, call,
-                                            device->ops.launch(queue, own->kernel->handle, &own->launch)));
+    return failed(own,
+                  gpuhal_device_result(device, call, device->ops.launch(queue, own->kernel->handle, &own->launch)));
 }
 
 /* Makes visible to the host what the kernel may have written. */

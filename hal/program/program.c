@@ -14,9 +14,9 @@ typedef struct attempt {
     const gpuhal_program_desc *desc;
     gpuhal_program *program;
     gpuhal_text log;
-    gpuhal_text reasons;        /* for the error's sentence */
+    gpuhal_text reasons;         /* for the error's sentence */
     gpuhal_error_detail failure; /* of the alternative that came closest */
-    gpuhal_status status;       /* GPUHAL_OK: none was tried yet */
+    gpuhal_status status;        /* GPUHAL_OK: none was tried yet */
 } attempt;
 
 const char *gpuhal_device_formats(const gpuhal_device *device)
@@ -93,8 +93,7 @@ static void take_log(void *user, const char *text)
 static bool is_passed_over(gpuhal_status status)
 {
     return status == GPUHAL_ERROR_NOT_SUPPORTED || status == GPUHAL_ERROR_INCOMPATIBLE ||
-           status == GPUHAL_ERROR_INVALID_ARGUMENT || status == GPUHAL_ERROR_DRIVER ||
-           status == GPUHAL_ERROR_TOO_LARGE;
+           status == GPUHAL_ERROR_INVALID_ARGUMENT || status == GPUHAL_ERROR_DRIVER || status == GPUHAL_ERROR_TOO_LARGE;
 }
 
 /* Code that is meant for this device and does not work says more than code that is not. */

@@ -111,7 +111,8 @@ bool gpuhal_queue_reserve(gpuhal_queue *queue, const gpuhal_op *op)
 {
     gpuhal_submission *last = queue->submission_count > 0 ? gpuhal_queue_last_submission(queue) : NULL;
     queue->joined = last && op->kind && last->to == op->to && last->from == op->from && !last->awaited && !last->kept &&
-                    !op->kept && !last->uses && !op->uses && !gpuhal_buffer_is_mapped(op->to) && !gpuhal_buffer_is_mapped(op->from);
+                    !op->kept && !last->uses && !op->uses && !gpuhal_buffer_is_mapped(op->to) &&
+                    !gpuhal_buffer_is_mapped(op->from);
     if (queue->joined) {
         last->number = UINT64_MAX;
     }

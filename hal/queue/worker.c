@@ -178,7 +178,7 @@ static void run_first(gpuhal_queue *queue)
  * mapping, though, is the application's own to end. */
 static bool comes_later(const gpuhal_op *op, gpuhal_status status)
 {
-    const bool mapped = (op->to && gpuhal_buffer_is_mapped(op->to)) || (op->from && gpuhal_buffer_is_mapped(op->from)) ||
+    const bool mapped = gpuhal_buffer_is_mapped(op->to) || gpuhal_buffer_is_mapped(op->from) ||
                         gpuhal_uses_are_mapped(op->uses);
     return status == GPUHAL_NOT_READY || (status == GPUHAL_ERROR_BUSY && !mapped);
 }

@@ -24,13 +24,13 @@ struct gpuhal_plugin_kernel {
 
 static const gpuhal_parameter add_parameters[] = {{.kind = GPUHAL_PARAMETER_BUFFER},
                                                   {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4}};
-static const gpuhal_parameter sum_parameters[] = {
-    {.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_WRITE},
-    {.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_READ},
-    {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4},
-    {.kind = GPUHAL_PARAMETER_LOCAL}};
+static const gpuhal_parameter sum_parameters[] = {{.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_WRITE},
+                                                  {.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_READ},
+                                                  {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4},
+                                                  {.kind = GPUHAL_PARAMETER_LOCAL}};
 
-static gpuhal_status refuse(const gpuhal_plugin_device *device, gpuhal_status status, const char *call, const char *text)
+static gpuhal_status refuse(const gpuhal_plugin_device *device, gpuhal_status status, const char *call,
+                            const char *text)
 {
     return device->host->report(device->host, status, call, status, text);
 }
@@ -59,7 +59,8 @@ static gpuhal_status program_load(gpuhal_plugin_device *device, const gpuhal_cod
     }
     static const char mark[] = "compiled ";
     const size_t length = sizeof mark - 1;
-    build->used_compiled = build->compiled_bytes == length + code->bytes && memcmp(build->compiled, mark, length) == 0 &&
+    build->used_compiled = build->compiled_bytes == length + code->bytes &&
+                           memcmp(build->compiled, mark, length) == 0 &&
                            memcmp((const char *)build->compiled + length, code->code, (size_t)code->bytes) == 0;
     device->mock->compilations += !build->used_compiled;
     gpuhal_plugin_program *program = malloc(sizeof *program);

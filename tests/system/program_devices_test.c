@@ -10,20 +10,17 @@
 
 enum { COUNT = 10000, SIZE = 50, SUMS = (COUNT + 255) / 256 };
 
-static const gpuhal_parameter saxpy_parameters[] = {
-    {.kind = GPUHAL_PARAMETER_BUFFER},
-    {.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_READ},
-    {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4},
-    {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4}};
-static const gpuhal_parameter reduce_parameters[] = {
-    {.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_WRITE},
-    {.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_READ},
-    {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4}};
-static const gpuhal_parameter matmul_parameters[] = {
-    {.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_WRITE},
-    {.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_READ},
-    {.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_READ},
-    {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4}};
+static const gpuhal_parameter saxpy_parameters[] = {{.kind = GPUHAL_PARAMETER_BUFFER},
+                                                    {.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_READ},
+                                                    {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4},
+                                                    {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4}};
+static const gpuhal_parameter reduce_parameters[] = {{.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_WRITE},
+                                                     {.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_READ},
+                                                     {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4}};
+static const gpuhal_parameter matmul_parameters[] = {{.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_WRITE},
+                                                     {.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_READ},
+                                                     {.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_READ},
+                                                     {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4}};
 
 static const struct kernel_case {
     const char *name;
@@ -49,12 +46,12 @@ static gpuhal_status load(engine *own, gpuhal_device *device)
     for (int i = 0; i < KERNELS && !status; i++) {
         const gpuhal_program_desc desc = {
             .size = sizeof desc, .codes = cases[i].codes, .code_count = *cases[i].code_count};
-        const gpuhal_kernel_desc kernel = {.size = sizeof kernel,
-                                           .name = cases[i].name,
-                                           .parameters = cases[i].parameters,
-                                           .parameter_count = cases[i].parameter_count,
-                                           .group_size = {cases[i].group_size[0], cases[i].group_size[1],
-                                                          cases[i].group_size[2]}};
+        const gpuhal_kernel_desc kernel = {
+            .size = sizeof kernel,
+            .name = cases[i].name,
+            .parameters = cases[i].parameters,
+            .parameter_count = cases[i].parameter_count,
+            .group_size = {cases[i].group_size[0], cases[i].group_size[1], cases[i].group_size[2]}};
         status = gpuhal_program_create(device, &desc, &own->programs[i]);
         status = status ? status : gpuhal_kernel_create(own->programs[i], &kernel, &own->kernels[i]);
     }
@@ -111,7 +108,8 @@ static void compute(const engine *own, gpuhal_queue *queue, results *out)
     assert_ok(gpuhal_write(queue, ba, 0, a, sizeof a));
     assert_ok(gpuhal_write(queue, bb, 0, b, sizeof b));
     launch(queue, own->kernels[SAXPY],
-           (gpuhal_argument[]){{.buffer = by}, {.buffer = bx}, {.value = &factor, .bytes = 4}, {.value = &count, .bytes = 4}},
+           (gpuhal_argument[]){
+               {.buffer = by}, {.buffer = bx}, {.value = &factor, .bytes = 4}, {.value = &count, .bytes = 4}},
            4, (COUNT + 63) / 64, 1);
     launch(queue, own->kernels[REDUCE],
            (gpuhal_argument[]){{.buffer = sums}, {.buffer = by}, {.value = &count, .bytes = 4}}, 3, SUMS, 1);
@@ -171,7 +169,8 @@ static void expect_order(const engine *own, gpuhal_queue *queue)
     for (uint32_t i = 0; i < 20; i++) {
         assert_ok(gpuhal_copy(queue, copy, 0, buffer, 0, sizeof start));
         launch(queue, own->kernels[SAXPY],
-               (gpuhal_argument[]){{.buffer = buffer}, {.buffer = copy}, {.value = &one, .bytes = 4}, {.value = &count, .bytes = 4}},
+               (gpuhal_argument[]){
+                   {.buffer = buffer}, {.buffer = copy}, {.value = &one, .bytes = 4}, {.value = &count, .bytes = 4}},
                4, 1, 1);
     }
     assert_ok(gpuhal_read(queue, got, buffer, 0, sizeof got));

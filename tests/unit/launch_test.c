@@ -165,9 +165,8 @@ TEST(each_wrong_argument_is_named_with_its_kernel_and_nothing_is_launched)
     gpuhal_buffer *elsewhere = gpuhal_mock_buffer(o.gpu, 1, 64);
     bad_launch bad[20];
     gpuhal_status status[20];
-    const char *argument[20] = {"argument 0", "argument 0", "argument 0", "argument 0", "argument 1",
-                                "argument 1", "argument 2", "argument 2", "argument 2", "argument 3",
-                                "argument 3", "argument 3"};
+    const char *argument[20] = {"argument 0", "argument 0", "argument 0", "argument 0", "argument 1", "argument 1",
+                                "argument 2", "argument 2", "argument 2", "argument 3", "argument 3", "argument 3"};
     for (int i = 0; i < 20; i++) {
         bad[i] = good_sum(&o, &count);
         status[i] = GPUHAL_ERROR_INVALID_ARGUMENT;

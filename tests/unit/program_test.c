@@ -45,8 +45,7 @@ TEST(each_alternative_that_is_passed_over_is_named_with_its_reason)
     codes[2].code = "wrong words\n";
     codes[2].bytes = 12;
     char *log = NULL;
-    gpuhal_program_desc desc = {
-        .size = sizeof desc, .codes = codes, .code_count = 4, .log = keep_log, .user = &log};
+    gpuhal_program_desc desc = {.size = sizeof desc, .codes = codes, .code_count = 4, .log = keep_log, .user = &log};
     gpuhal_program *program = NULL;
     assert_ok(gpuhal_program_create(gpuhal_device_at(gpu, 0), &desc, &program));
     assert_int_equal(gpuhal_program_choice(program), 3);

@@ -5,14 +5,14 @@
  *
  *  Formats of code, and what becomes of the parameters of a kernel, in the order of its description:
  *
- *  | format                       | devices          | buffer                 | value              | local memory       |
- *  |------------------------------|------------------|------------------------|--------------------|--------------------|
- *  | `cubin`, `fatbin`, `ptx`     | CUDA             | parameter: the address | parameter          | adds to the shared memory of the launch |
- *  | `hsaco`, `hip-fatbin`        | HIP              | parameter: the address | parameter          | likewise           |
- *  | `spirv` with entry points GLCompute | Vulkan    | set 0, binding k for the k-th buffer | push constants, in order at their natural alignment, or the members of a uniform block at the binding after the last buffer | none: arrays in the code |
- *  | `spirv` with entry points Kernel | OpenCL with IL | argument             | argument           | argument           |
- *  | `opencl-c`                   | OpenCL           | argument               | argument           | argument           |
- *  | `host-library`, `host-function` | processors    | pointer to the bytes   | pointer to a copy  | pointer, of the group alone |
+ *  - `cubin`, `fatbin`, `ptx` (CUDA), `hsaco`, `hip-fatbin` (HIP): each buffer and value is a parameter, a buffer by its
+ *    address; local memory adds to the shared memory of the launch.
+ *  - `spirv` with entry points GLCompute (Vulkan): the k-th buffer is binding k of set 0; values are push constants, in
+ *    order at their natural alignment, or the members of a uniform block at the binding after the last buffer; there
+ *    are no parameters for local memory, which the code declares.
+ *  - `spirv` with entry points Kernel (OpenCL with IL), `opencl-c`: each parameter is an argument.
+ *  - `host-library`, `host-function` (processors): pointers to the buffer's bytes, to a copy of the value, and to
+ *    memory of the group alone.
  */
 #ifndef GPUHAL_CODE_H
 #define GPUHAL_CODE_H
@@ -28,8 +28,8 @@ typedef struct gpuhal_code {
     uint32_t size;       /**< sizeof(gpuhal_code). */
     uint32_t flags;      /**< 0. */
     const char *format;  /**< `spirv`, …: the table above, or a vendor's own. */
-    /** What it was compiled for, as GPUHAL_FACT_TARGET_ARCHITECTURE states it (`sm_90`, `gfx942`); NULL: any device that
-     *  has the format. */
+    /** What it was compiled for, as GPUHAL_FACT_TARGET_ARCHITECTURE states it (`sm_90`, `gfx942`); NULL: any device
+     *  that has the format. */
     const char *target;
     /** The code. Format `host-library`: a shared object, or with 0 bytes its path, ended by a zero. Format
      *  `host-function`: an array of gpuhal_host_function. */
@@ -96,8 +96,8 @@ typedef struct gpuhal_kernel_desc {
     /** In the order of the code. NULL: as the driver, or the code, tells; NOT_SUPPORTED where it does not. A kernel
      *  without parameters has a count of 0 and any pointer but NULL. */
     const gpuhal_parameter *parameters;
-    /** Threads in a group, by dimension. All 0: as the code says; INVALID_ARGUMENT where it does not. A dimension that is
-     *  0 beside others that are not counts as 1. */
+    /** Threads in a group, by dimension. All 0: as the code says; INVALID_ARGUMENT where it does not. A dimension that
+     *  is 0 beside others that are not counts as 1. */
     uint32_t group_size[3];
     uint32_t subgroup_size; /**< Threads that run in step (warp, wavefront); 0: any. NOT_SUPPORTED for another one. */
     uint32_t constant_count;

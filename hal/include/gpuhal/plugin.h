@@ -225,8 +225,8 @@ typedef struct gpuhal_plugin_launch {
 typedef struct gpuhal_plugin_build {
     uint32_t size;
     uint32_t reserved;
-    /** What program_compiled() gave for the same code on the same device and driver in an earlier run; NULL: nothing. It
-     *  is a hint: where the driver does not take it the code is compiled. */
+    /** What program_compiled() gave for the same code on the same device and driver in an earlier run; NULL: nothing.
+     *  It is a hint: where the driver does not take it the code is compiled. */
     const void *compiled;
     uint64_t compiled_bytes;
     uint32_t used_compiled; /**< Set to 1 by the plugin where it was enough. */
@@ -408,7 +408,8 @@ typedef struct gpuhal_ops {
                             const gpuhal_plugin_launch *launch);
     /** Gives what the driver has compiled for the program and its kernels so far, for gpuhal_plugin_build.compiled of a
      *  later run. *bytes is the room at @p to, and becomes the size; where the room is too small, or @p to is NULL,
-     *  nothing is written. NOT_SUPPORTED: the driver keeps such things itself, or there is nothing to keep. Optional. */
+     *  nothing is written. NOT_SUPPORTED: the driver keeps such things itself, or there is nothing to keep.
+     *  Optional. */
     gpuhal_status (*program_compiled)(gpuhal_plugin_program *program, void *to, uint64_t *bytes);
 
     /* Native handles, each optional. 0.x. The core sets the size of @p out_native first. */

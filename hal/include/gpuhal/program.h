@@ -30,7 +30,8 @@ typedef struct gpuhal_program gpuhal_program;
 typedef struct gpuhal_kernel gpuhal_kernel;
 
 /** Receives the text of a build: a line for each alternative that was looked at, with why it was passed over, and all
- *  that the driver's compiler printed. Called once, during the call, on its thread; the text is valid until it returns. */
+ *  that the driver's compiler printed. Called once, during the call, on its thread; the text is valid until it
+ *  returns. */
 typedef void gpuhal_build_log_fn(void *user, const char *text);
 
 /** What to load. */
@@ -55,8 +56,8 @@ GPUHAL_API const char *gpuhal_device_formats(const gpuhal_device *device);
 
 /** Loads a program, and opens the device if needed. Of several alternatives in one format the first in the caller's
  *  order is tried first. One that the device or its driver does not take, or that does not compile, is passed over.
- *  @return GPUHAL_OK; NOT_SUPPORTED when the device takes none of the formats; INCOMPATIBLE when all alternatives are for
- *  other targets; INVALID_ARGUMENT for code that is damaged or does not compile, with the compiler's words as
+ *  @return GPUHAL_OK; NOT_SUPPORTED when the device takes none of the formats; INCOMPATIBLE when all alternatives are
+ *  for other targets; INVALID_ARGUMENT for code that is damaged or does not compile, with the compiler's words as
  *  vendor_text, or for a wrong description; HOST_MEMORY; OUT_OF_MEMORY; FORKED; what gpuhal_device_open() returns.
  *  The detail names each alternative and why it was passed over
  *  Owner: caller, gpuhal_program_release(). Threads: any. Blocks: yes, it may compile. */
@@ -88,8 +89,8 @@ GPUHAL_API uint32_t gpuhal_program_choice(const gpuhal_program *program);
 GPUHAL_API int32_t gpuhal_program_is_cached(const gpuhal_program *program);
 
 /** Makes a function of the program ready to be launched: afterwards no launch compiles.
- *  @return GPUHAL_OK; NOT_FOUND when the program has no such function; INVALID_ARGUMENT for parameters that the function
- *  does not have, a size of groups that the code contradicts or that is missing, or a wrong description; TOO_LARGE when
+ *  @return GPUHAL_OK; NOT_FOUND when the program has no such function; INVALID_ARGUMENT for parameters that the
+ *  function does not have, a size of groups that the code contradicts or that is missing, or a wrong description; TOO_LARGE when
  *  a group, its memory or the values are above the device's limits; NOT_SUPPORTED for parameters that cannot be told, a
  *  subgroup size, or local memory, that the device does not offer; HOST_MEMORY; OUT_OF_MEMORY; DEVICE_LOST; FORKED;
  *  DRIVER
