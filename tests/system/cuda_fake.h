@@ -52,7 +52,7 @@ static inline void close_clean(gpuhal *gpu)
 static inline gpuhal_code kernels_code(void)
 {
     static char text[1 << 14];
-    FILE *file = fopen(GPUHAL_SOURCE_DIRECTORY "/tests/support/kernels.ptx", "r");
+    FILE *file = fopen(GPUHAL_SOURCE_DIRECTORY "/tests/system/kernels/kernels.ptx", "r");
     assert_non_null(file);
     const size_t length = fread(text, 1, sizeof text - 1, file);
     assert_true(feof(file));
