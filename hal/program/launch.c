@@ -318,7 +318,7 @@ static gpuhal_status launch_now(gpuhal_kernel *kernel, const gpuhal_launch *laun
 }
 
 /* For pools, which must know by which queues their memory is used. */
-static gpuhal_status tell_pools(gpuhal_queue *queue, const gpuhal_kernel *kernel, const gpuhal_launch *launch)
+static gpuhal_status name_to_pools(gpuhal_queue *queue, const gpuhal_kernel *kernel, const gpuhal_launch *launch)
 {
     gpuhal_status status = GPUHAL_OK;
     for (uint32_t i = 0; i < launch->argument_count && !status; i++) {
@@ -339,7 +339,7 @@ static gpuhal_status enqueue(gpuhal_queue *queue, gpuhal_kernel *kernel, const g
                                         queue->device->gpu)
                    : refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, UINT32_MAX, "the queue is of %s", queue->device->id);
     }
-    const gpuhal_status status = tell_pools(queue, kernel, launch);
+    const gpuhal_status status = name_to_pools(queue, kernel, launch);
     record *own = status ? NULL : make_record(kernel, launch);
     if (!own) {
         return status ? status : gpuhal_error_host_memory();

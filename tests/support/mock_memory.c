@@ -331,10 +331,10 @@ static gpuhal_status copy_rect(gpuhal_plugin_device *device, gpuhal_plugin_queue
         for (uint64_t y = 0; y < extent[1]; y++) {
             uint64_t at = to->offset + z * to->slice_pitch + y * to->row_pitch;
             uint64_t of = from->offset + z * from->slice_pitch + y * from->row_pitch;
-            unsigned char *target =
-                to->memory ? gpuhal_mock_range(device->mock, to->memory, at, extent[0]) : (unsigned char *)to->host + at;
-            unsigned char *source =
-                from->memory ? gpuhal_mock_range(device->mock, from->memory, of, extent[0]) : (unsigned char *)from->host + of;
+            unsigned char *target = to->memory ? gpuhal_mock_range(device->mock, to->memory, at, extent[0])
+                                               : (unsigned char *)to->host + at;
+            unsigned char *source = from->memory ? gpuhal_mock_range(device->mock, from->memory, of, extent[0])
+                                                 : (unsigned char *)from->host + of;
             if (!target || !source) {
                 return broken_rule(device, "copy_rect");
             }

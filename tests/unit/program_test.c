@@ -143,7 +143,7 @@ TEST(wrong_descriptions_of_programs_are_refused_before_the_plugin_is_called)
 
 /* ---- kernels */
 
-TEST(a_kernel_tells_its_parameters_and_limits)
+TEST(a_kernel_has_its_parameters_and_limits_to_read)
 {
     gpuhal *gpu = open_programs(NULL);
     gpuhal_program *program = load_program(gpu);

@@ -5,8 +5,8 @@
  *
  *  Formats of code, and what becomes of the parameters of a kernel, in the order of its description:
  *
- *  - `cubin`, `fatbin`, `ptx` (CUDA), `hsaco`, `hip-fatbin` (HIP): each buffer and value is a parameter, a buffer by its
- *    address; local memory adds to the shared memory of the launch.
+ *  - `cubin`, `fatbin`, `ptx` (CUDA), `hsaco`, `hip-fatbin` (HIP): each buffer and value is a parameter, a buffer by
+ *    its address; local memory adds to the shared memory of the launch.
  *  - `spirv` with entry points GLCompute (Vulkan): the k-th buffer is binding k of set 0; values are push constants, in
  *    order at their natural alignment, or the members of a uniform block at the binding after the last buffer; there
  *    are no parameters for local memory, which the code declares.
@@ -93,7 +93,7 @@ typedef struct gpuhal_kernel_desc {
     uint32_t size; /**< sizeof(gpuhal_kernel_desc). */
     uint32_t parameter_count;
     const char *name;
-    /** In the order of the code. NULL: as the driver, or the code, tells; NOT_SUPPORTED where it does not. A kernel
+    /** In the order of the code. NULL: as the driver, or the code, lists them; NOT_SUPPORTED where it does not. A kernel
      *  without parameters has a count of 0 and any pointer but NULL. */
     const gpuhal_parameter *parameters;
     /** Threads in a group, by dimension. All 0: as the code says; INVALID_ARGUMENT where it does not. A dimension that
@@ -105,7 +105,7 @@ typedef struct gpuhal_kernel_desc {
     const gpuhal_constant *constants;
 } gpuhal_kernel_desc;
 
-/** A kernel as it was created. What the driver does not tell is 0. */
+/** A kernel as it was created. What the driver does not report is 0. */
 typedef struct gpuhal_kernel_info {
     uint32_t size;
     uint32_t parameter_count;

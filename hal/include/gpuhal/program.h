@@ -90,10 +90,10 @@ GPUHAL_API int32_t gpuhal_program_is_cached(const gpuhal_program *program);
 
 /** Makes a function of the program ready to be launched: afterwards no launch compiles.
  *  @return GPUHAL_OK; NOT_FOUND when the program has no such function; INVALID_ARGUMENT for parameters that the
- *  function does not have, a size of groups that the code contradicts or that is missing, or a wrong description; TOO_LARGE when
- *  a group, its memory or the values are above the device's limits; NOT_SUPPORTED for parameters that cannot be told, a
- *  subgroup size, or local memory, that the device does not offer; HOST_MEMORY; OUT_OF_MEMORY; DEVICE_LOST; FORKED;
- *  DRIVER
+ *  function does not have, a size of groups that the code contradicts or that is missing, or a wrong description;
+ *  TOO_LARGE when a group, its memory or the values are above the device's limits; NOT_SUPPORTED for parameters that
+ *  the driver does not give, a subgroup size, or local memory, that the device does not offer; HOST_MEMORY;
+ *  OUT_OF_MEMORY; DEVICE_LOST; FORKED; DRIVER
  *  Owner: caller, gpuhal_kernel_release(). Threads: any. Blocks: yes, it may compile. */
 GPUHAL_API gpuhal_status gpuhal_kernel_create(gpuhal_program *program, const gpuhal_kernel_desc *desc,
                                               gpuhal_kernel **out_kernel);
