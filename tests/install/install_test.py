@@ -74,7 +74,7 @@ def a_build_tree_installs_into_an_empty_prefix(o):
         expect((prefix / "include/gpuhal" / header.name).is_file(), f"{header.name} was not installed")
     for name in ("gpuhal.hpp",):
         expect((prefix / "include/gpuhal" / name).is_file(), f"{name} was not installed")
-    for name in ("libgpuhal.so", "libgpuhal.a", "pkgconfig/gpuhal.pc", "cmake/gpuhal/gpuhal-config.cmake", "gpuhal/gpuhal-helper",
+    for name in ("libgpuhal.so", "libgpuhal.a", "pkgconfig/gpuhal.pc", "cmake/gpuhal/gpuhal-config.cmake", "cmake/gpuhal/gpuhal-program.cmake", "gpuhal/gpuhal-helper",
                  *(f"gpuhal/{file}" for plugin in o.source.glob("plugins/*/*.gpuhal")
                    for file in (plugin.name, f"gpuhal-{plugin.stem}.so"))):
         expect((o.libdir / name).is_file(), f"{name} was not installed")
@@ -321,6 +321,91 @@ def a_parent_project_uses_the_sources_in_every_form_and_with_a_compiler_alone(o)
     check_consumer(alone / "static", "built in", "nothing")
 
 
+COMPILERS = ("GPUHAL_GLSLANG", "GPUHAL_CLANG", "GPUHAL_NVCC", "GPUHAL_HIPCC")
+HOST_FORMS = {"saxpy opencl-c": "2f2a2079", "saxpy host-library": "7f454c46", "linked opencl-c": "2f2a2079"}
+
+
+def refused(*command):
+    """What a command says that must fail."""
+    try:
+        output = run(*command)
+    except Failed as failure:
+        return str(failure)
+    raise Failed(f"{shlex.join(map(str, command))} did not fail:\n{output}")
+
+
+def program_forms(o, folder, build, *definitions):
+    """Builds tests/install/programs from a folder; what configuring said of programs, and the first bytes of each form."""
+    said = run(o.cmake, "-S", folder, "-B", build, "-G", "Ninja", f"-DCMAKE_C_COMPILER={o.cc}", *definitions)
+    run(o.cmake, "--build", build, "--target", "programs")
+    output = run(build / "programs")
+    expect("linked host-function saxpy: 21 42 63, no more\n" in output, "the function that is linked in is not right", output)
+    lines = [line.split() for line in output.splitlines() if "host-function" not in line]
+    expect(all(int(line[2]) > 100 for line in lines), "a form has next to no bytes", output)
+    left_out = re.findall(r"^-- gpuhal: program saxpy: (.*) left out: (.*) was not found$", said, re.M)
+    return left_out, {f"{line[0]} {line[1]}": line[3] for line in lines}
+
+
+def check_forms(left_out, forms):
+    """Each form is there, or a line says which compiler it lacks."""
+    rows = {"saxpy spirv": "03022307", "saxpy fatbin": "50ed55ba", "saxpy ptx": "2f2f0a2f", "saxpy hip-fatbin": None}
+    lacking = {"glslangValidator": ["saxpy spirv"], "nvcc": ["saxpy fatbin", "saxpy ptx"], "hipcc": ["saxpy hip-fatbin"], "clang": []}
+    for _, compiler in left_out:
+        for row in lacking[compiler]:
+            del rows[row]
+    expect(set(forms) == set(rows) | set(HOST_FORMS), f"the forms are {forms}, left out: {left_out}")
+    for row, first in {**rows, **HOST_FORMS}.items():
+        expect(first in (None, forms[row]), f"{row} begins with {forms[row]}, not {first}")
+
+
+def a_project_builds_one_program_for_all_devices_and_again_when_a_source_changes(o):
+    folder, build = fresh(o.work / "programs-source"), fresh(o.work / "programs")
+    shutil.copytree(o.source / "tests/install/programs", folder, dirs_exist_ok=True)
+    package = f"-DCMAKE_PREFIX_PATH={o.prefix}"
+    left_out, forms = program_forms(o, folder, build, package)
+    check_forms(left_out, forms)
+    for suffix, compiler in (("cl", "clang"), ("comp", "glslangValidator"), ("cu", "nvcc"), ("c", None)):
+        if any(compiler == missing for _, missing in left_out):
+            continue
+        source = folder / f"saxpy.{suffix}"
+        text = source.read_text(encoding="utf-8")
+        source.write_text(text + "\nfloat mistake = nonsense;\n", encoding="utf-8")
+        said = refused(o.cmake, "--build", build, "--target", "programs")
+        expect("nonsense" in said and source.name in said, f"the build does not say what is wrong with {source.name}", said)
+        source.write_text(text, encoding="utf-8")
+    run(o.cmake, "--build", build, "--target", "programs")
+    (folder / "saxpy.cl").write_text("kernel void changed(global int *x) { *x = 1; }" + " " * 100, encoding="utf-8")
+    run(o.cmake, "--build", build, "--target", "programs")
+    output = run(build / "programs")
+    expect("saxpy opencl-c 146 6b65726e\n" in output and "linked opencl-c 146 6b65726e\n" in output, "a source that changed was not taken", output)
+
+
+def a_program_without_any_compiler_of_kernels_has_its_forms_for_processors_and_opencl(o):
+    left_out, forms = program_forms(o, o.source / "tests/install/programs", fresh(o.work / "programs-alone"), f"-DCMAKE_PREFIX_PATH={o.prefix}",
+                                    *(f"-D{compiler}=OFF" for compiler in COMPILERS))
+    expect(sorted(compiler for _, compiler in left_out) == ["clang", "glslangValidator", "hipcc", "nvcc"], f"left out: {left_out}")
+    expect(forms == HOST_FORMS, f"the forms are {forms}")
+
+
+def a_project_with_gpuhal_inside_builds_a_program_too(o):
+    build = fresh(o.work / "programs-parent")
+    check_forms(*program_forms(o, o.source / "tests/install/programs", build, "-DFORM=subdirectory", f"-DGPUHAL_SOURCE={o.source}"))
+    shutil.rmtree(build)
+
+
+def wrong_programs_are_refused_when_the_project_is_configured(o):
+    for arguments, words in (("SOURCES", "there are no SOURCES"), ("SOURCES a.cl b.cl", "a second .cl file"), ("SOURCES a.txt", "is not a .comp"),
+                             ("HOST a SOURCES a.cl", "unknown arguments: HOST;a")):
+        folder = fresh(o.work / "programs-wrong")
+        for name in ("a.cl", "b.cl"):
+            (folder / name).touch()
+        (folder / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.20)\nproject(wrong LANGUAGES C)\nfind_package(gpuhal REQUIRED)\n"
+                                               f"gpuhal_add_program(wrong {arguments})\n", encoding="utf-8")
+        said = " ".join(refused(o.cmake, "-S", folder, "-B", folder / "build", "-G", "Ninja", f"-DCMAKE_C_COMPILER={o.cc}",
+                                f"-DCMAKE_PREFIX_PATH={o.prefix}").split())
+        expect(words in said, f"gpuhal_add_program(wrong {arguments}) does not say \"{words}\"", said)
+
+
 def tests_without_the_programs_run_none_of_them(o):
     build = fresh(o.work / "without-programs")
     run(o.cmake, "-S", o.source, "-B", build, "-G", "Ninja", f"-DCMAKE_C_COMPILER={o.cc}", f"-DPython3_EXECUTABLE={sys.executable}",
@@ -338,6 +423,9 @@ TESTS = (a_build_tree_installs_into_an_empty_prefix,
          one_binary_serves_two_versions_of_the_abi, a_package_can_ask_where_plugins_and_manifests_go,
          a_cpp17_program_uses_the_handles_of_gpuhal_hpp, pythons_cffi_takes_the_installed_declarations_as_they_are,
          every_installed_file_is_in_one_debian_package_and_they_work_together,
+         a_project_builds_one_program_for_all_devices_and_again_when_a_source_changes,
+         a_program_without_any_compiler_of_kernels_has_its_forms_for_processors_and_opencl, a_project_with_gpuhal_inside_builds_a_program_too,
+         wrong_programs_are_refused_when_the_project_is_configured,
          a_parent_project_uses_the_sources_in_every_form_and_with_a_compiler_alone, tests_without_the_programs_run_none_of_them)
 
 
