@@ -4,7 +4,10 @@
 
 #include <gpuhal/program.h>
 
-#include "kernels.h" /* made from the sources in kernels/ */
+/* Made from the sources in kernels/. */
+#include "test_matmul.h"
+#include "test_reduce.h"
+#include "test_saxpy.h"
 
 #include <pthread.h>
 
@@ -28,9 +31,9 @@ static const struct kernel_case {
     const uint32_t *code_count;
     const gpuhal_parameter *parameters;
     uint32_t parameter_count, group_size[3];
-} cases[] = {{"saxpy", saxpy_codes, &saxpy_code_count, saxpy_parameters, 4, {64, 1, 1}},
-             {"reduce", reduce_codes, &reduce_code_count, reduce_parameters, 3, {256, 1, 1}},
-             {"matmul", matmul_codes, &matmul_code_count, matmul_parameters, 4, {16, 16, 1}}};
+} kernels[] = {{"saxpy", test_saxpy_codes, &test_saxpy_code_count, saxpy_parameters, 4, {64, 1, 1}},
+               {"reduce", test_reduce_codes, &test_reduce_code_count, reduce_parameters, 3, {256, 1, 1}},
+               {"matmul", test_matmul_codes, &test_matmul_code_count, matmul_parameters, 4, {16, 16, 1}}};
 enum { SAXPY, REDUCE, MATMUL, KERNELS };
 
 typedef struct engine {
@@ -45,13 +48,13 @@ static gpuhal_status load(engine *own, gpuhal_device *device)
     own->device = device;
     for (int i = 0; i < KERNELS && !status; i++) {
         const gpuhal_program_desc desc = {
-            .size = sizeof desc, .codes = cases[i].codes, .code_count = *cases[i].code_count};
+            .size = sizeof desc, .codes = kernels[i].codes, .code_count = *kernels[i].code_count};
         const gpuhal_kernel_desc kernel = {
             .size = sizeof kernel,
-            .name = cases[i].name,
-            .parameters = cases[i].parameters,
-            .parameter_count = cases[i].parameter_count,
-            .group_size = {cases[i].group_size[0], cases[i].group_size[1], cases[i].group_size[2]}};
+            .name = kernels[i].name,
+            .parameters = kernels[i].parameters,
+            .parameter_count = kernels[i].parameter_count,
+            .group_size = {kernels[i].group_size[0], kernels[i].group_size[1], kernels[i].group_size[2]}};
         status = gpuhal_program_create(device, &desc, &own->programs[i]);
         status = status ? status : gpuhal_kernel_create(own->programs[i], &kernel, &own->kernels[i]);
     }
