@@ -60,6 +60,9 @@ static uint32_t enabled_bits(const gpuhal_plugin_device *device, const gpuhal_vu
     bits |= is_listed(given, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME) ? GPUHAL_VULKAN_HOST_IMPORT : 0;
     bits |= fd ? GPUHAL_VULKAN_OPAQUE_FD : 0;
     bits |= fd && is_listed(given, VK_EXT_EXTERNAL_MEMORY_DMA_BUF_EXTENSION_NAME) ? GPUHAL_VULKAN_DMABUF_FD : 0;
+    bits |= is_listed(given, VK_KHR_PUSH_DESCRIPTOR_EXTENSION_NAME) ? GPUHAL_VULKAN_PUSH_DESCRIPTOR : 0;
+    const bool spirv = given->api_version >= VK_API_VERSION_1_2 || is_listed(given, VK_KHR_SPIRV_1_4_EXTENSION_NAME);
+    bits |= spirv ? GPUHAL_VULKAN_SPIRV_1_4 : 0;
     return bits & device->hardware.offered;
 }
 

@@ -58,6 +58,12 @@ void gpuhal_vulkan_list_compute(const gpuhal_host *host, gpuhal_sink *sink, cons
         list_number(host, sink, numbers[i].key, numbers[i].value);
     }
     host->u64(host, sink, GPUHAL_FACT_DATA_TYPES, hardware->data_types);
+    if (gpuhal_vulkan_computes(hardware, gpuhal_vulkan_plan_wrappers(hardware).wrappers[0].family)) {
+        host->text(host, sink, GPUHAL_FACT_PROGRAM_FORMATS, "spirv");
+    } else {
+        host->missing(host, sink, GPUHAL_FACT_PROGRAM_FORMATS, GPUHAL_MISSING_NOT_SUPPORTED,
+                      "none of its queue families computes");
+    }
     list_host_kinds(host, sink, hardware);
     for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++) {
         host->missing(host, sink, absent[i].key, GPUHAL_MISSING_NOT_SUPPORTED, absent[i].why);

@@ -162,6 +162,7 @@ static void believe_functions(gpuhal_plugin_device *device)
         {api->vkResetQueryPool != NULL, GPUHAL_VULKAN_HOST_QUERY_RESET},
         {api->vkGetBufferDeviceAddress != NULL, GPUHAL_VULKAN_BUFFER_ADDRESS},
         {api->vkGetMemoryHostPointerPropertiesEXT != NULL, GPUHAL_VULKAN_HOST_IMPORT},
+        {api->vkCmdPushDescriptorSetKHR != NULL, GPUHAL_VULKAN_PUSH_DESCRIPTOR},
         {api->vkGetMemoryFdKHR != NULL, GPUHAL_VULKAN_OPAQUE_FD},
         {api->vkGetMemoryFdKHR && api->vkGetMemoryFdPropertiesKHR, GPUHAL_VULKAN_DMABUF_FD},
     };
@@ -194,6 +195,16 @@ static void clear_slots(const gpuhal_plugin_device *device, gpuhal_ops *ops)
     }
     if (!(device->enabled & GPUHAL_VULKAN_HOST_QUERY_RESET)) {
         ops->elapsed = NULL;
+    }
+    if (ops->launch && !gpuhal_vulkan_computes(&device->hardware, device->wrappers[0].family)) {
+        (void)device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
+                                   "none of the queues of gpuhal_vulkan_device is of a family that computes");
+        ops->program_load = NULL;
+        ops->program_unload = NULL;
+        ops->kernel_create = NULL;
+        ops->kernel_destroy = NULL;
+        ops->launch = NULL;
+        ops->program_compiled = NULL;
     }
     if (!(device->enabled & (GPUHAL_VULKAN_OPAQUE_FD | GPUHAL_VULKAN_DMABUF_FD))) {
         ops->export_memory = NULL;

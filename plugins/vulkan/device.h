@@ -14,7 +14,7 @@
 #ifndef GPUHAL_VULKAN_DEVICE_H
 #define GPUHAL_VULKAN_DEVICE_H
 
-#include "driver.h"
+#include "arena.h"
 
 #include <gpuhal/native.h>
 
@@ -44,13 +44,18 @@ enum {
     GPUHAL_VULKAN_HOST_IMPORT = 1u << 4,      /* VK_EXT_external_memory_host */
     GPUHAL_VULKAN_OPAQUE_FD =
         1u << 5, /* VK_KHR_external_memory_fd, and buffers of ours can be exported and imported */
-    GPUHAL_VULKAN_DMABUF_FD = 1u << 6,    /* the same with VK_EXT_external_memory_dma_buf */
-    GPUHAL_VULKAN_PCI_BUS_INFO = 1u << 7, /* VK_EXT_pci_bus_info */
-    GPUHAL_VULKAN_DRM = 1u << 8           /* VK_EXT_physical_device_drm */
+    GPUHAL_VULKAN_DMABUF_FD = 1u << 6,        /* the same with VK_EXT_external_memory_dma_buf */
+    GPUHAL_VULKAN_PCI_BUS_INFO = 1u << 7,     /* VK_EXT_pci_bus_info */
+    GPUHAL_VULKAN_DRM = 1u << 8,              /* VK_EXT_physical_device_drm */
+    GPUHAL_VULKAN_SUBGROUP_SIZE = 1u << 9,    /* feature subgroupSizeControl */
+    GPUHAL_VULKAN_MAINTENANCE4 = 1u << 10,    /* feature maintenance4 */
+    GPUHAL_VULKAN_PUSH_DESCRIPTOR = 1u << 11, /* VK_KHR_push_descriptor */
+    GPUHAL_VULKAN_SPIRV_1_4 = 1u << 12        /* VK_KHR_spirv_1_4, or a version that has it */
 };
 /* Those that are features, and so have to be enabled by name. */
 #define GPUHAL_VULKAN_FEATURE_BITS                                                                                    \
-    (GPUHAL_VULKAN_TIMELINE | GPUHAL_VULKAN_HOST_QUERY_RESET | GPUHAL_VULKAN_BUFFER_ADDRESS)
+    (GPUHAL_VULKAN_TIMELINE | GPUHAL_VULKAN_HOST_QUERY_RESET | GPUHAL_VULKAN_BUFFER_ADDRESS |                         \
+     GPUHAL_VULKAN_SUBGROUP_SIZE | GPUHAL_VULKAN_MAINTENANCE4)
 
 /* What is known of a physical device. */
 typedef struct gpuhal_vulkan_hardware {
@@ -63,16 +68,20 @@ typedef struct gpuhal_vulkan_hardware {
     VkPhysicalDeviceMemoryProperties memory;
     uint32_t family_count;
     VkQueueFamilyProperties families[GPUHAL_VULKAN_FAMILIES];
-    uint64_t allocation_max;             /* largest single allocation */
-    uint64_t import_alignment;           /* of host pointers; 0: none */
-    uint32_t pci[4];                     /* domain, bus, device, function, with PCI_BUS_INFO */
-    int64_t drm_render[2];               /* major, minor; -1: none */
-    uint32_t compute_units;              /* 0: not reported */
-    bool software;                       /* a program on the host's processor */
-    bool unified;                        /* device and host share one memory */
-    uint32_t subgroup_min, subgroup_max; /* 0: not reported */
-    uint32_t data_types;                 /* GPUHAL_DATA_ bits */
-    uint32_t memory_kinds;               /* bit 1 << gpuhal_memory_kind for each that a memory type suits */
+    uint64_t allocation_max;                    /* largest single allocation */
+    uint64_t import_alignment;                  /* of host pointers; 0: none */
+    uint32_t pci[4];                            /* domain, bus, device, function, with PCI_BUS_INFO */
+    int64_t drm_render[2];                      /* major, minor; -1: none */
+    uint32_t compute_units;                     /* 0: not reported */
+    bool software;                              /* a program on the host's processor */
+    bool unified;                               /* device and host share one memory */
+    uint32_t subgroup_min, subgroup_max;        /* 0: not reported */
+    uint32_t subgroup_size;                     /* without a choice; 0: not reported */
+    uint32_t subgroups_max;                     /* of a group whose subgroup size was chosen; 0: it cannot be */
+    VkSubgroupFeatureFlags subgroup_operations; /* in compute shaders */
+    uint32_t push_descriptors;                  /* of a layout at most; 0: none */
+    uint32_t data_types;                        /* GPUHAL_DATA_ bits */
+    uint32_t memory_kinds;                      /* bit 1 << gpuhal_memory_kind for each that a memory type suits */
 } gpuhal_vulkan_hardware;
 
 /* One device of the process. Constant once it can be found. */
@@ -109,11 +118,14 @@ typedef struct gpuhal_vulkan_wrapper {
     uint64_t taker;       /* the thread that began it */
 } gpuhal_vulkan_wrapper;
 
-/* An internal stream: a command buffer for one blocking call. internal_stream.c alone reads its members. */
+/* An internal stream: a command buffer for one blocking call. */
 typedef struct gpuhal_vulkan_stream {
-    VkCommandPool pool;
-    VkCommandBuffer commands;
+    VkCommandPool pools[2]; /* of the family for copies, and of the one for launches, when it is another */
+    VkCommandBuffer buffers[2];
+    uint32_t wrapper;         /* of the call */
+    VkCommandBuffer commands; /* of the call */
     VkFence fence;
+    gpuhal_vulkan_arena arena;
     bool broken; /* its last submission was never seen to end */
 } gpuhal_vulkan_stream;
 
@@ -203,8 +215,10 @@ gpuhal_vulkan_features *gpuhal_vulkan_features_ask(const gpuhal_vulkan_instance_
 /* What of a caller's chain is known here; NULL without memory. Owner: caller, free(). */
 gpuhal_vulkan_features *gpuhal_vulkan_features_copy(const void *chain);
 const VkPhysicalDeviceFeatures2 *gpuhal_vulkan_features_chain(const gpuhal_vulkan_features *features);
-/* GPUHAL_VULKAN_TIMELINE, HOST_QUERY_RESET and BUFFER_ADDRESS. */
+/* Those of GPUHAL_VULKAN_FEATURE_BITS that are switched on. */
 uint32_t gpuhal_vulkan_features_bits(const gpuhal_vulkan_features *features);
+/* Whether a module may have this capability, as far as features decide it. */
+bool gpuhal_vulkan_features_allow(const gpuhal_vulkan_features *features, uint32_t capability);
 /* The GPUHAL_DATA_ bits of what is switched on. */
 uint32_t gpuhal_vulkan_features_data_types(const gpuhal_vulkan_features *features);
 /* Names of the extensions that a device with these features is made with, at most GPUHAL_VULKAN_EXTENSIONS; returns
@@ -266,10 +280,12 @@ bool gpuhal_vulkan_wait_again(VkResult code, uint32_t tries);
  * the host. */
 gpuhal_status gpuhal_vulkan_open_commands(gpuhal_plugin_device *device, VkCommandBuffer commands);
 gpuhal_status gpuhal_vulkan_close_commands(gpuhal_plugin_device *device, VkCommandBuffer commands);
-/* The barrier between two transfers in between that touch the same bytes. */
-void gpuhal_vulkan_order_commands(gpuhal_plugin_device *device, VkCommandBuffer commands);
-/* Takes an internal stream whose command buffer has been begun and holds the barrier against what came before. */
-gpuhal_status gpuhal_vulkan_begin(gpuhal_plugin_device *device, gpuhal_vulkan_stream **out_stream);
+/* The barrier between two commands in between that touch the same bytes: transfers, and with @p dispatches launches.
+ */
+void gpuhal_vulkan_order_commands(gpuhal_plugin_device *device, VkCommandBuffer commands, bool dispatches);
+/* Takes an internal stream whose command buffer has been begun and holds the barrier against what came before; on the
+ * wrapper for copies, or with @p dispatches on the first one, which computes. */
+gpuhal_status gpuhal_vulkan_begin(gpuhal_plugin_device *device, bool dispatches, gpuhal_vulkan_stream **out_stream);
 /* Ends it with the barrier towards the host, submits, waits, and gives the stream back. */
 gpuhal_status gpuhal_vulkan_finish(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream);
 /* Makes the first internal stream when the device opens, after its wrappers; on failure nothing is left. */
@@ -295,17 +311,30 @@ void gpuhal_vulkan_describe_context(gpuhal_ops *ops);
 void gpuhal_vulkan_describe_memory(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops);
 void gpuhal_vulkan_describe_transfer(gpuhal_ops *ops);
 void gpuhal_vulkan_describe_queues(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops);
+/* program.c: the same; and whether queues of the family run launches. */
+void gpuhal_vulkan_describe_programs(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops);
+bool gpuhal_vulkan_computes(const gpuhal_vulkan_hardware *hardware, uint32_t family);
 
-/* queue.c: where transfer.c records what it does on a queue. Begins a command buffer when none is open; orders the
- * piece after what touches the same bytes before it (a buffer of NULL counts as none). The caller records right after,
- * and nothing else. NOT_READY, with nothing done, where that would wait for the device or for native access; never for
- * a piece of a transfer that has @p begun. */
+/* queue.c: where transfer.c and launch.c record what they do on a queue. Begins a command buffer when none is open;
+ * orders the piece after what touches the same bytes before it (a buffer of NULL counts as none). The caller records
+ * right after, and nothing else. NOT_READY, with nothing done, where that would wait for the device or for native
+ * access; never for a piece of a transfer that has begun. */
 typedef struct gpuhal_vulkan_span {
     VkBuffer buffer;
     uint64_t begin, end;
 } gpuhal_vulkan_span;
-gpuhal_status gpuhal_vulkan_queue_record(gpuhal_plugin_queue *queue, bool begun, gpuhal_vulkan_span written,
-                                         gpuhal_vulkan_span read, VkCommandBuffer *out_commands);
+typedef struct gpuhal_vulkan_touch {
+    gpuhal_vulkan_span span;
+    bool writes;
+} gpuhal_vulkan_touch;
+typedef enum gpuhal_vulkan_piece {
+    GPUHAL_VULKAN_TRANSFER,
+    GPUHAL_VULKAN_TRANSFER_BEGUN, /* one more command of the same */
+    GPUHAL_VULKAN_DISPATCH
+} gpuhal_vulkan_piece;
+gpuhal_status gpuhal_vulkan_queue_record(gpuhal_plugin_queue *queue, gpuhal_vulkan_piece piece,
+                                         const gpuhal_vulkan_touch *touches, uint32_t count,
+                                         VkCommandBuffer *out_commands);
 /* Whether everything that was enqueued is done, so that the host may touch memory in order with it. */
 bool gpuhal_vulkan_queue_is_idle(gpuhal_plugin_queue *queue);
 

@@ -63,6 +63,27 @@
     REQUIRED(vkCmdFillBuffer)                                                                                         \
     REQUIRED(vkCmdPipelineBarrier)                                                                                    \
     REQUIRED(vkCmdWriteTimestamp)                                                                                     \
+    REQUIRED(vkCreateShaderModule)                                                                                    \
+    REQUIRED(vkDestroyShaderModule)                                                                                   \
+    REQUIRED(vkCreatePipelineCache)                                                                                   \
+    REQUIRED(vkDestroyPipelineCache)                                                                                  \
+    REQUIRED(vkGetPipelineCacheData)                                                                                  \
+    REQUIRED(vkCreateDescriptorSetLayout)                                                                             \
+    REQUIRED(vkDestroyDescriptorSetLayout)                                                                            \
+    REQUIRED(vkCreatePipelineLayout)                                                                                  \
+    REQUIRED(vkDestroyPipelineLayout)                                                                                 \
+    REQUIRED(vkCreateComputePipelines)                                                                                \
+    REQUIRED(vkDestroyPipeline)                                                                                       \
+    REQUIRED(vkCreateDescriptorPool)                                                                                  \
+    REQUIRED(vkDestroyDescriptorPool)                                                                                 \
+    REQUIRED(vkResetDescriptorPool)                                                                                   \
+    REQUIRED(vkAllocateDescriptorSets)                                                                                \
+    REQUIRED(vkUpdateDescriptorSets)                                                                                  \
+    REQUIRED(vkCmdBindPipeline)                                                                                       \
+    REQUIRED(vkCmdBindDescriptorSets)                                                                                 \
+    REQUIRED(vkCmdPushConstants)                                                                                      \
+    REQUIRED(vkCmdDispatch)                                                                                           \
+    OPTIONAL(vkCmdPushDescriptorSetKHR)  /* VK_KHR_push_descriptor */                                                 \
     OPTIONAL(vkGetSemaphoreCounterValue) /* 1.2 or VK_KHR_timeline_semaphore */                                       \
     OPTIONAL(vkWaitSemaphores)                                                                                        \
     OPTIONAL(vkResetQueryPool)         /* 1.2 or VK_EXT_host_query_reset */                                           \

@@ -271,9 +271,74 @@ const VkPhysicalDeviceFeatures2 *gpuhal_vulkan_features_chain(const gpuhal_vulka
 uint32_t gpuhal_vulkan_features_bits(const gpuhal_vulkan_features *features)
 {
     const VkPhysicalDeviceVulkan12Features *all = &features->vulkan12;
+    const bool sizes = features->vulkan13.subgroupSizeControl || features->subgroup_size.subgroupSizeControl;
+    const bool newer = features->vulkan13.maintenance4 || features->maintenance4.maintenance4;
     return (all->timelineSemaphore || features->timeline.timelineSemaphore ? GPUHAL_VULKAN_TIMELINE : 0) |
            (all->hostQueryReset || features->query_reset.hostQueryReset ? GPUHAL_VULKAN_HOST_QUERY_RESET : 0) |
-           (all->bufferDeviceAddress || features->address.bufferDeviceAddress ? GPUHAL_VULKAN_BUFFER_ADDRESS : 0);
+           (all->bufferDeviceAddress || features->address.bufferDeviceAddress ? GPUHAL_VULKAN_BUFFER_ADDRESS : 0) |
+           (sizes ? GPUHAL_VULKAN_SUBGROUP_SIZE : 0) | (newer ? GPUHAL_VULKAN_MAINTENANCE4 : 0);
+}
+
+/* Capabilities of SPIR-V for compute work, by number, and the features that allow them: one of two. NO_FEATURE: what
+ * every device has, or what does harm on none. */
+#define NO_FEATURE   0
+#define IN(member)   offsetof(gpuhal_vulkan_features, member)
+#define CORE(member) IN(head.features.member)
+static const struct {
+    uint16_t capability;
+    uint16_t one, other;
+} capabilities[] = {
+    {0, NO_FEATURE, NO_FEATURE}, /* Matrix */
+    {1, NO_FEATURE, NO_FEATURE}, /* Shader */
+    {9, IN(vulkan12.shaderFloat16), IN(float16.shaderFloat16)},
+    {10, CORE(shaderFloat64), CORE(shaderFloat64)},
+    {11, CORE(shaderInt64), CORE(shaderInt64)},
+    {12, IN(vulkan12.shaderBufferInt64Atomics), IN(atomic64.shaderBufferInt64Atomics)},
+    {22, CORE(shaderInt16), CORE(shaderInt16)},
+    {29, CORE(shaderStorageBufferArrayDynamicIndexing), CORE(shaderStorageBufferArrayDynamicIndexing)},
+    {39, IN(vulkan12.shaderInt8), IN(float16.shaderInt8)},
+    {4427, IN(vulkan11.shaderDrawParameters), IN(vulkan11.shaderDrawParameters)},
+    {4428, IN(workgroup.workgroupMemoryExplicitLayout), IN(workgroup.workgroupMemoryExplicitLayout)},
+    {4429, IN(workgroup.workgroupMemoryExplicitLayout8BitAccess),
+     IN(workgroup.workgroupMemoryExplicitLayout8BitAccess)},
+    {4430, IN(workgroup.workgroupMemoryExplicitLayout16BitAccess),
+     IN(workgroup.workgroupMemoryExplicitLayout16BitAccess)},
+    {4433, IN(vulkan11.storageBuffer16BitAccess), IN(storage16.storageBuffer16BitAccess)},
+    {4434, IN(vulkan11.uniformAndStorageBuffer16BitAccess), IN(storage16.uniformAndStorageBuffer16BitAccess)},
+    {4435, IN(vulkan11.storagePushConstant16), IN(storage16.storagePushConstant16)},
+    {4441, IN(vulkan11.variablePointersStorageBuffer), IN(pointers.variablePointersStorageBuffer)},
+    {4442, IN(vulkan11.variablePointers), IN(pointers.variablePointers)},
+    {4448, IN(vulkan12.storageBuffer8BitAccess), IN(storage8.storageBuffer8BitAccess)},
+    {4449, IN(vulkan12.uniformAndStorageBuffer8BitAccess), IN(storage8.uniformAndStorageBuffer8BitAccess)},
+    {4450, IN(vulkan12.storagePushConstant8), IN(storage8.storagePushConstant8)},
+    {5055, IN(clock.shaderDeviceClock), IN(clock.shaderSubgroupClock)},
+    {5345, IN(vulkan12.vulkanMemoryModel), IN(model.vulkanMemoryModel)},
+    {5346, IN(vulkan12.vulkanMemoryModelDeviceScope), IN(model.vulkanMemoryModelDeviceScope)},
+    {5347, IN(vulkan12.bufferDeviceAddress), IN(address.bufferDeviceAddress)},
+    {5357, IN(matrix_nv.cooperativeMatrix), IN(matrix_nv.cooperativeMatrix)},
+    {6016, IN(vulkan13.shaderIntegerDotProduct), IN(dot_product.shaderIntegerDotProduct)},
+    {6017, IN(vulkan13.shaderIntegerDotProduct), IN(dot_product.shaderIntegerDotProduct)},
+    {6018, IN(vulkan13.shaderIntegerDotProduct), IN(dot_product.shaderIntegerDotProduct)},
+    {6019, IN(vulkan13.shaderIntegerDotProduct), IN(dot_product.shaderIntegerDotProduct)},
+#ifdef VK_KHR_cooperative_matrix
+    {6022, IN(matrix.cooperativeMatrix), IN(matrix.cooperativeMatrix)},
+#endif
+    {6033, IN(atomic_float.shaderBufferFloat32AtomicAdd), IN(atomic_float.shaderSharedFloat32AtomicAdd)},
+    {6034, IN(atomic_float.shaderBufferFloat64AtomicAdd), IN(atomic_float.shaderSharedFloat64AtomicAdd)},
+    {6095, IN(atomic_float2.shaderBufferFloat16AtomicAdd), IN(atomic_float2.shaderSharedFloat16AtomicAdd)},
+};
+
+bool gpuhal_vulkan_features_allow(const gpuhal_vulkan_features *features, uint32_t capability)
+{
+    for (size_t i = 0; i < sizeof capabilities / sizeof capabilities[0]; i++) {
+        VkBool32 one, other;
+        if (capabilities[i].capability == capability) {
+            memcpy(&one, (const char *)features + capabilities[i].one, sizeof one);
+            memcpy(&other, (const char *)features + capabilities[i].other, sizeof other);
+            return capabilities[i].one == NO_FEATURE || one || other;
+        }
+    }
+    return false;
 }
 
 uint32_t gpuhal_vulkan_features_data_types(const gpuhal_vulkan_features *features)

@@ -56,6 +56,7 @@ typedef struct property_set {
     VkPhysicalDeviceShaderCoreProperties2AMD amd2;
     VkPhysicalDeviceSubgroupProperties subgroup;
     VkPhysicalDeviceSubgroupSizeControlProperties subgroup_sizes;
+    VkPhysicalDevicePushDescriptorPropertiesKHR push;
     VkPhysicalDeviceShaderIntegerDotProductProperties dot;
 } property_set;
 
@@ -84,6 +85,13 @@ static void keep_properties(const property_set *set, gpuhal_vulkan_hardware *har
     const uint32_t least = set->subgroup_sizes.minSubgroupSize, most = set->subgroup_sizes.maxSubgroupSize;
     hardware->subgroup_min = least > 0 ? least : set->subgroup.subgroupSize;
     hardware->subgroup_max = most > 0 ? most : set->subgroup.subgroupSize;
+    hardware->subgroup_size = set->subgroup.subgroupSize;
+    hardware->subgroups_max = set->subgroup_sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT
+                                  ? set->subgroup_sizes.maxComputeWorkgroupSubgroups
+                                  : 0;
+    hardware->subgroup_operations =
+        set->subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT ? set->subgroup.supportedOperations : 0;
+    hardware->push_descriptors = set->push.maxPushDescriptors;
     hardware->data_types |= set->dot.integerDotProduct4x8BitPackedSignedAccelerated ? GPUHAL_DATA_INT8_DOT : 0u;
     hardware->drm_render[0] = set->drm.hasRender ? set->drm.renderMajor : -1;
     hardware->drm_render[1] = set->drm.hasRender ? set->drm.renderMinor : -1;
@@ -126,6 +134,8 @@ static void ask_properties(const gpuhal_vulkan_instance_functions *api, const gp
         {&set.subgroup, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES, true},
         {&set.subgroup_sizes, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES,
          v13 || gpuhal_vulkan_offers(extensions, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME)},
+        {&set.push, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PUSH_DESCRIPTOR_PROPERTIES_KHR,
+         gpuhal_vulkan_offers(extensions, VK_KHR_PUSH_DESCRIPTOR_EXTENSION_NAME)},
         {&set.dot, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES,
          v13 || gpuhal_vulkan_offers(extensions, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME)},
     };
@@ -138,7 +148,10 @@ static void ask_properties(const gpuhal_vulkan_instance_functions *api, const gp
     /* The chain leads through this function's stack. */
     hardware->id.pNext = NULL;
     hardware->driver.pNext = NULL;
-    hardware->offered |= (pci ? GPUHAL_VULKAN_PCI_BUS_INFO : 0) | (drm ? GPUHAL_VULKAN_DRM : 0);
+    const bool spirv = v12 || gpuhal_vulkan_offers(extensions, VK_KHR_SPIRV_1_4_EXTENSION_NAME);
+    hardware->offered |= (pci ? GPUHAL_VULKAN_PCI_BUS_INFO : 0) | (drm ? GPUHAL_VULKAN_DRM : 0) |
+                         (set.push.maxPushDescriptors > 0 ? GPUHAL_VULKAN_PUSH_DESCRIPTOR : 0) |
+                         (spirv ? GPUHAL_VULKAN_SPIRV_1_4 : 0);
     keep_properties(&set, hardware);
 }
 

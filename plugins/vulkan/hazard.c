@@ -62,21 +62,39 @@ void gpuhal_vulkan_hazards_clear(gpuhal_vulkan_hazards *hazards)
 {
     hazards->written.count = 0;
     hazards->read.count = 0;
+    hazards->all = false;
 }
 
-/* A write conflicts with every earlier access of its bytes, a read with earlier writes alone. The barrier that the
- * caller then records orders all that came before it, so both lists begin again with this command; a list that was
- * full asks for one too, and what the first append may have added to it is cleared with the rest. Empty lists have
- * room for one. */
-bool gpuhal_vulkan_hazards_add(gpuhal_vulkan_hazards *hazards, gpuhal_vulkan_span written, gpuhal_vulkan_span read)
+/* A write conflicts with every earlier access of its bytes, a read with earlier writes alone. */
+static bool conflicts(const gpuhal_vulkan_hazards *hazards, const gpuhal_vulkan_touch *touch)
 {
-    bool conflict = (written.buffer && (touches(&hazards->written, &written) || touches(&hazards->read, &written))) ||
-                    (read.buffer && touches(&hazards->written, &read));
-    if (!conflict && append(&hazards->written, &written) && append(&hazards->read, &read)) {
+    return touch->span.buffer &&
+           (touches(&hazards->written, &touch->span) || (touch->writes && touches(&hazards->read, &touch->span)));
+}
+
+static bool append_all(gpuhal_vulkan_hazards *hazards, const gpuhal_vulkan_touch *all, uint32_t count)
+{
+    bool room = true;
+    for (uint32_t i = 0; i < count && room; i++) {
+        room = append(all[i].writes ? &hazards->written : &hazards->read, &all[i].span);
+    }
+    return room;
+}
+
+/* The barrier that the caller then records orders all that came before it, so both lists begin again with this
+ * command; a list that was full asks for one too, and what was added to it before that showed is cleared with the
+ * rest. What is too much for empty lists as well conflicts with whatever comes next. */
+bool gpuhal_vulkan_hazards_add(gpuhal_vulkan_hazards *hazards, const gpuhal_vulkan_touch *all, uint32_t count)
+{
+    const bool fits = count <= GPUHAL_VULKAN_HAZARDS;
+    bool conflict = hazards->all || !fits;
+    for (uint32_t i = 0; i < count && !conflict; i++) {
+        conflict = conflicts(hazards, &all[i]);
+    }
+    if (!conflict && append_all(hazards, all, count)) {
         return false;
     }
     gpuhal_vulkan_hazards_clear(hazards);
-    (void)append(&hazards->written, &written);
-    (void)append(&hazards->read, &read);
+    hazards->all = !fits || !append_all(hazards, all, count);
     return true;
 }

@@ -19,11 +19,12 @@ typedef struct gpuhal_vulkan_spans {
 /* All zero: nothing was touched. */
 typedef struct gpuhal_vulkan_hazards {
     gpuhal_vulkan_spans written, read;
+    bool all; /* a command touched more than the lists have room for */
 } gpuhal_vulkan_hazards;
 
 void gpuhal_vulkan_hazards_clear(gpuhal_vulkan_hazards *hazards);
 /* Records what the next command touches. True: a barrier has to stand before it, and the list holds this command
- * alone. A span whose buffer is NULL touches nothing. */
-bool gpuhal_vulkan_hazards_add(gpuhal_vulkan_hazards *hazards, gpuhal_vulkan_span written, gpuhal_vulkan_span read);
+ * alone. A span whose buffer is NULL touches nothing; one that is written may be read too. */
+bool gpuhal_vulkan_hazards_add(gpuhal_vulkan_hazards *hazards, const gpuhal_vulkan_touch *all, uint32_t count);
 
 #endif

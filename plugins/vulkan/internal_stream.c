@@ -26,43 +26,71 @@ bool gpuhal_vulkan_wait_again(VkResult code, uint32_t tries)
 static void free_stream(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream)
 {
     device->api.vkDestroyFence(device->handle, stream->fence, NULL);
-    device->api.vkDestroyCommandPool(device->handle, stream->pool, NULL);
+    for (uint32_t i = 0; i < 2; i++) {
+        if (stream->pools[i]) {
+            device->api.vkDestroyCommandPool(device->handle, stream->pools[i], NULL);
+        }
+    }
+    gpuhal_vulkan_arena_finish(device, &stream->arena);
     *stream = (gpuhal_vulkan_stream){0};
 }
 
 /* A pool of its own, because recording locks nothing then. */
-static gpuhal_status make_stream(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream)
+static gpuhal_status make_commands(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream, uint32_t place,
+                                   uint32_t wrapper)
 {
     const gpuhal_vulkan_device_functions *api = &device->api;
     const VkCommandPoolCreateInfo pool = {
         .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
         .flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT | VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
-        .queueFamilyIndex = device->wrappers[device->copy_wrapper].family,
+        .queueFamilyIndex = device->wrappers[wrapper].family,
     };
-    *stream = (gpuhal_vulkan_stream){0};
-    VkResult code = api->vkCreateCommandPool(device->handle, &pool, NULL, &stream->pool);
+    VkCommandPool made = VK_NULL_HANDLE;
+    VkResult code = api->vkCreateCommandPool(device->handle, &pool, NULL, &made);
     if (code != VK_SUCCESS) {
         return gpuhal_vulkan_result(device, "vkCreateCommandPool", code);
     }
     const VkCommandBufferAllocateInfo allocate = {
         .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
-        .commandPool = stream->pool,
+        .commandPool = made,
         .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
         .commandBufferCount = 1,
     };
-    const VkFenceCreateInfo fence = {.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
-    const char *call = "vkAllocateCommandBuffers";
-    code = api->vkAllocateCommandBuffers(device->handle, &allocate, &stream->commands);
-    if (code == VK_SUCCESS) {
-        call = "vkCreateFence";
-        code = api->vkCreateFence(device->handle, &fence, NULL, &stream->fence);
-    }
+    code = api->vkAllocateCommandBuffers(device->handle, &allocate, &stream->buffers[place]);
     if (code != VK_SUCCESS) {
-        api->vkDestroyCommandPool(device->handle, stream->pool, NULL);
+        api->vkDestroyCommandPool(device->handle, made, NULL);
+        return gpuhal_vulkan_result(device, "vkAllocateCommandBuffers", code);
+    }
+    stream->pools[place] = made;
+    return GPUHAL_OK;
+}
+
+static gpuhal_status make_stream(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream)
+{
+    const VkFenceCreateInfo fence = {.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
+    *stream = (gpuhal_vulkan_stream){0};
+    gpuhal_status status = make_commands(device, stream, 0, device->copy_wrapper);
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    VkResult code = device->api.vkCreateFence(device->handle, &fence, NULL, &stream->fence);
+    if (code != VK_SUCCESS) {
+        device->api.vkDestroyCommandPool(device->handle, stream->pools[0], NULL);
         *stream = (gpuhal_vulkan_stream){0};
-        return gpuhal_vulkan_result(device, call, code);
+        return gpuhal_vulkan_result(device, "vkCreateFence", code);
     }
     return GPUHAL_OK;
+}
+
+/* Which wrapper a call takes, and the command buffer of its family; that for launches is made when one first comes. */
+static gpuhal_status choose_commands(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream, bool dispatches)
+{
+    stream->wrapper = dispatches ? 0 : device->copy_wrapper;
+    const uint32_t place = stream->wrapper != device->copy_wrapper;
+    const gpuhal_status status =
+        stream->pools[place] ? GPUHAL_OK : make_commands(device, stream, place, stream->wrapper);
+    stream->commands = stream->buffers[place];
+    return status;
 }
 
 /* The first stream is made here, so that there is always one that a later call can wait for. */
@@ -111,8 +139,8 @@ static gpuhal_vulkan_stream *take_idle(gpuhal_plugin_device *device)
 }
 
 /* Threads that sleep count themselves before they read the idle bits, and threads that give back set a bit before they
- * read the count: one of the two sees the other, as both orders are sequentially consistent. The mutex is taken for the
- * broadcast alone: a thread between its look and its sleep holds it, and so cannot miss it. */
+ * read the count: one of the two sees the other, as both orders are sequentially consistent. The mutex is taken for
+ * the broadcast alone: a thread between its look and its sleep holds it, and so cannot miss it. */
 static void wake(gpuhal_plugin_device *device)
 {
     if (atomic_load(&device->stream_waiters) > 0) {
@@ -178,9 +206,9 @@ gpuhal_status gpuhal_vulkan_open_commands(gpuhal_plugin_device *device, VkComman
     const VkMemoryBarrier memory = {
         .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
         .srcAccessMask = VK_ACCESS_MEMORY_WRITE_BIT,
-        .dstAccessMask = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
+        .dstAccessMask = VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT,
     };
-    barrier(device, commands, &memory, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT);
+    barrier(device, commands, &memory, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT);
     return GPUHAL_OK;
 }
 
@@ -199,18 +227,23 @@ gpuhal_status gpuhal_vulkan_close_commands(gpuhal_plugin_device *device, VkComma
     return code == VK_SUCCESS ? GPUHAL_OK : gpuhal_vulkan_result(device, "vkEndCommandBuffer", code);
 }
 
-/* Inside one command buffer: transfers alone are recorded there. */
-void gpuhal_vulkan_order_commands(gpuhal_plugin_device *device, VkCommandBuffer commands)
+/* Inside one command buffer; the stage of launches is named only where there are any, since a queue that only copies
+ * does not know it. */
+void gpuhal_vulkan_order_commands(gpuhal_plugin_device *device, VkCommandBuffer commands, bool dispatches)
 {
+    const VkAccessFlags reads = VK_ACCESS_TRANSFER_READ_BIT | (dispatches ? VK_ACCESS_SHADER_READ_BIT : 0u),
+                        writes = VK_ACCESS_TRANSFER_WRITE_BIT | (dispatches ? VK_ACCESS_SHADER_WRITE_BIT : 0u);
+    const VkPipelineStageFlags stages =
+        VK_PIPELINE_STAGE_TRANSFER_BIT | (dispatches ? VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT : 0u);
     const VkMemoryBarrier memory = {
         .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
-        .srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT,
-        .dstAccessMask = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
+        .srcAccessMask = writes,
+        .dstAccessMask = reads | writes,
     };
-    barrier(device, commands, &memory, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT);
+    barrier(device, commands, &memory, stages, stages);
 }
 
-gpuhal_status gpuhal_vulkan_begin(gpuhal_plugin_device *device, gpuhal_vulkan_stream **out_stream)
+gpuhal_status gpuhal_vulkan_begin(gpuhal_plugin_device *device, bool dispatches, gpuhal_vulkan_stream **out_stream)
 {
     gpuhal_status status = gpuhal_vulkan_alive(device);
     if (status != GPUHAL_OK) {
@@ -220,7 +253,9 @@ gpuhal_status gpuhal_vulkan_begin(gpuhal_plugin_device *device, gpuhal_vulkan_st
     if (!stream && (status = grow_or_wait(device, &stream)) != GPUHAL_OK) {
         return status;
     }
-    status = gpuhal_vulkan_open_commands(device, stream->commands);
+    status = choose_commands(device, stream, dispatches);
+    status = status == GPUHAL_OK ? gpuhal_vulkan_arena_reset(device, &stream->arena) : status;
+    status = status == GPUHAL_OK ? gpuhal_vulkan_open_commands(device, stream->commands) : status;
     if (status != GPUHAL_OK) {
         give(device, stream);
         return status;
@@ -308,7 +343,7 @@ static gpuhal_status submit_and_await(gpuhal_plugin_device *device, gpuhal_vulka
         .commandBufferCount = 1,
         .pCommandBuffers = &stream->commands,
     };
-    code = gpuhal_vulkan_submit(device, &device->wrappers[device->copy_wrapper], &submit, stream->fence);
+    code = gpuhal_vulkan_submit(device, &device->wrappers[stream->wrapper], &submit, stream->fence);
     if (code == VK_SUCCESS) {
         return await(device, stream);
     }

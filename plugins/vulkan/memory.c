@@ -330,7 +330,7 @@ static uint32_t memory_flags(VkMemoryPropertyFlags flags)
            (flags & LOCAL ? GPUHAL_MEMORY_DEVICE_LOCAL : 0);
 }
 
-static gpuhal_status vulkan_allocate(gpuhal_plugin_device *device, const gpuhal_alloc *alloc,
+gpuhal_status gpuhal_vulkan_allocate(gpuhal_plugin_device *device, const gpuhal_alloc *alloc,
                                      gpuhal_memory *out_memory)
 {
     gpuhal_vulkan_request request = {.alloc = alloc};
@@ -373,7 +373,7 @@ static gpuhal_status vulkan_allocate(gpuhal_plugin_device *device, const gpuhal_
 }
 
 /* Work that never ended may still use the memory: then it stays for ever. */
-static void vulkan_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
+void gpuhal_vulkan_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
 {
     gpuhal_vulkan_buffer *buffer = gpuhal_vulkan_buffer_of(memory);
     if (buffer->wrapped || atomic_load(&device->stuck)) {
@@ -515,8 +515,8 @@ static gpuhal_status vulkan_wrap_memory(gpuhal_plugin_device *device, const gpuh
 
 void gpuhal_vulkan_describe_memory(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops)
 {
-    ops->allocate = vulkan_allocate;
-    ops->release = vulkan_release;
+    ops->allocate = gpuhal_vulkan_allocate;
+    ops->release = gpuhal_vulkan_release;
     ops->memory_flush = vulkan_memory_flush;
     ops->memory_invalidate = vulkan_memory_invalidate;
     ops->native_memory = vulkan_native_memory;

@@ -29,6 +29,10 @@ bool gpuhal_vulkan_shows_host(gpuhal_memory_kind kind, VkMemoryPropertyFlags fla
 /* Makes the VkDeviceMemory, counted against the limit. @p import is chained in; NULL: none. */
 VkResult gpuhal_vulkan_take_memory(gpuhal_plugin_device *device, gpuhal_vulkan_request *request, uint32_t type,
                                    uint64_t bytes, const void *import);
+/* The slots. */
+gpuhal_status gpuhal_vulkan_allocate(gpuhal_plugin_device *device, const gpuhal_alloc *alloc,
+                                     gpuhal_memory *out_memory);
+void gpuhal_vulkan_release(gpuhal_plugin_device *device, gpuhal_memory *memory);
 /* Reports why it could not be made. */
 gpuhal_status gpuhal_vulkan_memory_refused(gpuhal_plugin_device *device, VkResult code);
 

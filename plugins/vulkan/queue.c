@@ -35,7 +35,7 @@ static void make_idle(gpuhal_plugin_queue *queue, gpuhal_vulkan_batch *batch)
         gpuhal_vulkan_timeline_release(batch->awaited[i]);
     }
     gpuhal_vulkan_stamp_release(batch->stamp);
-    *batch = (gpuhal_vulkan_batch){.commands = batch->commands, .next = queue->idle};
+    *batch = (gpuhal_vulkan_batch){.commands = batch->commands, .arena = batch->arena, .next = queue->idle};
     queue->idle = batch;
 }
 
@@ -90,6 +90,9 @@ gpuhal_status gpuhal_vulkan_queue_open(gpuhal_plugin_queue *queue)
     gpuhal_status status = take_back(queue);
     if (status == GPUHAL_OK && !queue->idle) {
         status = queue->batch_count < BATCHES ? make_batch(queue) : GPUHAL_NOT_READY;
+    }
+    if (status == GPUHAL_OK) {
+        status = gpuhal_vulkan_arena_reset(queue->device, &queue->idle->arena);
     }
     if (status == GPUHAL_OK) {
         status = gpuhal_vulkan_open_commands(queue->device, queue->idle->commands);
@@ -189,9 +192,11 @@ gpuhal_status gpuhal_vulkan_queue_submit(gpuhal_plugin_queue *queue)
 
 /* What has begun stays in its batch, however large that grows: submitting could be refused (NOT_READY), and plugin.h
  * allows a refusal before any side effect only. */
-gpuhal_status gpuhal_vulkan_queue_record(gpuhal_plugin_queue *queue, bool begun, gpuhal_vulkan_span written,
-                                         gpuhal_vulkan_span read, VkCommandBuffer *out_commands)
+gpuhal_status gpuhal_vulkan_queue_record(gpuhal_plugin_queue *queue, gpuhal_vulkan_piece piece,
+                                         const gpuhal_vulkan_touch *touches, uint32_t count,
+                                         VkCommandBuffer *out_commands)
 {
+    const bool begun = piece == GPUHAL_VULKAN_TRANSFER_BEGUN;
     gpuhal_status status = gpuhal_vulkan_queue_ready(queue);
     if (status == GPUHAL_OK && !begun && queue->open && queue->open->recorded >= BATCH_OPERATIONS) {
         status = enter_and_submit(queue);
@@ -201,8 +206,9 @@ gpuhal_status gpuhal_vulkan_queue_record(gpuhal_plugin_queue *queue, bool begun,
         return status;
     }
     /* The list is that of the open batch: opening another one has cleared it. */
-    if (gpuhal_vulkan_hazards_add(&queue->hazards, written, read)) {
-        gpuhal_vulkan_order_commands(queue->device, queue->open->commands);
+    queue->open->dispatches = queue->open->dispatches || piece == GPUHAL_VULKAN_DISPATCH;
+    if (gpuhal_vulkan_hazards_add(&queue->hazards, touches, count)) {
+        gpuhal_vulkan_order_commands(queue->device, queue->open->commands, queue->open->dispatches);
     }
     queue->open->recorded++;
     *out_commands = queue->open->commands;
@@ -336,10 +342,11 @@ static void vulkan_queue_destroy(gpuhal_plugin_queue *queue)
     while (queue->idle) {
         gpuhal_vulkan_batch *batch = queue->idle;
         queue->idle = batch->next;
+        gpuhal_vulkan_arena_finish(device, &batch->arena);
         free(batch);
     }
-    /* The pool takes the command buffers of all batches with it. The timeline goes last: from then on another queue may
-     * have it. */
+    /* The pool takes the command buffers of all batches with it. The timeline goes last: from then on another queue
+     * may have it. */
     device->api.vkDestroyCommandPool(device->handle, queue->pool, NULL);
     gpuhal_vulkan_timeline_release(queue->timeline);
     free(queue);

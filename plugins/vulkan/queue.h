@@ -40,6 +40,9 @@ typedef struct gpuhal_vulkan_batch {
     gpuhal_vulkan_timeline *awaited[GPUHAL_VULKAN_AWAITED];
     uint64_t awaited_values[GPUHAL_VULKAN_AWAITED];
     gpuhal_vulkan_stamp *stamp; /* that it writes, or NULL */
+    bool dispatches;            /* it has launches */
+    VkPipeline pipeline;        /* that is bound, or NULL */
+    gpuhal_vulkan_arena arena;  /* of its launches */
 } gpuhal_vulkan_batch;
 
 struct gpuhal_plugin_queue {

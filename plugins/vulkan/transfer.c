@@ -42,7 +42,7 @@ typedef struct target {
     gpuhal_plugin_device *device;
     gpuhal_plugin_queue *queue;   /* NULL: an internal stream */
     gpuhal_vulkan_stream *stream; /* NULL: not begun */
-    bool begun;                   /* on the queue */
+    gpuhal_vulkan_piece piece;    /* the next one on the queue */
 } target;
 
 /* On a queue barriers stand where the spans want them. An internal stream has the commands of one call alone, which
@@ -51,11 +51,12 @@ static gpuhal_status next_commands(target *to, gpuhal_vulkan_span written, gpuha
                                    VkCommandBuffer *out_commands)
 {
     if (to->queue) {
-        const gpuhal_status recorded = gpuhal_vulkan_queue_record(to->queue, to->begun, written, read, out_commands);
-        to->begun = to->begun || recorded == GPUHAL_OK;
+        const gpuhal_vulkan_touch touches[] = {{.span = written, .writes = true}, {.span = read}};
+        const gpuhal_status recorded = gpuhal_vulkan_queue_record(to->queue, to->piece, touches, 2, out_commands);
+        to->piece = recorded == GPUHAL_OK ? GPUHAL_VULKAN_TRANSFER_BEGUN : to->piece;
         return recorded;
     }
-    gpuhal_status status = to->stream ? GPUHAL_OK : gpuhal_vulkan_begin(to->device, &to->stream);
+    gpuhal_status status = to->stream ? GPUHAL_OK : gpuhal_vulkan_begin(to->device, false, &to->stream);
     *out_commands = status == GPUHAL_OK ? to->stream->commands : VK_NULL_HANDLE;
     return status;
 }

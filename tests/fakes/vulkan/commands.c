@@ -38,6 +38,7 @@ VKAPI_ATTR void VKAPI_CALL fake_vkDestroyCommandPool(VkDevice handle, VkCommandP
     fake_command_pool *pool = fake_destroy(object, A_COMMAND_POOL, "vkDestroyCommandPool");
     for (fake_command_buffer *one = pool ? pool->first : NULL; one; one = one->next_in_pool) {
         if (fake_destroy(one, A_COMMAND_BUFFER, "vkDestroyCommandPool")) {
+            fake_forget_launches(one);
             free(one->commands);
             one->commands = NULL;
         }
@@ -83,6 +84,8 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkBeginCommandBuffer(VkCommandBuffer object,
         commands->state = RECORDING;
         commands->usage = info->flags;
         commands->count = 0;
+        fake_forget_launches(commands);
+        commands->bound = (fake_launch){0};
     }
     pthread_mutex_unlock(&fake_lock);
     return result;
@@ -104,8 +107,7 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkEndCommandBuffer(VkCommandBuffer object)
     return result;
 }
 
-/* Room for one more command, or NULL. */
-static fake_command *record(VkCommandBuffer object, const char *call)
+fake_command *fake_record(VkCommandBuffer object, const char *call)
 {
     fake_command_buffer *commands = fake_find(object, A_COMMAND_BUFFER, call);
     if (!commands || commands->state != RECORDING) {
@@ -156,7 +158,7 @@ VKAPI_ATTR void VKAPI_CALL fake_vkCmdCopyBuffer(VkCommandBuffer object, VkBuffer
                            (unsigned long long)to->bytes);
             continue;
         }
-        fake_command *command = record(object, "vkCmdCopyBuffer");
+        fake_command *command = fake_record(object, "vkCmdCopyBuffer");
         if (command) {
             *command = (fake_command){.what = COPY, .from = from, .to = to, .from_offset = region->srcOffset,
                                       .to_offset = region->dstOffset, .bytes = region->size};
@@ -181,7 +183,7 @@ VKAPI_ATTR void VKAPI_CALL fake_vkCmdFillBuffer(VkCommandBuffer object, VkBuffer
                        (unsigned long long)bytes, (unsigned long long)offset, (unsigned long long)to->bytes);
         return;
     }
-    fake_command *command = record(object, "vkCmdFillBuffer");
+    fake_command *command = fake_record(object, "vkCmdFillBuffer");
     if (command) {
         *command = (fake_command){.what = FILL, .to = to, .to_offset = offset, .bytes = bytes, .data = data};
     }
@@ -198,14 +200,22 @@ VKAPI_ATTR void VKAPI_CALL fake_vkCmdPipelineBarrier(VkCommandBuffer object, VkP
     if (!from || !to) {
         fake_violation("vkCmdPipelineBarrier: no stages");
     }
-    fake_command *command = record(object, "vkCmdPipelineBarrier");
+    const VkPipelineStageFlags launches = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
+    const fake_command_buffer *commands = fake_find(object, A_COMMAND_BUFFER, "vkCmdPipelineBarrier");
+    if (commands && ((from | to) & launches) &&
+        !(fake_get_script()->families[commands->pool->family].queueFlags & VK_QUEUE_COMPUTE_BIT)) {
+        fake_violation("vkCmdPipelineBarrier: the stage of compute shaders in a family without");
+    }
+    fake_command *command = fake_record(object, "vkCmdPipelineBarrier");
     if (command) {
+        const VkPipelineStageFlags any = launches | VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
         command->what = BARRIER;
+        command->orders_launches = (from & any) && (to & any);
     }
     for (uint32_t b = 0; b < buffer_count && command; b++) {
         fake_buffer *buffer = fake_find(buffers[b].buffer, A_BUFFER, "vkCmdPipelineBarrier");
         if (buffer && buffers[b].srcQueueFamilyIndex != buffers[b].dstQueueFamilyIndex) {
-            command = record(object, "vkCmdPipelineBarrier");
+            command = fake_record(object, "vkCmdPipelineBarrier");
             *command = (fake_command){.what = TRANSFER_OWNER,
                                       .to = buffer,
                                       .from_family = (int)buffers[b].srcQueueFamilyIndex,
@@ -227,7 +237,7 @@ VKAPI_ATTR void VKAPI_CALL fake_vkCmdWriteTimestamp(VkCommandBuffer object, VkPi
         fake_violation("vkCmdWriteTimestamp: query %u is not there, or the family has no timestamps", query);
         return;
     }
-    fake_command *command = record(object, "vkCmdWriteTimestamp");
+    fake_command *command = fake_record(object, "vkCmdWriteTimestamp");
     if (command) {
         *command = (fake_command){.what = TIMESTAMP, .pool = pool, .query = query};
     }

@@ -37,6 +37,8 @@ bool fake_may_execute_locked(fake_command *command, uint32_t family)
         return !command->to->object.dead;
     case TIMESTAMP:
         return !command->pool->object.dead;
+    case DISPATCH:
+        return fake_may_launch_locked(command->launch, family, is_usable_locked);
     default:
         return true;
     }
@@ -79,6 +81,9 @@ static void run(fake_command *command, uint32_t family, VkDeviceSize bytes)
     case TIMESTAMP:
         write_timestamp(command, family);
         break;
+    case DISPATCH:
+        fake_run_launch(command->launch);
+        break;
     default:
         break;
     }
@@ -86,7 +91,13 @@ static void run(fake_command *command, uint32_t family, VkDeviceSize bytes)
 
 static bool moves_bytes(const fake_command *command)
 {
-    return command->what == COPY || command->what == FILL;
+    return command->what == COPY || command->what == FILL || command->what == DISPATCH;
+}
+
+/* A barrier that does not name the stage of launches leaves them where they like to be. */
+static bool passes_by(const fake_command *command, bool launches)
+{
+    return command->what == BARRIER && launches && !command->orders_launches;
 }
 
 void fake_execute(fake_command_buffer *commands, bool stop_halfway)
@@ -95,8 +106,10 @@ void fake_execute(fake_command_buffer *commands, bool stop_halfway)
     const uint32_t end = stop_halfway ? (commands->count + 1) / 2 : commands->count;
     for (uint32_t begin = 0, next = 0; begin < end; begin = next) {
         next = begin + 1;
+        bool launches = commands->commands[begin].what == DISPATCH;
         while (fake_get_script()->reorder && next < end && moves_bytes(&commands->commands[begin]) &&
-               moves_bytes(&commands->commands[next])) {
+               (moves_bytes(&commands->commands[next]) || passes_by(&commands->commands[next], launches))) {
+            launches = launches || commands->commands[next].what == DISPATCH;
             next++;
         }
         for (uint32_t c = next; c-- > begin;) {

@@ -42,6 +42,13 @@ typedef enum fake_kind {
     A_QUERY_POOL,
     A_COMMAND_POOL,
     A_COMMAND_BUFFER,
+    A_SHADER_MODULE,
+    A_PIPELINE_CACHE,
+    A_SET_LAYOUT,
+    A_PIPELINE_LAYOUT,
+    A_PIPELINE,
+    A_DESCRIPTOR_POOL,
+    A_DESCRIPTOR_SET,
     KIND_COUNT
 } fake_kind;
 
@@ -116,8 +123,54 @@ typedef struct fake_query_pool {
     } *queries;
 } fake_query_pool;
 
+enum { FAKE_BINDINGS = 40, FAKE_CONSTANTS = 128 };
+
+typedef struct fake_binding {
+    fake_buffer *buffer;
+    VkDeviceSize offset, bytes;
+} fake_binding;
+
+typedef struct fake_set_layout {
+    fake_object object;
+    bool pushed;
+    uint32_t count;
+    VkDescriptorType types[FAKE_BINDINGS];
+} fake_set_layout;
+
+typedef struct fake_pipeline_layout {
+    fake_object object;
+    fake_set_layout *set; /* NULL: none */
+    uint32_t constant_bytes;
+} fake_pipeline_layout;
+
+typedef struct fake_pipeline {
+    fake_object object;
+    fake_pipeline_layout *layout;
+    enum { UNKNOWN_CODE, SAXPY, SCALE } code; /* tests/system/shaders */
+    uint32_t threads, repeat;                 /* of saxpy: its constants 0 and 1 */
+} fake_pipeline;
+
+typedef struct fake_descriptor_set {
+    fake_object object;
+    struct fake_descriptor_set *next; /* of its pool */
+    const fake_set_layout *layout;
+    fake_binding bindings[FAKE_BINDINGS];
+} fake_descriptor_set;
+
+/* A dispatch, with all that it reads. */
+typedef struct fake_launch {
+    struct fake_launch *next; /* of its command buffer */
+    fake_pipeline *pipeline;
+    fake_descriptor_set *set; /* NULL: pushed */
+    fake_binding bindings[FAKE_BINDINGS];
+    unsigned char constants[FAKE_CONSTANTS];
+    uint32_t groups[3];
+} fake_launch;
+
 typedef struct fake_command {
-    enum { COPY, FILL, BARRIER, TRANSFER_OWNER, TIMESTAMP } what;
+    enum { COPY, FILL, BARRIER, TRANSFER_OWNER, TIMESTAMP, DISPATCH } what;
+    fake_launch *launch;
+    bool orders_launches; /* a barrier */
     fake_buffer *from, *to;
     VkDeviceSize from_offset, to_offset, bytes;
     uint32_t data;
@@ -143,6 +196,8 @@ struct fake_command_buffer {
     VkCommandBufferUsageFlags usage;
     uint32_t count, room;
     fake_command *commands;
+    fake_launch *launches; /* of the commands */
+    fake_launch bound;     /* what the next dispatch takes */
 };
 
 typedef struct fake_queue fake_queue;
@@ -203,6 +258,15 @@ uint32_t fake_queue_family(const fake_queue *queue);
 void fake_lose_locked(fake_device *device);
 /* Where queues have no thread, does what can be done. */
 void fake_progress_locked(fake_device *device);
+
+/* commands.c: room for one more command, or NULL. */
+fake_command *fake_record(VkCommandBuffer object, const char *call);
+
+/* program.c */
+bool fake_may_launch_locked(const fake_launch *launch, uint32_t family, bool is_usable(fake_buffer *, uint32_t));
+void fake_hold_launch(const fake_launch *launch, int change, void hold_buffer(fake_buffer *, int));
+void fake_run_launch(const fake_launch *launch);
+void fake_forget_launches(fake_command_buffer *commands);
 
 /* execute.c: the commands of one command buffer; with `stop_halfway` only the first half of them, the last one to the
  * half. */

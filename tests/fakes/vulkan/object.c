@@ -22,7 +22,10 @@ const char *fake_kind_name(fake_kind kind)
 {
     static const char *const names[KIND_COUNT] = {"VkDevice",       "VkQueue",       "VkBuffer",
                                                   "VkDeviceMemory", "VkFence",       "VkSemaphore",
-                                                  "VkQueryPool",    "VkCommandPool", "VkCommandBuffer"};
+                                                  "VkQueryPool",    "VkCommandPool", "VkCommandBuffer",
+                                                  "VkShaderModule", "VkPipelineCache", "VkDescriptorSetLayout",
+                                                  "VkPipelineLayout", "VkPipeline", "VkDescriptorPool",
+                                                  "VkDescriptorSet"};
     return names[kind];
 }
 

@@ -87,7 +87,17 @@ VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceProperties(VkPhysicalDevice p
     limits->optimalBufferCopyOffsetAlignment = 1;
     limits->timestampPeriod = 1;
     limits->timestampComputeAndGraphics = VK_TRUE;
+    memcpy(properties->pipelineCacheUUID, "fake cache uuid", VK_UUID_SIZE);
     limits->maxComputeWorkGroupInvocations = 1024;
+    limits->maxComputeSharedMemorySize = 32u << 10;
+    for (unsigned d = 0; d < 3; d++) {
+        limits->maxComputeWorkGroupSize[d] = d < 2 ? 1024 : 64;
+        limits->maxComputeWorkGroupCount[d] = 65535;
+    }
+    limits->maxPushConstantsSize = 128;
+    limits->maxUniformBufferRange = 16384;
+    limits->minUniformBufferOffsetAlignment = 64;
+    limits->maxPerStageDescriptorStorageBuffers = limits->maxDescriptorSetStorageBuffers = FAKE_BINDINGS - 1;
 }
 
 static void report_identity(const fake_physical *physical, uint8_t device[VK_UUID_SIZE], uint8_t driver[VK_UUID_SIZE])
@@ -146,6 +156,9 @@ static void report_properties(const fake_physical *physical, VkBaseOutStructure 
     case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT:
         ((VkPhysicalDeviceExternalMemoryHostPropertiesEXT *)link)->minImportedHostPointerAlignment =
             script->import_alignment;
+        break;
+    case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PUSH_DESCRIPTOR_PROPERTIES_KHR:
+        ((VkPhysicalDevicePushDescriptorPropertiesKHR *)link)->maxPushDescriptors = 32;
         break;
     case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT: {
         VkPhysicalDevicePCIBusInfoPropertiesEXT *pci = (VkPhysicalDevicePCIBusInfoPropertiesEXT *)link;

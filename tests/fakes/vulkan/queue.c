@@ -64,6 +64,9 @@ static void hold_all_locked(fake_submission *submission, int change)
             fake_command *command = &commands->commands[i];
             hold_buffer(command->from, change);
             hold_buffer(command->to, change);
+            if (command->launch) {
+                fake_hold_launch(command->launch, change, hold_buffer);
+            }
             if (command->pool) {
                 hold(&command->pool->object, change);
                 command->pool->queries[command->query].in_use += (unsigned)change;

@@ -13,7 +13,7 @@ const char *const fake_extension_names[EXTENSION_COUNT] = {
     "VK_KHR_timeline_semaphore",   "VK_KHR_external_memory_fd", "VK_EXT_external_memory_dma_buf",
     "VK_EXT_external_memory_host", "VK_EXT_memory_budget",      "VK_EXT_pci_bus_info",
     "VK_EXT_physical_device_drm",  "VK_EXT_host_query_reset",   "VK_KHR_buffer_device_address",
-    "VK_KHR_driver_properties",
+    "VK_KHR_driver_properties",    "VK_KHR_push_descriptor",
 };
 
 static fake_script script;

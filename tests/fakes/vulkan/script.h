@@ -21,6 +21,7 @@ typedef enum fake_extension {
     HOST_QUERY_RESET,
     BUFFER_DEVICE_ADDRESS,
     DRIVER_PROPERTIES,
+    PUSH_DESCRIPTOR,
     EXTENSION_COUNT,
     NONE = EXTENSION_COUNT
 } fake_extension;

@@ -1,0 +1,320 @@
+/* vulkan/kernel_check.c: a kernel as its description and its code have it.
+ *
+ * What the description says and what the code says have to be the same: a driver would not notice, and the device
+ * would read and write somewhere else.
+ */
+#include "program.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What an arena has room for. */
+#define VALUES_MAX (UINT32_C(64) << 10)
+
+/* Values one after the other, each at a multiple of the largest power of two that divides its size, 16 at most. */
+static uint32_t place_value(uint32_t end, uint32_t bytes)
+{
+    uint32_t alignment = bytes & (0u - bytes);
+    alignment = alignment > 16 ? 16 : alignment;
+    return (end + alignment - 1) & ~(alignment - 1);
+}
+
+/* For a description without parameters: the buffers by their bindings, then the members of the block. */
+static bool reflect_parameters(gpuhal_vulkan_kernel_plan *p, gpuhal_plugin_kernel *kernel)
+{
+    const gpuhal_vulkan_interface *interface = &p->interface;
+    for (uint32_t b = 0; b < interface->buffer_count; b++) {
+        kernel->parameters[b] = (gpuhal_parameter){
+            .kind = GPUHAL_PARAMETER_BUFFER,
+            .access = interface->access[b] ? interface->access[b] : GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE};
+    }
+    for (uint32_t m = 0; m < interface->member_count; m++) {
+        const uint32_t i = interface->buffer_count + m;
+        if (interface->members[m].bytes == 0) {
+            return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_NOT_SUPPORTED,
+                                           "member %" PRIu32 " of the kernel's block of values has no size that can "
+                                           "be told",
+                                           m);
+        }
+        kernel->parameters[i] =
+            (gpuhal_parameter){.kind = GPUHAL_PARAMETER_VALUE, .bytes = interface->members[m].bytes};
+        kernel->offsets[i] = interface->members[m].offset;
+    }
+    kernel->value_bytes = interface->block_bytes;
+    return true;
+}
+
+static bool starts_member(const gpuhal_vulkan_interface *interface, uint32_t offset)
+{
+    bool found = false;
+    for (uint32_t m = 0; m < interface->member_count; m++) {
+        found = found || interface->members[m].offset == offset;
+    }
+    return found;
+}
+
+static bool read_parameter(gpuhal_vulkan_kernel_plan *p, gpuhal_plugin_kernel *kernel, uint32_t i, uint32_t *buffers)
+{
+    gpuhal_parameter *parameter = &kernel->parameters[i];
+    *parameter = p->desc->parameters[i];
+    switch (parameter->kind) {
+    case GPUHAL_PARAMETER_BUFFER:
+        parameter->access = parameter->access ? parameter->access : GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE;
+        ++*buffers;
+        return true;
+    case GPUHAL_PARAMETER_VALUE:
+        if (parameter->bytes == 0 || parameter->bytes > VALUES_MAX) {
+            return gpuhal_vulkan_fault_set(
+                &p->fault, parameter->bytes ? GPUHAL_ERROR_TOO_LARGE : GPUHAL_ERROR_INVALID_ARGUMENT,
+                "parameter %" PRIu32 " is a value of %" PRIu32 " bytes", i, parameter->bytes);
+        }
+        kernel->offsets[i] = place_value(kernel->value_bytes, parameter->bytes);
+        kernel->value_bytes = kernel->offsets[i] + parameter->bytes;
+        if ((p->interface.pushes || p->interface.uniform) && !starts_member(&p->interface, kernel->offsets[i])) {
+            return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_INVALID_ARGUMENT,
+                                           "parameter %" PRIu32 " lies %" PRIu32
+                                           " bytes into the values, where no member of the kernel's block begins",
+                                           i, kernel->offsets[i]);
+        }
+        return kernel->value_bytes <= VALUES_MAX ||
+               gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_TOO_LARGE, "the values are above 64 KiB");
+    case GPUHAL_PARAMETER_LOCAL:
+        return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_NOT_SUPPORTED,
+                                       "parameter %" PRIu32
+                                       " is local memory; with Vulkan that is an array in the code, whose size a "
+                                       "constant may set",
+                                       i);
+    default:
+        return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_INVALID_ARGUMENT,
+                                       "parameter %" PRIu32 " is of no known kind (%" PRIu32 ")", i, parameter->kind);
+    }
+}
+
+/* Blocks may end with padding that the last value has and the code does not, up to the largest alignment. */
+static bool read_parameters(gpuhal_vulkan_kernel_plan *p, gpuhal_plugin_kernel *kernel)
+{
+    const gpuhal_vulkan_interface *interface = &p->interface;
+    uint32_t buffers = 0;
+    for (uint32_t i = 0; i < kernel->parameter_count; i++) {
+        if (!read_parameter(p, kernel, i, &buffers)) {
+            return false;
+        }
+    }
+    if (buffers != interface->buffer_count) {
+        return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_INVALID_ARGUMENT,
+                                       "the description has %" PRIu32 " buffers, the kernel %" PRIu32, buffers,
+                                       interface->buffer_count);
+    }
+    const bool block = interface->pushes || interface->uniform;
+    if (kernel->value_bytes < interface->block_bytes || kernel->value_bytes - interface->block_bytes >= 16 ||
+        (kernel->value_bytes > 0 && !block)) {
+        return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_INVALID_ARGUMENT,
+                                       "the values of the description are %" PRIu32 " bytes, those of the kernel "
+                                       "%" PRIu32,
+                                       kernel->value_bytes, interface->block_bytes);
+    }
+    return true;
+}
+
+static bool check_limits(gpuhal_vulkan_kernel_plan *p, const gpuhal_plugin_kernel *kernel)
+{
+    const VkPhysicalDeviceLimits *limits = &p->program->device->hardware.properties.limits;
+    const uint32_t set = limits->maxDescriptorSetStorageBuffers, stage = limits->maxPerStageDescriptorStorageBuffers;
+    const uint32_t block_max = limits->maxUniformBufferRange < VALUES_MAX ? limits->maxUniformBufferRange : VALUES_MAX;
+    const uint32_t push_max = limits->maxPushConstantsSize < GPUHAL_VULKAN_PUSH_BYTES ? limits->maxPushConstantsSize
+                                                                                      : GPUHAL_VULKAN_PUSH_BYTES;
+    const uint32_t values_max = kernel->uniform ? block_max : push_max;
+    if (kernel->buffer_count > (set < stage ? set : stage)) {
+        return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_TOO_LARGE,
+                                       "the kernel has %" PRIu32 " buffers, the device takes %" PRIu32,
+                                       kernel->buffer_count, set < stage ? set : stage);
+    }
+    if (kernel->value_bytes > values_max) {
+        return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_TOO_LARGE,
+                                       "the values are %" PRIu32 " bytes, above the device's limit of %" PRIu32 "%s",
+                                       kernel->value_bytes, values_max,
+                                       kernel->uniform ? "" : " for push constants; a uniform block takes more");
+    }
+    if (p->interface.local_bytes > limits->maxComputeSharedMemorySize) {
+        return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_TOO_LARGE,
+                                       "a group of the kernel shares %" PRIu64 " bytes, above the device's limit of "
+                                       "%" PRIu32,
+                                       p->interface.local_bytes, limits->maxComputeSharedMemorySize);
+    }
+    uint64_t threads = 1;
+    for (uint32_t d = 0; d < 3; d++) {
+        threads *= p->group[d];
+        if (p->group[d] > limits->maxComputeWorkGroupSize[d] || threads > limits->maxComputeWorkGroupInvocations) {
+            return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_TOO_LARGE,
+                                           "groups of %" PRIu32 " by %" PRIu32 " by %" PRIu32
+                                           " threads are above the device's limits",
+                                           p->group[0], p->group[1], p->group[2]);
+        }
+    }
+    return true;
+}
+
+/* One entry of the specialization, with the constant's own size: what has no such constant is left out. */
+static bool add_entry(gpuhal_vulkan_kernel_plan *p, uint32_t id, uint64_t value, uint32_t bytes)
+{
+    const gpuhal_vulkan_module *code = &p->program->code;
+    const uint32_t at = gpuhal_vulkan_module_constant(code, id);
+    const uint32_t own = at ? gpuhal_vulkan_module_scalar(code, code->words[at + 1]) : 0;
+    if (own == 0) {
+        return true;
+    }
+    if ((own > 4) != (bytes > 4)) {
+        return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_INVALID_ARGUMENT,
+                                       "constant %" PRIu32 " has %" PRIu32 " bytes in the description and %" PRIu32
+                                       " in the code",
+                                       id, bytes, own);
+    }
+    for (uint32_t i = 0; i < p->entry_count; i++) {
+        if (p->entries[i].constantID == id) {
+            return true; /* the first one counts: Vulkan forbids two */
+        }
+    }
+    const uint8_t byte = (uint8_t)value;
+    const uint16_t half = (uint16_t)value;
+    const uint32_t word = (uint32_t)value;
+    memcpy(&p->data[p->entry_count],
+           own == 1   ? (const void *)&byte
+           : own == 2 ? (const void *)&half
+           : own == 4 ? (const void *)&word
+                      : (const void *)&value,
+           own);
+    p->entries[p->entry_count] = (VkSpecializationMapEntry){
+        .constantID = id, .offset = p->entry_count * (uint32_t)sizeof(uint64_t), .size = own};
+    p->entry_count++;
+    return true;
+}
+
+/* What dimension @p d of a group has to be; 0: what the description likes. */
+static uint32_t fixed_extent(const gpuhal_vulkan_kernel_plan *p, uint32_t d)
+{
+    const gpuhal_vulkan_extent *extent = &p->interface.group[d];
+    if (!extent->adjustable) {
+        return extent->value;
+    }
+    for (uint32_t i = 0; i < p->desc->constant_count; i++) {
+        if (p->desc->constants[i].id == extent->id) {
+            return extent->value;
+        }
+    }
+    for (uint32_t other = 0; other < d; other++) {
+        if (p->interface.group[other].adjustable && p->interface.group[other].id == extent->id) {
+            return p->group[other];
+        }
+    }
+    return 0;
+}
+
+/* The size of groups, from the description or the code; constants of the code that set it follow the description. */
+static bool fix_group(gpuhal_vulkan_kernel_plan *p)
+{
+    const uint32_t *wanted = p->desc->group_size;
+    const bool given = wanted[0] || wanted[1] || wanted[2];
+    bool good = true;
+    for (uint32_t d = 0; d < 3 && good; d++) {
+        const gpuhal_vulkan_extent *extent = &p->interface.group[d];
+        p->group[d] = !given ? extent->value : wanted[d] ? wanted[d] : 1;
+        if (!extent->known || p->group[d] == 0 || (extent->value == 0 && !extent->adjustable)) {
+            return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_INVALID_ARGUMENT,
+                                           "the code does not state the size of its groups as numbers or "
+                                           "specialization constants");
+        }
+        const uint32_t fixed = fixed_extent(p, d);
+        if (given && fixed && p->group[d] != fixed) {
+            return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_INVALID_ARGUMENT,
+                                           "groups of %" PRIu32 " threads along dimension %" PRIu32
+                                           " are described, and the code or a constant fixes %" PRIu32,
+                                           p->group[d], d, fixed);
+        }
+        good = !given || fixed || add_entry(p, extent->id, p->group[d], 4);
+    }
+    return good;
+}
+
+static bool fix_subgroup(gpuhal_vulkan_kernel_plan *p)
+{
+    const gpuhal_plugin_device *device = p->program->device;
+    const gpuhal_vulkan_hardware *hardware = &device->hardware;
+    const uint32_t size = p->desc->subgroup_size;
+    if (size == 0 || (size == hardware->subgroup_min && size == hardware->subgroup_max)) {
+        return true;
+    }
+    const uint64_t threads = (uint64_t)p->group[0] * p->group[1] * p->group[2];
+    if (!(device->enabled & GPUHAL_VULKAN_SUBGROUP_SIZE) || hardware->subgroups_max == 0 || (size & (size - 1)) != 0 ||
+        size < hardware->subgroup_min || size > hardware->subgroup_max ||
+        threads > (uint64_t)size * hardware->subgroups_max) {
+        return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_NOT_SUPPORTED,
+                                       "subgroups of %" PRIu32 " threads cannot be had on this device, or not in "
+                                       "groups of this size; it has %" PRIu32 " to %" PRIu32 "%s",
+                                       size, hardware->subgroup_min, hardware->subgroup_max,
+                                       device->enabled & GPUHAL_VULKAN_SUBGROUP_SIZE ? "" : ", as it likes");
+    }
+    p->required_subgroup = size;
+    return true;
+}
+
+static bool uses_size_ids(const gpuhal_vulkan_kernel_plan *p)
+{
+    return gpuhal_vulkan_module_find(&p->program->code, GPUHAL_SPIRV_HEADER_WORDS, GPUHAL_SPIRV_EXECUTION_MODE_ID) <
+           p->program->code.count;
+}
+
+bool gpuhal_vulkan_kernel_plan_make(gpuhal_vulkan_kernel_plan *p)
+{
+    const gpuhal_kernel_desc *desc = p->desc;
+    const uint32_t entry = gpuhal_vulkan_module_entry(&p->program->code, desc->name);
+    if (entry == 0) {
+        return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_NOT_FOUND,
+                                       "the program has no kernel \"%.64s\"; GLCompute entry points in it: %" PRIu32,
+                                       desc->name, p->program->code.entry_count);
+    }
+    if (uses_size_ids(p) && !(p->program->device->enabled & GPUHAL_VULKAN_MAINTENANCE4)) {
+        return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_NOT_SUPPORTED,
+                                       "the code uses LocalSizeId, and the device was opened without the feature "
+                                       "maintenance4 (Vulkan 1.3)");
+    }
+    if (!gpuhal_vulkan_reflect(&p->program->code, entry, desc->constants, desc->constant_count, &p->interface,
+                               &p->fault)) {
+        return false;
+    }
+    p->entries = calloc((size_t)desc->constant_count + 3, sizeof *p->entries);
+    p->data = calloc((size_t)desc->constant_count + 3, sizeof *p->data);
+    if (!p->entries || !p->data) {
+        return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_HOST_MEMORY, "no host memory for the kernel");
+    }
+    for (uint32_t i = 0; i < desc->constant_count; i++) {
+        const gpuhal_constant *constant = &desc->constants[i];
+        if (!add_entry(p, constant->id, constant->value, constant->bytes ? constant->bytes : 4)) {
+            return false;
+        }
+    }
+    return fix_group(p) && fix_subgroup(p);
+}
+
+gpuhal_plugin_kernel *gpuhal_vulkan_kernel_plan_kernel(gpuhal_vulkan_kernel_plan *p)
+{
+    const bool reflects = !p->desc->parameters;
+    const uint32_t count = reflects ? p->interface.buffer_count + p->interface.member_count : p->desc->parameter_count;
+    const size_t bytes = sizeof(gpuhal_plugin_kernel) + count * (sizeof(gpuhal_parameter) + sizeof(uint32_t));
+    gpuhal_plugin_kernel *kernel = calloc(1, bytes);
+    if (!kernel) {
+        (void)gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_HOST_MEMORY, "no host memory for the kernel");
+        return NULL;
+    }
+    kernel->device = p->program->device;
+    kernel->offsets = (uint32_t *)(void *)&kernel->parameters[count];
+    kernel->parameter_count = count;
+    kernel->buffer_count = p->interface.buffer_count;
+    kernel->uniform = p->interface.uniform;
+    if (!(reflects ? reflect_parameters(p, kernel) : read_parameters(p, kernel)) || !check_limits(p, kernel)) {
+        free(kernel);
+        return NULL;
+    }
+    kernel->value_bytes = (kernel->value_bytes + 3) & ~3u;
+    return kernel;
+}

@@ -1,0 +1,200 @@
+/* vulkan/launch.c: recording a launch: on a queue into its open batch, where barriers stand as its arguments want
+ * them, or in an internal stream.
+ */
+#include "program.h"
+#include "queue.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What the descriptors of one launch are. */
+typedef struct bindings {
+    VkDescriptorBufferInfo buffers[GPUHAL_VULKAN_BINDINGS];
+    VkDescriptorBufferInfo values;
+} bindings;
+
+static gpuhal_status refuse(gpuhal_plugin_device *device, uint32_t argument, const char *why, uint64_t value)
+{
+    char text[192];
+    snprintf(text, sizeof text, "argument %" PRIu32 ": %s %" PRIu64, argument, why, value);
+    return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, text);
+}
+
+static gpuhal_status read_buffers(const gpuhal_plugin_kernel *kernel, const gpuhal_plugin_launch *launch, bindings *to)
+{
+    gpuhal_plugin_device *device = kernel->device;
+    const VkPhysicalDeviceLimits *limits = &device->hardware.properties.limits;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < launch->argument_count; i++) {
+        const gpuhal_plugin_argument *argument = &launch->arguments[i];
+        if (argument->kind != GPUHAL_PARAMETER_BUFFER) {
+            continue;
+        }
+        const gpuhal_vulkan_buffer *buffer = gpuhal_vulkan_buffer_of(argument->memory);
+        if (buffer->wrapped && !(buffer->wrapped_usage & VK_BUFFER_USAGE_STORAGE_BUFFER_BIT)) {
+            return refuse(device, i, "the VkBuffer was made without VK_BUFFER_USAGE_STORAGE_BUFFER_BIT; its usage is",
+                          buffer->wrapped_usage);
+        }
+        if (argument->offset % limits->minStorageBufferOffsetAlignment != 0) {
+            return refuse(device, i, "the offset is no multiple of binding_alignment_bytes, which is",
+                          limits->minStorageBufferOffsetAlignment);
+        }
+        if (argument->bytes > limits->maxStorageBufferRange) {
+            return refuse(device, i, "the part of the buffer is larger than binding_max_bytes, which is",
+                          limits->maxStorageBufferRange);
+        }
+        to->buffers[count++] =
+            (VkDescriptorBufferInfo){.buffer = buffer->buffer, .offset = argument->offset, .range = argument->bytes};
+    }
+    return GPUHAL_OK;
+}
+
+/* Where the values go: push constants are copied out of @p to at once. */
+static void read_values(const gpuhal_plugin_kernel *kernel, const gpuhal_plugin_launch *launch, unsigned char *to)
+{
+    memset(to, 0, kernel->value_bytes); /* gaps */
+    for (uint32_t i = 0; i < launch->argument_count; i++) {
+        const gpuhal_plugin_argument *argument = &launch->arguments[i];
+        if (argument->kind == GPUHAL_PARAMETER_VALUE) {
+            memcpy(to + kernel->offsets[i], argument->value, (size_t)argument->bytes);
+        }
+    }
+}
+
+/* One write fills all bindings of one type in a row. */
+static void write_descriptors(const gpuhal_plugin_kernel *kernel, VkCommandBuffer commands, VkDescriptorSet set,
+                              const bindings *from)
+{
+    const gpuhal_vulkan_device_functions *api = &kernel->device->api;
+    VkWriteDescriptorSet writes[2];
+    uint32_t count = 0;
+    if (kernel->buffer_count > 0) {
+        writes[count++] = (VkWriteDescriptorSet){.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+                                                 .dstSet = set,
+                                                 .descriptorCount = kernel->buffer_count,
+                                                 .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                                                 .pBufferInfo = from->buffers};
+    }
+    if (kernel->uniform) {
+        writes[count++] = (VkWriteDescriptorSet){.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+                                                 .dstSet = set,
+                                                 .dstBinding = kernel->buffer_count,
+                                                 .descriptorCount = 1,
+                                                 .descriptorType = VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER,
+                                                 .pBufferInfo = &from->values};
+    }
+    if (kernel->pushes) {
+        api->vkCmdPushDescriptorSetKHR(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->layout, 0, count, writes);
+        return;
+    }
+    api->vkUpdateDescriptorSets(kernel->device->handle, count, writes, 0, NULL);
+    api->vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->layout, 0, 1, &set, 0, NULL);
+}
+
+/* Records everything but the pipeline. What fails has recorded nothing. */
+static gpuhal_status record(const gpuhal_plugin_kernel *kernel, const gpuhal_plugin_launch *launch,
+                            VkCommandBuffer commands, gpuhal_vulkan_arena *arena, bindings *from)
+{
+    gpuhal_plugin_device *device = kernel->device;
+    VkDescriptorSet set = VK_NULL_HANDLE;
+    gpuhal_vulkan_values values = {0};
+    if (kernel->uniform || (kernel->set_layout && !kernel->pushes)) {
+        gpuhal_status status = gpuhal_vulkan_arena_take(device, arena, kernel, &set, &values);
+        if (status != GPUHAL_OK) {
+            return status;
+        }
+    }
+    if (kernel->uniform) {
+        read_values(kernel, launch, values.host);
+        from->values =
+            (VkDescriptorBufferInfo){.buffer = values.buffer, .offset = values.offset, .range = kernel->value_bytes};
+    } else if (kernel->value_bytes > 0) {
+        unsigned char constants[GPUHAL_VULKAN_PUSH_BYTES];
+        read_values(kernel, launch, constants);
+        device->api.vkCmdPushConstants(commands, kernel->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, kernel->value_bytes,
+                                       constants);
+    }
+    if (kernel->set_layout) {
+        write_descriptors(kernel, commands, set, from);
+    }
+    device->api.vkCmdDispatch(commands, launch->groups[0], launch->groups[1], launch->groups[2]);
+    return GPUHAL_OK;
+}
+
+/* The bytes that a launch touches; memory that it reaches by addresses may be touched anywhere. One that touches more
+ * than hazards count is ordered with everything. */
+static uint32_t list_touches(const gpuhal_plugin_launch *launch,
+                             gpuhal_vulkan_touch out_touches[GPUHAL_VULKAN_HAZARDS])
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < launch->argument_count; i++) {
+        const gpuhal_plugin_argument *argument = &launch->arguments[i];
+        if (argument->kind == GPUHAL_PARAMETER_BUFFER && count++ < GPUHAL_VULKAN_HAZARDS) {
+            out_touches[count - 1] =
+                (gpuhal_vulkan_touch){.span = {gpuhal_vulkan_buffer_of(argument->memory)->buffer, argument->offset,
+                                               argument->offset + argument->bytes},
+                                      .writes = (argument->access & GPUHAL_ACCESS_WRITE) != 0};
+        }
+    }
+    for (uint32_t i = 0; i < launch->uses_count; i++) {
+        if (count++ < GPUHAL_VULKAN_HAZARDS) {
+            out_touches[count - 1] = (gpuhal_vulkan_touch){
+                .span = {gpuhal_vulkan_buffer_of(launch->uses[i])->buffer, 0, launch->uses[i]->bytes}, .writes = true};
+        }
+    }
+    return count;
+}
+
+static gpuhal_status launch_queued(gpuhal_plugin_queue *queue, const gpuhal_plugin_kernel *kernel,
+                                   const gpuhal_plugin_launch *launch, bindings *from)
+{
+    gpuhal_vulkan_touch touches[GPUHAL_VULKAN_HAZARDS];
+    VkCommandBuffer commands = VK_NULL_HANDLE;
+    const uint32_t count = list_touches(launch, touches);
+    gpuhal_status status = gpuhal_vulkan_queue_record(queue, GPUHAL_VULKAN_DISPATCH, touches, count, &commands);
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    gpuhal_vulkan_batch *batch = queue->open;
+    if (batch->pipeline != kernel->pipeline) {
+        queue->device->api.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->pipeline);
+        batch->pipeline = kernel->pipeline;
+    }
+    return record(kernel, launch, commands, &batch->arena, from);
+}
+
+/* Nothing else is recorded there: the barriers at both ends are all that it needs. */
+static gpuhal_status launch_and_wait(const gpuhal_plugin_kernel *kernel, const gpuhal_plugin_launch *launch,
+                                     bindings *from)
+{
+    gpuhal_plugin_device *device = kernel->device;
+    gpuhal_vulkan_stream *stream = NULL;
+    gpuhal_status status = gpuhal_vulkan_begin(device, true, &stream);
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    device->api.vkCmdBindPipeline(stream->commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->pipeline);
+    status = record(kernel, launch, stream->commands, &stream->arena, from);
+    const gpuhal_status ended = gpuhal_vulkan_finish(device, stream);
+    return status == GPUHAL_OK ? ended : status;
+}
+
+/* An adopted queue may be of a family that only copies: the core launches without a queue then. */
+gpuhal_status gpuhal_vulkan_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
+                                   const gpuhal_plugin_launch *launch)
+{
+    bindings from; /* filled as far as it is used */
+    gpuhal_status status = gpuhal_vulkan_alive(kernel->device);
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    if (queue && !gpuhal_vulkan_computes(&kernel->device->hardware, queue->wrapper->family)) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    status = read_buffers(kernel, launch, &from);
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    return queue ? launch_queued(queue, kernel, launch, &from) : launch_and_wait(kernel, launch, &from);
+}

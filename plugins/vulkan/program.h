@@ -1,0 +1,71 @@
+/* vulkan/program.h: what program.c, kernel_check.c, kernel.c and launch.c share.
+ *
+ * A program is a shader module with the pipeline cache of all its kernels; a kernel is a pipeline with its layout.
+ * Everything is compiled when a kernel is created. A launch records the pipeline, its descriptors, its values and the
+ * dispatch; descriptors are pushed where the device can, and otherwise lie with the values of uniform blocks in the
+ * arena of the batch, or of the internal stream, that the launch is recorded in.
+ */
+#ifndef GPUHAL_VULKAN_PROGRAM_H
+#define GPUHAL_VULKAN_PROGRAM_H
+
+#include "device.h"
+#include "spirv.h"
+
+/* Push constants at most; more than this few devices have. */
+#define GPUHAL_VULKAN_PUSH_BYTES 256u
+
+struct gpuhal_plugin_program {
+    gpuhal_plugin_device *device;
+    gpuhal_vulkan_module code;
+    VkShaderModule module;
+    VkPipelineCache cache;
+};
+
+struct gpuhal_plugin_kernel {
+    gpuhal_plugin_device *device;
+    VkDescriptorSetLayout set_layout; /* NULL: the kernel has no descriptors */
+    VkPipelineLayout layout;
+    VkPipeline pipeline;
+    uint32_t buffer_count;
+    uint32_t value_bytes; /* of push constants or of the uniform block, whole words */
+    bool pushes;          /* its descriptors are pushed */
+    bool uniform;         /* its values are in a uniform block, at binding `buffer_count` */
+    uint32_t *offsets;    /* of each parameter that is a value, among the values */
+    uint32_t parameter_count;
+    gpuhal_parameter parameters[];
+};
+
+/* program.c: reports the fault. */
+gpuhal_status gpuhal_vulkan_fault_report(gpuhal_plugin_device *device, const gpuhal_vulkan_fault *fault);
+
+/* kernel_check.c */
+
+/* A kernel on its way. */
+typedef struct gpuhal_vulkan_kernel_plan {
+    gpuhal_plugin_program *program;
+    const gpuhal_kernel_desc *desc;
+    gpuhal_vulkan_interface interface;
+    uint32_t group[3];
+    uint32_t required_subgroup; /* 0: any */
+    /* The constants that the code has, each in 8 bytes of `data`; both malloc'ed, also after a fault. */
+    VkSpecializationMapEntry *entries;
+    uint64_t *data;
+    uint32_t entry_count;
+    gpuhal_vulkan_fault fault;
+} gpuhal_vulkan_kernel_plan;
+
+/* Finds the entry point, and compares code, description and device; false with the fault. */
+bool gpuhal_vulkan_kernel_plan_make(gpuhal_vulkan_kernel_plan *plan);
+/* The kernel with its parameters, without anything of the driver's; NULL with the fault. Owner: caller, free(). */
+gpuhal_plugin_kernel *gpuhal_vulkan_kernel_plan_kernel(gpuhal_vulkan_kernel_plan *plan);
+
+/* kernel.c */
+gpuhal_status gpuhal_vulkan_kernel_create(gpuhal_plugin_program *program, const gpuhal_kernel_desc *desc,
+                                          gpuhal_kernel_info *out_info, gpuhal_plugin_kernel **out_kernel);
+void gpuhal_vulkan_kernel_destroy(gpuhal_plugin_kernel *kernel);
+
+/* launch.c */
+gpuhal_status gpuhal_vulkan_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
+                                   const gpuhal_plugin_launch *launch);
+
+#endif

@@ -1,0 +1,158 @@
+/* vulkan/spirv.h: what this plugin has to know of a SPIR-V module: whether it can be given to a driver, and what its
+ * kernels expect.
+ *
+ * Drivers trust SPIR-V: what is not valid may crash them. A module that was read here has instructions that end with
+ * it, ids within its bound that are made once, and operands, where the instruction is known, that are ids of the
+ * module; types, control flow and what else a validator checks is the compiler's promise. Every later function counts
+ * on that, and bounds its own recursion, since a type may still contain itself.
+ */
+#ifndef GPUHAL_VULKAN_SPIRV_H
+#define GPUHAL_VULKAN_SPIRV_H
+
+#include <gpuhal/code.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Storage buffers of one kernel at most. */
+#define GPUHAL_VULKAN_BINDINGS 128u
+
+/* Numbers of the specification, as far as they are used here. */
+enum {
+    GPUHAL_SPIRV_HEADER_WORDS = 5,
+    GPUHAL_SPIRV_GLCOMPUTE = 5, /* execution models */
+    GPUHAL_SPIRV_KERNEL = 6,
+    GPUHAL_SPIRV_ENTRY_POINT = 15, /* instructions */
+    GPUHAL_SPIRV_EXECUTION_MODE = 16,
+    GPUHAL_SPIRV_CAPABILITY = 17,
+    GPUHAL_SPIRV_TYPE_VOID = 19,
+    GPUHAL_SPIRV_TYPE_BOOL = 20,
+    GPUHAL_SPIRV_TYPE_INT = 21,
+    GPUHAL_SPIRV_TYPE_FLOAT = 22,
+    GPUHAL_SPIRV_TYPE_VECTOR = 23,
+    GPUHAL_SPIRV_TYPE_MATRIX = 24,
+    GPUHAL_SPIRV_TYPE_ARRAY = 28,
+    GPUHAL_SPIRV_TYPE_STRUCT = 30,
+    GPUHAL_SPIRV_TYPE_POINTER = 32,
+    GPUHAL_SPIRV_TYPE_FUNCTION = 33,
+    GPUHAL_SPIRV_CONSTANT = 43,
+    GPUHAL_SPIRV_CONSTANT_COMPOSITE = 44,
+    GPUHAL_SPIRV_SPEC_CONSTANT_TRUE = 48,
+    GPUHAL_SPIRV_SPEC_CONSTANT_FALSE = 49,
+    GPUHAL_SPIRV_SPEC_CONSTANT = 50,
+    GPUHAL_SPIRV_SPEC_CONSTANT_COMPOSITE = 51,
+    GPUHAL_SPIRV_FUNCTION = 54,
+    GPUHAL_SPIRV_FUNCTION_END = 56,
+    GPUHAL_SPIRV_FUNCTION_CALL = 57,
+    GPUHAL_SPIRV_VARIABLE = 59,
+    GPUHAL_SPIRV_DECORATE = 71,
+    GPUHAL_SPIRV_MEMBER_DECORATE = 72,
+    GPUHAL_SPIRV_EXECUTION_MODE_ID = 331,
+    GPUHAL_SPIRV_LOCAL_SIZE = 17, /* execution modes */
+    GPUHAL_SPIRV_LOCAL_SIZE_ID = 38,
+    GPUHAL_SPIRV_SPEC_ID = 1, /* decorations */
+    GPUHAL_SPIRV_BLOCK = 2,
+    GPUHAL_SPIRV_BUFFER_BLOCK = 3,
+    GPUHAL_SPIRV_ROW_MAJOR = 4,
+    GPUHAL_SPIRV_ARRAY_STRIDE = 6,
+    GPUHAL_SPIRV_MATRIX_STRIDE = 7,
+    GPUHAL_SPIRV_BUILT_IN = 11,
+    GPUHAL_SPIRV_NON_WRITABLE = 24,
+    GPUHAL_SPIRV_NON_READABLE = 25,
+    GPUHAL_SPIRV_BINDING = 33,
+    GPUHAL_SPIRV_DESCRIPTOR_SET = 34,
+    GPUHAL_SPIRV_OFFSET = 35,
+    GPUHAL_SPIRV_WORKGROUP_SIZE = 25,  /* a built-in */
+    GPUHAL_SPIRV_UNIFORM_CONSTANT = 0, /* storage classes */
+    GPUHAL_SPIRV_UNIFORM = 2,
+    GPUHAL_SPIRV_WORKGROUP = 4,
+    GPUHAL_SPIRV_PUSH_CONSTANT = 9,
+    GPUHAL_SPIRV_STORAGE_BUFFER = 12
+};
+
+/* A module. words[at] & 0xffff is an instruction, words[at] >> 16 its length in words. */
+typedef struct gpuhal_vulkan_module {
+    uint32_t *words; /* a copy */
+    uint32_t count, bound;
+    uint32_t *made; /* for each id the place of the instruction that makes it; 0: none */
+    uint32_t entry_count;
+} gpuhal_vulkan_module;
+
+/* How large a group is along one dimension. */
+typedef struct gpuhal_vulkan_extent {
+    uint32_t value;
+    bool known;      /* false: the code computes it from constants */
+    bool adjustable; /* by the specialization constant `id` */
+    uint32_t id;
+} gpuhal_vulkan_extent;
+
+/* A member of the block that takes a kernel's values. */
+typedef struct gpuhal_vulkan_member {
+    uint32_t offset, bytes;
+} gpuhal_vulkan_member;
+
+#define GPUHAL_VULKAN_MEMBERS 256u
+
+/* What one kernel expects. */
+typedef struct gpuhal_vulkan_interface {
+    uint32_t buffer_count;                   /* bindings 0 up to this of set 0 */
+    uint32_t access[GPUHAL_VULKAN_BINDINGS]; /* of each, GPUHAL_ACCESS_ bits; 0: the code has no such binding */
+    bool pushes, uniform;                    /* values: a push constant block, a uniform block at `buffer_count` */
+    uint32_t member_count, block_bytes;      /* of that block */
+    gpuhal_vulkan_member members[GPUHAL_VULKAN_MEMBERS];
+    gpuhal_vulkan_extent group[3];
+    uint64_t local_bytes;
+} gpuhal_vulkan_interface;
+
+/* Why something is not as it has to be. */
+typedef struct gpuhal_vulkan_fault {
+    gpuhal_status status;
+    char text[224];
+} gpuhal_vulkan_fault;
+
+/* Sets both, and returns false. */
+bool gpuhal_vulkan_fault_set(gpuhal_vulkan_fault *fault, gpuhal_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* grammar.c: a letter for each word of an instruction behind its first: t the id of a type, r the id that it makes, i
+ * another id, l a literal, i* any number of ids up to the end, and . whatever follows. NULL: not a known one. */
+const char *gpuhal_vulkan_operands(uint32_t code);
+
+/* spirv.c */
+
+/* Reads a module of at most this version of SPIR-V (0x00010600); false with the fault, and nothing to free. */
+bool gpuhal_vulkan_module_read(const void *code, uint64_t bytes, uint32_t newest, gpuhal_vulkan_module *out_module,
+                               gpuhal_vulkan_fault *fault);
+void gpuhal_vulkan_module_finish(gpuhal_vulkan_module *module);
+
+static inline uint32_t gpuhal_vulkan_module_code(const gpuhal_vulkan_module *module, uint32_t at)
+{
+    return module->words[at] & 0xffff;
+}
+
+static inline uint32_t gpuhal_vulkan_module_length(const gpuhal_vulkan_module *module, uint32_t at)
+{
+    return module->words[at] >> 16;
+}
+
+/* The next instruction from `at` on with this code (0: any), `at` included; `count` where there is none. */
+uint32_t gpuhal_vulkan_module_find(const gpuhal_vulkan_module *module, uint32_t at, uint32_t code);
+/* The word behind the decoration of an id; with a member number that of the member (UINT32_MAX: of the id itself). */
+bool gpuhal_vulkan_module_decoration(const gpuhal_vulkan_module *module, uint32_t id, uint32_t member,
+                                     uint32_t decoration, uint32_t *out_value);
+/* The place of the GLCompute entry point with this name; 0: none. */
+uint32_t gpuhal_vulkan_module_entry(const gpuhal_vulkan_module *module, const char *name);
+/* The constant that is specialized as @p spec_id: its place; 0: none. */
+uint32_t gpuhal_vulkan_module_constant(const gpuhal_vulkan_module *module, uint32_t spec_id);
+/* The bytes of a scalar type; 0: it is none. */
+uint32_t gpuhal_vulkan_module_scalar(const gpuhal_vulkan_module *module, uint32_t type);
+/* The value of an integer constant of 32 bits, as @p constants fix it. */
+gpuhal_vulkan_extent gpuhal_vulkan_module_value(const gpuhal_vulkan_module *module, uint32_t id,
+                                                const gpuhal_constant *constants, uint32_t constant_count);
+
+/* reflect.c: what the kernel of an entry point expects. */
+bool gpuhal_vulkan_reflect(const gpuhal_vulkan_module *module, uint32_t entry, const gpuhal_constant *constants,
+                           uint32_t constant_count, gpuhal_vulkan_interface *out_interface,
+                           gpuhal_vulkan_fault *fault);
+
+#endif

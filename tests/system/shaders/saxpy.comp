@@ -1,0 +1,16 @@
+#version 450
+// y = a * x + y: the kernel of vulkan_program_test.c. Its group has 64 threads, or what constant 0 says. `glslangValidator -V --vn saxpy_spirv -o
+// saxpy_spirv.h saxpy.comp` makes saxpy_spirv.h, and a test does so where that program is installed.
+layout(local_size_x = 64, local_size_x_id = 0) in;
+layout(constant_id = 1) const uint repeat = 1u;
+layout(std430, binding = 0) readonly buffer X { float x[]; };
+layout(std430, binding = 1) buffer Y { float y[]; };
+layout(push_constant) uniform Values { uint count; float a; };
+
+void main()
+{
+    uint i = gl_GlobalInvocationID.x;
+    for (uint r = 0u; r < repeat && i < count; r++) {
+        y[i] = a * x[i] + y[i];
+    }
+}

@@ -1,0 +1,18 @@
+#version 450
+// Multiplies every word with a number that a uniform block has, beside more values than push constants could take: the
+// uniform block of vulkan_program_test.c. `glslangValidator -V --vn scale_spirv -o scale_spirv.h scale.comp` makes scale_spirv.h, and a test does
+// so where that program is installed.
+layout(local_size_x = 32, local_size_y = 2) in;
+layout(std430, binding = 0) buffer Words { uint words[]; };
+layout(std140, binding = 1) uniform Values { uvec4 unused[20]; uint factor; };
+shared uint sum[16];
+
+void main()
+{
+    uint i = (gl_WorkGroupID.x * 2u + gl_LocalInvocationID.y) * 32u + gl_LocalInvocationID.x;
+    sum[gl_LocalInvocationIndex % 16u] = unused[19].x;
+    barrier();
+    if (i < words.length()) {
+        words[i] = words[i] * factor + sum[0];
+    }
+}

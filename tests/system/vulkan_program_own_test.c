@@ -1,0 +1,447 @@
+/* Programs of the Vulkan plugin over the fake driver (tests/fakes/vulkan): what real drivers do not let a test see.
+ * Every call of the driver that fails, lost and hanging devices, devices of other shapes, and modules with any bytes.
+ */
+#include "vulkan_program.h"
+
+#include <gpuhal/native.h>
+
+#include <time.h>
+
+enum { COUNT = 200, RANDOM_ROUNDS = 4000 };
+
+/* ---- one call that fails */
+
+typedef struct work {
+    gpuhal_plugin_program *programs[2];
+    gpuhal_plugin_kernel *kernels[2];
+    gpuhal_plugin_queue *queue;
+    gpuhal_plugin_event *event;
+    gpuhal_memory x, y;
+} work;
+
+static gpuhal_status launch_scale(const opening *o, gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
+                                  const gpuhal_memory *words)
+{
+    static const uint32_t more[80] = {0}, factor = 2;
+    const gpuhal_plugin_argument arguments[] = {
+        buffer_argument(words, 0, COUNT * 4, GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE),
+        value_argument(more, sizeof more), value_argument(&factor, sizeof factor)};
+    const gpuhal_plugin_launch launch = {
+        .size = sizeof launch, .argument_count = 3, .arguments = arguments, .groups = {(COUNT + 63) / 64, 1, 1}};
+    gpuhal_status status = o->slots.ops.launch(queue, kernel, &launch);
+    return status ? gpuhal_direct_failed(o->plugin, status, "launch") : GPUHAL_OK;
+}
+
+static gpuhal_status make_kernels(const opening *o, work *w)
+{
+    const gpuhal_kernel_desc descs[2] = {saxpy_desc(), scale_desc()};
+    const struct {
+        const void *code;
+        size_t bytes;
+    } codes[2] = {{saxpy_spirv, sizeof saxpy_spirv}, {scale_spirv, sizeof scale_spirv}};
+    gpuhal_status status = GPUHAL_OK;
+    for (unsigned i = 0; i < 2 && !status; i++) {
+        status = load_code(o, codes[i].code, codes[i].bytes, NULL, &w->programs[i]);
+        status = status ? status : create_kernel(o, w->programs[i], &descs[i], NULL, &w->kernels[i]);
+    }
+    return status;
+}
+
+/* Two batches of both kernels, so that the second one uses what the first has used; and both without a queue. */
+static gpuhal_status launch_all(const opening *o, work *w)
+{
+    const gpuhal_ops *ops = &o->slots.ops;
+    gpuhal_status status = GPUHAL_OK;
+    for (unsigned round = 0; round < 3 && !status; round++) {
+        gpuhal_plugin_queue *queue = round == 2 ? NULL : w->queue;
+        status = launch_saxpy(o, queue, w->kernels[0], &w->x, &w->y, 0, COUNT, 1);
+        status = status ? status : launch_scale(o, queue, w->kernels[1], &w->x);
+        if (!status && queue && (status = ops->event_record(queue, w->event)) == GPUHAL_OK) {
+            status = ops->event_block(w->event, UINT64_C(60000000000));
+        }
+    }
+    return status;
+}
+
+static gpuhal_status do_work(const opening *o, work *w)
+{
+    const gpuhal_ops *ops = &o->slots.ops;
+    uint64_t bytes = 0;
+    gpuhal_status status = allocate_direct(o, GPUHAL_MEMORY_UPLOAD, COUNT * 4, &w->x);
+    status = status ? status : allocate_direct(o, GPUHAL_MEMORY_UPLOAD, COUNT * 4, &w->y);
+    status = status ? status : ops->queue_create(o->device, 0, 0, NULL, &w->queue);
+    status = status ? status : ops->event_create(o->device, 0, &w->event);
+    status = status ? status : make_kernels(o, w);
+    status = status ? status : launch_all(o, w);
+    return status ? status : ops->program_compiled(w->programs[0], NULL, &bytes);
+}
+
+static void give_back(const opening *o, work *w)
+{
+    const gpuhal_ops *ops = &o->slots.ops;
+    if (w->event) {
+        ops->event_destroy(w->event);
+    }
+    if (w->queue) {
+        ops->queue_destroy(w->queue);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        if (w->kernels[i]) {
+            ops->kernel_destroy(w->kernels[i]);
+        }
+        if (w->programs[i]) {
+            ops->program_unload(w->programs[i]);
+        }
+    }
+    release_direct(o, &w->x);
+    release_direct(o, &w->y);
+    memset(w, 0, sizeof *w);
+}
+
+/* True when the call number `nth` was reached. */
+static bool fail_once(const fake_vulkan *fake, const char *function, unsigned nth, int code)
+{
+    opening o;
+    work w = {0};
+    assert_ok(open_direct(&o));
+    fake->fail_call(function, nth, code);
+    const gpuhal_status status = do_work(&o, &w);
+    const bool reached = fake->calls(function) >= nth;
+    fake->fail_call(function, 0, 0);
+    give_back(&o, &w);
+    if (status > 0 || (status && !reached)) {
+        fail_msg("%s, call %u: status %d", function, nth, status);
+    }
+    if (code == -4 && reached && status != GPUHAL_ERROR_DEVICE_LOST) {
+        fail_msg("%s, call %u lost the device, and the status is %d", function, nth, status);
+    }
+    if (status && code != -4 && status != GPUHAL_ERROR_DEVICE_LOST) {
+        const gpuhal_status again = do_work(&o, &w);
+        give_back(&o, &w);
+        if (again) {
+            fail_msg("%s, call %u: the device is of no use any more: %d", function, nth, again);
+        }
+    }
+    o.plugin->close(o.device);
+    if (fake->alive() || fake->violations()) {
+        fail_msg("%s, call %u, code %d: %u objects left, %s", function, nth, code, fake->alive(), fake->violation(0));
+    }
+    return reached;
+}
+
+static void fail_each_call(const char *script, unsigned expected)
+{
+    static const struct {
+        const char *function;
+        int code;
+    } sweeps[] = {
+        {"vkCreateShaderModule", -1},
+        {"vkCreatePipelineCache", -1},
+        {"vkCreatePipelineCache", -2},
+        {"vkGetPipelineCacheData", -1},
+        {"vkCreateDescriptorSetLayout", -1},
+        {"vkCreatePipelineLayout", -2},
+        {"vkCreateComputePipelines", -1},
+        {"vkCreateComputePipelines", -13},
+        {"vkCreateComputePipelines", -4},
+        {"vkCreateDescriptorPool", -2},
+        {"vkResetDescriptorPool", -1},
+        {"vkAllocateDescriptorSets", -1000069000},
+        {"vkAllocateMemory", -2},
+        {"vkMapMemory", -5},
+        {"vkCreateCommandPool", -1},
+        {"vkAllocateCommandBuffers", -2},
+        {"vkBeginCommandBuffer", -1},
+        {"vkEndCommandBuffer", -2},
+        {"vkQueueSubmit", -1},
+        {"vkQueueSubmit", -4},
+        {"vkWaitForFences", -4},
+    };
+    const fake_vulkan fake = fake_vulkan_script(script);
+    unsigned reached = 0;
+    for (size_t i = 0; i < sizeof sweeps / sizeof sweeps[0]; i++) {
+        unsigned nth = 1;
+        while (fail_once(&fake, sweeps[i].function, nth, sweeps[i].code)) {
+            nth++;
+        }
+        reached += nth > 1;
+    }
+    assert_int_equal(reached, expected);
+}
+
+TEST(whichever_call_fails_with_pushed_descriptors_nothing_is_leaked)
+{
+    fail_each_call("discrete", 18);
+}
+
+TEST(whichever_call_fails_with_pools_of_descriptors_nothing_is_leaked)
+{
+    fail_each_call("discrete;without=VK_KHR_push_descriptor", 21);
+}
+
+/* ---- lost and hanging devices */
+
+TEST(a_device_lost_in_a_launch_says_so_and_closes)
+{
+    programs p = open_programs("discrete");
+    work w = {0};
+    p.fake.lose(2);
+    assert_int_equal(do_work(&p.o, &w), GPUHAL_ERROR_DEVICE_LOST);
+    expect_error(launch_saxpy(&p.o, NULL, w.kernels[0], &w.x, &w.y, 0, COUNT, 1), GPUHAL_ERROR_DEVICE_LOST, "lost");
+    expect_error(make_kernels(&p.o, &(work){0}), GPUHAL_ERROR_DEVICE_LOST, "lost");
+    give_back(&p.o, &w);
+    end_programs(&p);
+}
+
+TEST(a_kernel_that_never_ends_keeps_what_it_uses)
+{
+    programs p = open_programs("discrete");
+    work w = {0};
+    assert_int_equal(p.o.slots.ops.queue_create(p.o.device, 0, 0, NULL, &w.queue), GPUHAL_OK);
+    assert_int_equal(allocate_direct(&p.o, GPUHAL_MEMORY_UPLOAD, COUNT * 4, &w.x), GPUHAL_OK);
+    assert_int_equal(allocate_direct(&p.o, GPUHAL_MEMORY_UPLOAD, COUNT * 4, &w.y), GPUHAL_OK);
+    assert_ok(make_kernels(&p.o, &w));
+    p.fake.hang(1);
+    assert_ok(launch_scale(&p.o, w.queue, w.kernels[1], &w.x));
+    assert_int_equal(p.o.slots.ops.queue_flush(w.queue), GPUHAL_OK);
+    give_back(&p.o, &w);
+    p.o.plugin->close(p.o.device);
+    assert_int_equal(p.fake.violations(), 0); /* destroying what is in use is one */
+    assert_true(p.fake.alive() > 0);
+}
+
+/* ---- devices of other shapes */
+
+typedef struct heard {
+    char formats[32], why[64];
+} heard;
+
+static void hear_text(void *user, gpuhal_key key, const char *value)
+{
+    heard *h = user;
+    if (key == GPUHAL_FACT_PROGRAM_FORMATS) {
+        snprintf(h->formats, sizeof h->formats, "%s", value);
+    }
+}
+
+static void hear_missing(void *user, gpuhal_key key, gpuhal_missing reason, const char *why)
+{
+    heard *h = user;
+    if (key == GPUHAL_FACT_PROGRAM_FORMATS && reason == GPUHAL_MISSING_NOT_SUPPORTED) {
+        snprintf(h->why, sizeof h->why, "%s", why);
+    }
+}
+
+static heard hear_formats(const opening *o)
+{
+    heard h = {{0}, {0}};
+    const gpuhal_direct_listener listener = {.user = &h, .text = hear_text, .missing = hear_missing};
+    assert_int_equal(gpuhal_direct_enumerate(o->plugin, o->instance, &listener), GPUHAL_OK);
+    return h;
+}
+
+TEST(a_device_without_a_family_that_computes_offers_no_programs)
+{
+    programs p = open_programs("families=gt1");
+    const gpuhal_ops *ops = &p.o.slots.ops;
+    assert_true(!ops->program_load && !ops->program_unload && !ops->kernel_create && !ops->kernel_destroy &&
+                !ops->launch && !ops->program_compiled);
+    const heard h = hear_formats(&p.o);
+    assert_string_equal(h.formats, "");
+    assert_non_null(strstr(h.why, "computes"));
+    end_programs(&p);
+}
+
+TEST(launches_without_a_queue_run_on_the_family_that_computes)
+{
+    programs p = open_programs("discrete");
+    work w = {0};
+    assert_string_equal(hear_formats(&p.o).formats, "spirv");
+    assert_ok(make_kernels(&p.o, &w));
+    assert_int_equal(allocate_direct(&p.o, GPUHAL_MEMORY_UPLOAD, COUNT * 4, &w.x), GPUHAL_OK);
+    const unsigned before = p.fake.submitted(1);
+    assert_ok(launch_scale(&p.o, NULL, w.kernels[1], &w.x));
+    assert_int_equal(p.fake.submitted(0), 1);
+    assert_int_equal(p.fake.submitted(1), before);
+    give_back(&p.o, &w);
+    end_programs(&p);
+}
+
+TEST(a_queue_that_only_copies_leaves_launches_to_the_caller)
+{
+    programs p = open_programs("discrete");
+    const gpuhal_ops *ops = &p.o.slots.ops;
+    work w = {0};
+    gpuhal_native device = {.size = sizeof device};
+    assert_ok(make_kernels(&p.o, &w));
+    assert_int_equal(allocate_direct(&p.o, GPUHAL_MEMORY_UPLOAD, COUNT * 4, &w.x), GPUHAL_OK);
+    assert_int_equal(ops->native_device(p.o.device, &device), GPUHAL_OK);
+    const gpuhal_vulkan_device *described = device.typed;
+    const gpuhal_vulkan_queue *copies = &described->queues[described->queue_count - 1];
+    assert_int_equal(copies->family, 1);
+    const gpuhal_native adopt = {.size = sizeof adopt,
+                                 .type = GPUHAL_NATIVE_VULKAN_QUEUE,
+                                 .values = {(uintptr_t)copies->queue, copies->family, copies->index, 0}};
+    assert_int_equal(ops->queue_create(p.o.device, 0, 0, &adopt, &w.queue), GPUHAL_OK);
+    assert_int_equal(launch_scale(&p.o, w.queue, w.kernels[1], &w.x), GPUHAL_ERROR_NOT_SUPPORTED);
+    give_back(&p.o, &w);
+    end_programs(&p);
+}
+
+TEST(memory_that_a_kernel_reaches_by_address_is_ordered_with_everything)
+{
+    programs p = open_programs("discrete;reorder");
+    const gpuhal_ops *ops = &p.o.slots.ops;
+    work w = {0};
+    assert_int_equal(ops->queue_create(p.o.device, 0, 0, NULL, &w.queue), GPUHAL_OK);
+    assert_ok(make_kernels(&p.o, &w));
+    assert_int_equal(allocate_direct(&p.o, GPUHAL_MEMORY_UPLOAD, COUNT * 4, &w.x), GPUHAL_OK);
+    assert_int_equal(allocate_direct(&p.o, GPUHAL_MEMORY_UPLOAD, COUNT * 4, &w.y), GPUHAL_OK);
+    const gpuhal_memory *many[100];
+    for (unsigned i = 0; i < 100; i++) {
+        many[i] = &w.y;
+    }
+    static const uint32_t more[80] = {0}, factor = 2;
+    const gpuhal_plugin_argument arguments[] = {
+        buffer_argument(&w.x, 0, COUNT * 4, GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE),
+        value_argument(more, sizeof more), value_argument(&factor, sizeof factor)};
+    gpuhal_plugin_launch launch = {.size = sizeof launch,
+                                   .argument_count = 3,
+                                   .arguments = arguments,
+                                   .groups = {1, 1, 1},
+                                   .uses = many,
+                                   .uses_count = 1};
+    p.fake.fail_call("vkCmdPipelineBarrier", 0, 0);
+    assert_int_equal(ops->fill(p.o.device, w.queue, &w.y, 0, COUNT * 4, 1, 4), GPUHAL_OK);
+    assert_int_equal(ops->launch(w.queue, w.kernels[1], &launch), GPUHAL_OK);
+    assert_int_equal(p.fake.calls("vkCmdPipelineBarrier"), 2); /* at the beginning, and between the two */
+    launch.uses_count = 100;
+    assert_int_equal(ops->launch(w.queue, w.kernels[1], &launch), GPUHAL_OK);
+    assert_int_equal(p.fake.calls("vkCmdPipelineBarrier"), 3);
+    assert_ok(launch_saxpy(&p.o, w.queue, w.kernels[0], &w.y, &w.y, 512, 16, 1));
+    assert_int_equal(p.fake.calls("vkCmdPipelineBarrier"), 4);
+    give_back(&p.o, &w);
+    end_programs(&p);
+}
+
+/* ---- modules */
+
+#define OP(words, code) ((words) << 16 | (code))
+
+/* Two kernels: the first uses one buffer, the second one more, by a function that it calls. `newer`: SPIR-V 1.4, where
+ * entry points list what they use. */
+static size_t two_kernels(uint32_t words[160], bool newer)
+{
+    const uint32_t longer = newer ? 1 : 0;
+    const uint32_t head[] = {0x07230203, newer ? 0x00010400 : 0x00010300, 0, 32, 0, OP(2, 17), 1, OP(3, 14), 0, 1};
+    const uint32_t first[] = {OP(5 + longer, 15), 5, 10, 0x73726966, 0x00000074, 7};
+    const uint32_t second[] = {OP(5 + 2 * longer, 15), 5, 13, 0x6f636573, 0x0000646e, 7, 8};
+    const uint32_t rest[] = {
+        OP(6, 16), 10, 17,        8,         1,         1,          OP(6, 16), 13,        17, 4,          2,
+        1, /* LocalSize */
+        OP(4, 71), 4,  6,         4,         OP(3, 71), 5,          2,         OP(5, 72), 5,  0,          35,
+        0,                                                                        /* ArrayStride, Block, Offset */
+        OP(4, 71), 7,  34,        0,         OP(4, 71), 7,          33,        0, /* the set and binding of one buffer
+                                                                                   */
+        OP(4, 71), 8,  34,        0,         OP(4, 71), 8,          33,        1, /* and of the other */
+        OP(2, 19), 1,  OP(3, 33), 2,         1,         OP(4, 21),  3,         32,        0, /* void, function, uint */
+        OP(3, 29), 4,  3,         OP(3, 30), 5,         4,          OP(4, 32), 6,         12, 5, /* array, block,
+                                                                                                    pointer */
+        OP(4, 59), 6,  7,         12,        OP(4, 59), 6,          8,         12,               /* variables */
+        OP(5, 54), 1,  10,        0,         2,         OP(2, 248), 11,                          /* first */
+        OP(5, 68), 3,  12,        7,         0,         OP(1, 253), OP(1, 56), /* takes the length of one */
+        OP(5, 54), 1,  13,        0,         2,         OP(2, 248), 14,        /* second */
+        OP(5, 68), 3,  15,        7,         0,         OP(4, 57),  1,         16,        17, OP(1, 253), OP(1, 56),
+        OP(5, 54), 1,  17,        0,         2,         OP(2, 248), 18, /* what it calls */
+        OP(5, 68), 3,  19,        8,         0,         OP(1, 253), OP(1, 56),
+    };
+    const struct {
+        const uint32_t *words;
+        size_t count;
+    } parts[] = {{head, sizeof head / 4}, {first, 5 + longer}, {second, 5 + 2 * longer}, {rest, sizeof rest / 4}};
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        memcpy(words + count, parts[i].words, parts[i].count * 4);
+        count += parts[i].count;
+    }
+    return count;
+}
+
+TEST(kernels_of_one_module_have_the_buffers_that_each_uses)
+{
+    programs p = open_programs("discrete");
+    for (unsigned newer = 0; newer < 2; newer++) {
+        uint32_t words[160];
+        const size_t count = two_kernels(words, newer);
+        gpuhal_plugin_program *program = NULL;
+        assert_ok(load_code(&p.o, words, count * 4, NULL, &program));
+        for (uint32_t k = 0; k < 2; k++) {
+            const gpuhal_kernel_desc desc = {.size = sizeof desc, .name = k ? "second" : "first"};
+            gpuhal_plugin_kernel *kernel = NULL;
+            gpuhal_kernel_info info;
+            assert_ok(create_kernel(&p.o, program, &desc, &info, &kernel));
+            assert_int_equal(info.parameter_count, k + 1);
+            assert_int_equal(info.group_size[0], k ? 4 : 8);
+            assert_int_equal(info.group_size[1], k + 1);
+            p.o.slots.ops.kernel_destroy(kernel);
+        }
+        p.o.slots.ops.program_unload(program);
+    }
+    end_programs(&p);
+}
+
+/* Whatever the bytes are, nothing is read outside of them (which sanitizers see), and what is loaded can be unloaded.
+ */
+static void try_module(const programs *p, const uint32_t *words, size_t bytes)
+{
+    const gpuhal_kernel_desc descs[] = {{.size = sizeof descs[0], .name = "main"}, saxpy_desc()};
+    gpuhal_plugin_program *program = NULL;
+    const gpuhal_status loaded = load_code(&p->o, words, bytes, NULL, &program);
+    assert_true(loaded == GPUHAL_OK || loaded == GPUHAL_ERROR_INVALID_ARGUMENT || loaded == GPUHAL_ERROR_NOT_SUPPORTED);
+    for (size_t d = 0; d < 2 && !loaded; d++) {
+        gpuhal_plugin_kernel *kernel = NULL;
+        if (create_kernel(&p->o, program, &descs[d], NULL, &kernel) == GPUHAL_OK) {
+            p->o.slots.ops.kernel_destroy(kernel);
+        }
+    }
+    if (program) {
+        p->o.slots.ops.program_unload(program);
+    }
+}
+
+static void damage(const programs *p, const uint32_t *words, size_t bytes)
+{
+    const size_t count = bytes / 4;
+    uint32_t *copy = malloc(bytes);
+    uint64_t seed = 17;
+    assert_non_null(copy);
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t tries[] = {0, UINT32_MAX, words[i] + 1, words[i] - 1, words[i] ^ 0x10000, words[i] << 16};
+        memcpy(copy, words, bytes);
+        for (size_t t = 0; t < sizeof tries / sizeof tries[0]; t++) {
+            copy[i] = tries[t];
+            try_module(p, copy, bytes);
+        }
+    }
+    for (unsigned round = 0; round < RANDOM_ROUNDS; round++) {
+        memcpy(copy, words, bytes);
+        for (unsigned k = 0; k < 4; k++) {
+            seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+            copy[(seed >> 33) % count] = words[(seed >> 20) % count] + (uint32_t)(seed >> 61);
+        }
+        try_module(p, copy, bytes);
+    }
+    free(copy);
+}
+
+TEST(damaged_modules_are_refused_or_loaded_and_never_read_beyond_their_end)
+{
+    programs p = open_programs("discrete");
+    damage(&p, saxpy_spirv, sizeof saxpy_spirv);
+    damage(&p, scale_spirv, sizeof scale_spirv);
+    uint32_t words[160];
+    damage(&p, words, two_kernels(words, false) * 4);
+    end_programs(&p);
+}
+
+#include "test_main.h"
