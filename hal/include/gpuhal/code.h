@@ -13,6 +13,10 @@
  *  - `spirv` with entry points Kernel (OpenCL with IL), `opencl-c`: each parameter is an argument.
  *  - `host-library`, `host-function` (processors): pointers to the buffer's bytes, to a copy of the value, and to
  *    memory of the group alone.
+ *
+ *  Values with Vulkan: each lies at the next multiple of the largest power of two that divides its size, 16 at most,
+ *  from 0 on, in push constants and in uniform blocks; where no member of the block begins there the kernel is refused.
+ *  A kernel whose parameters are left out has one value for each member, at the member's own offset.
  */
 #ifndef GPUHAL_CODE_H
 #define GPUHAL_CODE_H
