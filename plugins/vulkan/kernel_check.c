@@ -33,8 +33,8 @@ static bool reflect_parameters(gpuhal_vulkan_kernel_plan *p, gpuhal_plugin_kerne
         const uint32_t i = interface->buffer_count + m;
         if (interface->members[m].bytes == 0) {
             return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_NOT_SUPPORTED,
-                                           "member %" PRIu32 " of the kernel's block of values has no size that can "
-                                           "be told",
+                                           "member %" PRIu32 " of the kernel's block of values has no size "
+                                           "of its own",
                                            m);
         }
         kernel->parameters[i] =

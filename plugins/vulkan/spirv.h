@@ -9,7 +9,7 @@
 #ifndef GPUHAL_VULKAN_SPIRV_H
 #define GPUHAL_VULKAN_SPIRV_H
 
-#include <gpuhal/code.h>
+#include <gpuhal/plugin.h>
 
 #include <stdbool.h>
 #include <stddef.h>

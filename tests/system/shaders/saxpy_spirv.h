@@ -1,5 +1,5 @@
-/* shaders/saxpy_spirv.h: saxpy.comp as SPIR-V, so that building the tests needs no shader compiler. Made by a program; see
- * saxpy.comp. */
+/* shaders/saxpy_spirv.h: saxpy.comp as SPIR-V, so that building the tests needs no shader compiler. Made by a program;
+ * see saxpy.comp. */
 #pragma once
 
 #include <stdint.h>

@@ -1,5 +1,5 @@
-/* shaders/scale_spirv.h: scale.comp as SPIR-V, so that building the tests needs no shader compiler. Made by a program; see
- * scale.comp. */
+/* shaders/scale_spirv.h: scale.comp as SPIR-V, so that building the tests needs no shader compiler. Made by a program;
+ * see scale.comp. */
 #pragma once
 
 #include <stdint.h>

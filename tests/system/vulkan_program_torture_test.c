@@ -1,0 +1,97 @@
+/* Every allocation that the Vulkan plugin makes on the way from a module to an ended launch fails once, over the fake
+ * driver: the plugin is linked into this program, so that its calls can be made to fail (support/faults.h). */
+#include "vulkan_program.h"
+
+#include "support/torture.h"
+
+gpuhal_plugin_query_fn gpuhal_vulkan_plugin_query;
+
+enum { COUNT = 64 };
+static fake_vulkan fake;
+
+static gpuhal_status open_linked(opening *o)
+{
+    const gpuhal_direct_listener no_listener = {0};
+    memset(o, 0, sizeof *o);
+    o->plugin = gpuhal_vulkan_plugin_query(GPUHAL_ABI, gpuhal_direct_host());
+    assert_non_null(o->plugin);
+    gpuhal_status status = o->plugin->start(gpuhal_direct_host(), &o->instance);
+    status = status ? status : gpuhal_direct_enumerate(o->plugin, o->instance, &no_listener);
+    o->slots.ops.size = sizeof o->slots.ops;
+    status = status ? status : o->plugin->describe(gpuhal_direct_host(), o->instance, 0, &o->slots.ops);
+    status = status ? status : o->plugin->open(gpuhal_direct_host(), o->instance, 0, NULL, &o->device, &o->slots.ops);
+    return status ? gpuhal_direct_failed(o->plugin, status, "open") : GPUHAL_OK;
+}
+
+typedef struct work {
+    gpuhal_plugin_program *program;
+    gpuhal_plugin_kernel *kernel;
+    gpuhal_plugin_queue *queue;
+    gpuhal_plugin_event *event;
+    gpuhal_memory words;
+} work;
+
+static gpuhal_status launch(const opening *o, work *w, gpuhal_plugin_queue *queue)
+{
+    static const uint32_t more[80] = {0}, factor = 2;
+    const gpuhal_plugin_argument arguments[] = {
+        buffer_argument(&w->words, 0, COUNT * 4, GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE),
+        value_argument(more, sizeof more), value_argument(&factor, sizeof factor)};
+    const gpuhal_plugin_launch one = {
+        .size = sizeof one, .argument_count = 3, .arguments = arguments, .groups = {1, 1, 1}};
+    return o->slots.ops.launch(queue, w->kernel, &one);
+}
+
+static gpuhal_status work_on(const opening *o, work *w)
+{
+    const gpuhal_ops *ops = &o->slots.ops;
+    const gpuhal_constant constants[] = {{.id = 3, .value = 1}};
+    gpuhal_kernel_desc desc = scale_desc();
+    desc.constants = constants;
+    desc.constant_count = 1;
+    gpuhal_status status = allocate_direct(o, GPUHAL_MEMORY_UPLOAD, COUNT * 4, &w->words);
+    status = status ? status : ops->queue_create(o->device, 0, 0, NULL, &w->queue);
+    status = status ? status : ops->event_create(o->device, 0, &w->event);
+    status = status ? status : load_code(o, scale_spirv, sizeof scale_spirv, NULL, &w->program);
+    status = status ? status : create_kernel(o, w->program, &desc, NULL, &w->kernel);
+    status = status ? status : launch(o, w, NULL);
+    status = status ? status : launch(o, w, w->queue);
+    status = status ? status : ops->event_record(w->queue, w->event);
+    status = status ? status : ops->event_block(w->event, UINT64_C(60000000000));
+    return status ? gpuhal_direct_failed(o->plugin, status, "a slot") : GPUHAL_OK;
+}
+
+static gpuhal_status load_and_launch(void)
+{
+    opening o;
+    work w = {0};
+    gpuhal_status status = open_linked(&o);
+    if (status) {
+        return status;
+    }
+    status = work_on(&o, &w);
+    if (w.event) {
+        o.slots.ops.event_destroy(w.event);
+    }
+    if (w.queue) {
+        o.slots.ops.queue_destroy(w.queue);
+    }
+    if (w.kernel) {
+        o.slots.ops.kernel_destroy(w.kernel);
+    }
+    if (w.program) {
+        o.slots.ops.program_unload(w.program);
+    }
+    release_direct(&o, &w.words);
+    o.plugin->close(o.device);
+    fake_vulkan_expect_clean(&fake);
+    return status;
+}
+
+TEST(whichever_allocation_fails_on_the_way_to_an_ended_launch_nothing_is_leaked)
+{
+    fake = fake_vulkan_script("discrete;inline;without=VK_KHR_push_descriptor");
+    torture(load_and_launch, GPUHAL_FAULT_ALLOCATION, NULL);
+}
+
+#include "test_main.h"
