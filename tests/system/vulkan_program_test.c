@@ -203,7 +203,7 @@ TEST(what_was_compiled_is_given_back_and_taken_only_by_the_same_device)
     unsigned char *kept = NULL;
     uint64_t bytes = 0, small = 8;
     assert_int_equal(ops->program_compiled(f.program, NULL, &bytes), GPUHAL_OK);
-    assert_true(bytes >= 32 && (kept = malloc(bytes)));
+    assert_true(bytes >= 32 && (kept = calloc(1, bytes + 4)));
     memset(kept, 0xee, bytes);
     assert_int_equal(ops->program_compiled(f.program, kept, &small), GPUHAL_OK);
     assert_int_equal(small, bytes);
