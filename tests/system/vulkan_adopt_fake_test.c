@@ -4,6 +4,9 @@
 #include "adopt.h"
 #include "exercise.h"
 #include "queues.h"
+#include "shaders/saxpy_spirv.h"
+
+#include <gpuhal/program.h>
 
 enum { BYTES = 70004, STEPS = 50 };
 
@@ -100,7 +103,12 @@ TEST(on_a_device_of_several_families_buffers_are_shared_over_all)
     }
     unsigned char got[16];
     assert_ok(gpuhal_read(NULL, got, ours, 0, sizeof got));
-    assert_memory_equal(got, "0000" "1000" "2000" "\11\11\11\11", sizeof got);
+    assert_memory_equal(got,
+                        "0000"
+                        "1000"
+                        "2000"
+                        "\11\11\11\11",
+                        sizeof got);
     gpuhal_buffer_release(ours);
     end_program(gpu, &fake);
 }
@@ -175,6 +183,73 @@ TEST(a_device_that_the_program_has_lost_is_lost_for_the_library)
     fake.lose(1);
     expect_error(gpuhal_fill(NULL, ours, 0, BYTES - 1, 9, 1), GPUHAL_ERROR_DEVICE_LOST, "lost");
     gpuhal_buffer_release(ours);
+    end_program(gpu, &fake);
+}
+
+/* y = 2 * x + y on an adopted device, without a queue and in one. */
+static void launch_on(gpuhal_device *device)
+{
+    enum { COUNT = 100 };
+    const gpuhal_code code = {.size = sizeof code, .format = "spirv", .code = saxpy_spirv, .bytes = sizeof saxpy_spirv};
+    const gpuhal_program_desc desc = {
+        .size = sizeof desc, .flags = GPUHAL_PROGRAM_NO_CACHE, .codes = &code, .code_count = 1};
+    const gpuhal_kernel_desc entry = {.size = sizeof entry, .name = "main"};
+    gpuhal_program *saxpy = NULL;
+    gpuhal_kernel *kernel = NULL;
+    gpuhal_queue *queue = NULL;
+    assert_ok(gpuhal_program_create(device, &desc, &saxpy));
+    assert_ok(gpuhal_kernel_create(saxpy, &entry, &kernel));
+    assert_ok(gpuhal_queue_create(device, NULL, &queue));
+    gpuhal_buffer *x = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, COUNT * 4),
+                  *y = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, COUNT * 4);
+    float values[COUNT], got[COUNT];
+    for (uint32_t i = 0; i < COUNT; i++) {
+        values[i] = (float)i;
+    }
+    const uint32_t count = COUNT;
+    const float factor = 2;
+    const gpuhal_argument arguments[] = {{.buffer = x},
+                                         {.buffer = y},
+                                         {.value = &count, .bytes = sizeof count},
+                                         {.value = &factor, .bytes = sizeof factor}};
+    const gpuhal_launch launch = {
+        .size = sizeof launch, .argument_count = 4, .arguments = arguments, .groups = {2, 1, 1}};
+    assert_ok(gpuhal_write(NULL, x, 0, values, sizeof values));
+    assert_ok(gpuhal_write(NULL, y, 0, values, sizeof values));
+    assert_ok(gpuhal_kernel_launch(NULL, kernel, &launch));
+    assert_ok(gpuhal_kernel_launch(queue, kernel, &launch));
+    assert_ok(gpuhal_queue_synchronize(queue, UINT64_MAX));
+    assert_ok(gpuhal_read(NULL, got, y, 0, sizeof got));
+    for (uint32_t i = 0; i < COUNT; i++) {
+        assert_true(got[i] == 5 * values[i]);
+    }
+    gpuhal_queue_destroy(queue);
+    gpuhal_buffer_release(x);
+    gpuhal_buffer_release(y);
+    gpuhal_kernel_release(kernel);
+    gpuhal_program_release(saxpy);
+}
+
+TEST(programs_run_on_an_adopted_device_without_extensions)
+{
+    const fake_vulkan fake = fake_vulkan_script("discrete");
+    make_program(VK_API_VERSION_1_2, true);
+    gpuhal *gpu = open_fake();
+    gpuhal_device *device = adopt_program(gpu);
+    assert_true(gpuhal_device_capabilities(device) & GPUHAL_CAPABILITY_PROGRAMS);
+    launch_on(device);
+    end_program(gpu, &fake);
+}
+
+TEST(an_adopted_device_whose_queues_only_copy_has_no_programs)
+{
+    const fake_vulkan fake = fake_vulkan_script("discrete");
+    make_program(VK_API_VERSION_1_2, true);
+    program.described.queues = &program.queues[1];
+    program.described.queue_count = 1;
+    gpuhal *gpu = open_fake();
+    gpuhal_device *device = adopt_program(gpu);
+    assert_false(gpuhal_device_capabilities(device) & GPUHAL_CAPABILITY_PROGRAMS);
     end_program(gpu, &fake);
 }
 
