@@ -37,7 +37,7 @@ TEST(a_bad_file_is_refused_with_stage_status_and_sentence)
                         "gpuhal_test_undefined");
     assert_load_refused(test_plugin("no_symbol"), GPUHAL_ERROR_DRIVER, GPUHAL_STAGE_HANDSHAKE,
                         "exports no gpuhal_plugin_query");
-    assert_load_refused(test_plugin("other_abi"), GPUHAL_ERROR_INCOMPATIBLE, GPUHAL_STAGE_HANDSHAKE, "0.2");
+    assert_load_refused(test_plugin("other_abi"), GPUHAL_ERROR_INCOMPATIBLE, GPUHAL_STAGE_HANDSHAKE, "0.3");
     assert_load_refused(test_plugin("query_refuses"), GPUHAL_ERROR_INCOMPATIBLE, GPUHAL_STAGE_HANDSHAKE,
                         "it wants plugin ABI 7.3");
     assert_string_equal(gpuhal_last_error()->vendor_call, "vendorInit");

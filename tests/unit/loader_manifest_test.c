@@ -94,15 +94,15 @@ TEST(a_mistake_in_a_manifest_is_refused_with_file_and_line)
                    "line 2: the words of a list are separated by blanks, not by commas");
     assert_refused("[plugin]\nenvironment = A,B\n", "line 2: the words of a list are separated by blanks");
     assert_refused("[plugin]\nvendor_libraries = a.so, b.so\n", "line 2: the words of a list are separated by blanks");
-    assert_refused("[plugin]\nname = a\nlibrary = a.so\nabi = 0.1 0.3 1.2\n",
-                   "ABI 0.1 0.3 1.2; this library speaks 0.2");
-    assert_string_equal(refusal_of("[plugin]\nname = a\nlibrary = a.so\nabi = 0.1  0.2 0.3\nwatch = /a,b\n"), "");
+    assert_refused("[plugin]\nname = a\nlibrary = a.so\nabi = 0.1 0.4 1.2\n",
+                   "ABI 0.1 0.4 1.2; this library speaks 0.3");
+    assert_string_equal(refusal_of("[plugin]\nname = a\nlibrary = a.so\nabi = 0.1  0.3 0.4\nwatch = /a,b\n"), "");
     assert_refused("[plugin]\nno equals sign\n", "line 2: ");
     assert_refused("[plugin]\nname = \xff\n", "line 2: ");
     assert_refused("[plugin]\nname = a\nlibrary = a.so\nabi = 0.4\n", "ABI 0.4; this library speaks 0.3");
-    assert_refused("[plugin]\nname = a\nlibrary = a.so\nabi = 1.1\n", "ABI 1.1; this library speaks 0.2");
+    assert_refused("[plugin]\nname = a\nlibrary = a.so\nabi = 1.1\n", "ABI 1.1; this library speaks 0.3");
     assert_refused("[plugin]\nname = a\nlibrary = a.so\nabi = 65535.65535\n",
-                   "ABI 65535.65535; this library speaks 0.2");
+                   "ABI 65535.65535; this library speaks 0.3");
     assert_string_equal(refusal_of("\n# a comment\n  [plugin]\n name=a \nlibrary = a.so\nabi = 0.3"), "");
 }
 

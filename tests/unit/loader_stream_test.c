@@ -86,7 +86,7 @@ TEST(a_stream_that_stops_anywhere_has_no_end)
     free(text);
 }
 
-#define HELLO  "[hello]\nprotocol = 3\nabi = 2\n"
+#define HELLO  "[hello]\nprotocol = 3\nabi = 3\n"
 #define OPEN                                                                                                           \
     "[device]\nindex = 0\ncapabilities = 0\ntext.name = a\nu64.type = 1\nu64.software = 0\nu64.memory_kinds = 1\n"
 #define DEVICE OPEN "complete = 1\n"
@@ -104,7 +104,7 @@ TEST(rubbish_is_named_with_its_line)
         {"[stage]\n", 1, "no hello"},
         {"key = value\n", 1, "no hello"},
         {"[hello]\nprotocol = one\n", 2, "an invalid value"},
-        {"[hello]\nprotocol = 9\nabi = 2\n[stage]\n", 4, "out of place"},
+        {"[hello]\nprotocol = 9\nabi = 3\n[stage]\n", 4, "out of place"},
         {HELLO "[hello]\n", 4, "out of place"},
         {HELLO "[strange]\nkey = 1\n", 5, "unknown record"},
         {HELLO "[stage]\nnumber = 10\n", 5, "an invalid value"},

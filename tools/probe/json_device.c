@@ -76,6 +76,20 @@ static json_t *make_words(gpuhal_probe_json *builder, uint64_t bits, const char 
     return array;
 }
 
+/* The words of a text. */
+static json_t *split_words(gpuhal_probe_json *builder, const char *text)
+{
+    json_t *array = json_array();
+    char word[64];
+    for (const char *at = text + strspn(text, " "); *at; at += strspn(at, " ")) {
+        const size_t length = strcspn(at, " ");
+        snprintf(word, sizeof word, "%.*s", (int)length, at);
+        gpuhal_probe_append(builder, array, gpuhal_json_any_text(word));
+        at += length;
+    }
+    return array;
+}
+
 static json_t *make_number(gpuhal_probe_json *builder, gpuhal_key key, uint64_t number)
 {
     for (size_t i = 0; i < sizeof translations / sizeof *translations; i++) {
@@ -96,11 +110,14 @@ static json_t *make_facts(gpuhal_probe_json *builder, json_t *missing, const jso
     json_t *facts = json_object();
     for (gpuhal_key key = 1; key < FIRST_VALUE && gpuhal_key_name(key); key++) {
         uint64_t number;
+        const char *text;
         if (json_object_get(device_object, gpuhal_key_name(key))) {
             continue;
         }
         if (!gpuhal_key_is_text(key) && gpuhal_device_u64(device, key, &number) == GPUHAL_OK) {
             gpuhal_probe_put(builder, facts, gpuhal_key_name(key), make_number(builder, key, number));
+        } else if (key == GPUHAL_FACT_PROGRAM_FORMATS && gpuhal_device_text(device, key, &text) == GPUHAL_OK) {
+            gpuhal_probe_put(builder, facts, gpuhal_key_name(key), split_words(builder, text));
         } else {
             gpuhal_probe_put_fact(builder, facts, missing, device, key, false);
         }

@@ -97,8 +97,8 @@ typedef struct gpuhal_kernel_desc {
     uint32_t size; /**< sizeof(gpuhal_kernel_desc). */
     uint32_t parameter_count;
     const char *name;
-    /** In the order of the code. NULL: as the driver, or the code, lists them; NOT_SUPPORTED where it does not. A kernel
-     *  without parameters has a count of 0 and any pointer but NULL. */
+    /** In the order of the code. NULL: as the driver, or the code, lists them; NOT_SUPPORTED where it does not. A
+     *  kernel without parameters has a count of 0 and any pointer but NULL. */
     const gpuhal_parameter *parameters;
     /** Threads in a group, by dimension. All 0: as the code says; INVALID_ARGUMENT where it does not. A dimension that
      *  is 0 beside others that are not counts as 1. */
