@@ -108,12 +108,61 @@ TEST(a_mistake_on_the_command_line_is_named_and_leaves_with_2)
     expect_printed("option '--deadline' requires an argument\n");
     assert_int_equal(check("--device one x.so"), 2);
     expect_printed("--device is \"one\"; it takes the index of a device");
+    assert_int_equal(check("--program a.cl x.so"), 2);
+    expect_printed("--program and --kernel go together");
+    assert_int_equal(check("--program a.cl --kernel one x.so"), 2);
+    expect_printed("--program \"a.cl\": cannot be read: No such file or directory");
     assert_int_equal(check("a.so b.so"), 2);
     expect_printed("one plugin at a time");
     assert_int_equal(check("%s", ""), 2);
     expect_printed("no plugin was given");
     assert_int_equal(check("''"), 2);
     expect_printed("the name of the plugin is empty");
+}
+
+TEST(a_parameter_that_is_not_in_the_list_of_words_is_named)
+{
+    static const char *const good[] = {"''",
+                                       "r",
+                                       "w4096,b,l,l1",
+                                       "i32=-2147483648,u32=4294967295",
+                                       "i64=-1,u64=18446744073709551615",
+                                       "f32=2.5,f64=-1e9"};
+    static const char *const bad[] = {"x", "r0", "r4k", "u32=-1", "u32=4294967296", "i32=2147483648", "u32=", "f32=x",
+                                      "f16=1", "r,", ",r", "i32= 1", "r=1"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_int_equal(check("--parameters %s --program a.cl --kernel one x.so", good[i]), 2);
+        expect_printed("cannot be read");
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(check("--parameters '%s' --program a.cl --kernel one x.so", bad[i]), 2);
+        expect_printed("is neither r, w, b or l with a number of bytes, nor a value such as u32=7");
+    }
+    assert_int_equal(check("--parameters $(printf 'r,%%.0s' $(seq 16))r x.so"), 2);
+    expect_printed("there are more than 16");
+    assert_int_equal(check("--groups 1,2,3,4 x.so"), 2);
+    expect_printed("--groups is \"1,2,3,4\"; it takes one to three numbers from 1 on with commas between them");
+    assert_int_equal(check("--group-size 8, x.so"), 2);
+    expect_printed("--group-size is \"8,\"; it takes");
+}
+
+TEST(a_program_whose_format_does_not_show_needs_format_and_one_that_no_device_takes_is_skipped)
+{
+    const char *plugin = faulty("good_all");
+    char file[256];
+    snprintf(file, sizeof file, "%s", file_with("kernel.bin", "TESTCODE 1\n"));
+    assert_int_equal(check("--program '%s' --kernel mix %s", file, plugin), 2);
+    expect_printed("neither its bytes nor its name show its format; give --format");
+    assert_int_equal(check("--program '%s' --format spirv --kernel mix --only launch@0 %s", file, plugin), 0);
+    expect_printed("# SKIP the device does not take the format spirv of the program");
+    assert_int_equal(check("--program '%s' --format test-code --kernel mix --only launch@0 %s", file, plugin), 0);
+    expect_printed("ok 2 - launch@0");
+    expect_not_printed("SKIP");
+    assert_int_equal(check("--program '%s' --format test-code --kernel none --only launch@0 %s", file, plugin), 1);
+    expect_printed("hint: \"Compare --program, --format, --kernel, --parameters and --group-size with the code");
+    assert_int_equal(check("--only launch@0 %s", plugin), 0);
+    expect_printed("# SKIP no kernel was given (--program and --kernel)");
+    clean_up();
 }
 
 #define HINT_FILE "  hint: \"Give the path of a plugin's library, NAME.so, or of its manifest, NAME.gpuhal.\"\n"

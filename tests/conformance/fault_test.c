@@ -46,19 +46,26 @@ typedef struct run {
 
 static const char *tool, *directory;
 
+/* The word @mix is the kernel of the test code. */
+#define MIX_OPTIONS "--program faulty_code.txt --format test-code --kernel mix"
+
 /* The child: becomes gpuhal-check. */
 static void become_tool(const variant *of, int output)
 {
-    char file[1024], options[256];
+    char file[1024], options[512];
+    const bool is_mix = strncmp(of->options, "@mix", 4) == 0;
     char *arguments[ARGUMENTS] = {(char *)(size_t)tool, (char *)(size_t)"--only", (char *)(size_t)of->check};
     int count = 3;
     snprintf(file, sizeof file, "%s/%s", directory, of->file);
-    snprintf(options, sizeof options, "%s", of->options);
+    snprintf(options, sizeof options, "%s%s", is_mix ? MIX_OPTIONS : "", of->options + (is_mix ? 4 : 0));
     for (char *word = strtok(options, " "); word != NULL && count < ARGUMENTS - 2; word = strtok(NULL, " ")) {
         arguments[count++] = word;
     }
     arguments[count] = file;
     setenv("FAULTY", of->name, 1);
+    if (chdir(directory) != 0) {
+        _exit(127);
+    }
     dup2(output, 1);
     dup2(output, 2);
     execv(tool, arguments);

@@ -46,6 +46,7 @@ struct gpuhal_plugin_device {
     uint32_t index;
     unsigned registered;
     bool adopted; /* over another opening */
+    bool lost;    /* rubbish_spoils */
     pthread_mutex_t scratch;
 };
 
@@ -91,6 +92,10 @@ void gpuhal_faulty_describe_ranges(gpuhal_ops *ops);
 /* faulty_transfer.c: with a NULL queue at once, otherwise through faulty_queue.c */
 void gpuhal_faulty_describe_transfer(gpuhal_ops *ops);
 void gpuhal_faulty_drop_stale(const void *object);
+
+/* faulty_program.c */
+void gpuhal_faulty_describe_program(gpuhal_ops *ops);
+bool gpuhal_faulty_launched(void);
 
 /* faulty_values.c */
 gpuhal_status gpuhal_faulty_sample(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,

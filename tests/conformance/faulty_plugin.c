@@ -156,6 +156,9 @@ static void report_texts(const gpuhal_host *host, gpuhal_sink *sink)
 {
     host->text(host, sink, GPUHAL_FACT_NAME, is(fact_control) ? "Test\tDevice" : "Test Device");
     host->text(host, sink, GPUHAL_FACT_VENDOR, "Test");
+    if (!is(good_minimal) && !is(formats_missing)) {
+        host->text(host, sink, GPUHAL_FACT_PROGRAM_FORMATS, is(formats_comma) ? "test-code,other" : "test-code");
+    }
     if (is(good_vendor)) {
         host->u64(host, sink, GPUHAL_VENDOR_FIRST + 1, 42);
     }
@@ -218,6 +221,7 @@ static gpuhal_status faulty_describe(const gpuhal_host *host, gpuhal_plugin_inst
     }
     gpuhal_faulty_describe_queue(out_ops);
     gpuhal_faulty_describe_ranges(out_ops);
+    gpuhal_faulty_describe_program(out_ops);
     if (!is(open_adds_slot)) {
         out_ops->query_health = faulty_health;
     }

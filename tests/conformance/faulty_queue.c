@@ -293,7 +293,8 @@ static gpuhal_status faulty_queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin
 static gpuhal_status faulty_elapsed(gpuhal_plugin_event *from, gpuhal_plugin_event *to, uint64_t *out_ns)
 {
     pthread_mutex_lock(&lock);
-    *out_ns = is(elapsed_wild) ? UINT64_C(3600000000000) : to->time_ns - from->time_ns;
+    const bool wild = is(elapsed_wild) || (is(launch_clock) && gpuhal_faulty_launched());
+    *out_ns = wild ? UINT64_C(3600000000000) : to->time_ns - from->time_ns;
     pthread_mutex_unlock(&lock);
     return GPUHAL_OK;
 }

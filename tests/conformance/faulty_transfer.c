@@ -177,7 +177,9 @@ static const unsigned char *stale_bytes(const gpuhal_memory *from)
 static gpuhal_status faulty_read(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to,
                                  const gpuhal_memory *from, uint64_t offset, uint64_t bytes)
 {
-    (void)device;
+    if (device->lost) {
+        return GPUHAL_ERROR_DEVICE_LOST;
+    }
     while (is(read_hangs)) {
         pause();
     }

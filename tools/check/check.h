@@ -8,6 +8,7 @@
 #ifndef GPUHAL_CHECK_H
 #define GPUHAL_CHECK_H
 
+#include "given.h"
 #include "listing.h"
 
 #include <gpuhal/direct.h>
@@ -15,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 /* What the child does with the plugin before the check runs. */
 typedef enum gpuhal_needs {
@@ -55,6 +57,7 @@ typedef struct gpuhal_check_options {
     bool one_device;
     uint32_t device; /* the one */
     uint32_t deadline_s;
+    gpuhal_given given; /* the vendor's kernel */
     bool large; /* allocations above 4 GiB are welcome */
     bool list;  /* print the checks and leave */
     bool json;  /* a document instead of TAP */
@@ -117,6 +120,9 @@ void gpuhal_skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
 bool gpuhal_offered(bool slot, const char *name);
 /* A note, which does not change the result. */
 void gpuhal_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* How much was printed in this child, and forgetting what came later: a driver's compiler prints what it also logs. */
+off_t gpuhal_printed(void);
+void gpuhal_forget_printed(off_t from);
 /* The plugin that failures are about. */
 void gpuhal_child_plugin(const gpuhal_plugin *plugin);
 /* What the plugin is asked to do now, for the sentence about a crash or a hang. @p what is a string constant. */

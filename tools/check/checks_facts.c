@@ -1,6 +1,6 @@
 /* checks_facts.c: what the plugin says about its devices, and whether it says the same each time. */
 #include "../common/utf8.h"
-#include "check.h"
+#include "program.h"
 
 #include <gpuhal/device.h>
 
@@ -143,6 +143,28 @@ static void expect_text(const char *key, const char *text)
     }
 }
 
+/* Applications look for the names of formats in it, and take the first. */
+static void expect_formats(const char *text)
+{
+    for (const char *word = text;; word += strcspn(word, " ") + 1) {
+        const size_t length = strcspn(word, " ");
+        const bool is_name = strspn(word, "abcdefghijklmnopqrstuvwxyz0123456789-._") == length;
+        if (length == 0 || length >= FORMAT_BYTES || !is_name) {
+            gpuhal_fail("program_formats is '%s'; the form is names of lower-case letters, digits, -, . and _, up to "
+                        "%d characters each, with one blank between them",
+                        text, FORMAT_BYTES - 1);
+        }
+        for (const char *other = text; other < word; other += strcspn(other, " ") + 1) {
+            if (strcspn(other, " ") == length && strncmp(other, word, length) == 0) {
+                gpuhal_fail("program_formats is '%s'; it names %.*s twice", text, (int)length, word);
+            }
+        }
+        if (word[length] == '\0') {
+            return;
+        }
+    }
+}
+
 /* Interfaces of one physical device are matched by these texts, letter by letter, across plugins of different
  * vendors. */
 void gpuhal_check_facts_canonical(gpuhal_context *context)
@@ -167,6 +189,9 @@ void gpuhal_check_facts_canonical(gpuhal_context *context)
             if (forms[f].key == fact->key && !has_form(fact->text, forms[f].form)) {
                 gpuhal_fail("%s is '%s'; the form is %s", key, fact->text, forms[f].like);
             }
+        }
+        if (fact->key == GPUHAL_FACT_PROGRAM_FORMATS) {
+            expect_formats(fact->text);
         }
         /* Hypervisors make up domains of more than four digits. */
         const char *pci = fact->text;

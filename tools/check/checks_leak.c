@@ -3,6 +3,7 @@
  * own. */
 #include "area.h"
 #include "image.h"
+#include "program.h"
 #include "resources.h"
 
 #include <string.h>
@@ -67,6 +68,19 @@ static void do_allocate_refused(void *user)
     if (gpuhal_plain_allocate(&context->opened, GPUHAL_MEMORY_DEVICE, UINT64_C(1) << 62, 0, &memory) == GPUHAL_OK) {
         gpuhal_plain_release(&context->opened, &memory);
     }
+}
+
+/* Compilers take too long for so many times. */
+static void load_rubbish(void *user, const char *format)
+{
+    if (!gpuhal_format_is_text(format)) {
+        gpuhal_program_refused(user, format);
+    }
+}
+
+static void do_load_refused(void *user)
+{
+    gpuhal_formats_visit(user, load_rubbish, user);
 }
 
 /* Memory that all the calls below work on. */
@@ -204,6 +218,9 @@ void gpuhal_check_leaks(gpuhal_context *context)
     repeat("opening with an unknown object to take over", do_open_refused, context);
     gpuhal_session_open(context, &context->opened);
     repeat("allocating more than there is", do_allocate_refused, context);
+    if (context->opened.slots.ops.program_load != NULL) {
+        repeat("loading what is no program", do_load_refused, context);
+    }
     check_memory(context);
     if (context->opened.slots.ops.peer_copy != NULL && context->listing.count > 1) {
         gpuhal_expect_no_leak("enabling and disabling peers", 4, 20, do_peer, context);

@@ -178,6 +178,15 @@ void gpuhal_check_slots_facts(gpuhal_context *context)
         (gpuhal_device_fact(context, GPUHAL_FACT_MEMORY_KINDS, 0) >> GPUHAL_MEMORY_READBACK & 1) == 0) {
         gpuhal_fail("no byte can leave the device: there is neither the slot read nor memory of kind readback");
     }
+    const gpuhal_listed_fact *formats = gpuhal_listed_find(context->listed, GPUHAL_FACT_PROGRAM_FORMATS);
+    const bool has_formats = formats != NULL && formats->kind == LISTED_TEXT;
+    if (has_formats != (filled.ops.program_load != NULL)) {
+        gpuhal_fail("the fact program_formats is %s, and the slot program_load is %s",
+                    has_formats ? "there" : "missing", has_formats ? "missing" : "there");
+    }
+    if (filled.ops.program_compiled != NULL && filled.ops.program_load == NULL) {
+        gpuhal_fail("the slot program_compiled is there, and no programs");
+    }
     if (filled.ops.native_queue != NULL && filled.ops.queue_create == NULL) {
         gpuhal_fail("the slot native_queue is there, and no queues");
     }

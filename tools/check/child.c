@@ -205,6 +205,19 @@ static void become_harmless(const gpuhal_runner *runner)
     close(nothing);
 }
 
+/* Both streams are one file, in which they have one place. */
+off_t gpuhal_printed(void)
+{
+    return lseek(1, 0, SEEK_END);
+}
+
+void gpuhal_forget_printed(off_t from)
+{
+    if (from < 0 || ftruncate(1, from) != 0 || lseek(1, from, SEEK_SET) != from) {
+        gpuhal_fail_with("", "gpuhal-check cannot shorten the file of its standard streams");
+    }
+}
+
 /* The plugin stays loaded for all checks of this child; an opened device lasts for one check, so that what it leaves
  * open goes with it. */
 static void prepare(gpuhal_context *context, const gpuhal_job *job)

@@ -29,7 +29,14 @@ enum {
     OPTION_DEADLINE,
     OPTION_EXPECT,
     OPTION_LARGE,
-    OPTION_JSON
+    OPTION_JSON,
+    OPTION_PROGRAM,
+    OPTION_KERNEL,
+    OPTION_FORMAT,
+    OPTION_BUILD,
+    OPTION_PARAMETERS,
+    OPTION_GROUP_SIZE,
+    OPTION_GROUPS
 };
 
 static const struct argp_option known[] = {
@@ -43,6 +50,17 @@ static const struct argp_option known[] = {
     {"large", OPTION_LARGE, NULL, 0, "run above_4gib, which takes 8 GiB of a device", 0},
     {"json", OPTION_JSON, NULL, 0, "a JSON document at the end instead of TAP, schema gpuhal.check/1; of errors, too",
      0},
+    {NULL, 0, NULL, 0, "A kernel of yours, for the checks of programs:", 0},
+    {"program", OPTION_PROGRAM, "FILE", 0, "code that the device takes, with --kernel", 0},
+    {"kernel", OPTION_KERNEL, "NAME", 0, "the function to launch; it changes a buffer, the same way each time", 0},
+    {"format", OPTION_FORMAT, "FORMAT", 0, "of the code, as program_formats names it (as the file looks)", 0},
+    {"build-options", OPTION_BUILD, "TEXT", 0, "options of the driver's compiler", 0},
+    {"parameters", OPTION_PARAMETERS, "LIST", 0,
+     "r, w, b: a buffer that is read, written, or both; l: local memory; each with its bytes: r4096; values: i32=N, "
+     "u32=N, i64=N, u64=N, f32=X, f64=X; in order, with commas (as the plugin says, buffers b65536, values 1024)",
+     0},
+    {"group-size", OPTION_GROUP_SIZE, "X[,Y[,Z]]", 0, "threads of a group (as the code says)", 0},
+    {"groups", OPTION_GROUPS, "X[,Y[,Z]]", 0, "groups of a launch (4)", 0},
     {0},
 };
 
@@ -122,8 +140,26 @@ static error_t judge_devices(const struct argp_state *state, const gpuhal_check_
     return 0;
 }
 
+/* The code is read here, so that a file that is not there is a mistake. */
+static error_t judge_program(const struct argp_state *state, gpuhal_given *given)
+{
+    char problem[256];
+    if ((given->file == NULL) != (given->kernel == NULL)) {
+        argp_error(state, "--program and --kernel go together");
+        return EINVAL;
+    }
+    if (given->file == NULL) {
+        return 0;
+    }
+    if (!gpuhal_given_read_code(given, problem, sizeof problem)) {
+        argp_error(state, "--program \"%s\": %s", given->file, problem);
+        return EINVAL;
+    }
+    return 0;
+}
+
 /* What the options are together. */
-static error_t judge(const struct argp_state *state, const gpuhal_check_options *options)
+static error_t judge(const struct argp_state *state, gpuhal_check_options *options)
 {
     if (options->file == NULL && !options->list) {
         argp_error(state, "no plugin was given; it takes FILE.so or NAME.gpuhal");
@@ -133,8 +169,49 @@ static error_t judge(const struct argp_state *state, const gpuhal_check_options 
         argp_error(state, "--json: built without jansson (Debian: libjansson-dev)");
         return EINVAL;
     }
-    const error_t error = judge_names(state, options);
-    return error ? error : judge_devices(state, options);
+    error_t error = judge_names(state, options);
+    error = error ? error : judge_devices(state, options);
+    return error ? error : judge_program(state, &options->given);
+}
+
+static error_t take_extent(const struct argp_state *state, const char *option, const char *value, uint32_t rest,
+                           uint32_t extent[3])
+{
+    return gpuhal_given_read_extent(value, rest, extent)
+               ? 0
+               : gpuhal_tool_mistake(state, option, value, "one to three numbers from 1 on with commas between them");
+}
+
+/* The options about a kernel. */
+static error_t parse_given(int key, const char *value, const struct argp_state *state, gpuhal_given *given)
+{
+    char problem[256];
+    switch (key) {
+    case OPTION_PROGRAM:
+        given->file = value;
+        return 0;
+    case OPTION_KERNEL:
+        given->kernel = value;
+        return 0;
+    case OPTION_FORMAT:
+        given->format = value;
+        return 0;
+    case OPTION_BUILD:
+        given->options = value;
+        return 0;
+    case OPTION_PARAMETERS:
+        if (!gpuhal_given_read_parameters(given, value, problem, sizeof problem)) {
+            argp_error(state, "--parameters \"%s\": %s", value, problem);
+            return EINVAL;
+        }
+        return 0;
+    case OPTION_GROUP_SIZE:
+        return take_extent(state, "group-size", value, 1, given->group_size);
+    case OPTION_GROUPS:
+        return take_extent(state, "groups", value, 1, given->groups);
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
 }
 
 static error_t parse(int key, char *value, struct argp_state *state)
@@ -173,7 +250,7 @@ static error_t parse(int key, char *value, struct argp_state *state)
     case ARGP_KEY_END:
         return judge(state, options);
     default:
-        return ARGP_ERR_UNKNOWN;
+        return parse_given(key, value, state, &options->given);
     }
 }
 
@@ -186,7 +263,7 @@ static void print_version(FILE *out)
 int gpuhal_options_read(int argc, char **argv, FILE *out, gpuhal_check_options *out_options)
 {
     static const struct argp argp = {known, parse, "FILE.so | NAME.gpuhal", doc, NULL, NULL, NULL};
-    *out_options = (gpuhal_check_options){.out = out};
+    *out_options = (gpuhal_check_options){.out = out, .given.groups = {4, 1, 1}};
     const int exit_code = gpuhal_tool_command_line("gpuhal-check", &argp, out_options, out, print_version, argc, argv);
     if (out_options->deadline_s == 0) {
         out_options->deadline_s = out_options->large ? LARGE_DEADLINE_S : DEADLINE_S;

@@ -1,0 +1,34 @@
+/* checks_program.c: programs that must be refused. */
+#include "area.h"
+#include "program.h"
+
+static void expect_rubbish_refused(void *user, const char *format)
+{
+    gpuhal_program_refused(user, format);
+}
+
+/* Applications bring one program in several forms: a form that is refused in another way than these costs all of
+ * them. */
+void gpuhal_check_program_refused(gpuhal_context *context)
+{
+    static const char code[] = "no program";
+    const gpuhal_code unknown = {
+        .size = sizeof unknown, .format = "gpuhal-check.none", .code = code, .bytes = sizeof code};
+    gpuhal_plugin_program *program = NULL;
+    if (!gpuhal_offered(context->opened.slots.ops.program_load != NULL, "program_load")) {
+        return;
+    }
+    const gpuhal_status status = gpuhal_program_try(&context->opened, &unknown, NULL, &program);
+    if (status != GPUHAL_ERROR_NOT_SUPPORTED) {
+        gpuhal_fail("program_load returned %s for a format that program_formats does not have, instead of not "
+                    "supported",
+                    gpuhal_status_text(status));
+    }
+    gpuhal_direct_failed(context->plugin, status, "program_load"); /* takes the report, so that none is left */
+    gpuhal_formats_visit(context, expect_rubbish_refused, context);
+    gpuhal_area area;
+    gpuhal_area_init(&area, context, &context->opened, GPUHAL_MEMORY_DEVICE, gpuhal_area_usual(context));
+    gpuhal_area_reset(&area, 3, ROUTE_ANY);
+    gpuhal_area_verify(&area, (gpuhal_claim){.bytes = area.bytes}, ROUTE_ANY, "a transfer after programs were refused");
+    gpuhal_area_finish(&area);
+}

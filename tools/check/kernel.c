@@ -1,0 +1,220 @@
+/* kernel.c: see kernel.h. */
+#include "kernel.h"
+
+#include "program.h"
+
+#include <gpuhal/error.h>
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const gpuhal_given *given_of(const gpuhal_context *context)
+{
+    return &context->options->given;
+}
+
+/* ---- the program */
+
+typedef struct search {
+    const char *format;
+    bool found;
+} search;
+
+static void compare_format(void *user, const char *format)
+{
+    search *own = user;
+    own->found = own->found || strcmp(own->format, format) == 0;
+}
+
+bool gpuhal_given_offered(const gpuhal_context *context)
+{
+    search own = {.format = given_of(context)->format};
+    if (!gpuhal_offered(context->opened.slots.ops.program_load != NULL, "program_load")) {
+        return false;
+    }
+    if (given_of(context)->file == NULL) {
+        gpuhal_skip("no kernel was given (--program and --kernel)");
+        return false;
+    }
+    gpuhal_formats_visit(context, compare_format, &own);
+    if (!own.found) {
+        gpuhal_skip("the device does not take the format %s of the program", own.format);
+    }
+    return own.found;
+}
+
+gpuhal_code gpuhal_given_code(const gpuhal_context *context)
+{
+    const gpuhal_given *given = given_of(context);
+    return (gpuhal_code){.size = sizeof(gpuhal_code),
+                         .format = given->format,
+                         .code = given->code,
+                         .bytes = given->bytes,
+                         .options = given->options};
+}
+
+/* ---- the kernel */
+
+gpuhal_kernel_desc gpuhal_given_desc(const gpuhal_context *context, gpuhal_parameter room[GIVEN_MAX])
+{
+    const gpuhal_given *given = given_of(context);
+    gpuhal_kernel_desc desc = {.size = sizeof desc, .name = given->kernel};
+    memcpy(desc.group_size, given->group_size, sizeof desc.group_size);
+    for (uint32_t p = 0; p < given->parameter_count; p++) {
+        room[p] = given->parameters[p].parameter;
+    }
+    desc.parameters = given->has_parameters ? room : NULL;
+    desc.parameter_count = given->parameter_count;
+    return desc;
+}
+
+gpuhal_status gpuhal_given_create(const gpuhal_given_kernel *own, const gpuhal_kernel_desc *desc,
+                                  gpuhal_kernel_info *out_info, gpuhal_plugin_kernel **out_kernel)
+{
+    *out_info = (gpuhal_kernel_info){.size = sizeof *out_info};
+    *out_kernel = NULL;
+    gpuhal_step("the slot kernel_create");
+    const gpuhal_status status = own->ops->kernel_create(own->program, desc, out_info, out_kernel);
+    if ((status == GPUHAL_OK) != (*out_kernel != NULL)) {
+        gpuhal_fail_by(46, "kernel_create returned %s and %s kernel", gpuhal_status_text(status),
+                       *out_kernel != NULL ? "a" : "no");
+    }
+    return status;
+}
+
+/* What the command line gave may be wrong; that is no fault of the plugin. */
+static void expect_taken(const gpuhal_context *context, gpuhal_status status, const char *call)
+{
+    if (status != GPUHAL_OK) {
+        gpuhal_direct_failed(context->plugin, status, call);
+        gpuhal_fail_with("Compare --program, --format, --kernel, --parameters and --group-size with the code: the "
+                         "checks of kernels need one that the device takes.",
+                         "%s", gpuhal_last_error()->sentence);
+    }
+}
+
+static void take_parameters(gpuhal_given_kernel *own)
+{
+    const gpuhal_given *given = given_of(own->context);
+    if (own->info.parameter_count > GIVEN_MAX) {
+        gpuhal_fail_with("Give a kernel with fewer parameters.",
+                         "the kernel has %" PRIu32 " parameters; %d can be given", own->info.parameter_count,
+                         GIVEN_MAX);
+    }
+    own->parameter_count = own->info.parameter_count;
+    if (own->parameter_count > 0 && own->info.parameters == NULL) {
+        gpuhal_fail_by(46, "kernel_create stated %" PRIu32 " parameters, and described none", own->parameter_count);
+    }
+    for (uint32_t p = 0; p < own->parameter_count; p++) {
+        own->parameters[p] = given->parameters[p];
+        if (!given->has_parameters && !gpuhal_given_default(&own->info.parameters[p], &own->parameters[p])) {
+            gpuhal_fail_with("Give a kernel with smaller values.",
+                             "parameter %" PRIu32 " is a value of %" PRIu32 " bytes", p, own->info.parameters[p].bytes);
+        }
+    }
+}
+
+/* A gap before each buffer, and one behind the last. */
+static void lay_out(gpuhal_given_kernel *own)
+{
+    uint64_t unit = gpuhal_device_fact(own->context, GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, 1);
+    unit = unit < 256 || unit > 65536 ? 256 : unit;
+    unit = gpuhal_round_up(unit, gpuhal_copy_unit(own->context));
+    own->bytes = unit;
+    for (uint32_t p = 0; p < own->parameter_count; p++) {
+        own->offsets[p] = own->bytes;
+        if (own->parameters[p].parameter.kind == GPUHAL_PARAMETER_BUFFER) {
+            own->bytes = gpuhal_round_up(own->bytes + own->parameters[p].bytes, unit) + unit;
+        }
+    }
+}
+
+void gpuhal_given_init(gpuhal_given_kernel *own, const gpuhal_context *context)
+{
+    const gpuhal_code code = gpuhal_given_code(context);
+    gpuhal_parameter room[GIVEN_MAX];
+    const gpuhal_kernel_desc desc = gpuhal_given_desc(context, room);
+    *own =
+        (gpuhal_given_kernel){.context = context, .ops = &context->opened.slots.ops, .device = context->opened.device};
+    expect_taken(context, gpuhal_program_try(&context->opened, &code, NULL, &own->program), "program_load");
+    expect_taken(context, gpuhal_given_create(own, &desc, &own->info, &own->kernel), "kernel_create");
+    take_parameters(own);
+    lay_out(own);
+}
+
+void gpuhal_given_finish(gpuhal_given_kernel *own)
+{
+    gpuhal_step("the slot kernel_destroy");
+    own->ops->kernel_destroy(own->kernel);
+    gpuhal_step("the slot program_unload");
+    own->ops->program_unload(own->program);
+}
+
+/* ---- launches */
+
+void gpuhal_given_arguments(const gpuhal_given_kernel *own, const gpuhal_memory *memory,
+                            gpuhal_plugin_argument out_arguments[GIVEN_MAX])
+{
+    for (uint32_t p = 0; p < own->parameter_count; p++) {
+        const gpuhal_given_parameter *parameter = &own->parameters[p];
+        const bool is_buffer = parameter->parameter.kind == GPUHAL_PARAMETER_BUFFER;
+        out_arguments[p] = (gpuhal_plugin_argument){.kind = parameter->parameter.kind,
+                                                    .access = is_buffer && parameter->parameter.access == 0
+                                                                  ? GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE
+                                                                  : parameter->parameter.access,
+                                                    .memory = is_buffer ? memory : NULL,
+                                                    .offset = is_buffer ? own->offsets[p] : 0,
+                                                    .bytes = parameter->bytes};
+    }
+}
+
+gpuhal_status gpuhal_given_launch(const gpuhal_given_kernel *own, gpuhal_plugin_queue *queue,
+                                  const gpuhal_plugin_argument arguments[GIVEN_MAX])
+{
+    gpuhal_plugin_argument list[GIVEN_MAX];
+    _Alignas(16) unsigned char values[GIVEN_MAX][GIVEN_VALUE_BYTES];
+    gpuhal_plugin_launch launch = {.size = sizeof launch, .argument_count = own->parameter_count, .arguments = list};
+    memcpy(launch.groups, given_of(own->context)->groups, sizeof launch.groups);
+    for (uint32_t p = 0; p < own->parameter_count; p++) {
+        list[p] = arguments[p];
+        memcpy(values[p], own->parameters[p].value, sizeof values[p]);
+        list[p].value = list[p].kind == GPUHAL_PARAMETER_VALUE ? values[p] : NULL;
+    }
+    gpuhal_step(queue != NULL ? "the slot launch with a queue" : "the slot launch");
+    const gpuhal_status status = own->ops->launch(queue, own->kernel, &launch);
+    memset(values, 0xa5, sizeof values);
+    memset(list, 0, sizeof list);
+    __asm__ volatile("" : : "r"(values), "r"(list) : "memory");
+    return status;
+}
+
+void gpuhal_given_run(const gpuhal_given_kernel *own, const gpuhal_memory *memory)
+{
+    gpuhal_plugin_argument arguments[GIVEN_MAX];
+    gpuhal_given_arguments(own, memory, arguments);
+    gpuhal_expect_ok(gpuhal_given_launch(own, NULL, arguments), "launch");
+}
+
+void gpuhal_given_area(const gpuhal_given_kernel *own, gpuhal_area *area, uint64_t seed)
+{
+    gpuhal_area_init(area, own->context, &own->context->opened, GPUHAL_MEMORY_DEVICE, own->bytes);
+    gpuhal_area_reset(area, seed, ROUTE_ANY);
+}
+
+unsigned char *gpuhal_given_result(const gpuhal_given_kernel *own, uint64_t seed)
+{
+    gpuhal_area area;
+    unsigned char *result = gpuhal_own(malloc((size_t)own->bytes));
+    gpuhal_given_area(own, &area, seed);
+    gpuhal_given_run(own, &area.memory);
+    gpuhal_plain_get(&own->context->opened, &area.memory, 0, result, own->bytes, ROUTE_ANY);
+    gpuhal_area_finish(&area);
+    return result;
+}
+
+void gpuhal_given_expect(gpuhal_area *area, const unsigned char *result, const char *what)
+{
+    gpuhal_area_changed(area, 0, result, area->bytes);
+    gpuhal_area_verify(area, (gpuhal_claim){.bytes = area->bytes}, ROUTE_ANY, "%s", what);
+}
