@@ -66,30 +66,39 @@ using store = std::unique_ptr<gpuhal_store, ender<gpuhal_store_destroy>>;
 using scope = std::unique_ptr<gpuhal_scope, ender<gpuhal_scope_end>>;
 using event = std::unique_ptr<gpuhal_event, ender<gpuhal_event_destroy>>;
 
-/** A buffer with a reference count: a copy adds a reference. */
-class buffer {
+/** An object with a reference count: a copy adds a reference. */
+template <class Handle, auto Retain, auto Release> class counted {
 public:
-    buffer() = default;
+    counted() = default;
     /** Takes over the reference. */
-    explicit buffer(gpuhal_buffer *owned) noexcept : held_(owned) {}
-    buffer(const buffer &other) noexcept : held_(gpuhal_buffer_retain(other.held_)) {}
-    buffer(buffer &&other) noexcept : held_(std::exchange(other.held_, nullptr)) {}
-    buffer &operator=(buffer other) noexcept
+    explicit counted(Handle *owned) noexcept : held_(owned) {}
+    counted(const counted &other) noexcept : held_(Retain(other.held_)) {}
+    counted(counted &&other) noexcept : held_(std::exchange(other.held_, nullptr)) {}
+    counted &operator=(counted other) noexcept
     {
         std::swap(held_, other.held_);
         return *this;
     }
-    ~buffer() { gpuhal_buffer_release(held_); }
+    ~counted() { Release(held_); }
 
-    gpuhal_buffer *get() const noexcept { return held_; }
+    Handle *get() const noexcept { return held_; }
     explicit operator bool() const noexcept { return held_ != nullptr; }
-    uint64_t bytes() const noexcept { return gpuhal_buffer_bytes(held_); }
-    uint64_t address() const noexcept { return gpuhal_buffer_address(held_); }
-    void *host() const noexcept { return gpuhal_buffer_host(held_); }
 
 private:
-    gpuhal_buffer *held_ = nullptr;
+    Handle *held_ = nullptr;
 };
+
+class buffer : public counted<gpuhal_buffer, gpuhal_buffer_retain, gpuhal_buffer_release> {
+public:
+    using counted::counted;
+
+    uint64_t bytes() const noexcept { return gpuhal_buffer_bytes(get()); }
+    uint64_t address() const noexcept { return gpuhal_buffer_address(get()); }
+    void *host() const noexcept { return gpuhal_buffer_host(get()); }
+};
+
+using program = counted<gpuhal_program, gpuhal_program_retain, gpuhal_program_release>;
+using kernel = counted<gpuhal_kernel, gpuhal_kernel_retain, gpuhal_kernel_release>;
 
 inline instance open(const gpuhal_config &config = GPUHAL_INIT(gpuhal_config))
 {
@@ -141,6 +150,29 @@ inline event make_event(const instance &gpu, uint32_t flags = 0)
     gpuhal_event *made = nullptr;
     check(gpuhal_event_create(gpu.get(), flags, &made));
     return event(made);
+}
+
+inline program make_program(gpuhal_device *device, const gpuhal_program_desc &desc)
+{
+    gpuhal_program *made = nullptr;
+    check(gpuhal_program_create(device, &desc, &made));
+    return program(made);
+}
+
+/** Makes a program of the array that gpuhal_add_program() generates. */
+inline program make_program(gpuhal_device *device, const gpuhal_code *codes, uint32_t count)
+{
+    auto desc = GPUHAL_INIT(gpuhal_program_desc);
+    desc.codes = codes;
+    desc.code_count = count;
+    return make_program(device, desc);
+}
+
+inline kernel make_kernel(const program &of, const gpuhal_kernel_desc &desc)
+{
+    gpuhal_kernel *made = nullptr;
+    check(gpuhal_kernel_create(of.get(), &desc, &made));
+    return kernel(made);
 }
 
 } // namespace gpuhal_cpp
