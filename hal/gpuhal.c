@@ -44,6 +44,7 @@ static void destroy_rest(gpuhal_job *job)
     gpuhal_devices_destroy(gpu);
     gpuhal_leases_destroy(gpu->layers.leases);
     gpuhal_pools_destroy(gpu->layers.pools);
+    gpuhal_timeline_destroy(gpu->layers.timeline);
     gpuhal_strategies_destroy(gpu->layers.strategies);
     gpuhal_samplers_destroy(gpu->layers.samplers);
     gpuhal_address_index_destroy(gpu->layers.addresses);
@@ -148,6 +149,7 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config)
     gpu->layers.use_part = gpuhal_part_use;
     gpu->layers.find_part = gpuhal_part_find;
     gpu->layers.pools = gpuhal_pools_create();
+    gpu->layers.timeline = gpuhal_timeline_create();
     gpu->layers.strategies = gpuhal_strategies_create();
     gpu->layers.leases = gpuhal_leases_create();
     gpu->layers.samplers = gpuhal_samplers_create();
@@ -156,7 +158,7 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config)
     gpu->layers.serve_call = gpuhal_service_call;
     if (!gpu->log || !gpu->layers.addresses || !gpu->layers.telemetry || !gpu->layers.samplers || !gpu->layers.pools ||
         !gpu->layers.strategies || !gpu->layers.leases || !gpu->layers.service || !gpu->fault_log ||
-        !gpu->layers.notifier) {
+        !gpu->layers.notifier || !gpu->layers.timeline) {
         return gpuhal_error_host_memory();
     }
     gpu->registry = gpuhal_registry_create(settings->registry, GPUHAL_REGISTRY_LOCK_NS, gpu->log);
@@ -165,6 +167,7 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config)
     }
     log_ignored_variables(gpu);
     status = gpuhal_trace_begin_at_open(gpu);
+    status = status ? status : gpuhal_timeline_begin_at_open(gpu);
     if (status) {
         return status;
     }
@@ -210,6 +213,7 @@ void gpuhal_close(gpuhal *gpu)
         gpuhal_leases_end(gpu);
         gpuhal_workers_settle(gpu, true);
         gpuhal_trace_write_at_close(gpu);
+        gpuhal_timeline_write_at_close(gpu);
         gpuhal_pools_report_left(gpu);
         (void)gpuhal_fault_log_write(gpu); /* the object itself may stay as long as a driver hangs */
         gpuhal_unreference(gpu);

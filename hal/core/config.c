@@ -37,6 +37,7 @@ static const struct {
     {"GPUHAL_STAGING_TOTAL", "limit of the process's staging memory in bytes, with K, M or G: \"64M\""},
     {"GPUHAL_SYSTEM_ROOT",
      "absolute directory that stands for / where /sys, /proc and /dev are read: a recorded or synthetic machine"},
+    {"GPUHAL_TRACE", "absolute file to which closing writes what queues did, for ui.perfetto.dev"},
     {"GPUHAL_VULKAN_LIBRARY", "absolute path of the Vulkan loader to use instead of libvulkan.so.1"},
     {GPUHAL_WITHIN_HELPER, "set by the library itself in its helper processes, which search for no plugins"},
 };
@@ -207,15 +208,15 @@ static gpuhal_status read_program_cache(gpuhal_settings *settings)
                                      value);
 }
 
-static gpuhal_status read_pool_trace(gpuhal_settings *settings)
+/* A file that is written when the object is closed. */
+static gpuhal_status read_trace(gpuhal_settings *settings, const char *name, char **out_path)
 {
-    const char *value = read_variable(settings, "GPUHAL_POOL_TRACE");
+    const char *value = read_variable(settings, name);
     if (value && !gpuhal_os_path_is_absolute(value)) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "GPUHAL_POOL_TRACE is \"%s\"; expected an absolute path",
-                                value);
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is \"%s\"; expected an absolute path", name, value);
     }
-    settings->pool_trace = gpuhal_text_copy(value);
-    return settings->pool_trace || !value ? GPUHAL_OK : gpuhal_error_host_memory();
+    *out_path = gpuhal_text_copy(value);
+    return *out_path || !value ? GPUHAL_OK : gpuhal_error_host_memory();
 }
 
 static gpuhal_status read_ledger(const gpuhal_config *config, gpuhal_settings *settings)
@@ -339,7 +340,8 @@ gpuhal_status gpuhal_settings_make(const gpuhal_config *given, gpuhal_settings *
     status = status ? status : read_staging(&config, settings);
     status = status ? status : read_registry(&config, settings);
     status = status ? status : read_program_cache(settings);
-    status = status ? status : read_pool_trace(settings);
+    status = status ? status : read_trace(settings, "GPUHAL_POOL_TRACE", &settings->pool_trace);
+    status = status ? status : read_trace(settings, "GPUHAL_TRACE", &settings->trace);
     status = status ? status : read_pool_check(settings);
     status = status ? status : read_ledger(&config, settings);
     status = status ? status : read_lease(settings);
@@ -368,6 +370,7 @@ void gpuhal_settings_finish(gpuhal_settings *settings)
     free(settings->registry);
     free(settings->program_cache);
     free(settings->pool_trace);
+    free(settings->trace);
     free(settings->ledger);
     free(settings->options);
     *settings = (gpuhal_settings){0};

@@ -22,6 +22,7 @@ typedef struct gpuhal_settings {
     char *program_cache;    /* absolute directory of what drivers compiled; NULL: none */
     uint64_t program_cache_bytes; /* the most that it may have */
     char *pool_trace;       /* absolute file; NULL: none */
+    char *trace;            /* the same, of queues */
     char *ledger;           /* absolute directory of leases, or "none"; NULL: the user's own */
     uint64_t lease;         /* number of the lease that a parent holds for this process; 0: none */
     char *options;          /* for plugins, see core/options.h */

@@ -30,6 +30,7 @@ struct gpuhal_relief;        /* memory/buffer.h */
 struct gpuhal_telemetry;     /* telemetry/telemetry.h */
 struct gpuhal_samplers;      /* telemetry/sampler.h */
 struct gpuhal_strategies;    /* schedule/strategy.h */
+struct gpuhal_timeline;      /* queue/timeline.h */
 
 /* What the layers above store in the object, and what this layer and `memory` call in them. Set by gpuhal.c, the only
  * file that sees all layers. */
@@ -39,6 +40,7 @@ typedef struct gpuhal_layers {
     struct gpuhal_address_index *addresses; /* memory/address_index.h */
     _Atomic(struct gpuhal_thread_pool *) thread_pool;     /* created and ended by transfer/thread_pool.c */
     struct gpuhal_service *service;             /* queue/completion_service.h: shared by all queues */
+    struct gpuhal_timeline *timeline;           /* queue/timeline.h */
     struct gpuhal_notifier *notifier;           /* hotplug/change.h */
     struct gpuhal_pools *pools;                 /* pool/pool.h */
     struct gpuhal_strategies *strategies;       /* schedule/strategy.h */

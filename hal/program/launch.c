@@ -203,6 +203,8 @@ static void fill_in(record *own, gpuhal_kernel *kernel, const gpuhal_launch *lau
         own->uses.buffers[count++] = (struct gpuhal_use){whole, !whole->read_only};
     }
     own->uses.count = count;
+    own->uses.name = kernel->name;
+    own->uses.groups = own->launch.groups;
     own->kernel = kernel;
     own->launch = (gpuhal_plugin_launch){.size = sizeof own->launch,
                                          .argument_count = launch->argument_count,

@@ -39,6 +39,9 @@ static void drop_held(gpuhal_queue *queue, gpuhal_completion **completions)
         if (deferred->op.record) {
             gpuhal_timepoint_finish(deferred->op.record, queue->failure, completions);
         }
+        if (deferred->op.traced) {
+            deferred->op.traced->record.status = (int16_t)queue->failure->detail.error.status;
+        }
         deferred->next = queue->dropped;
         queue->dropped = deferred;
     }

@@ -210,6 +210,7 @@ gpuhal_status gpuhal_queue_wait(gpuhal_queue *queue, gpuhal_event *event)
     status = status ? status : gpuhal_queue_wait_for_timepoint(queue, timepoint);
     if (!status && timepoint) {
         gpuhal_queue_note_awaited(queue, timepoint);
+        gpuhal_timeline_wait(queue, timepoint);
     }
     gpuhal_timepoint_release(timepoint);
     return status;
@@ -320,39 +321,6 @@ gpuhal_status gpuhal_event_watch(gpuhal_event *event, void *user)
     return add_watcher(event, "gpuhal_event_watch", &(gpuhal_completion){.listed = true, .user = user});
 }
 
-static gpuhal_status order_error(void)
-{
-    return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                            "gpuhal_event_elapsed: the second event was recorded before the first");
-}
-
-/* Between two timepoints that are done. Device clocks wrap, so within one queue its count of submissions decides the
- * order. */
-static gpuhal_status time_between(const gpuhal_timepoint *from, const gpuhal_timepoint *to, uint64_t *out_ns)
-{
-    gpuhal_device *device = from->queue->device;
-    if ((from->event == NULL) != (to->event == NULL)) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_event_elapsed: the two have no clock in common");
-    }
-    if (from->queue == to->queue && from->number > to->number) {
-        return order_error();
-    }
-    if (!from->event) {
-        *out_ns = to->done_ns - from->done_ns;
-        return to->done_ns >= from->done_ns ? GPUHAL_OK : order_error();
-    }
-    gpuhal_status status = gpuhal_device_check(device);
-    if (status) {
-        return status;
-    }
-    const gpuhal_call call = gpuhal_call_prompt(device);
-    status = device->ops.elapsed ? device->ops.elapsed(from->event, to->event, out_ns) : GPUHAL_ERROR_NOT_SUPPORTED;
-    status = gpuhal_device_result(device, call, status);
-    return status && status != GPUHAL_NOT_READY
-               ? gpuhal_device_failed(device, status, "reading the time between two events")
-               : status;
-}
-
 gpuhal_status gpuhal_event_elapsed(gpuhal_event *from, gpuhal_event *to, uint64_t *out_ns)
 {
     if (!out_ns) {
@@ -369,7 +337,7 @@ gpuhal_status gpuhal_event_elapsed(gpuhal_event *from, gpuhal_event *to, uint64_
     }
     status = status ? status : gpuhal_timepoint_poll(first);
     status = status ? status : gpuhal_timepoint_poll(second);
-    status = status ? status : time_between(first, second, out_ns);
+    status = status ? status : gpuhal_timepoint_elapsed(first, second, out_ns);
     gpuhal_timepoint_release(first);
     gpuhal_timepoint_release(second);
     return status;

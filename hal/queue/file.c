@@ -7,7 +7,9 @@
 
 static gpuhal_status run(const gpuhal_op *op)
 {
-    return gpuhal_file_transfer(op->job);
+    gpuhal_file_job job = *(const gpuhal_file_job *)op->job;
+    job.moved = op->traced ? &op->traced->record.bytes : NULL;
+    return gpuhal_file_transfer(&job);
 }
 
 static void free_job(void *job)

@@ -16,6 +16,7 @@
 #include "device/device.h"
 #include "memory/buffer.h"
 #include "queue/states.h"
+#include "queue/timeline.h"
 #include "queue/timepoint.h"
 
 #include <gpuhal/queue.h>
@@ -33,6 +34,8 @@ typedef struct gpuhal_uses {
         bool writes;
     } *buffers;
     void (*destroy)(struct gpuhal_uses *uses); /* after the last reference; calls no function of the application */
+    const char *name;       /* of the kernel */
+    const uint32_t *groups; /* three */
 } gpuhal_uses;
 
 /* What can be enqueued. */
@@ -63,6 +66,7 @@ struct gpuhal_op {
     gpuhal_buffer *to, *from;   /* either may be NULL */
     gpuhal_buffer *kept;        /* kept alive until the work has ended; mostly NULL */
     gpuhal_uses *uses;          /* of a launch; else NULL */
+    gpuhal_traced *traced;      /* its piece of the trace; NULL: it is not traced */
     uint64_t to_offset, from_offset, bytes;
     gpuhal_counter *counter;    /* counts the bytes once they are submitted; `run` counts for itself */
     union {                     /* by kind->form; small, since every call of the application makes one */
@@ -124,6 +128,7 @@ struct gpuhal_queue {
     _Atomic uint32_t fast_path;       /* GPUHAL_FAST_PATH_ bits: fast_path.c */
     gpuhal_buffer *fast_to, *fast_from; /* of the newest submission, while the fast path is open */
     _Atomic uint64_t submitted;  /* number of the newest submission; written by the thread that may call */
+    gpuhal_timeline *timeline;   /* the object's */
 
     _Atomic uint32_t
         references; /* the structure: its user, its worker, its timepoints, and completions of other timepoints */
@@ -163,6 +168,8 @@ struct gpuhal_queue {
     uint32_t followed_count;
     _Atomic bool in_flight; /* it has failed, and the driver may still be at its work */
 
+    gpuhal_queue_timeline trace;
+
     gpuhal_failure *failure;     /* why it failed */
     gpuhal_failure *refusal;   /* why it could not be reset */
     _Atomic uint64_t caller; /* thread in which the queue calls a function of the application; 0: none */
@@ -181,6 +188,12 @@ static inline void gpuhal_queue_note_busy(gpuhal_queue *queue)
     if (__builtin_expect(atomic_load_explicit(&queue->device->busy.wanted, memory_order_relaxed), 0)) {
         gpuhal_queue_count_busy(queue);
     }
+}
+
+/* A load, while there is no trace. */
+static inline bool gpuhal_timeline_is_on(const gpuhal_queue *queue)
+{
+    return __builtin_expect(atomic_load_explicit(&queue->timeline->on, memory_order_relaxed), 0);
 }
 
 static inline bool gpuhal_queue_has_failed(const gpuhal_queue *queue)
@@ -291,6 +304,9 @@ gpuhal_plugin_event *gpuhal_queue_take_event(gpuhal_queue *queue, bool timed);
 /* Keeps an event for the next timepoint, or destroys it. */
 void gpuhal_queue_put_event(gpuhal_queue *queue, gpuhal_plugin_event *event, bool timed);
 
+/* The time between two timed timepoints that are done. INVALID_ARGUMENT in the other order, or what the plugin says. */
+gpuhal_status gpuhal_timepoint_elapsed(const gpuhal_timepoint *from, const gpuhal_timepoint *to, uint64_t *out_ns);
+
 /* ---- deferred.c */
 
 /* With the mutex held: starts the worker, unless there is one. Returns 0 or errno. */
@@ -327,6 +343,18 @@ void gpuhal_timepoint_settle_notified(gpuhal_timepoint *timepoint, gpuhal_status
 void gpuhal_timepoint_failed(gpuhal_timepoint *timepoint, gpuhal_status status);
 /* Queries the plugin. OK, NOT_READY, or the failure. */
 gpuhal_status gpuhal_timepoint_poll(gpuhal_timepoint *timepoint);
+
+/* ---- record.c */
+
+/* Fails the queue because the plugin refused a call, with this thread's last error; earlier submissions are not
+ * affected. BUSY fails nothing: the plugin takes the work later. Without the mutex. */
+gpuhal_status gpuhal_queue_refused(gpuhal_queue *queue, gpuhal_status status);
+/* Submits a timepoint to the plugin, as gpuhal_queue_submit() does work; on success the caller tracks it by one of the
+ * next two. */
+gpuhal_status gpuhal_queue_submit_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint);
+/* The queue may have failed meanwhile: then the timepoint has too. Completions are put in front of the list. */
+void gpuhal_queue_track_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint, gpuhal_completion **completions);
+void gpuhal_queue_append_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint);
 
 /* ---- reclaim.c */
 
@@ -383,19 +411,11 @@ gpuhal_status gpuhal_queue_record(gpuhal_queue *queue, bool timed, gpuhal_timepo
 gpuhal_status gpuhal_queue_record_to_wait(gpuhal_queue *queue, uint64_t deadline_ns, gpuhal_timepoint **out_point);
 /* Makes everything enqueued from now on come after the timepoint; NULL: changes nothing. */
 gpuhal_status gpuhal_queue_wait_for_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint);
-/* Fails the queue because the plugin refused a call, with this thread's last error; earlier submissions are not
- * affected. BUSY fails nothing: the plugin takes the work later. Without the mutex. */
-gpuhal_status gpuhal_queue_refused(gpuhal_queue *queue, gpuhal_status status);
-/* Submits a transfer, or a timepoint, to the plugin: with the right to call and without the mutex. NOT_SUPPORTED,
- * without a detail: the worker must do it. NOT_READY, likewise: the worker tries again. Any other refusal leaves a gap
- * in the queue's order, so the queue has failed. On success the caller tracks it by one of the functions below, with
- * the mutex held. */
+/* Submits a transfer to the plugin: with the right to call and without the mutex. NOT_SUPPORTED, without a detail: the
+ * worker must do it. NOT_READY, likewise: the worker tries again. Any other refusal leaves a gap in the queue's order,
+ * so the queue has failed. On success the caller tracks it by the next function, with the mutex held. */
 gpuhal_status gpuhal_queue_submit(gpuhal_queue *queue, const gpuhal_op *op);
-gpuhal_status gpuhal_queue_submit_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint);
 void gpuhal_queue_track(gpuhal_queue *queue, const gpuhal_op *op);
-/* The queue may have failed meanwhile: then the timepoint has too. Completions are put in front of the list. */
-void gpuhal_queue_track_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint, gpuhal_completion **completions);
-void gpuhal_queue_append_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint);
 /* Records a timepoint behind what the caller submitted by native access. With the right to call and the mutex held,
  * which is released meanwhile. */
 void gpuhal_queue_record_access(gpuhal_queue *queue, gpuhal_completion **completions);

@@ -19,20 +19,6 @@ static bool is_deferred(gpuhal_status status)
     return status == GPUHAL_ERROR_NOT_SUPPORTED || status == GPUHAL_NOT_READY;
 }
 
-/* How much of it the plugin has enqueued is not known, so the queue fails. BUSY alone is before any effect: this
- * thread's own native access holds the vendor's queue. */
-gpuhal_status gpuhal_queue_refused(gpuhal_queue *queue, gpuhal_status status)
-{
-    if (status == GPUHAL_ERROR_BUSY) {
-        return status;
-    }
-    gpuhal_failure *failure = gpuhal_failure_create();
-    gpuhal_queue_break(queue, failure, false);
-    status = gpuhal_failure_status(failure);
-    gpuhal_failure_release(failure);
-    return status;
-}
-
 /* With the right to call and without the mutex. Buffers are entered before the plugin gets them, so that none is mapped
  * meanwhile, and left again unless they were submitted; where the work is joined the newest submission has entered
  * them. */
@@ -48,6 +34,7 @@ gpuhal_status gpuhal_queue_submit(gpuhal_queue *queue, const gpuhal_op *op)
     if (status) {
         return status;
     }
+    gpuhal_timeline_submit(queue, op->traced);
     status = op->kind->submit(queue->vendor, op);
     if (status && !queue->joined) {
         gpuhal_buffers_leave(op->to, op->from);
@@ -77,49 +64,6 @@ void gpuhal_queue_track(gpuhal_queue *queue, const gpuhal_op *op)
     gpuhal_queue_note_busy(queue);
 }
 
-gpuhal_status gpuhal_queue_submit_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
-{
-    gpuhal_device *device = queue->device;
-    gpuhal_plugin_event *event = gpuhal_queue_take_event(queue, timepoint->timed);
-    gpuhal_status status =
-        event ? GPUHAL_OK : gpuhal_plugin_event_create(device, timepoint->timed ? GPUHAL_TIMED : 0, &event);
-    if (status) {
-        return gpuhal_device_failed(device, status, "creating an event");
-    }
-    status = gpuhal_plugin_event_record(device, queue->vendor, event);
-    if (status) {
-        status = status == GPUHAL_NOT_READY
-                     ? status
-                     : gpuhal_queue_refused(queue, gpuhal_device_failed(device, status, "recording an event"));
-        gpuhal_queue_put_event(queue, event, timepoint->timed);
-        return status;
-    }
-    timepoint->event = event;
-    return GPUHAL_OK;
-}
-
-/* The list has a reference of its own. The state is stored last, with release: a thread that reads SUBMITTED without
- * the mutex may poll the event at once. */
-void gpuhal_queue_append_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
-{
-    timepoint->number = queue->submitted;
-    queue->recorded = queue->submitted;
-    timepoint->next = NULL;
-    *queue->timepoints_end = gpuhal_timepoint_retain(timepoint);
-    queue->timepoints_end = &timepoint->next;
-    atomic_store_explicit(&timepoint->state, GPUHAL_TIMEPOINT_SUBMITTED, memory_order_release);
-}
-
-/* The queue may have failed by now, also where the plugin took the timepoint. */
-void gpuhal_queue_track_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint, gpuhal_completion **completions)
-{
-    if (gpuhal_queue_has_failed(queue)) {
-        gpuhal_timepoint_finish(timepoint, queue->failure, completions);
-    } else {
-        gpuhal_queue_append_timepoint(queue, timepoint);
-    }
-}
-
 /* With the mutex held, which is released meanwhile. OK, with the right to call; NOT_READY: the work must be deferred;
  * or why it is refused. Each turn looks at everything anew: while this thread waited the queue may have failed, or
  * another thread deferred work, which comes first. */
@@ -144,6 +88,8 @@ static gpuhal_status conclude(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_s
 {
     if (status == GPUHAL_OK) {
         gpuhal_queue_track(queue, op);
+        gpuhal_timeline_order(queue, op->traced);
+        gpuhal_timeline_submitted(queue, op);
     } else if (is_deferred(status)) {
         bool on_host = status == GPUHAL_ERROR_NOT_SUPPORTED;
         queue->submitted += on_host && queue->adopted; /* what the caller submitted by itself comes before, too */
@@ -156,17 +102,35 @@ static gpuhal_status conclude(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_s
     return status;
 }
 
-gpuhal_status gpuhal_queue_defer(gpuhal_queue *queue, const gpuhal_op *op)
+static gpuhal_status defer_locked(gpuhal_queue *queue, const gpuhal_op *op)
 {
-    gpuhal_status status = gpuhal_queue_check(queue);
-    if (status) {
-        return status;
-    }
     gpuhal_queue_lock(queue);
-    status = gpuhal_queue_refusal(queue);
+    gpuhal_status status = gpuhal_queue_refusal(queue);
     status = status ? status : gpuhal_queue_append_deferred(queue, op, false);
     gpuhal_mutex_unlock(&queue->mutex);
     return status;
+}
+
+/* While there is a trace. */
+static __attribute__((noinline)) gpuhal_status
+enqueue_traced(gpuhal_queue *queue, const gpuhal_op *op,
+               gpuhal_status (*enqueue)(gpuhal_queue *queue, const gpuhal_op *op))
+{
+    gpuhal_op traced = *op;
+    traced.traced = gpuhal_timeline_enqueue(queue, op);
+    const gpuhal_status status = enqueue(queue, &traced);
+    if (status) {
+        gpuhal_timeline_dropped(traced.traced, status);
+    }
+    return status;
+}
+
+gpuhal_status gpuhal_queue_defer(gpuhal_queue *queue, const gpuhal_op *op)
+{
+    const gpuhal_status status = gpuhal_queue_check(queue);
+    return status                         ? status
+           : gpuhal_timeline_is_on(queue) ? enqueue_traced(queue, op, defer_locked)
+                                          : defer_locked(queue, op);
 }
 
 /* The general path; the fast path is for work right behind its like. */
@@ -209,6 +173,9 @@ gpuhal_status gpuhal_queue_enqueue(gpuhal_queue *queue, const gpuhal_op *op)
     if (!op->kept && !op->uses && !(op->to && op->to->device == device) && !(op->from && op->from->device == device)) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
                                 "%s: the queue is of a device that has none of the buffers", device->id);
+    }
+    if (gpuhal_timeline_is_on(queue)) {
+        return enqueue_traced(queue, op, enqueue_locked);
     }
     if (!gpuhal_queue_try_fast_path(queue, op, &status)) {
         return enqueue_locked(queue, op);
@@ -328,6 +295,7 @@ static gpuhal_status make_timepoint(gpuhal_queue *queue, bool timed, bool waits,
     }
     gpuhal_completion *completions = NULL;
     gpuhal_queue_lock(queue);
+    timepoint->piece = queue->trace.last;
     if (gpuhal_queue_is_closed(queue)) {
         timepoint->number = queue->submitted;
         gpuhal_timepoint_finish(timepoint, queue->failure, &completions);

@@ -1,6 +1,7 @@
 /* queue/timepoint.c: see timepoint.h. */
 #include "queue/timepoint.h"
 
+#include "core/error.h"
 #include "queue/completion_service.h"
 #include "queue/queue.h"
 #include "transfer/plugin_event.h"
@@ -193,7 +194,7 @@ void gpuhal_timepoint_finish(gpuhal_timepoint *timepoint, gpuhal_failure *failur
         return;
     }
     timepoint->failure = gpuhal_failure_retain(failure);
-    timepoint->done_ns = timepoint->timed ? gpuhal_os_monotonic_ns() : 0;
+    timepoint->done_ns = timepoint->timed || timepoint->stamped ? gpuhal_os_monotonic_ns() : 0;
     gpuhal_status status = failure ? failure->detail.error.status : GPUHAL_OK;
     atomic_store_explicit(&timepoint->state, GPUHAL_TIMEPOINT_DONE, memory_order_release);
     while (timepoint->completions) {
@@ -203,6 +204,39 @@ void gpuhal_timepoint_finish(gpuhal_timepoint *timepoint, gpuhal_failure *failur
         completion->next = *list;
         *list = completion;
     }
+}
+
+static gpuhal_status order_error(void)
+{
+    return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                            "gpuhal_event_elapsed: the second event was recorded before the first");
+}
+
+/* Device clocks wrap, so within one queue its count of submissions decides the
+ * order. */
+gpuhal_status gpuhal_timepoint_elapsed(const gpuhal_timepoint *from, const gpuhal_timepoint *to, uint64_t *out_ns)
+{
+    gpuhal_device *device = from->queue->device;
+    if ((from->event == NULL) != (to->event == NULL)) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_event_elapsed: the two have no clock in common");
+    }
+    if (from->queue == to->queue && from->number > to->number) {
+        return order_error();
+    }
+    if (!from->event) {
+        *out_ns = to->done_ns - from->done_ns;
+        return to->done_ns >= from->done_ns ? GPUHAL_OK : order_error();
+    }
+    gpuhal_status status = gpuhal_device_check(device);
+    if (status) {
+        return status;
+    }
+    const gpuhal_call call = gpuhal_call_prompt(device);
+    status = device->ops.elapsed ? device->ops.elapsed(from->event, to->event, out_ns) : GPUHAL_ERROR_NOT_SUPPORTED;
+    status = gpuhal_device_result(device, call, status);
+    return status && status != GPUHAL_NOT_READY
+               ? gpuhal_device_failed(device, status, "reading the time between two events")
+               : status;
 }
 
 void gpuhal_completion_free(gpuhal_completion *completion)

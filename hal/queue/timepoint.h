@@ -54,12 +54,14 @@ typedef struct gpuhal_timepoint {
     uint64_t number;            /* submissions of the queue that it comes after */
     uint64_t ordinal;           /* among all timepoints of the process; given before it is put into its queue */
     bool timed;
+    bool stamped;               /* done_ns is wanted, although it is not timed */
+    uint64_t piece;             /* of the trace: number of the newest in the queue before it; 0: none */
     _Atomic bool retired;       /* DONE, and everything that the work before it kept alive has been given back */
     bool notify_requested;      /* a thread waits or a completion is set: the end must be noticed without polling */
     bool armed, signaled;        /* the plugin was asked to call back; it has */
     bool blocked_on;            /* an application thread blocks in the plugin for it, and takes over the answer */
     gpuhal_plugin_event *event; /* once submitted; kept until the timepoint is freed, since its time may be asked for */
-    uint64_t done_ns; /* of a timed one: when it was found done, which is its time in queues without a plugin's queue */
+    uint64_t done_ns; /* of a timed or stamped one: when it was found done, its time where the plugin has no queues */
     gpuhal_failure *failure;        /* NULL: it has not failed */
     struct gpuhal_timepoint *next;  /* in the queue's list of submitted ones */
     gpuhal_completion *completions;   /* the oldest first */

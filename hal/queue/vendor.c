@@ -3,6 +3,15 @@
 #include "queue/queue.h"
 #include "transfer/plugin_event.h"
 
+static gpuhal_status create(gpuhal_queue *queue, uint32_t flags, const gpuhal_native *adopt,
+                            gpuhal_plugin_queue **out_vendor)
+{
+    gpuhal_device *device = queue->device;
+    const gpuhal_call call = gpuhal_call_prompt(device);
+    return gpuhal_device_result(
+        device, call, device->ops.queue_create(device->handle, queue->priority, flags, adopt, out_vendor));
+}
+
 gpuhal_status gpuhal_queue_make_vendor(gpuhal_queue *queue, gpuhal_plugin_queue **out_vendor)
 {
     gpuhal_device *device = queue->device;
@@ -12,10 +21,13 @@ gpuhal_status gpuhal_queue_make_vendor(gpuhal_queue *queue, gpuhal_plugin_queue 
     if (!device->ops.queue_create) {
         return adopt ? gpuhal_device_lacks(device, what) : GPUHAL_OK;
     }
-    uint32_t flags = queue->flags & GPUHAL_QUEUE_TIMED ? GPUHAL_TIMED : 0;
-    const gpuhal_call call = gpuhal_call_prompt(device);
-    gpuhal_status status = gpuhal_device_result(
-        device, call, device->ops.queue_create(device->handle, queue->priority, flags, adopt, out_vendor));
+    const bool timed = queue->flags & GPUHAL_QUEUE_TIMED, traced = !timed && !adopt && gpuhal_timeline_is_on(queue);
+    gpuhal_status status = create(queue, timed || traced ? GPUHAL_TIMED : 0, adopt, out_vendor);
+    const bool plain = status && traced; /* a trace without times of the device */
+    if (plain) {
+        status = create(queue, 0, adopt, out_vendor);
+    }
+    atomic_store(&queue->trace.timed, (timed || (traced && !plain)) && device->ops.elapsed);
     return status ? gpuhal_device_failed(device, status, "%s", what) : GPUHAL_OK;
 }
 
@@ -27,6 +39,7 @@ void gpuhal_queue_finish(gpuhal_queue *queue)
     gpuhal_queue_await_followed(queue);
     gpuhal_queue_forget_awaited(queue);
     gpuhal_service_remove(queue);
+    gpuhal_timeline_take(queue, true);
     if (queue->vendor && gpuhal_device_is_reachable(device)) {
         for (uint32_t timed = 0; timed < 2; timed++) {
             for (uint32_t i = 0; i < queue->spare_count[timed]; i++) {
@@ -47,4 +60,5 @@ void gpuhal_queue_finish(gpuhal_queue *queue)
     gpuhal_queue_change(&queue->life, GPUHAL_QUEUE_FINISHED);
     gpuhal_condition_signal_all(&queue->condition);
     gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_timeline_take(queue, true); /* what was dropped only now */
 }

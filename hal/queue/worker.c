@@ -56,6 +56,9 @@ static void finish_first(gpuhal_queue *queue, gpuhal_status status)
     if (status) {
         gpuhal_queue_fail(queue, failure, false, &completions);
     }
+    if (deferred->op.traced) {
+        deferred->op.traced->record.status = (int16_t)status;
+    }
     if (deferred->op.record && (status || !queue->vendor)) {
         deferred->op.record->number = queue->submitted;
         gpuhal_timepoint_finish(deferred->op.record, gpuhal_queue_has_failed(queue) ? queue->failure : NULL,
@@ -166,8 +169,11 @@ static void run_first(gpuhal_queue *queue)
     gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_RUNNING);
     gpuhal_queue_note_busy(queue);
     gpuhal_mutex_unlock(&queue->mutex);
+    const uint64_t begin_ns = deferred->op.traced ? gpuhal_os_monotonic_ns() : 0;
     gpuhal_status status = deferred->op.kind->run(&deferred->op);
+    gpuhal_timeline_ran(queue, &deferred->op, begin_ns, status);
     gpuhal_queue_lock(queue);
+    deferred->op.traced = NULL;
     empty_first(queue, deferred);
     gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_ATTENDED);
     gpuhal_queue_note_busy(queue);
@@ -211,6 +217,8 @@ static void submit_first(gpuhal_queue *queue)
         gpuhal_queue_track_timepoint(queue, deferred->op.record, &completions);
     } else if (status == GPUHAL_OK) {
         gpuhal_queue_track(queue, &deferred->op);
+        gpuhal_timeline_submitted(queue, &deferred->op);
+        deferred->op.traced = NULL;
         empty_first(queue, deferred);
         if (deferred->op.kind->form == GPUHAL_OP_CALL) {
             gpuhal_queue_record_access(queue, &completions);

@@ -153,6 +153,9 @@ static gpuhal_status transfer(const gpuhal_file_job *job)
     if (!status && !job->writes) {
         status = look_at_size(job, &bytes);
     }
+    if (!status && job->moved) {
+        *job->moved = bytes;
+    }
     if (!status && bytes > 0 && !(status = gpuhal_buffer_enter(buffer, !job->writes))) {
         status = gpuhal_file_move(job, bytes);
         if (!status && !job->writes) {

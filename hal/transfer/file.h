@@ -27,6 +27,7 @@ typedef struct gpuhal_file_job {
     void *user;
     gpuhal_file_look_fn *look; /* NULL: none */
     void *look_user;
+    uint64_t *moved; /* NULL, or where to put how many bytes the transfer has */
 } gpuhal_file_job;
 
 /* Takes over what `file` states and opens it. `call` is for messages. The caller finishes the job, also where this

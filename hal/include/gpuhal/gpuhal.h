@@ -57,6 +57,7 @@
 #include <gpuhal/store.h>
 #include <gpuhal/strategy.h>
 #include <gpuhal/telemetry.h>
+#include <gpuhal/trace.h>
 #include <gpuhal/transfer.h>
 #include <gpuhal/types.h>
 #include <gpuhal/usage.h>

@@ -1,0 +1,73 @@
+/** gpuhal/trace.h: what queues did and when, recorded.
+ *
+ *  While a trace is on, every piece of work of every queue of the gpuhal object is recorded in a ring, in which the
+ *  newest ones overwrite the oldest. A piece of work is a write, a read, a copy, a fill, a copy of a rectangle, a
+ *  launch of a kernel, a transfer of a file or a call of a function. Calls without a queue are not recorded. The environment
+ *  variable GPUHAL_TRACE names a file: then the trace is on from gpuhal_open() on, and gpuhal_close() writes it there.
+ *
+ *  A trace is written as one JSON document in the trace event format of Chrome, which https://ui.perfetto.dev opens.
+ *  Each queue that has done work is a lane (`tid`), named by its device and its number, as "opencl:1 queue 3"; the
+ *  gpuhal object is a process. Each piece is a complete event ("ph": "X"). `name` is the kernel's, or the kind, which
+ *  `cat` has: `write`, `read`, `copy`, `fill`, `rect`, `launch`, `file` or `call`. `ts` and `dur` are in microseconds
+ *  of the system's monotonic clock; in one lane no two overlap. `args` has:
+ *
+ *  - `number`: of the piece, from 1 on, in the order of enqueueing.
+ *  - `enqueued`: when it was enqueued, as `ts`.
+ *  - `clock`: `device`: the times were taken by the device, around the work, and fitted to the host's clock: the work
+ *    begins no earlier than it was given to the driver, and ends no later than that was noticed. `host`: the device
+ *    takes no times, so the work was given to the driver at `ts`, or the piece before ended then, and its end was
+ *    noticed at the end, which is late where no thread waits; or the queue's own thread did the work, and both are
+ *    exact. `none`: it did not begin, or its end cannot be known.
+ *  - `path`: `direct` (the device's own queue), `peer`, `shared`, `staged` as gpuhal_path, else `worker`: the queue's
+ *    own thread.
+ *  - `bytes`, and `usage`: the counter of gpuhal_usage that has them, `written`, `read`, `filled` or `copied`; `pair`
+ *    where gpuhal_pair_usage() has them. Of transfers alone.
+ *  - `from`, `to`: the devices of a copy between two. `groups`: three numbers, of a launch.
+ *  - `status`: the gpuhal_status_name() of its error, of a piece that failed or was dropped by a failure. All others
+ *    have ended well, and the sums of their bytes by `usage` are what the counters have of work with a queue.
+ *
+ *  Where gpuhal_queue_wait() made a queue wait for another one, an arrow ("s" and "f") goes from the last piece before
+ *  the event to the first piece behind the wait; of a piece that waits for more than four queues the first four are
+ *  shown. `otherData` has `schema` ("gpuhal.trace/1"), `library_version`, how many pieces are in the file (`pieces`),
+ *  were overwritten (`dropped`) and have not ended (`unfinished`), which are not in the file, nor are arrows at them.
+ *
+ *  Around each piece that a driver gets, two timed events are recorded, so a trace costs as much as these. Only queues
+ *  that are created while the trace is on, or with GPUHAL_QUEUE_TIMED, have times of the device.
+ */
+#ifndef GPUHAL_TRACE_H
+#define GPUHAL_TRACE_H
+
+#include <gpuhal/instance.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** What is recorded. All members but `size` may be 0. */
+typedef struct gpuhal_trace_desc {
+    uint32_t size;   /**< sizeof(gpuhal_trace_desc), set by the caller. */
+    uint32_t pieces; /**< How many are kept, at most 16777216 (2^24); 0: 65536. Each takes 128 bytes. */
+} gpuhal_trace_desc;
+
+/** Begins a trace of all queues of the object, also of those that it has already. What was recorded before is dropped.
+ *  NULL for @p desc: as if all members were 0.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY, FORKED
+ *  Owner: nothing. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_trace_start(gpuhal *gpu, const gpuhal_trace_desc *desc);
+
+/** Ends the recording. What was recorded can still be written, with the end of work that goes on.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, FORKED
+ *  Owner: nothing. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_trace_stop(gpuhal *gpu);
+
+/** Writes what was recorded until now to the file @p path, which is replaced once all of it is there; a trace that is
+ *  on goes on, and no queue waits for the file. Without a trace the file has no events.
+ *  @return GPUHAL_OK; INVALID_ARGUMENT, NOT_FOUND, NO_PERMISSION and FILE as gpuhal_write_file(), with the system's
+ *  call in the detail, and then a file that was there is as it was; HOST_MEMORY; FORKED
+ *  Owner: nothing. Threads: any. Blocks: for the file. */
+GPUHAL_API gpuhal_status gpuhal_trace_write(gpuhal *gpu, const char *path);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,350 @@
+/* queue/timeline_file.c: traces of queues as JSON. Records become text under the ring's mutex, some at a time, and the
+ * text goes to the file without a lock; arrows need both their pieces. The file has another name until it is whole. */
+#include "queue/timeline.h"
+
+#include "core/error.h"
+#include "core/text.h"
+#include "queue/completion_service.h"
+#include "queue/queue.h"
+#include "transfer/file_pieces.h"
+
+#include <gpuhal/trace.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RECORDS_AT_A_TIME = 64 };
+
+/* ---- the file */
+
+typedef struct trace_file {
+    const char *path;
+    char *fresh; /* where it is written; NULL: in its place, which is not a regular file */
+    intptr_t file;
+    uint64_t bytes; /* written so far */
+} trace_file;
+
+static gpuhal_status failed(const trace_file *to, const char *call, int error)
+{
+    gpuhal_error_set(gpuhal_file_status(error), "a trace of queues cannot be written to %s: %s", to->path,
+                     strerror(error));
+    gpuhal_error_add_call(call, error, strerror(error));
+    return gpuhal_file_status(error);
+}
+
+static gpuhal_status create(const char *path, trace_file *to)
+{
+    static _Atomic uint32_t number;
+    gpuhal_file_info info;
+    *to = (trace_file){.path = path, .file = -1};
+    const bool in_place = gpuhal_os_file_info(path, &info) == 0 && !info.regular;
+    if (!in_place) {
+        to->fresh = gpuhal_text_format("%s.new-%" PRId64 "-%u", path, gpuhal_os_process_own(),
+                                       atomic_fetch_add(&number, 1));
+        if (!to->fresh) {
+            return gpuhal_error_host_memory();
+        }
+    }
+    const int error = gpuhal_os_file_open(in_place ? path : to->fresh, true, &to->file);
+    if (error) {
+        free(to->fresh);
+    }
+    return error ? failed(to, "open", error) : GPUHAL_OK;
+}
+
+/* Ends it: OK puts it in its place, any other status removes it. */
+static gpuhal_status end(trace_file *to, gpuhal_status status)
+{
+    gpuhal_os_descriptor_close(to->file);
+    if (!status && to->fresh) {
+        const int error = gpuhal_os_file_rename(to->fresh, to->path);
+        status = error ? failed(to, "rename", error) : GPUHAL_OK;
+    }
+    if (status && to->fresh) {
+        (void)gpuhal_os_file_remove(to->fresh);
+    }
+    free(to->fresh);
+    return status;
+}
+
+/* Empties the text. */
+static gpuhal_status append(trace_file *to, gpuhal_text *text)
+{
+    uint64_t done = 0;
+    if (text->failed) {
+        return gpuhal_error_host_memory();
+    }
+    const int error = gpuhal_os_file_write_piece(to->file, to->bytes, text->data, text->length, &done);
+    to->bytes += done;
+    text->length = 0;
+    return error ? failed(to, "write", error) : GPUHAL_OK;
+}
+
+/* ---- the text */
+
+/* How many bytes the character has; 0: it is not UTF-8. */
+static size_t character(const unsigned char *at)
+{
+    const size_t length = *at < 0x80 ? 1 : *at >= 0xc2 && *at < 0xe0 ? 2 : (*at & 0xf0) == 0xe0 ? 3
+                          : *at >= 0xf0 && *at < 0xf5                ? 4
+                                                                     : 0;
+    for (size_t i = 1; i < length; i++) {
+        if ((at[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+    }
+    const bool overlong = (*at == 0xe0 && at[1] < 0xa0) || (*at == 0xf0 && at[1] < 0x90);
+    const bool outside = (*at == 0xed && at[1] > 0x9f) || (*at == 0xf4 && at[1] > 0x8f);
+    return length > 1 && (overlong || outside) ? 0 : length;
+}
+
+static void print_text(gpuhal_text *text, const char *value)
+{
+    gpuhal_text_append(text, "\"", 1);
+    for (const unsigned char *at = (const unsigned char *)value; *at;) {
+        const size_t length = character(at);
+        if (length == 0) {
+            gpuhal_text_append(text, "\\ufffd", 6);
+        } else if (*at < ' ' || *at == '"' || *at == '\\' || *at == 0x7f) {
+            gpuhal_text_printf(text, "\\u%04x", *at);
+        } else {
+            gpuhal_text_append(text, (const char *)at, length);
+        }
+        at += length ? length : 1;
+    }
+    gpuhal_text_append(text, "\"", 1);
+}
+
+static const char *const forms[] = {
+    [GPUHAL_OP_WRITE] = "write", [GPUHAL_OP_READ] = "read", [GPUHAL_OP_COPY] = "copy", [GPUHAL_OP_FILL] = "fill",
+    [GPUHAL_OP_RECT] = "rect",   [GPUHAL_OP_JOB] = "file",  [GPUHAL_OP_CALL] = "call", [GPUHAL_OP_LAUNCH] = "launch",
+};
+static const char *const usages[] = {
+    [GPUHAL_USAGE_WRITTEN] = "written", [GPUHAL_USAGE_READ] = "read", [GPUHAL_USAGE_FILLED] = "filled",
+    [GPUHAL_USAGE_COPIED] = "copied",   [GPUHAL_USAGE_PAIR] = "pair",
+};
+static const char *const clocks[] = {
+    [GPUHAL_CLOCK_NONE] = "none", [GPUHAL_CLOCK_HOST] = "host", [GPUHAL_CLOCK_DEVICE] = "device"};
+
+/* Microseconds, to the nanosecond. */
+static void print_time(gpuhal_text *text, const char *name, uint64_t ns)
+{
+    gpuhal_text_printf(text, "\"%s\":%" PRIu64 ".%03u", name, ns / 1000, (unsigned)(ns % 1000));
+}
+
+static void print_head(gpuhal_text *text, const char *phase, uint32_t queue)
+{
+    gpuhal_text_printf(text, ",\n{\"ph\":\"%s\",\"pid\":%" PRId64 ",\"tid\":%" PRIu32 ",", phase,
+                       gpuhal_os_process_own(), queue);
+}
+
+static void print_arguments(gpuhal_text *text, const gpuhal_traced_record *record)
+{
+    gpuhal_text_printf(text, "\"args\":{\"number\":%" PRIu64 ",", record->number);
+    print_time(text, "enqueued", record->enqueued_ns);
+    gpuhal_text_printf(text, ",\"clock\":\"%s\",\"path\":\"%s\"", clocks[record->clock],
+                       record->path == GPUHAL_TRACED_WORKER   ? "worker"
+                       : record->path == GPUHAL_TRACED_DIRECT ? "direct"
+                                                              : gpuhal_path_name(record->path - GPUHAL_TRACED_PATH));
+    if (record->usage != GPUHAL_USAGE_NONE) {
+        gpuhal_text_printf(text, ",\"bytes\":%" PRIu64 ",\"usage\":\"%s\"", record->bytes, usages[record->usage]);
+    }
+    if (record->usage == GPUHAL_USAGE_PAIR) {
+        gpuhal_text_printf(text, ",\"from\":\"%s\",\"to\":\"%s\"", record->from->id, record->to->id);
+    }
+    if (record->form == GPUHAL_OP_LAUNCH) {
+        gpuhal_text_printf(text, ",\"groups\":[%" PRIu32 ",%" PRIu32 ",%" PRIu32 "]", record->groups[0],
+                           record->groups[1], record->groups[2]);
+    }
+    if (record->status) {
+        gpuhal_text_printf(text, ",\"status\":\"%s\"", gpuhal_status_name(record->status));
+    }
+    gpuhal_text_printf(text, "}}");
+}
+
+/* It has to begin and end within the pieces. Its id is of the whole document: the later piece, and the place there. */
+static void print_arrow(gpuhal_text *text, const gpuhal_traced_record *from, const gpuhal_traced_record *to, int place)
+{
+    const gpuhal_traced_record *const ends[] = {from, to};
+    for (int i = 0; i < 2; i++) {
+        print_head(text, i == 0 ? "s" : "f", ends[i]->queue);
+        print_time(text, "ts", i == 0 && from->end_ns > from->begin_ns ? from->end_ns - 1 : ends[i]->begin_ns);
+        gpuhal_text_printf(text, ",\"id\":\"%" PRIu64 ".%d\",\"name\":\"wait\",\"cat\":\"wait\"%s}", to->number, place,
+                           i == 0 ? "" : ",\"bp\":\"e\"");
+    }
+}
+
+/* A device's id has no character that JSON escapes, and neither has a status's name. */
+static void print_lane(gpuhal_text *text, const gpuhal_traced_record *record)
+{
+    print_head(text, "M", record->queue);
+    gpuhal_text_printf(text, "\"name\":\"thread_name\",\"args\":{\"name\":\"%s queue %" PRIu32 "\"}}",
+                       record->device->id, record->queue);
+}
+
+static void print_record(gpuhal_text *text, const gpuhal_traced_record *record)
+{
+    print_head(text, "X", record->queue);
+    print_time(text, "ts", record->begin_ns);
+    gpuhal_text_append(text, ",", 1);
+    print_time(text, "dur", record->end_ns - record->begin_ns);
+    gpuhal_text_printf(text, ",\"name\":");
+    print_text(text, record->name ? record->name : forms[record->form]);
+    gpuhal_text_printf(text, ",\"cat\":\"%s\",", forms[record->form]);
+    print_arguments(text, record);
+}
+
+/* ---- a trace */
+
+/* A file that is being made. */
+typedef struct writing {
+    gpuhal_timeline *timeline;
+    gpuhal_text text;
+    unsigned char *lanes; /* a bit for each queue that has its name */
+    uint64_t lane_bytes;
+    uint64_t pieces; /* that are in it */
+} writing;
+
+/* With the ring's mutex held. NULL: it is not there. */
+static const gpuhal_traced_record *find(const gpuhal_timeline *timeline, uint64_t number)
+{
+    const gpuhal_traced_record *place = timeline->ring ? &timeline->ring[number % timeline->capacity] : NULL;
+    return place && number != 0 && place->number == number ? place : NULL;
+}
+
+/* With the ring's mutex held. */
+static void print_place(writing *w, const gpuhal_traced_record *record)
+{
+    unsigned char *lane = record->queue / 8 < w->lane_bytes ? &w->lanes[record->queue / 8] : NULL;
+    const unsigned char bit = (unsigned char)(1u << record->queue % 8);
+    if (!lane) { /* the queue was created just now */
+        return;
+    }
+    if (!(*lane & bit)) {
+        *lane |= bit;
+        print_lane(&w->text, record);
+    }
+    print_record(&w->text, record);
+    w->pieces++;
+    for (int i = 0; i < GPUHAL_TRACED_AFTER; i++) {
+        const gpuhal_traced_record *from = find(w->timeline, record->after[i]);
+        if (from) {
+            print_arrow(&w->text, from, record, i);
+        }
+    }
+}
+
+/* What is recorded meanwhile is not waited for, so this ends however busy the queues are. */
+static gpuhal_status write_records(writing *w, trace_file *to)
+{
+    gpuhal_timeline *timeline = w->timeline;
+    gpuhal_status status = GPUHAL_OK;
+    gpuhal_mutex_lock(&timeline->mutex);
+    const uint64_t last = timeline->count;
+    uint64_t next = timeline->first;
+    for (bool more = true; more && !status;) {
+        const uint64_t oldest = last >= timeline->capacity ? last - timeline->capacity + 1 : 1;
+        next = next > oldest ? next : oldest;
+        for (int i = 0; i < RECORDS_AT_A_TIME && next <= last; i++, next++) {
+            const gpuhal_traced_record *record = find(timeline, next);
+            if (record) {
+                print_place(w, record);
+            }
+        }
+        more = next <= last;
+        gpuhal_mutex_unlock(&timeline->mutex);
+        status = append(to, &w->text);
+        gpuhal_mutex_lock(&timeline->mutex);
+    }
+    const uint64_t begun = timeline->count >= timeline->first ? timeline->count - timeline->first + 1 : 0;
+    gpuhal_text_printf(&w->text,
+                       "\n],\"displayTimeUnit\":\"ns\",\"otherData\":{\"schema\":\"gpuhal.trace/1\","
+                       "\"library_version\":\"%s\",\"pieces\":%" PRIu64 ",\"dropped\":%" PRIu64
+                       ",\"unfinished\":%" PRIu64 "}}\n",
+                       GPUHAL_VERSION, w->pieces, timeline->dropped, begun - timeline->ended);
+    gpuhal_mutex_unlock(&timeline->mutex);
+    return status ? status : append(to, &w->text);
+}
+
+/* Work that has ended without a thread that noticed. */
+static gpuhal_status take_all(gpuhal *gpu)
+{
+    size_t count = 0;
+    gpuhal_queue **queues = gpuhal_service_queues(gpu, NULL, &count);
+    for (size_t i = 0; i < count; i++) {
+        gpuhal_timeline_take(queues[i], false);
+        gpuhal_queue_release(queues[i]);
+    }
+    free(queues);
+    return queues ? GPUHAL_OK : gpuhal_error_host_memory();
+}
+
+static gpuhal_status write_trace(gpuhal *gpu, const char *path)
+{
+    trace_file to;
+    writing w = {.timeline = gpu->layers.timeline, .lane_bytes = atomic_load(&gpu->layers.timeline->queues) / 8 + 1};
+    gpuhal_status status = take_all(gpu);
+    status = status ? status : create(path, &to);
+    if (status) {
+        return status;
+    }
+    w.lanes = calloc(1, w.lane_bytes);
+    gpuhal_text_printf(&w.text,
+                       "{\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":%" PRId64
+                       ",\"name\":\"process_name\",\"args\":{\"name\":\"gpuhal\"}}",
+                       gpuhal_os_process_own());
+    status = w.lanes ? write_records(&w, &to) : gpuhal_error_host_memory();
+    free(w.lanes);
+    gpuhal_text_finish(&w.text);
+    return end(&to, status);
+}
+
+gpuhal_status gpuhal_trace_write(gpuhal *gpu, const char *path)
+{
+    const gpuhal_status status =
+        gpu && path ? gpuhal_check(gpu)
+                    : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_trace_write: an argument is NULL");
+    return status ? status : write_trace(gpu, path);
+}
+
+/* Tried now, so that a mistake in the name shows. What is there stays until there is a trace. */
+gpuhal_status gpuhal_timeline_begin_at_open(gpuhal *gpu)
+{
+    const char *path = gpu->settings.trace;
+    trace_file to;
+    if (!path) {
+        return GPUHAL_OK;
+    }
+    const gpuhal_status status = create(path, &to);
+    if (status && status != GPUHAL_ERROR_HOST_MEMORY) {
+        char *why = gpuhal_text_copy(gpuhal_last_error()->sentence);
+        gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "GPUHAL_TRACE is \"%s\": %s", path, why ? why : "");
+        free(why);
+        return GPUHAL_ERROR_INVALID_ARGUMENT;
+    }
+    if (status) {
+        return status;
+    }
+    (void)end(&to, GPUHAL_ERROR_CANCELLED);
+    return gpuhal_trace_start(gpu, NULL);
+}
+
+/* An object whose queues did nothing leaves the file to the others of its process. */
+void gpuhal_timeline_write_at_close(gpuhal *gpu)
+{
+    gpuhal_timeline *timeline = gpu->layers.timeline;
+    gpuhal_mutex_lock(&timeline->mutex);
+    const bool any = timeline->count > 0;
+    gpuhal_mutex_unlock(&timeline->mutex);
+    if (!any || !gpu->settings.trace) {
+        return;
+    }
+    gpuhal_error_detail before;
+    gpuhal_error_save(&before);
+    if (write_trace(gpu, gpu->settings.trace)) {
+        gpuhal_log_line(gpu->log, GPUHAL_LEVEL_WARNING, "%s", gpuhal_last_error()->sentence);
+    }
+    (void)gpuhal_error_restore(&before);
+}

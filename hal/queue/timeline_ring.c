@@ -1,0 +1,159 @@
+/* queue/timeline_ring.c: see timeline.h; the ring, the calls of the application that begin and end a trace, and a
+ * queue's list of pieces. Nothing here calls a plugin. */
+#include "queue/timeline.h"
+
+#include "core/error.h"
+#include "queue/queue.h"
+
+#include <gpuhal/trace.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PIECES = 65536, PIECES_MOST = 1 << 24 };
+
+static void empty(gpuhal_timeline *timeline)
+{
+    for (uint64_t i = 0; timeline->ring && i < timeline->capacity; i++) {
+        free(timeline->ring[i].name);
+    }
+    if (timeline->ring) {
+        gpuhal_os_pages_unmap(timeline->ring, timeline->capacity * sizeof *timeline->ring);
+    }
+    timeline->ring = NULL;
+}
+
+gpuhal_timeline *gpuhal_timeline_create(void)
+{
+    gpuhal_timeline *timeline = calloc(1, sizeof *timeline);
+    if (timeline) {
+        gpuhal_mutex_init(&timeline->mutex);
+        timeline->first = 1;
+    }
+    return timeline;
+}
+
+void gpuhal_timeline_destroy(gpuhal_timeline *timeline)
+{
+    if (timeline) {
+        empty(timeline);
+        gpuhal_mutex_finish(&timeline->mutex);
+        free(timeline);
+    }
+}
+
+/* Of two pieces for one place the newer one stays. What an earlier trace began is not of this one. */
+void gpuhal_timeline_keep(gpuhal_timeline *timeline, gpuhal_traced_record *record)
+{
+    gpuhal_mutex_lock(&timeline->mutex);
+    gpuhal_traced_record *place =
+        record->number >= timeline->first ? &timeline->ring[record->number % timeline->capacity] : NULL;
+    if (place) {
+        timeline->ended++;
+        timeline->dropped += place->number != 0;
+    }
+    if (place && place->number < record->number) {
+        char *old = place->name;
+        *place = *record;
+        record->name = old;
+    }
+    gpuhal_mutex_unlock(&timeline->mutex);
+    free(record->name);
+}
+
+static gpuhal_status begin(gpuhal_timeline *timeline, uint64_t capacity)
+{
+    gpuhal_mutex_lock(&timeline->mutex);
+    empty(timeline);
+    timeline->ring = gpuhal_os_pages_map(capacity * sizeof *timeline->ring);
+    timeline->capacity = capacity;
+    timeline->first = timeline->ring ? timeline->count + 1 : UINT64_MAX;
+    timeline->ended = timeline->dropped = 0;
+    const bool good = timeline->ring != NULL;
+    atomic_store(&timeline->on, good);
+    gpuhal_mutex_unlock(&timeline->mutex);
+    return good ? GPUHAL_OK : gpuhal_error_host_memory();
+}
+
+gpuhal_status gpuhal_trace_start(gpuhal *gpu, const gpuhal_trace_desc *given)
+{
+    gpuhal_trace_desc desc = {.size = sizeof desc};
+    if (!gpu || (given && given->size == 0)) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_trace_start: gpu is NULL, or the size of the description is 0");
+    }
+    const gpuhal_status status = gpuhal_check(gpu);
+    if (status) {
+        return status;
+    }
+    if (given) {
+        memcpy(&desc, given, given->size < sizeof desc ? given->size : sizeof desc);
+    }
+    return desc.pieces <= PIECES_MOST
+               ? begin(gpu->layers.timeline, desc.pieces ? desc.pieces : PIECES)
+               : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_trace_start: %u pieces are more than %d",
+                                  desc.pieces, PIECES_MOST);
+}
+
+gpuhal_status gpuhal_trace_stop(gpuhal *gpu)
+{
+    const gpuhal_status status =
+        gpu ? gpuhal_check(gpu)
+            : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_trace_stop: an argument is NULL");
+    if (!status) {
+        atomic_store(&gpu->layers.timeline->on, false);
+    }
+    return status;
+}
+
+/* ---- pieces of a queue */
+
+void gpuhal_timeline_order(gpuhal_queue *queue, gpuhal_traced *traced)
+{
+    if (traced) {
+        queue->trace.last = traced->record.number;
+        memcpy(traced->record.after, queue->trace.after, sizeof traced->record.after);
+        memset(queue->trace.after, 0, sizeof queue->trace.after);
+    }
+}
+
+void gpuhal_timeline_append(gpuhal_queue *queue, gpuhal_traced *traced)
+{
+    traced->next = NULL;
+    *queue->trace.end = traced;
+    queue->trace.end = &traced->next;
+}
+
+void gpuhal_timeline_dropped(gpuhal_traced *traced, gpuhal_status status)
+{
+    if (!traced) {
+        return;
+    }
+    gpuhal_queue *queue = traced->queue;
+    traced->record.begin_ns = traced->record.end_ns = gpuhal_os_monotonic_ns();
+    traced->record.clock = GPUHAL_CLOCK_NONE;
+    traced->record.path = GPUHAL_TRACED_WORKER;
+    traced->record.status = (int16_t)(status ? status : traced->record.status);
+    gpuhal_timepoint_release(traced->begin);
+    traced->begin = NULL;
+    gpuhal_queue_lock(queue);
+    gpuhal_timeline_append(queue, traced);
+    gpuhal_mutex_unlock(&queue->mutex);
+}
+
+/* More than there is room for are not shown. */
+void gpuhal_timeline_wait(gpuhal_queue *queue, const gpuhal_timepoint *timepoint)
+{
+    if (!gpuhal_timeline_is_on(queue) || !timepoint->queue || timepoint->queue == queue || timepoint->piece == 0) {
+        return;
+    }
+    gpuhal_queue_lock(queue);
+    for (int i = 0; i < GPUHAL_TRACED_AFTER; i++) {
+        uint64_t *after = &queue->trace.after[i];
+        if (*after == 0 || *after == timepoint->piece) {
+            *after = timepoint->piece;
+            break;
+        }
+    }
+    gpuhal_mutex_unlock(&queue->mutex);
+}
