@@ -48,6 +48,9 @@ static gpuhal_status create(const char *path, trace_file *to)
         }
     }
     const int error = gpuhal_os_file_open(in_place ? path : to->fresh, true, &to->file);
+    if (error && to->fresh) {
+        (void)gpuhal_os_file_remove(to->fresh);
+    }
     if (error) {
         free(to->fresh);
     }

@@ -13,13 +13,14 @@ enum { BYTES = 64 };
 typedef struct objects {
     gpuhal *gpu;
     gpuhal_queue *queue, *second; /* of mock:0 and mock:1 */
-    gpuhal_buffer *one, *other, *far; /* the last one on mock:1 */
+    gpuhal_buffer *one, *other, *apart, *far; /* the last one on mock:1 */
 } objects;
 
 static void make(objects *o)
 {
     o->one = gpuhal_mock_buffer(o->gpu, 0, BYTES);
     o->other = gpuhal_mock_buffer(o->gpu, 0, BYTES);
+    o->apart = gpuhal_mock_buffer(o->gpu, 0, BYTES);
     o->far = gpuhal_mock_buffer(o->gpu, 1, BYTES);
     assert_ok(gpuhal_queue_create(gpuhal_device_at(o->gpu, 0), NULL, &o->queue));
     assert_ok(gpuhal_queue_create(gpuhal_device_at(o->gpu, 1), NULL, &o->second));
@@ -39,6 +40,7 @@ static void give_back(objects *o)
     gpuhal_queue_destroy(o->second);
     gpuhal_buffer_release(o->one);
     gpuhal_buffer_release(o->other);
+    gpuhal_buffer_release(o->apart);
     gpuhal_buffer_release(o->far);
     gpuhal_close(o->gpu);
 }
@@ -523,7 +525,7 @@ static void *enqueue(void *user)
     static _Thread_local char host[BYTES];
     for (int i = 0; i < ROUNDS; i++) {
         if (gpuhal_write(o->queue, o->one, 0, host, BYTES) || gpuhal_fill(o->queue, o->other, 0, 4, 1, 4) ||
-            gpuhal_copy(o->second, o->far, 0, o->one, 0, 8)) {
+            gpuhal_copy(o->second, o->far, 0, o->apart, 0, 8)) {
             return user;
         }
     }
