@@ -1,0 +1,335 @@
+/* forward.c: the layers as launches. A prompt goes through in batches: as soon as a device has handed one on, it begins
+ * the next, while the devices behind it work on the last. */
+#include "llama.h"
+
+/* Of one stage: what is launched there. */
+typedef struct pass {
+    llama_engine *engine;
+    llama_stage *stage;
+    uint32_t tokens, position; /* how many, and where the first one stands in the context */
+    llama_error *error;
+} pass;
+
+/* Arguments of a launch, in their order. */
+typedef struct call {
+    gpuhal_argument arguments[12];
+    union {
+        uint32_t number;
+        float real;
+    } values[12];
+    uint32_t count;
+} call;
+
+static void add_buffer(call *own, gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes)
+{
+    own->arguments[own->count++] = (gpuhal_argument){.buffer = buffer, .offset = offset, .bytes = (bytes + 3) / 4 * 4};
+}
+
+static void add_activation(call *own, const llama_stage *stage, int which)
+{
+    add_buffer(own, stage->activations, stage->act_offsets[which], stage->act_bytes[which]);
+}
+
+static void add_number(call *own, uint32_t number)
+{
+    own->values[own->count].number = number;
+    own->arguments[own->count] = (gpuhal_argument){.value = &own->values[own->count], .bytes = 4};
+    own->count++;
+}
+
+static void add_real(call *own, float real)
+{
+    add_number(own, 0);
+    own->values[own->count - 1].real = real;
+}
+
+static bool run(const pass *own, llama_kernel kernel, const call *arguments, uint32_t x, uint32_t y)
+{
+    const gpuhal_launch launch = {.size = sizeof launch,
+                                  .argument_count = arguments->count,
+                                  .arguments = arguments->arguments,
+                                  .groups = {x, y, 1}};
+    return gpuhal_kernel_launch(own->stage->queue, own->stage->kernels[kernel], &launch) == GPUHAL_OK ||
+           llama_fail_call(own->error, llama_kernels[kernel].name);
+}
+
+/* ---- steps */
+
+/* A matrix in its buffer. */
+typedef struct weight {
+    const llama_tensor *tensor;
+    gpuhal_buffer *buffer;
+    uint64_t offset;
+} weight;
+
+static weight layer_weight(const pass *own, uint32_t layer, int part)
+{
+    return (weight){&own->engine->model->layers[layer][part], own->stage->layers[layer - own->stage->first_layer],
+                    own->stage->offsets[layer - own->stage->first_layer][part]};
+}
+
+static weight model_weight(const pass *own, int which)
+{
+    return (weight){&own->engine->model->tensors[which], own->stage->model, own->stage->model_offsets[which]};
+}
+
+static void add_weight(call *own, const weight *from)
+{
+    add_buffer(own, from->buffer, from->offset, from->tensor->bytes);
+}
+
+static bool embed(const pass *own)
+{
+    const weight table = model_weight(own, TOKEN_EMBD);
+    const gpuhal_status status = gpuhal_write(own->stage->queue, own->stage->tokens, (uint64_t)own->position * 4,
+                                              own->engine->tokens + own->position, (uint64_t)own->tokens * 4);
+    if (status != GPUHAL_OK) {
+        return llama_fail_call(own->error, "the tokens");
+    }
+    call arguments = {0};
+    add_activation(&arguments, own->stage, ACT_X);
+    add_weight(&arguments, &table);
+    add_buffer(&arguments, own->stage->tokens, 0, 0);
+    add_number(&arguments, own->engine->model->embedding);
+    add_number(&arguments, table.tensor->type);
+    add_number(&arguments, own->position);
+    return run(own, KERNEL_EMBED, &arguments, own->tokens, 1);
+}
+
+/* Of rows from `first` on. */
+static bool norm(const pass *own, int to, weight scales, uint32_t first, uint32_t count)
+{
+    call arguments = {0};
+    add_activation(&arguments, own->stage, to);
+    add_activation(&arguments, own->stage, ACT_X);
+    add_weight(&arguments, &scales);
+    add_number(&arguments, own->engine->model->embedding);
+    add_real(&arguments, own->engine->model->epsilon);
+    add_number(&arguments, first);
+    return run(own, KERNEL_NORM, &arguments, count, 1);
+}
+
+static bool is_quantized(weight matrix)
+{
+    return matrix.tensor->type == TYPE_Q8_0 || matrix.tensor->type == TYPE_Q4_0;
+}
+
+/* Once for all matrices that are multiplied with the same rows. */
+static bool quantize(const pass *own, int to, int from, uint32_t columns, uint32_t count, bool is_needed)
+{
+    call arguments = {0};
+    add_activation(&arguments, own->stage, to);
+    add_activation(&arguments, own->stage, from);
+    add_number(&arguments, columns);
+    return !is_needed || run(own, KERNEL_QUANTIZE, &arguments, (columns / 32 + 31) / 32, count);
+}
+
+/* The input has reals, and bytes of those: the type of the matrix decides. Output goes to rows from `first` on. */
+typedef struct product {
+    int reals, bytes;
+    gpuhal_buffer *to;
+    uint64_t offset, size;
+    uint32_t first, count;
+    bool adds;
+} product;
+
+static uint32_t type_index(uint32_t type)
+{
+    return type == TYPE_F32 ? 0 : type == TYPE_F16 ? 1 : type == TYPE_Q8_0 ? 2 : 3;
+}
+
+static bool multiply(const pass *own, weight matrix, const product *what)
+{
+    const llama_tensor *tensor = matrix.tensor;
+    const llama_kernel first = what->count == 1 ? KERNEL_MATVEC_F32 : KERNEL_MATMUL_F32;
+    const uint32_t tile = what->count == 1 ? 1 : TILE_TOKENS;
+    call arguments = {0};
+    add_buffer(&arguments, what->to, what->offset, what->size);
+    add_weight(&arguments, &matrix);
+    add_activation(&arguments, own->stage, is_quantized(matrix) ? what->bytes : what->reals);
+    add_number(&arguments, tensor->columns);
+    add_number(&arguments, tensor->rows);
+    add_number(&arguments, what->count);
+    add_number(&arguments, what->first);
+    add_number(&arguments, what->adds);
+    return run(own, first + type_index(tensor->type), &arguments, (what->count + tile - 1) / tile,
+               (tensor->rows + GROUP_ROWS - 1) / GROUP_ROWS);
+}
+
+/* Between two activations. */
+static bool multiply_to(const pass *own, weight matrix, int to, int reals, int bytes, bool adds)
+{
+    const llama_stage *stage = own->stage;
+    const product what = {.reals = reals,
+                          .bytes = bytes,
+                          .to = stage->activations,
+                          .offset = stage->act_offsets[to],
+                          .size = stage->act_bytes[to],
+                          .count = own->tokens,
+                          .adds = adds};
+    return multiply(own, matrix, &what);
+}
+
+/* Into the keys or the values of the layer, behind those of earlier tokens. */
+static bool multiply_to_cache(const pass *own, weight matrix, gpuhal_buffer *cache, uint64_t offset)
+{
+    const product what = {.reals = ACT_NORMED,
+                          .bytes = ACT_INT8_NORMED,
+                          .to = cache,
+                          .offset = offset,
+                          .size = (uint64_t)own->engine->context * matrix.tensor->rows * 4,
+                          .first = own->position,
+                          .count = own->tokens};
+    return multiply(own, matrix, &what);
+}
+
+static bool rotate(const pass *own, gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes, uint32_t heads,
+                   uint32_t first)
+{
+    call arguments = {0};
+    add_buffer(&arguments, buffer, offset, bytes);
+    add_buffer(&arguments, own->stage->angles, 0, 0);
+    add_number(&arguments, heads);
+    add_number(&arguments, own->engine->model->head_size);
+    add_number(&arguments, own->position);
+    add_number(&arguments, first);
+    return run(own, KERNEL_ROPE, &arguments, own->tokens, 1);
+}
+
+static bool attend(const pass *own, gpuhal_buffer *cache, uint64_t bytes)
+{
+    const llama_model *model = own->engine->model;
+    call arguments = {0};
+    add_activation(&arguments, own->stage, ACT_ATTENDED);
+    add_activation(&arguments, own->stage, ACT_Q);
+    add_buffer(&arguments, cache, 0, bytes);
+    add_buffer(&arguments, cache, own->stage->value_offset, bytes);
+    add_activation(&arguments, own->stage, ACT_SCORES);
+    add_number(&arguments, model->heads);
+    add_number(&arguments, model->kv_heads);
+    add_number(&arguments, model->head_size);
+    add_number(&arguments, own->position);
+    add_number(&arguments, own->engine->context);
+    add_real(&arguments, own->engine->attention_scale);
+    return run(own, KERNEL_ATTENTION, &arguments, model->heads, own->tokens);
+}
+
+static bool activate(const pass *own)
+{
+    const uint32_t columns = own->engine->model->feed_forward;
+    call arguments = {0};
+    add_activation(&arguments, own->stage, ACT_GATE);
+    add_activation(&arguments, own->stage, ACT_UP);
+    add_number(&arguments, columns);
+    return run(own, KERNEL_SWIGLU, &arguments, (columns + 127) / 128, own->tokens);
+}
+
+/* ---- a layer, a stage, all of them */
+
+static bool run_attention(const pass *own, uint32_t layer)
+{
+    const llama_model *model = own->engine->model;
+    llama_stage *stage = own->stage;
+    gpuhal_buffer *cache = stage->caches[layer - stage->first_layer];
+    const uint64_t bytes = (uint64_t)own->engine->context * model->kv_heads * model->head_size * 4;
+    const weight q = layer_weight(own, layer, ATTN_Q), k = layer_weight(own, layer, ATTN_K),
+                 v = layer_weight(own, layer, ATTN_V);
+    const weight output = layer_weight(own, layer, ATTN_OUTPUT);
+    return norm(own, ACT_NORMED, layer_weight(own, layer, ATTN_NORM), 0, own->tokens) &&
+           quantize(own, ACT_INT8_NORMED, ACT_NORMED, model->embedding, own->tokens,
+                    is_quantized(q) || is_quantized(k) || is_quantized(v)) &&
+           multiply_to(own, q, ACT_Q, ACT_NORMED, ACT_INT8_NORMED, false) && multiply_to_cache(own, k, cache, 0) &&
+           multiply_to_cache(own, v, cache, stage->value_offset) &&
+           rotate(own, stage->activations, stage->act_offsets[ACT_Q], stage->act_bytes[ACT_Q], model->heads, 0) &&
+           rotate(own, cache, 0, bytes, model->kv_heads, own->position) && attend(own, cache, bytes) &&
+           quantize(own, ACT_INT8_ATTENDED, ACT_ATTENDED, output.tensor->columns, own->tokens, is_quantized(output)) &&
+           multiply_to(own, output, ACT_X, ACT_ATTENDED, ACT_INT8_ATTENDED, true);
+}
+
+static bool run_feed_forward(const pass *own, uint32_t layer)
+{
+    const llama_model *model = own->engine->model;
+    const weight gate = layer_weight(own, layer, FFN_GATE), up = layer_weight(own, layer, FFN_UP);
+    const weight down = layer_weight(own, layer, FFN_DOWN);
+    return norm(own, ACT_FFN_NORMED, layer_weight(own, layer, FFN_NORM), 0, own->tokens) &&
+           quantize(own, ACT_INT8_FFN, ACT_FFN_NORMED, model->embedding, own->tokens,
+                    is_quantized(gate) || is_quantized(up)) &&
+           multiply_to(own, gate, ACT_GATE, ACT_FFN_NORMED, ACT_INT8_FFN, false) &&
+           multiply_to(own, up, ACT_UP, ACT_FFN_NORMED, ACT_INT8_FFN, false) && activate(own) &&
+           quantize(own, ACT_INT8_GATE, ACT_GATE, model->feed_forward, own->tokens, is_quantized(down)) &&
+           multiply_to(own, down, ACT_X, ACT_GATE, ACT_INT8_GATE, true);
+}
+
+/* The logits behind the last token of the batch. */
+static bool run_output(const pass *own)
+{
+    const llama_stage *stage = own->stage;
+    const weight output = model_weight(own, OUTPUT);
+    const product what = {.reals = ACT_NORMED,
+                          .bytes = ACT_INT8_NORMED,
+                          .to = stage->activations,
+                          .offset = stage->act_offsets[ACT_LOGITS],
+                          .size = stage->act_bytes[ACT_LOGITS],
+                          .count = 1};
+    if (!norm(own, ACT_NORMED, model_weight(own, OUTPUT_NORM), own->tokens - 1, 1) ||
+        !quantize(own, ACT_INT8_NORMED, ACT_NORMED, output.tensor->columns, 1, is_quantized(output)) ||
+        !multiply(own, output, &what)) {
+        return false;
+    }
+    return gpuhal_read(stage->queue, own->engine->logits, stage->activations, stage->act_offsets[ACT_LOGITS],
+                       stage->act_bytes[ACT_LOGITS]) == GPUHAL_OK ||
+           llama_fail_call(own->error, "the logits");
+}
+
+/* x from the device before: this queue waits for it, and lets the other one go on when the copy is done. */
+static bool take_over(const pass *own, llama_stage *before)
+{
+    llama_stage *stage = own->stage;
+    const uint64_t bytes = (uint64_t)own->tokens * own->engine->model->embedding * 4;
+    return (gpuhal_queue_wait(stage->queue, before->done) == GPUHAL_OK &&
+            gpuhal_copy(stage->queue, stage->activations, stage->act_offsets[ACT_X], before->activations,
+                        before->act_offsets[ACT_X], bytes) == GPUHAL_OK &&
+            gpuhal_event_record(before->taken, stage->queue) == GPUHAL_OK) ||
+           llama_fail_call(own->error, gpuhal_device_id(stage->device));
+}
+
+static bool run_stage(const pass *own, uint32_t number)
+{
+    llama_stage *stage = own->stage;
+    if (gpuhal_queue_wait(stage->queue, stage->taken) != GPUHAL_OK) { /* x of the batch before is still needed */
+        return llama_fail_call(own->error, gpuhal_device_id(stage->device));
+    }
+    if (!(number == 0 ? embed(own) : take_over(own, stage - 1))) {
+        return false;
+    }
+    for (uint32_t layer = stage->first_layer; layer < stage->end_layer; layer++) {
+        if (!run_attention(own, layer) || !run_feed_forward(own, layer)) {
+            return false;
+        }
+    }
+    return gpuhal_event_record(stage->done, stage->queue) == GPUHAL_OK ||
+           llama_fail_call(own->error, gpuhal_device_id(stage->device));
+}
+
+bool llama_forward(llama_engine *engine, uint32_t count, llama_error *error)
+{
+    if (count == 0 || count > engine->context - engine->used) {
+        return llama_fail(error, "%u tokens do not fit: %u of %u places of the context are taken", count, engine->used,
+                          engine->context);
+    }
+    llama_stage *last = &engine->stages[engine->stage_count - 1];
+    pass own = {.engine = engine, .error = error};
+    for (const uint32_t end = engine->used + count; engine->used < end; engine->used += own.tokens) {
+        own.position = engine->used;
+        own.tokens = end - engine->used < engine->batch ? end - engine->used : engine->batch;
+        for (uint32_t i = 0; i < engine->stage_count; i++) {
+            own.stage = &engine->stages[i];
+            if (!run_stage(&own, i)) {
+                return false;
+            }
+        }
+    }
+    own.stage = last;
+    return run_output(&own) && (gpuhal_queue_synchronize(last->queue, UINT64_MAX) == GPUHAL_OK ||
+                                llama_fail_call(error, gpuhal_device_id(last->device)));
+}

@@ -1,0 +1,200 @@
+/* llama.h: a small inference engine for models of the Llama architecture in GGUF files, over libgpuhal alone.
+ *
+ *     gguf.c, metadata.c   read the file's header: dimensions, vocabulary, where each tensor lies; trust no byte of it
+ *     tokenizer.c  text to tokens and back
+ *     programs.c   the kernels, in each form that was compiled
+ *     engine.c     opens the library, chooses devices, splits the layers
+ *     stage.c      one device: its kernels, its layers' weights from the disk, its memory
+ *     forward.c    launches the layers, and hands activations from device to device
+ *     sample.c     the next token from the logits
+ *     main.c       options, what is printed
+ *
+ * Sizes of a file are checked when it is read: none of their products below overflows. */
+#ifndef LLAMA_H
+#define LLAMA_H
+
+#include <gpuhal/gpuhal.h>
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* One message, written by what fails first. */
+typedef struct llama_error {
+    char text[1024];
+} llama_error;
+
+/* Writes the message; returns false, for `return llama_fail(…)`. */
+__attribute__((format(printf, 2, 3))) bool llama_fail(llama_error *error, const char *format, ...);
+
+/* Types of weights, by ggml's numbers. A block of 32 is a scale (F16) and 16 or 32 bytes. */
+enum { TYPE_F32 = 0, TYPE_F16 = 1, TYPE_Q4_0 = 2, TYPE_Q8_0 = 8, TYPES = 4 };
+
+/* A matrix of the file: `rows` rows of `columns` elements. */
+typedef struct llama_tensor {
+    uint64_t offset, bytes; /* in the file; 0 bytes: it is not there */
+    uint32_t type, columns, rows;
+} llama_tensor;
+
+enum { ATTN_NORM, ATTN_Q, ATTN_K, ATTN_V, ATTN_OUTPUT, FFN_NORM, FFN_GATE, FFN_UP, FFN_DOWN, LAYER_TENSORS };
+enum { TOKEN_EMBD, OUTPUT_NORM, OUTPUT, ROPE_FREQS, MODEL_TENSORS };
+
+typedef struct llama_piece {
+    const char *text; /* ended by a zero */
+    uint32_t bytes;
+    float score;
+    uint32_t kind; /* of the format: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 a byte */
+} llama_piece;
+
+typedef struct llama_model {
+    const char *path;
+    uint32_t version, layer_count, embedding, heads, kv_heads, head_size, feed_forward, vocabulary, context;
+    float epsilon, rope_base;
+    llama_tensor tensors[MODEL_TENSORS];
+    llama_tensor (*layers)[LAYER_TENSORS];
+    /* Only with a vocabulary of SentencePiece; else NULL, and prompts are numbers. */
+    llama_piece *pieces;
+    char *texts;       /* of the pieces */
+    uint32_t bos, eos; /* UINT32_MAX: none */
+    bool adds_bos, adds_space;
+    uint64_t weight_bytes;
+} llama_model;
+
+bool llama_model_read(const char *path, llama_model *out, llama_error *error);
+void llama_model_free(llama_model *model);
+uint64_t llama_row_bytes(uint32_t type, uint64_t columns);
+const char *llama_type_name(uint32_t type);
+
+/* Appends the tokens of a text; a token is at least a byte. */
+bool llama_tokenize(const llama_model *model, const char *text, uint32_t *tokens, uint32_t room, uint32_t *count,
+                    llama_error *error);
+void llama_print_token(const llama_model *model, uint32_t token, FILE *to);
+
+/* ---- devices */
+
+/* Rows of a matrix that a group computes, and tokens that share a pass over its weights. Kernels have the same. */
+enum { GROUP_ROWS = 4, TILE_TOKENS = 4 };
+
+typedef enum llama_kernel {
+    KERNEL_EMBED,
+    KERNEL_NORM,
+    KERNEL_QUANTIZE,
+    KERNEL_ROPE,
+    KERNEL_ATTENTION,
+    KERNEL_SWIGLU,
+    KERNEL_MATVEC_F32, /* one for each type, in the order of type_index() */
+    KERNEL_MATVEC_F16,
+    KERNEL_MATVEC_Q8_0,
+    KERNEL_MATVEC_Q4_0,
+    KERNEL_MATMUL_F32,
+    KERNEL_MATMUL_F16,
+    KERNEL_MATMUL_Q8_0,
+    KERNEL_MATMUL_Q4_0,
+    KERNELS
+} llama_kernel;
+
+/* Name, parameters and size of a group of each kernel, the same in every form. */
+extern const gpuhal_kernel_desc llama_kernels[KERNELS];
+
+enum { CODES_MAX = 8 };
+
+/* The forms of a kernel; those that hold all kernels in one program come after those that do not. */
+typedef struct llama_codes {
+    gpuhal_code codes[CODES_MAX];
+    uint32_t count, separate; /* how many of them hold one kernel alone */
+} llama_codes;
+void llama_codes_of(llama_kernel kernel, llama_codes *out);
+
+/* Of the processor, before its kernels are used: `avx512`, `avx2`, `plain`; NULL: the best. */
+bool llama_choose_instructions(const char *name, llama_error *error);
+const char *llama_instructions(void);
+
+/* Parts of the buffer of activations. */
+enum {
+    ACT_X,
+    ACT_NORMED,
+    ACT_Q,
+    ACT_SCORES,
+    ACT_ATTENDED,
+    ACT_FFN_NORMED,
+    ACT_GATE,
+    ACT_UP,
+    ACT_LOGITS,
+    ACT_INT8_NORMED, /* as bytes, where a matrix is of bytes */
+    ACT_INT8_ATTENDED,
+    ACT_INT8_FFN,
+    ACT_INT8_GATE,
+    ACTS
+};
+
+/* A tensor on its way to a device. */
+typedef struct llama_read {
+    struct llama_engine *engine;
+    uint64_t done;
+} llama_read;
+
+typedef struct llama_stage {
+    gpuhal_device *device;
+    const char *format; /* of the kernels */
+    char why[160];
+    gpuhal_queue *queue;
+    gpuhal_event *done, *taken;        /* its layers have computed x; the next stage has copied it */
+    gpuhal_program *programs[KERNELS]; /* one may be in several places */
+    gpuhal_kernel *kernels[KERNELS];
+    uint32_t first_layer, end_layer;
+    gpuhal_buffer *model, **layers, **caches; /* weights; keys, then values of each layer */
+    uint64_t (*offsets)[LAYER_TENSORS];       /* in the layer's buffer */
+    uint64_t model_offsets[MODEL_TENSORS], value_offset;
+    gpuhal_buffer *activations, *tokens, *angles;
+    uint64_t act_offsets[ACTS], act_bytes[ACTS];
+    llama_read *reads;
+    uint32_t read_count;
+} llama_stage;
+
+enum { STAGES_MAX = 16 };
+
+typedef struct llama_engine {
+    const llama_model *model;
+    gpuhal *gpu;
+    llama_stage stages[STAGES_MAX];
+    uint32_t stage_count, context, batch;
+    uint32_t *tokens; /* of the whole context: queues read them */
+    float *angles, *logits;
+    uint32_t used; /* tokens in the caches */
+    float attention_scale;
+    uint64_t to_load;
+    _Atomic uint64_t loaded;
+    _Atomic uint32_t shown_tenths;
+    FILE *report; /* what is chosen, and progress; NULL: not */
+} llama_engine;
+
+/* Shares of the layers by device; all 0: by memory. */
+typedef struct llama_split {
+    const char *devices; /* selectors, separated by commas */
+    double shares[STAGES_MAX];
+} llama_split;
+
+bool llama_engine_open(llama_engine *engine, const llama_split *split, llama_error *error);
+void llama_engine_close(llama_engine *engine);
+bool llama_stage_open(llama_engine *engine, llama_stage *stage, llama_error *error);
+bool llama_stage_load(llama_engine *engine, llama_stage *stage, llama_error *error);
+void llama_stage_close(llama_stage *stage);
+
+/* Computes tokens [used, used + count) of engine->tokens, and the logits behind the last of them. */
+bool llama_forward(llama_engine *engine, uint32_t count, llama_error *error);
+bool llama_fail_call(llama_error *error, const char *what);
+
+/* ---- sampling */
+
+typedef struct llama_sampler {
+    float temperature; /* 0: the greatest logit */
+    uint32_t top_k;    /* 0: all */
+    uint64_t state;
+} llama_sampler;
+
+/* Of equal logits the one with the lower number. */
+bool llama_sample(llama_sampler *sampler, const float *logits, uint32_t count, uint32_t *out_token, llama_error *error);
+
+#endif

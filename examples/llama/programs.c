@@ -1,0 +1,104 @@
+/* programs.c: the kernels' parameters, and the forms in which they were compiled. Which of these a device takes is the
+ * library's choice; a form whose compiler was missing is left out. */
+#include "kernels.h"
+
+#include <string.h>
+
+#include <llama_kernels.h> /* of gpuhal_add_program(): kernels.cl and kernels.cu */
+#ifdef LLAMA_SHADERS
+#include <llama_shaders.h> /* likewise: for each kernel its shader, in the order of llama_kernel */
+#endif
+
+/* clang-format off */
+#define READ  {.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_READ}
+#define WRITE {.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_WRITE}
+#define BOTH  {.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE}
+#define VALUE {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4}
+static const gpuhal_parameter of_embed[] = {WRITE, READ, READ, VALUE, VALUE, VALUE};
+static const gpuhal_parameter of_quantize[] = {WRITE, READ, VALUE};
+static const gpuhal_parameter of_rope[] = {BOTH, READ, VALUE, VALUE, VALUE, VALUE};
+static const gpuhal_parameter of_attention[] = {WRITE, READ,  READ,  READ,  BOTH, VALUE,
+                                                VALUE, VALUE, VALUE, VALUE, VALUE};
+static const gpuhal_parameter of_swiglu[] = {BOTH, READ, VALUE};
+static const gpuhal_parameter of_matrix[] = {BOTH, READ, READ, VALUE, VALUE, VALUE, VALUE, VALUE};
+
+#define KERNEL(which, own, threads)                                                                                    \
+    {.size = sizeof(gpuhal_kernel_desc), .name = which, .parameters = own,                                             \
+     .parameter_count = sizeof(own) / sizeof *(own), .group_size = {threads, 1, 1}}
+const gpuhal_kernel_desc llama_kernels[KERNELS] = {
+    [KERNEL_EMBED] = KERNEL("embed", of_embed, 128),
+    [KERNEL_NORM] = KERNEL("rms_norm", of_embed, 32),
+    [KERNEL_QUANTIZE] = KERNEL("quantize", of_quantize, 32),
+    [KERNEL_ROPE] = KERNEL("rope", of_rope, 128),
+    [KERNEL_ATTENTION] = KERNEL("attention", of_attention, 128),
+    [KERNEL_SWIGLU] = KERNEL("swiglu", of_swiglu, 128),
+    [KERNEL_MATVEC_F32] = KERNEL("matvec_f32", of_matrix, 128),
+    [KERNEL_MATVEC_F16] = KERNEL("matvec_f16", of_matrix, 128),
+    [KERNEL_MATVEC_Q8_0] = KERNEL("matvec_q8_0", of_matrix, 128),
+    [KERNEL_MATVEC_Q4_0] = KERNEL("matvec_q4_0", of_matrix, 128),
+    [KERNEL_MATMUL_F32] = KERNEL("matmul_f32", of_matrix, 128),
+    [KERNEL_MATMUL_F16] = KERNEL("matmul_f16", of_matrix, 128),
+    [KERNEL_MATMUL_Q8_0] = KERNEL("matmul_q8_0", of_matrix, 128),
+    [KERNEL_MATMUL_Q4_0] = KERNEL("matmul_q4_0", of_matrix, 128),
+};
+/* clang-format on */
+
+/* Functions for the processor, best first. */
+static const struct {
+    const char *name;
+    const gpuhal_host_function *functions;
+} sets[] = {
+#ifdef LLAMA_X86
+    {"avx512", llama_functions_avx512},
+    {"avx2", llama_functions_avx2},
+#endif
+    {"plain", llama_functions_plain}};
+enum { SETS = sizeof sets / sizeof *sets };
+static int chosen = -1; /* by llama_choose_instructions(): a program has one processor */
+
+static bool is_supported(const char *set)
+{
+#ifdef LLAMA_X86
+    if (strcmp(set, "avx512") == 0) {
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+               __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("f16c");
+    }
+    if (strcmp(set, "avx2") == 0) {
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+    }
+#endif
+    return strcmp(set, "plain") == 0;
+}
+
+bool llama_choose_instructions(const char *name, llama_error *error)
+{
+    for (chosen = 0; chosen < SETS; chosen++) {
+        if (is_supported(sets[chosen].name) && (name == NULL || strcmp(name, sets[chosen].name) == 0)) {
+            return true;
+        }
+    }
+    return llama_fail(error, "this processor has no instructions \"%s\"", name != NULL ? name : "");
+}
+
+const char *llama_instructions(void)
+{
+    return sets[chosen].name;
+}
+
+void llama_codes_of(llama_kernel kernel, llama_codes *out)
+{
+    *out = (llama_codes){0};
+#ifdef LLAMA_SHADERS
+    out->codes[out->count++] = *llama_shaders[kernel];
+#endif
+    (void)kernel;
+    out->separate = out->count;
+    for (uint32_t i = 0; i < llama_kernels_code_count && out->count + 1 < CODES_MAX; i++) {
+        out->codes[out->count++] = llama_kernels_codes[i];
+    }
+    out->codes[out->count++] = (gpuhal_code){.size = sizeof(gpuhal_code),
+                                             .format = "host-function",
+                                             .code = sets[chosen].functions,
+                                             .bytes = (KERNELS + 1) * sizeof(gpuhal_host_function)};
+}
