@@ -37,8 +37,8 @@ static bool measure(gpuhal_queue *queue, gpuhal_traced *traced)
         own->base = NULL;
         return false;
     }
-    /* Where nothing lies between, the driver may have taken the end of the piece before for this begin, however long ago
-     * that was. */
+    /* Where nothing lies between, the driver may have taken the end of the piece before for this begin, however long
+     * ago that was. */
     const bool is_own = !own->base || before > 0;
     const uint64_t earliest = record->begin_ns, latest = traced->end->done_ns;
     uint64_t from = own->base ? own->base_ns + before : earliest;

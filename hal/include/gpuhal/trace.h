@@ -2,8 +2,9 @@
  *
  *  While a trace is on, every piece of work of every queue of the gpuhal object is recorded in a ring, in which the
  *  newest ones overwrite the oldest. A piece of work is a write, a read, a copy, a fill, a copy of a rectangle, a
- *  launch of a kernel, a transfer of a file or a call of a function. Calls without a queue are not recorded. The environment
- *  variable GPUHAL_TRACE names a file: then the trace is on from gpuhal_open() on, and gpuhal_close() writes it there.
+ *  launch of a kernel, a transfer of a file or a call of a function. Calls without a queue are not recorded. The
+ *  environment variable GPUHAL_TRACE names a file: then the trace is on from gpuhal_open() on, and gpuhal_close()
+ *  writes it there.
  *
  *  A trace is written as one JSON document in the trace event format of Chrome, which https://ui.perfetto.dev opens.
  *  Each queue that has done work is a lane (`tid`), named by its device and its number, as "opencl:1 queue 3"; the
