@@ -245,8 +245,8 @@ static void hang_in(const char *slot)
     end_halting(&o);
 }
 
-/* In every slot that a trace calls the thread that enqueues stays in the driver, and all others go on. What belongs to a
- * device that hangs is never given back, so each is a process of its own. */
+/* In every slot that a trace calls the thread that enqueues stays in the driver, and all others go on. What belongs to
+ * a device that hangs is never given back, so each is a process of its own. */
 TEST(a_driver_that_hangs_keeps_no_thread_from_writing_the_trace)
 {
     static const char *const slots[] = {"event_create", "event_record", "event_query", "elapsed", "queued_copy"};
