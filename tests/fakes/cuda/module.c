@@ -67,6 +67,11 @@ static CUresult check_image(const unsigned char *image, unsigned count, const CU
         complain("ptxas fatal   : Missing .version directive at start of file", count, options, values);
         return CUDA_ERROR_INVALID_PTX;
     }
+    const char *last = strrchr((const char *)image, '(');
+    if (last && !strchr(last, ')')) {
+        complain("ptxas fatal   : Parsing error near end of file: syntax error", count, options, values);
+        return CUDA_ERROR_INVALID_PTX;
+    }
     note((const char *)image, count, options, values);
     return CUDA_SUCCESS;
 }
