@@ -2,11 +2,13 @@
 #include "bench.h"
 #include "child.h"
 
+#include <ftw.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { CALL_ROUNDS = 301, CALL_SERIES = 8 };
 
@@ -316,6 +318,17 @@ void *gpuhal_bench_host_memory(uint64_t bytes)
     }
     gpuhal_bench_pattern(memory, bytes, 1);
     return memory;
+}
+
+static int remove_entry(const char *path, const struct stat *about, int kind, struct FTW *where)
+{
+    (void)about, (void)where;
+    return kind == FTW_DP ? rmdir(path) : unlink(path);
+}
+
+void gpuhal_bench_remove_folder(const char *path)
+{
+    (void)nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 /* One step of xorshift64: cheap beside the copies that it checks. */

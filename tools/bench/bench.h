@@ -27,6 +27,9 @@ const char *gpuhal_bench_lease_folder(void);
 void gpuhal_bench_lease_remove(void);
 void gpuhal_bench_rows_queue(gpuhal_bench *bench, gpuhal_device *device);
 void gpuhal_bench_rows_batch(gpuhal_bench *bench, gpuhal_device *device);
+void gpuhal_bench_rows_launch(gpuhal_bench *bench, gpuhal_device *device);
+void gpuhal_bench_launch_opencl(gpuhal_bench *bench, gpuhal_device *device);
+void gpuhal_bench_launch_vulkan(gpuhal_bench *bench, gpuhal_device *device);
 void gpuhal_bench_rows_step(gpuhal_bench *bench, gpuhal_device *device);
 void gpuhal_bench_rows_allocate(gpuhal_bench *bench, gpuhal_device *device);
 void gpuhal_bench_rows_threads(gpuhal_bench *bench, gpuhal_device *device);
@@ -127,6 +130,9 @@ bool gpuhal_bench_memcpys(void *to, const void *from, uint64_t bytes, uint64_t c
 
 /* Host memory at a page, written before it is returned. NULL with gpuhal_bench_failure(); free() it. */
 void *gpuhal_bench_host_memory(uint64_t bytes);
+
+/* Removes a temporary folder of the run's own, with all that is in it. */
+void gpuhal_bench_remove_folder(const char *path);
 
 /* A pattern without repetition, so that bytes that came to the wrong place are seen. */
 void gpuhal_bench_pattern(void *memory, uint64_t bytes, uint64_t seed);

@@ -258,6 +258,7 @@ static const struct {
     {"list_all", 1, 1, gpuhal_bench_child_list_all},
     {"device_memory", 2, 2, gpuhal_bench_child_device_memory},
     {"calls", 3, 3, calls},
+    {"program", 2, 2, gpuhal_bench_child_program},
 };
 
 static bool measure(const char *const *words, double *out_number)

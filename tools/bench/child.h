@@ -17,7 +17,8 @@ enum { GPUHAL_BENCH_CHILD_WORDS = 12 }; /* At most, without the NULL. */
  * "staging FROM TO BYTES": KiB by which the resident memory grows at most during a copy.
  * "sharing OWNER USER BYTES": KiB by which it has grown once USER has used such a buffer of OWNER.
  * "calls gpuhal|direct SELECTOR COUNT": makes so many blocking copies of 64 bytes by the library or by the plugin's own
- * function, and returns COUNT: for counting instructions. */
+ * function, and returns COUNT: for counting instructions.
+ * "program SELECTOR CACHE": nanoseconds of making a program and its kernel, with GPUHAL_PROGRAM_CACHE as CACHE. */
 bool gpuhal_bench_child_run(const char *const *words, double *out_number);
 
 /* Runs another program with one option, or without (NULL), and returns how long it took, from start to end. What it
@@ -32,5 +33,8 @@ bool gpuhal_bench_child_list(const char *const *words, double *out_ns);
 bool gpuhal_bench_child_list_direct(const char *const *words, double *out_ns);
 bool gpuhal_bench_child_list_all(const char *const *words, double *out_ns);
 bool gpuhal_bench_child_device_memory(const char *const *words, double *out_kib);
+
+/* Of rows_launch.c. */
+bool gpuhal_bench_child_program(const char *const *words, double *out_ns);
 
 #endif

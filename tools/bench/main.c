@@ -97,7 +97,7 @@ static void measure_device(gpuhal_bench *bench, gpuhal_device *device)
     } groups[] = {
         {GPUHAL_BENCH_CALL, gpuhal_bench_rows_call},         {GPUHAL_BENCH_CALL, gpuhal_bench_rows_lease},
         {GPUHAL_BENCH_QUEUE, gpuhal_bench_rows_queue},
-        {GPUHAL_BENCH_BATCH, gpuhal_bench_rows_batch},
+        {GPUHAL_BENCH_BATCH, gpuhal_bench_rows_batch},       {GPUHAL_BENCH_LAUNCH, gpuhal_bench_rows_launch},
 #if GPUHAL_BENCH_OPENCL
         {GPUHAL_BENCH_BATCH, gpuhal_bench_rows_step},
 #endif

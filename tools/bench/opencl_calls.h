@@ -13,7 +13,7 @@
     X(clReleaseCommandQueue) X(clEnqueueWriteBuffer) X(clEnqueueReadBuffer) X(clEnqueueCopyBuffer) X(clFlush)         \
     X(clWaitForEvents) X(clReleaseEvent) X(clCreateBuffer) X(clEnqueueMigrateMemObjects) X(clReleaseMemObject)        \
     X(clCreateProgramWithSource) X(clBuildProgram) X(clReleaseProgram) X(clCreateKernel) X(clReleaseKernel)           \
-    X(clSetKernelArg) X(clEnqueueNDRangeKernel)
+    X(clSetKernelArg) X(clEnqueueNDRangeKernel) X(clGetEventInfo) X(clCreateSubBuffer)
 
 #define GPUHAL_BENCH_OPENCL_MEMBER(name) __typeof__(&name) name;
 typedef struct gpuhal_bench_opencl_functions {

@@ -114,18 +114,6 @@ static void probe(gpuhal_bench *bench, const char *registry)
     }
 }
 
-static void remove_folder(const char *path)
-{
-    DIR *folder = opendir(path);
-    for (const struct dirent *entry = folder != NULL ? readdir(folder) : NULL; entry != NULL; entry = readdir(folder)) {
-        unlinkat(dirfd(folder), entry->d_name, 0); /* "." and ".." refuse. */
-    }
-    if (folder != NULL) {
-        closedir(folder);
-    }
-    rmdir(path);
-}
-
 /* The first opening fills a registry of our own, in which no other program writes. */
 void gpuhal_bench_rows_open_all(gpuhal_bench *bench)
 {
@@ -146,5 +134,5 @@ void gpuhal_bench_rows_open_all(gpuhal_bench *bench)
     } else {
         gpuhal_bench_not_measured(bench);
     }
-    remove_folder(registry);
+    gpuhal_bench_remove_folder(registry);
 }

@@ -1,0 +1,341 @@
+/* rows_launch.c: launches of kernels: what a call costs on the processor, how fast its threads begin and how much they
+ * move, and what the cache of programs saves. rows_launch_opencl.c and rows_launch_vulkan.c have the vendors' calls. */
+#include "child.h"
+#include "launcher.h"
+
+#include <linux/futex.h>
+#include <math.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { THREADS_MAX = 256 };
+
+static const double one_group_budget_ns = 300;
+static const double wake_budget = 1 / 2.0;
+static const double triad_budget = 0.9;
+static const double warm_budget = 5;
+static const uint64_t triad_bytes = UINT64_C(48) << 20; /* of both arrays and the result */
+
+/* ---- one group, and one for each thread */
+
+static void empty(void *const *arguments, const gpuhal_host_group *group)
+{
+    (void)arguments, (void)group;
+}
+
+typedef struct idle_launch {
+    gpuhal_program *program;
+    gpuhal_kernel *kernel;
+    uint32_t groups;
+} idle_launch;
+
+static bool open_idle(gpuhal_device *device, uint32_t groups, idle_launch *out)
+{
+    static const gpuhal_host_function functions[] = {{"empty", empty}, {NULL, NULL}};
+    static const gpuhal_parameter none[1] = {{0}};
+    const gpuhal_code code = {
+        .size = sizeof code, .format = "host-function", .code = functions, .bytes = sizeof functions};
+    const gpuhal_program_desc program = {.size = sizeof program, .codes = &code, .code_count = 1};
+    const gpuhal_kernel_desc kernel = {.size = sizeof kernel, .name = "empty", .parameters = none, .group_size = {1}};
+    *out = (idle_launch){.groups = groups};
+    if (gpuhal_program_create(device, &program, &out->program) != GPUHAL_OK) {
+        return gpuhal_bench_failed_call("gpuhal_program_create");
+    }
+    return gpuhal_kernel_create(out->program, &kernel, &out->kernel) == GPUHAL_OK ||
+           gpuhal_bench_failed_call("gpuhal_kernel_create");
+}
+
+static void close_idle(idle_launch *idle)
+{
+    gpuhal_kernel_release(idle->kernel);
+    gpuhal_program_release(idle->program);
+}
+
+static bool launch_idle(void *user, uint64_t count)
+{
+    const idle_launch *idle = user;
+    const gpuhal_launch launch = {.size = sizeof launch, .groups = {idle->groups, 1, 1}};
+    for (uint64_t i = 0; i < count; i++) {
+        if (gpuhal_kernel_launch(NULL, idle->kernel, &launch) != GPUHAL_OK) {
+            return gpuhal_bench_failed_call("gpuhal_kernel_launch");
+        }
+    }
+    return true;
+}
+
+/* ---- waking a thread and being woken by it, as quickly as the system allows */
+
+typedef struct ping_pong {
+    atomic_uint turn; /* odd: the other thread's; UINT32_MAX: it ends */
+    pthread_t thread;
+} ping_pong;
+
+static void sleep_while(atomic_uint *turn, unsigned is)
+{
+    while (atomic_load(turn) == is) {
+        syscall(SYS_futex, turn, FUTEX_WAIT_PRIVATE, is, NULL, NULL, 0);
+    }
+}
+
+static void wake(atomic_uint *turn, unsigned value)
+{
+    atomic_store(turn, value);
+    syscall(SYS_futex, turn, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static void *answer(void *user)
+{
+    ping_pong *own = user;
+    for (unsigned turn = 0;; turn += 2) {
+        sleep_while(&own->turn, turn);
+        if (atomic_load(&own->turn) == UINT32_MAX) {
+            return NULL;
+        }
+        wake(&own->turn, turn + 2);
+    }
+}
+
+static bool wake_and_be_woken(void *user, uint64_t count)
+{
+    ping_pong *own = user;
+    for (uint64_t i = 0; i < count; i++) {
+        const unsigned turn = atomic_load(&own->turn) + 1;
+        wake(&own->turn, turn);
+        sleep_while(&own->turn, turn);
+    }
+    return true;
+}
+
+static bool one_group(gpuhal_bench *bench, gpuhal_device *device)
+{
+    idle_launch idle;
+    gpuhal_bench_row row = gpuhal_bench_row_of(device, "launch_one_group", GPUHAL_BENCH_AMOUNT);
+    const gpuhal_bench_side side = {launch_idle, &idle, NULL};
+    const gpuhal_bench_plan plan = gpuhal_bench_plan_calls(bench);
+    row.budget = one_group_budget_ns;
+    gpuhal_bench_begin(bench->output, &row);
+    const bool good = open_idle(device, 1, &idle) && gpuhal_bench_measure_row(bench, row, &side, 1, &plan);
+    close_idle(&idle);
+    return good;
+}
+
+static uint32_t cores_of(const gpuhal_device *device)
+{
+    uint64_t cores = 0;
+    return gpuhal_device_u64(device, GPUHAL_FACT_COMPUTE_UNITS, &cores) != GPUHAL_OK || cores == 0 ? 1
+           : cores > THREADS_MAX                                                                   ? THREADS_MAX
+                                                                                                   : (uint32_t)cores;
+}
+
+static bool all_cores(gpuhal_bench *bench, gpuhal_device *device)
+{
+    idle_launch idle;
+    ping_pong other = {.turn = 0};
+    gpuhal_bench_row row = gpuhal_bench_row_of(device, "launch_all_cores", GPUHAL_BENCH_TIMES);
+    const gpuhal_bench_side sides[] = {{launch_idle, &idle, NULL}, {wake_and_be_woken, &other, NULL}};
+    const gpuhal_bench_plan plan = gpuhal_bench_plan_calls(bench);
+    const bool compares = bench->options->baseline;
+    row.budget = wake_budget;
+    gpuhal_bench_begin(bench->output, &row);
+    if (compares && pthread_create(&other.thread, NULL, answer, &other) != 0) {
+        return gpuhal_bench_failed("no thread can be made");
+    }
+    const bool good = open_idle(device, cores_of(device), &idle) &&
+                      gpuhal_bench_measure_row(bench, row, sides, compares ? 2 : 1, &plan);
+    close_idle(&idle);
+    if (compares) {
+        wake(&other.turn, UINT32_MAX);
+        pthread_join(other.thread, NULL);
+    }
+    return good;
+}
+
+/* ---- bandwidth */
+
+typedef struct copier {
+    pthread_t thread;
+    sem_t begin, end;
+    char *to, *from;
+    size_t bytes;
+    bool ends;
+} copier;
+
+typedef struct copiers {
+    copier all[THREADS_MAX]; /* the first is the thread that measures, as a launch has it */
+    uint32_t made;
+    char *memory;
+} copiers;
+
+static void *copy_part(void *user)
+{
+    copier *own = user;
+    while (sem_wait(&own->begin) == 0 && !own->ends) {
+        gpuhal_bench_memcpys(own->to, own->from, own->bytes, 1);
+        sem_post(&own->end);
+    }
+    return NULL;
+}
+
+static bool copy_by_all(void *user, uint64_t count)
+{
+    copiers *own = user;
+    for (uint64_t i = 0; i < count; i++) {
+        for (uint32_t t = 1; t < own->made; t++) {
+            sem_post(&own->all[t].begin);
+        }
+        gpuhal_bench_memcpys(own->all[0].to, own->all[0].from, own->all[0].bytes, 1);
+        for (uint32_t t = 1; t < own->made; t++) {
+            while (sem_wait(&own->all[t].end) != 0) {
+            }
+        }
+    }
+    return true;
+}
+
+/* So that as many bytes are read and written in all as by the kernel. False with gpuhal_bench_failure(). */
+static bool start_copiers(uint32_t threads, copiers *own)
+{
+    const size_t bytes = (size_t)(triad_bytes / 2 / threads / 4096 * 4096);
+    own->memory = gpuhal_bench_host_memory(2 * bytes * threads);
+    if (own->memory == NULL) {
+        return false;
+    }
+    while (own->made < threads) {
+        copier *one = &own->all[own->made];
+        one->to = own->memory + 2 * bytes * own->made;
+        one->from = one->to + bytes;
+        one->bytes = bytes;
+        sem_init(&one->begin, 0, 0);
+        sem_init(&one->end, 0, 0);
+        if (own->made > 0 && pthread_create(&one->thread, NULL, copy_part, one) != 0) {
+            return gpuhal_bench_failed("no thread can be made");
+        }
+        own->made++;
+    }
+    return true;
+}
+
+static void stop_copiers(copiers *own)
+{
+    for (uint32_t t = 1; t < own->made; t++) {
+        own->all[t].ends = true;
+        sem_post(&own->all[t].begin);
+        pthread_join(own->all[t].thread, NULL);
+    }
+    free(own->memory);
+}
+
+static bool launch_triad(void *user, uint64_t count)
+{
+    const gpuhal_bench_launcher *launcher = user;
+    for (uint64_t i = 0; i < count; i++) {
+        if (!gpuhal_bench_launcher_enqueue(launcher, NULL)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool triad(gpuhal_bench *bench, gpuhal_device *device)
+{
+    static copiers others;
+    gpuhal_bench_launcher launcher = {0};
+    gpuhal_bench_row row = gpuhal_bench_row_of(device, "launch_triad", GPUHAL_BENCH_RATIO);
+    const gpuhal_bench_side sides[] = {{launch_triad, &launcher, NULL}, {copy_by_all, &others, NULL}};
+    const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench, true);
+    const bool compares = bench->options->baseline;
+    row.bytes = triad_bytes;
+    row.budget = triad_budget;
+    others = (copiers){.made = 0};
+    gpuhal_bench_begin(bench->output, &row);
+    const bool good = gpuhal_bench_launcher_open(device, (uint32_t)(triad_bytes / 3 / sizeof(float)), 0, &launcher) &&
+                      launch_triad(&launcher, 3) && gpuhal_bench_launcher_prove(&launcher, 3) &&
+                      (!compares || start_copiers(cores_of(device), &others)) &&
+                      gpuhal_bench_measure_row(bench, row, sides, compares ? 2 : 1, &plan);
+    stop_copiers(&others);
+    gpuhal_bench_launcher_close(&launcher);
+    return good;
+}
+
+/* ---- the cache */
+
+/* PoCL keeps what it compiled, too: in a folder that is new in each of these processes. */
+bool gpuhal_bench_child_program(const char *const *words, double *out_ns)
+{
+    char backend[64], pocl[] = "/tmp/gpuhal-bench-pocl-XXXXXX";
+    gpuhal *gpu = NULL;
+    gpuhal_device *device = NULL;
+    gpuhal_program *program = NULL;
+    gpuhal_kernel *kernel = NULL;
+    snprintf(backend, sizeof backend, "%.*s", (int)strcspn(words[0], ":"), words[0]);
+    if (mkdtemp(pocl) == NULL || setenv("POCL_CACHE_DIR", pocl, 1) != 0 ||
+        setenv("GPUHAL_PROGRAM_CACHE", words[1], 1) != 0) {
+        return gpuhal_bench_failed("no folder can be made in /tmp");
+    }
+    bool good =
+        gpuhal_bench_open_alone(backend, GPUHAL_ISOLATION_NEVER, &gpu) &&
+        ((gpuhal_select(gpu, words[0], 0, &device, NULL) == GPUHAL_OK && gpuhal_device_open(device) == GPUHAL_OK) ||
+         gpuhal_bench_failed_call("opening the device"));
+    const uint64_t start = gpuhal_bench_now_ns();
+    good = good && gpuhal_bench_launcher_make(device, &program, &kernel);
+    *out_ns = (double)(gpuhal_bench_now_ns() - start);
+    gpuhal_kernel_release(kernel);
+    gpuhal_program_release(program);
+    gpuhal_close(gpu);
+    gpuhal_bench_remove_folder(pocl);
+    return good;
+}
+
+/* The first process fills the folder. */
+static bool warm_program(gpuhal_bench *bench, gpuhal_device *device)
+{
+    char folder[] = "/tmp/gpuhal-bench-programs-XXXXXX";
+    double first_ns;
+    gpuhal_bench_row row = gpuhal_bench_row_of(device, "warm_program", GPUHAL_BENCH_TIMES);
+    const char *const warm[] = {"program", gpuhal_device_id(device), folder, NULL};
+    const char *const cold[] = {"program", gpuhal_device_id(device), "none", NULL};
+    row.budget = gpuhal_bench_is_inline(device) || gpuhal_bench_is_threaded(device) ? warm_budget : NAN;
+    gpuhal_bench_begin(bench->output, &row);
+    if (mkdtemp(folder) == NULL) {
+        return gpuhal_bench_failed("no folder can be made in /tmp");
+    }
+    const bool good = gpuhal_bench_child_run(warm, &first_ns);
+    if (good) {
+        gpuhal_bench_children_row(bench, row, warm, bench->options->baseline ? cold : NULL);
+    }
+    gpuhal_bench_remove_folder(folder);
+    return good;
+}
+
+void gpuhal_bench_rows_launch(gpuhal_bench *bench, gpuhal_device *device)
+{
+    static bool (*const on_cpu[])(gpuhal_bench * bench, gpuhal_device * device) = {one_group, all_cores, triad};
+    const char *backend = gpuhal_device_backend(device);
+    if (*gpuhal_device_formats(device) == '\0') {
+        return;
+    }
+    for (size_t i = 0; gpuhal_bench_is_cpu(device) && i < sizeof on_cpu / sizeof *on_cpu; i++) {
+        if (!on_cpu[i](bench, device)) {
+            gpuhal_bench_not_measured(bench);
+        }
+    }
+#if GPUHAL_BENCH_OPENCL
+    if (strcmp(backend, "opencl") == 0) {
+        gpuhal_bench_launch_opencl(bench, device);
+    }
+#endif
+#if GPUHAL_BENCH_VULKAN
+    if (strcmp(backend, "vulkan") == 0) {
+        gpuhal_bench_launch_vulkan(bench, device);
+    }
+#endif
+    if ((strcmp(backend, "opencl") == 0 || strcmp(backend, "vulkan") == 0) && !warm_program(bench, device)) {
+        gpuhal_bench_not_measured(bench);
+    }
+}

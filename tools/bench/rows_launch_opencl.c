@@ -1,0 +1,173 @@
+/* rows_launch_opencl.c: one launch with two buffers and two values on an application's queue, beside a program that
+ * sets the four arguments, enqueues the kernel with an event, and asks once what became of it: of one that has ended it
+ * releases the event, as the library does meanwhile. The others are awaited outside the time. PoCL's device `basic`
+ * does the work inside the call, the same on both sides. */
+#include "launcher.h"
+#include "opencl_calls.h"
+
+#include <math.h>
+
+enum { COUNT = 64, OFFSET = 4096 };
+
+static const double launch_budget_ns = 150;
+static const double offset_budget_ns = 250; /* parts of buffers are objects of their own in OpenCL */
+
+typedef struct pair {
+    gpuhal_bench_launcher gpuhal;
+    gpuhal_bench_opencl *direct; /* NULL: nothing to compare with. */
+    cl_program program;
+    cl_kernel kernel;
+    cl_mem memory[2];
+    bool parts; /* They are parts of the buffers, and to be released. */
+} pair;
+
+static bool launch_gpuhal(void *user, uint64_t count)
+{
+    pair *p = user;
+    for (uint64_t i = 0; i < count; i++) {
+        if (!gpuhal_bench_launcher_enqueue(&p->gpuhal, p->gpuhal.queue)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool settle_gpuhal(void *user)
+{
+    const pair *p = user;
+    return gpuhal_bench_launcher_await(&p->gpuhal);
+}
+
+static bool launch_directly(pair *p)
+{
+    gpuhal_bench_opencl *o = p->direct;
+    const size_t group = GPUHAL_BENCH_GROUP_SIZE, threads = COUNT;
+    cl_int status = CL_SUCCESS;
+    cl_int code = o->cl.clSetKernelArg(p->kernel, 0, sizeof(cl_mem), &p->memory[0]);
+    code = code == CL_SUCCESS ? o->cl.clSetKernelArg(p->kernel, 1, sizeof(cl_mem), &p->memory[1]) : code;
+    code = code == CL_SUCCESS ? o->cl.clSetKernelArg(p->kernel, 2, sizeof p->gpuhal.a, &p->gpuhal.a) : code;
+    code = code == CL_SUCCESS ? o->cl.clSetKernelArg(p->kernel, 3, sizeof p->gpuhal.count, &p->gpuhal.count) : code;
+    if (!gpuhal_bench_opencl_good("clSetKernelArg", code)) {
+        return false;
+    }
+    code = o->cl.clEnqueueNDRangeKernel(o->queue, p->kernel, 1, NULL, &threads, &group, 0, NULL,
+                                        &o->events[o->event_count]);
+    if (!gpuhal_bench_opencl_good("clEnqueueNDRangeKernel", code)) {
+        return false;
+    }
+    cl_event event = o->events[o->event_count];
+    code = o->cl.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL);
+    if (code == CL_SUCCESS && status == CL_COMPLETE) {
+        code = o->cl.clReleaseEvent(event);
+    } else {
+        o->event_count++;
+    }
+    return gpuhal_bench_opencl_good("clGetEventInfo, clReleaseEvent", code);
+}
+
+static bool launch_direct(void *user, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        if (!launch_directly(user)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool settle_direct(void *user)
+{
+    const pair *p = user;
+    gpuhal_bench_baseline *base = &p->direct->base;
+    return base->calls->submit(base) && (p->direct->event_count == 0 || base->calls->await(base));
+}
+
+/* The memory of the library's buffers, or the part of it. */
+static bool take_memory(pair *p, gpuhal_buffer *buffer, cl_mem *out_memory)
+{
+    gpuhal_native native;
+    cl_int code;
+    if (!gpuhal_bench_native_of(buffer, &native)) {
+        return false;
+    }
+    const cl_buffer_region region = {.origin = (size_t)(native.values[1] + p->gpuhal.offset),
+                                     .size = COUNT * sizeof(float)};
+    if (region.origin == 0) {
+        *out_memory = (cl_mem)(uintptr_t)native.values[0];
+        return true;
+    }
+    *out_memory = p->direct->cl.clCreateSubBuffer((cl_mem)(uintptr_t)native.values[0], CL_MEM_READ_WRITE,
+                                                  CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
+    p->parts = true;
+    return gpuhal_bench_opencl_good("clCreateSubBuffer", code);
+}
+
+static bool open_direct(gpuhal_bench *bench, gpuhal_device *device, pair *p)
+{
+    const char *text = gpuhal_bench_saxpy_source;
+    cl_int code;
+    p->direct = (gpuhal_bench_opencl *)gpuhal_bench_baseline_create(bench->gpu, device);
+    if (p->direct == NULL) {
+        return false;
+    }
+    const gpuhal_bench_opencl *o = p->direct;
+    p->program = o->cl.clCreateProgramWithSource(o->context, 1, &text, NULL, &code);
+    if (!gpuhal_bench_opencl_good("clCreateProgramWithSource", code) ||
+        !gpuhal_bench_opencl_good("clBuildProgram", o->cl.clBuildProgram(p->program, 1, &o->device, "", NULL, NULL))) {
+        return false;
+    }
+    p->kernel = o->cl.clCreateKernel(p->program, "saxpy", &code);
+    return gpuhal_bench_opencl_good("clCreateKernel", code) && take_memory(p, p->gpuhal.y, &p->memory[0]) &&
+           take_memory(p, p->gpuhal.x, &p->memory[1]);
+}
+
+static void close_pair(pair *p)
+{
+    for (int i = 0; i < 2 && p->parts; i++) {
+        if (p->memory[i] != NULL) {
+            p->direct->cl.clReleaseMemObject(p->memory[i]);
+        }
+    }
+    if (p->kernel != NULL) {
+        p->direct->cl.clReleaseKernel(p->kernel);
+    }
+    if (p->program != NULL) {
+        p->direct->cl.clReleaseProgram(p->program);
+    }
+    gpuhal_bench_baseline_destroy(&p->direct->base);
+    gpuhal_bench_launcher_close(&p->gpuhal);
+}
+
+static bool prove(pair *p, const gpuhal_bench_side *side)
+{
+    return side->run(p, 3) && side->settle(p) && gpuhal_bench_launcher_prove(&p->gpuhal, 3);
+}
+
+static bool measure(gpuhal_bench *bench, gpuhal_device *device, const gpuhal_bench_row *row, uint64_t offset, pair *p)
+{
+    const gpuhal_bench_side sides[] = {{launch_gpuhal, p, settle_gpuhal}, {launch_direct, p, settle_direct}};
+    gpuhal_bench_plan plan = gpuhal_bench_plan_calls(bench);
+    plan.max_count = GPUHAL_BENCH_PIECES;
+    return gpuhal_bench_launcher_open(device, COUNT, offset, &p->gpuhal) && prove(p, &sides[0]) &&
+           (!bench->options->baseline || (open_direct(bench, device, p) && prove(p, &sides[1]))) &&
+           gpuhal_bench_measure_row(bench, *row, sides, bench->options->baseline ? 2 : 1, &plan);
+}
+
+void gpuhal_bench_launch_opencl(gpuhal_bench *bench, gpuhal_device *device)
+{
+    static const struct {
+        const char *test;
+        uint64_t offset;
+        const double *budget;
+    } rows[] = {{"launch", 0, &launch_budget_ns}, {"launch_offsets", OFFSET, &offset_budget_ns}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        pair p = {.direct = NULL};
+        gpuhal_bench_row row = gpuhal_bench_row_of(device, rows[i].test, GPUHAL_BENCH_AMOUNT);
+        row.budget = bench->options->baseline && gpuhal_bench_is_inline(device) ? *rows[i].budget : NAN;
+        gpuhal_bench_begin(bench->output, &row);
+        if (!measure(bench, device, &row, rows[i].offset, &p)) {
+            gpuhal_bench_not_measured(bench);
+        }
+        close_pair(&p);
+    }
+}
