@@ -304,6 +304,10 @@ bool llama_model_read(const char *path, llama_model *out, llama_error *error)
     if (!in.file) {
         return llama_fail(error, "%s cannot be opened", path);
     }
+    if (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__) {
+        fclose(in.file);
+        return llama_fail(error, "%s has weights for machines that are little-endian", path);
+    }
     const bool has_size = fseeko(in.file, 0, SEEK_END) == 0;
     const off_t end = has_size ? ftello(in.file) : -1;
     in.bytes = end > 0 ? (uint64_t)end : 0;

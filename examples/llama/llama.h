@@ -1,6 +1,7 @@
 /* llama.h: a small inference engine for models of the Llama architecture in GGUF files, over libgpuhal alone.
  *
- *     gguf.c, metadata.c   read the file's header: dimensions, vocabulary, where each tensor lies; trust no byte of it
+ *     gguf.c       reads the file's header: dimensions, where each tensor lies; trusts no byte of it
+ *     metadata.c   that part of it which names the dimensions and has the vocabulary
  *     tokenizer.c  text to tokens and back
  *     programs.c   the kernels, in each form that was compiled
  *     engine.c     opens the library, chooses devices, splits the layers
@@ -30,7 +31,7 @@ typedef struct llama_error {
 __attribute__((format(printf, 2, 3))) bool llama_fail(llama_error *error, const char *format, ...);
 
 /* Types of weights, by ggml's numbers. A block of 32 is a scale (F16) and 16 or 32 bytes. */
-enum { TYPE_F32 = 0, TYPE_F16 = 1, TYPE_Q4_0 = 2, TYPE_Q8_0 = 8, TYPES = 4 };
+enum { TYPE_F32 = 0, TYPE_F16 = 1, TYPE_Q4_0 = 2, TYPE_Q8_0 = 8 };
 
 /* A matrix of the file: `rows` rows of `columns` elements. */
 typedef struct llama_tensor {

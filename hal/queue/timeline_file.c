@@ -293,7 +293,7 @@ static gpuhal_status write_trace(gpuhal *gpu, const char *path)
     if (status) {
         return status;
     }
-    w.lanes = calloc(1, w.lane_bytes);
+    w.lanes = w.lane_bytes <= SIZE_MAX ? calloc(1, (size_t)w.lane_bytes) : NULL;
     gpuhal_text_printf(&w.text,
                        "{\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":%" PRId64
                        ",\"name\":\"process_name\",\"args\":{\"name\":\"gpuhal\"}}",
