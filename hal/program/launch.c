@@ -1,6 +1,7 @@
 /* program/launch.c: launching a kernel. All arguments are checked before anything is done; then the launch is made a
- * record of its own, with copies of values and references to buffers, which goes through the queue like any work.
- * Without a queue the plugin is called at once, with a record on the stack. */
+ * record, which goes through the queue like any work. The record is on the stack, without references and with values
+ * where the caller has them: a launch right behind its like, on the queue's fast path, needs no more, nor does one
+ * without a queue. Where the work outlasts the call, the queue makes a copy that has references and the values. */
 #include "program/program.h"
 
 #include "core/error.h"
@@ -24,14 +25,13 @@ typedef struct record {
     gpuhal_plugin_launch launch;
 } record;
 
-/* Room for the record of a launch without a queue with so many arguments, and used buffers, in all. */
+/* Arguments and used buffers of a launch, in all, whose record is on the stack. */
 enum { FEW = 12 };
-typedef struct small_record {
-    record record;
+typedef struct lists {
     struct gpuhal_use buffers[FEW];
     gpuhal_plugin_argument arguments[FEW];
     const gpuhal_memory *memories[FEW];
-} small_record;
+} lists;
 
 /* ---- checks */
 
@@ -175,44 +175,9 @@ static gpuhal_status take_launch(const gpuhal_kernel *kernel, const gpuhal_launc
 
 /* ---- the record */
 
-/* Fills in a record whose room is there. Values are copied to `values`, or stay where they are where that is NULL. */
-static void fill_in(record *own, gpuhal_kernel *kernel, const gpuhal_launch *launch, gpuhal_plugin_argument *arguments,
-                    const gpuhal_memory **memories, char *values)
+static size_t room_for(uint64_t value_bytes)
 {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < launch->argument_count; i++) {
-        const gpuhal_argument *from = &launch->arguments[i];
-        const gpuhal_parameter *parameter = &kernel->parameters[i];
-        arguments[i] = (gpuhal_plugin_argument){
-            .kind = parameter->kind, .access = parameter->access, .bytes = from->bytes, .value = from->value};
-        if (parameter->kind == GPUHAL_PARAMETER_BUFFER) {
-            gpuhal_buffer *whole = from->buffer->whole;
-            arguments[i].memory = &whole->memory;
-            arguments[i].offset = from->buffer->begin + from->offset;
-            arguments[i].bytes = from->bytes ? from->bytes : from->buffer->bytes - from->offset;
-            own->uses.buffers[count++] = (struct gpuhal_use){whole, parameter->access & GPUHAL_ACCESS_WRITE};
-        } else if (parameter->kind == GPUHAL_PARAMETER_VALUE && values) {
-            memcpy(values, from->value, parameter->bytes);
-            arguments[i].value = values;
-            values += (parameter->bytes + VALUE_ALIGNMENT - 1) / VALUE_ALIGNMENT * VALUE_ALIGNMENT;
-        }
-    }
-    for (uint32_t i = 0; i < launch->uses_count; i++) {
-        gpuhal_buffer *whole = launch->uses[i]->whole;
-        memories[i] = &whole->memory;
-        own->uses.buffers[count++] = (struct gpuhal_use){whole, !whole->read_only};
-    }
-    own->uses.count = count;
-    own->uses.name = kernel->name;
-    own->uses.groups = own->launch.groups;
-    own->kernel = kernel;
-    own->launch = (gpuhal_plugin_launch){.size = sizeof own->launch,
-                                         .argument_count = launch->argument_count,
-                                         .arguments = arguments,
-                                         .groups = {launch->groups[0], launch->groups[1], launch->groups[2]},
-                                         .local_bytes = launch->local_bytes,
-                                         .uses = memories,
-                                         .uses_count = launch->uses_count};
+    return ((size_t)value_bytes + VALUE_ALIGNMENT - 1) / VALUE_ALIGNMENT * VALUE_ALIGNMENT;
 }
 
 static void destroy_record(gpuhal_uses *uses)
@@ -225,31 +190,87 @@ static void destroy_record(gpuhal_uses *uses)
     free(own);
 }
 
-/* One block: the record, its lists, and at the end the values. */
-static record *make_record(gpuhal_kernel *kernel, const gpuhal_launch *launch)
+/* One block: the record, the values, and its lists. */
+static gpuhal_uses *copy_record(const gpuhal_uses *uses)
 {
-    const size_t arguments = launch->argument_count, all = arguments + launch->uses_count;
-    size_t values = 0;
-    for (size_t i = 0; i < arguments; i++) {
-        values += ((size_t)kernel->parameters[i].bytes + VALUE_ALIGNMENT - 1) / VALUE_ALIGNMENT * VALUE_ALIGNMENT;
+    const record *from = (const record *)uses;
+    const gpuhal_plugin_launch *launch = &from->launch;
+    const size_t arguments_bytes = launch->argument_count * sizeof *launch->arguments;
+    const size_t buffers_bytes = uses->count * sizeof *uses->buffers;
+    const size_t memories_bytes = launch->uses_count * sizeof *launch->uses;
+    size_t at_lists = room_for(sizeof(record));
+    for (uint32_t i = 0; i < launch->argument_count; i++) {
+        at_lists += launch->arguments[i].kind == GPUHAL_PARAMETER_VALUE ? room_for(launch->arguments[i].bytes) : 0;
     }
-    const size_t at_buffers = (sizeof(record) + VALUE_ALIGNMENT - 1) / VALUE_ALIGNMENT * VALUE_ALIGNMENT + values;
-    const size_t at_arguments = at_buffers + all * sizeof(struct gpuhal_use);
-    const size_t at_memories = at_arguments + arguments * sizeof(gpuhal_plugin_argument);
-    record *own = malloc(at_memories + launch->uses_count * sizeof(gpuhal_memory *));
-    if (!own) {
+    char *block = malloc(at_lists + arguments_bytes + buffers_bytes + memories_bytes);
+    if (!block) {
         return NULL;
     }
-    char *block = (char *)own;
+    record *own = (record *)(void *)block;
+    gpuhal_plugin_argument *arguments = (gpuhal_plugin_argument *)(void *)(block + at_lists);
+    char *buffers = block + at_lists + arguments_bytes, *values = block + room_for(sizeof(record));
+    memcpy(own, from, sizeof *own);
     atomic_init(&own->uses.references, 1);
-    own->uses.destroy = destroy_record;
-    own->uses.buffers = (struct gpuhal_use *)(void *)(block + at_buffers);
-    fill_in(own, gpuhal_kernel_retain(kernel), launch, (gpuhal_plugin_argument *)(void *)(block + at_arguments),
-            (const gpuhal_memory **)(void *)(block + at_memories), block + at_buffers - values);
+    memcpy(arguments, launch->arguments, arguments_bytes);
+    memcpy(buffers, uses->buffers, buffers_bytes);
+    memcpy(buffers + buffers_bytes, launch->uses, memories_bytes);
+    own->uses.buffers = (struct gpuhal_use *)(void *)buffers;
+    own->uses.groups = own->launch.groups;
+    own->launch.arguments = arguments;
+    own->launch.uses = (const gpuhal_memory *const *)(void *)(buffers + buffers_bytes);
+    for (uint32_t i = 0; i < launch->argument_count; i++) {
+        if (arguments[i].kind == GPUHAL_PARAMETER_VALUE) {
+            memcpy(values, launch->arguments[i].value, (size_t)arguments[i].bytes);
+            arguments[i].value = values;
+            values += room_for(arguments[i].bytes);
+        }
+    }
+    (void)gpuhal_kernel_retain(own->kernel);
     for (uint32_t i = 0; i < own->uses.count; i++) {
         (void)gpuhal_buffer_retain(own->uses.buffers[i].buffer);
     }
-    return own;
+    return &own->uses;
+}
+
+/* Fills in a record, and lists that have room. Values stay where the caller has them. */
+static void fill_in(record *own, gpuhal_kernel *kernel, const gpuhal_launch *launch, struct gpuhal_use *buffers,
+                    gpuhal_plugin_argument *arguments, const gpuhal_memory **memories)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < launch->argument_count; i++) {
+        const gpuhal_argument *from = &launch->arguments[i];
+        const gpuhal_parameter *parameter = &kernel->parameters[i];
+        arguments[i] = (gpuhal_plugin_argument){
+            .kind = parameter->kind, .access = parameter->access, .bytes = from->bytes, .value = from->value};
+        if (parameter->kind == GPUHAL_PARAMETER_BUFFER) {
+            gpuhal_buffer *whole = from->buffer->whole;
+            arguments[i].memory = &whole->memory;
+            arguments[i].offset = from->buffer->begin + from->offset;
+            arguments[i].bytes = from->bytes ? from->bytes : from->buffer->bytes - from->offset;
+            buffers[count++] = (struct gpuhal_use){whole, parameter->access & GPUHAL_ACCESS_WRITE};
+        }
+    }
+    for (uint32_t i = 0; i < launch->uses_count; i++) {
+        gpuhal_buffer *whole = launch->uses[i]->whole;
+        memories[i] = &whole->memory;
+        buffers[count++] = (struct gpuhal_use){whole, !whole->read_only};
+    }
+    own->uses.count = count;
+    own->uses.kernel = kernel;
+    own->uses.buffers = buffers;
+    own->uses.destroy = destroy_record;
+    own->uses.copy = copy_record;
+    own->uses.name = kernel->name;
+    own->uses.groups = own->launch.groups;
+    atomic_init(&own->uses.references, 0);
+    own->kernel = kernel;
+    own->launch = (gpuhal_plugin_launch){.size = sizeof own->launch,
+                                         .argument_count = launch->argument_count,
+                                         .arguments = arguments,
+                                         .groups = {launch->groups[0], launch->groups[1], launch->groups[2]},
+                                         .local_bytes = launch->local_bytes,
+                                         .uses = memories,
+                                         .uses_count = launch->uses_count};
 }
 
 /* ---- with the plugin */
@@ -305,20 +326,6 @@ static const gpuhal_op_kind launch_kind = {submit, run, GPUHAL_OP_LAUNCH};
 
 /* ---- the call of the application */
 
-static gpuhal_status launch_now(gpuhal_kernel *kernel, const gpuhal_launch *launch)
-{
-    if (launch->argument_count <= FEW && launch->uses_count <= FEW - launch->argument_count) {
-        small_record own;
-        own.record.uses.buffers = own.buffers;
-        fill_in(&own.record, kernel, launch, own.arguments, own.memories, NULL);
-        return run_record(&own.record);
-    }
-    record *own = make_record(kernel, launch);
-    const gpuhal_status status = own ? run_record(own) : gpuhal_error_host_memory();
-    gpuhal_uses_release(own ? &own->uses : NULL);
-    return status;
-}
-
 /* For pools, which must know by which queues their memory is used. */
 static gpuhal_status name_to_pools(gpuhal_queue *queue, const gpuhal_kernel *kernel, const gpuhal_launch *launch)
 {
@@ -333,8 +340,9 @@ static gpuhal_status name_to_pools(gpuhal_queue *queue, const gpuhal_kernel *ker
     return status;
 }
 
-static gpuhal_status enqueue(gpuhal_queue *queue, gpuhal_kernel *kernel, const gpuhal_launch *launch)
+static gpuhal_status enqueue(gpuhal_queue *queue, record *own, const gpuhal_launch *launch)
 {
+    gpuhal_kernel *kernel = own->kernel;
     if (queue->device != kernel->program->device) {
         return queue->device->gpu != kernel->program->device->gpu
                    ? gpuhal_two_objects("gpuhal_kernel_launch", "kernel and queue", kernel->program->device->gpu,
@@ -342,13 +350,30 @@ static gpuhal_status enqueue(gpuhal_queue *queue, gpuhal_kernel *kernel, const g
                    : refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, UINT32_MAX, "the queue is of %s", queue->device->id);
     }
     const gpuhal_status status = name_to_pools(queue, kernel, launch);
-    record *own = status ? NULL : make_record(kernel, launch);
-    if (!own) {
-        return status ? status : gpuhal_error_host_memory();
+    return status ? status : gpuhal_queue_enqueue(queue, &(gpuhal_op){.kind = &launch_kind, .uses = &own->uses});
+}
+
+static gpuhal_status pass_on(gpuhal_queue *queue, record *own, const gpuhal_launch *launch)
+{
+    return queue ? enqueue(queue, own, launch) : run_record(own);
+}
+
+static gpuhal_status launch_many(gpuhal_queue *queue, gpuhal_kernel *kernel, const gpuhal_launch *launch)
+{
+    const size_t arguments = launch->argument_count, all = arguments + launch->uses_count;
+    const size_t arguments_bytes = arguments * sizeof(gpuhal_plugin_argument);
+    const size_t buffers_bytes = all * sizeof(struct gpuhal_use);
+    char *block = malloc(arguments_bytes + buffers_bytes + launch->uses_count * sizeof(gpuhal_memory *));
+    if (!block) {
+        return gpuhal_error_host_memory();
     }
-    const gpuhal_status enqueued = gpuhal_queue_enqueue(queue, &(gpuhal_op){.kind = &launch_kind, .uses = &own->uses});
-    gpuhal_uses_release(&own->uses);
-    return enqueued;
+    record own;
+    fill_in(&own, kernel, launch, (struct gpuhal_use *)(void *)(block + arguments_bytes),
+            (gpuhal_plugin_argument *)(void *)block,
+            (const gpuhal_memory **)(void *)(block + arguments_bytes + buffers_bytes));
+    const gpuhal_status status = pass_on(queue, &own, launch);
+    free(block);
+    return status;
 }
 
 gpuhal_status gpuhal_kernel_launch(gpuhal_queue *queue, gpuhal_kernel *kernel, const gpuhal_launch *given)
@@ -361,5 +386,11 @@ gpuhal_status gpuhal_kernel_launch(gpuhal_queue *queue, gpuhal_kernel *kernel, c
     if (status || launch.groups[0] == 0 || launch.groups[1] == 0 || launch.groups[2] == 0) {
         return status;
     }
-    return queue ? enqueue(queue, kernel, &launch) : launch_now(kernel, &launch);
+    if (launch.argument_count > FEW || launch.uses_count > FEW - launch.argument_count) {
+        return launch_many(queue, kernel, &launch);
+    }
+    record own;
+    lists few;
+    fill_in(&own, kernel, &launch, few.buffers, few.arguments, few.memories);
+    return pass_on(queue, &own, &launch);
 }

@@ -1,11 +1,11 @@
 /* queue/fast_path.c: submitting a batch of work with the same buffers without the mutex.
  *
  * A transfer that was submitted leaves the fast path open, as long as nothing else goes on in the queue. The next
- * transfer with the same buffers takes the right to call by one atomic exchange and gives it back by another: no lock
- * is taken, and the newest submission goes on keeping the buffers alive. Every thread that locks the mutex closes the
- * fast path first. After that nothing that the mutex protects changes, except that one call may still be in progress on
- * the fast path. That call counts its submission; when it ends and finds the path closed, it locks the mutex, seals the
- * submission and wakes the waiting threads.
+ * transfer with the same buffers, or launch of the same kernel with them, takes the right to call by one atomic
+ * exchange and gives it back by another: no lock is taken, and the newest submission goes on keeping the buffers alive.
+ * Every thread that locks the mutex closes the fast path first. After that nothing that the mutex protects changes,
+ * except that one call may still be in progress on the fast path. That call counts its submission; when it ends and
+ * finds the path closed, it locks the mutex, seals the submission and wakes the waiting threads.
  */
 #include "memory/buffer.h"
 #include "queue/queue.h"
@@ -69,13 +69,11 @@ void gpuhal_queue_open_fast_path(gpuhal_queue *queue)
         return;
     }
     gpuhal_submission *last = gpuhal_queue_last_submission(queue);
-    if (last->uses) {
-        return; /* the path compares two buffers */
-    }
     last->number = UINT64_MAX;
     queue->fast_to = last->to;
     queue->fast_from = last->from;
-    /* Last, with release: from here on a thread without the mutex reads the two buffers. */
+    queue->fast_uses = last->uses;
+    /* Last, with release: from here on a thread without the mutex reads these. */
     atomic_store_explicit(&queue->fast_path, 0, memory_order_release);
 }
 
@@ -111,8 +109,11 @@ static void keep_the_right(gpuhal_queue *queue)
  * its own. A mapped buffer must be refused, also one that the driver does not map. */
 static bool fits(const gpuhal_queue *queue, const gpuhal_op *op)
 {
-    return !op->kept && !op->uses && op->to == queue->fast_to && op->from == queue->fast_from && op->kind->submit &&
-           !gpuhal_buffer_is_mapped(op->to) && !gpuhal_buffer_is_mapped(op->from);
+    if (op->uses) {
+        return gpuhal_uses_are_alike(op->uses, queue->fast_uses) && !gpuhal_uses_are_mapped(op->uses);
+    }
+    return !op->kept && !queue->fast_uses && op->to == queue->fast_to && op->from == queue->fast_from &&
+           op->kind->submit && !gpuhal_buffer_is_mapped(op->to) && !gpuhal_buffer_is_mapped(op->from);
 }
 
 bool gpuhal_queue_try_fast_path(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status *out_status)
@@ -137,7 +138,9 @@ bool gpuhal_queue_try_fast_path(gpuhal_queue *queue, const gpuhal_op *op, gpuhal
         before = atomic_load_explicit(&queue->submitted, memory_order_relaxed);
         atomic_store_explicit(&queue->submitted, before + 1,
                               memory_order_relaxed); /* no other thread counts meanwhile */
-        gpuhal_count(op->counter, op->bytes, 0);
+        if (op->counter) {
+            gpuhal_count(op->counter, op->bytes, 0);
+        }
         leave(queue);
     } else {
         keep_the_right(queue);

@@ -25,15 +25,19 @@
 typedef struct gpuhal_op gpuhal_op;
 
 /* What a piece of work uses beside two buffers: a launch has any number of them, and its kernel. Made and extended by
- * the layer above, which begins with it; counted. The buffers are wholes. */
+ * the layer above, which begins with it. The buffers are wholes. Without references it is only valid during the call
+ * that enqueues it, and has none to what it uses. */
 typedef struct gpuhal_uses {
     _Atomic uint32_t references;
     uint32_t count;
+    const void *kernel;
     struct gpuhal_use {
         gpuhal_buffer *buffer;
         bool writes;
     } *buffers;
     void (*destroy)(struct gpuhal_uses *uses); /* after the last reference; calls no function of the application */
+    /* The same with one reference, and with references to what it uses; NULL without memory. */
+    struct gpuhal_uses *(*copy)(const struct gpuhal_uses *uses);
     const char *name;       /* of the kernel */
     const uint32_t *groups; /* three */
 } gpuhal_uses;
@@ -127,6 +131,7 @@ struct gpuhal_queue {
     gpuhal_plugin_queue *vendor; /* NULL: the plugin has no queues */
     _Atomic uint32_t fast_path;       /* GPUHAL_FAST_PATH_ bits: fast_path.c */
     gpuhal_buffer *fast_to, *fast_from; /* of the newest submission, while the fast path is open */
+    gpuhal_uses *fast_uses;             /* likewise */
     _Atomic uint64_t submitted;  /* number of the newest submission; written by the thread that may call */
     gpuhal_timeline *timeline;   /* the object's */
 
@@ -227,6 +232,10 @@ static inline bool gpuhal_queue_has_waiters(const gpuhal_queue *queue)
 /* ---- uses.c: what works with NULL for none */
 
 gpuhal_uses *gpuhal_uses_retain(gpuhal_uses *uses);
+/* One that lasts, with a reference for the caller: the same, or a copy. NULL without memory. */
+gpuhal_uses *gpuhal_uses_keep(gpuhal_uses *uses);
+/* Whether they are of one kernel, with the same buffers in the same order. */
+bool gpuhal_uses_are_alike(const gpuhal_uses *one, const gpuhal_uses *other);
 void gpuhal_uses_release(gpuhal_uses *uses);
 /* Enters all buffers, as gpuhal_buffers_enter() does, or none. */
 gpuhal_status gpuhal_uses_enter(const gpuhal_uses *uses);

@@ -163,6 +163,32 @@ static gpuhal_status enqueue_locked(gpuhal_queue *queue, const gpuhal_op *op)
     return status;
 }
 
+/* Of a launch whose record is the caller's a copy is enqueued, made before the plugin has the work. */
+static gpuhal_status enqueue_kept(gpuhal_queue *queue, const gpuhal_op *op)
+{
+    gpuhal_op own = *op;
+    own.uses = gpuhal_uses_keep(op->uses);
+    const gpuhal_status status = own.uses ? enqueue_locked(queue, &own) : gpuhal_error_host_memory();
+    gpuhal_uses_release(own.uses);
+    return status;
+}
+
+/* The plugin's answer on the fast path was not OK; this thread has the right to call. */
+static gpuhal_status conclude_fast(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status)
+{
+    gpuhal_op own = *op;
+    status = is_deferred(status) ? status : gpuhal_queue_refused(queue, status);
+    own.uses = op->uses && is_deferred(status) ? gpuhal_uses_keep(op->uses) : NULL;
+    if (op->uses && is_deferred(status) && !own.uses) {
+        status = gpuhal_error_host_memory(); /* the plugin has done nothing */
+    }
+    gpuhal_queue_lock(queue);
+    status = conclude(queue, &own, status);
+    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_uses_release(own.uses);
+    return status;
+}
+
 gpuhal_status gpuhal_queue_enqueue(gpuhal_queue *queue, const gpuhal_op *op)
 {
     const gpuhal_device *device = queue->device;
@@ -175,18 +201,12 @@ gpuhal_status gpuhal_queue_enqueue(gpuhal_queue *queue, const gpuhal_op *op)
                                 "%s: the queue is of a device that has none of the buffers", device->id);
     }
     if (gpuhal_timeline_is_on(queue)) {
-        return enqueue_traced(queue, op, enqueue_locked);
+        return enqueue_traced(queue, op, op->uses ? enqueue_kept : enqueue_locked);
     }
     if (!gpuhal_queue_try_fast_path(queue, op, &status)) {
-        return enqueue_locked(queue, op);
+        return op->uses ? enqueue_kept(queue, op) : enqueue_locked(queue, op);
     }
-    if (__builtin_expect(status != GPUHAL_OK, 0)) {
-        status = is_deferred(status) ? status : gpuhal_queue_refused(queue, status);
-        gpuhal_queue_lock(queue);
-        status = conclude(queue, op, status);
-        gpuhal_mutex_unlock(&queue->mutex);
-    }
-    return status;
+    return __builtin_expect(status != GPUHAL_OK, 0) ? conclude_fast(queue, op, status) : GPUHAL_OK;
 }
 
 /* Polls the oldest timepoints, so that buffers do not stay with a queue for which no thread waits. The newest is left

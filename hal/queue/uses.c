@@ -11,6 +11,21 @@ gpuhal_uses *gpuhal_uses_retain(gpuhal_uses *uses)
     return uses;
 }
 
+gpuhal_uses *gpuhal_uses_keep(gpuhal_uses *uses)
+{
+    const bool lasts = atomic_load_explicit(&uses->references, memory_order_relaxed) > 0;
+    return lasts ? gpuhal_uses_retain(uses) : uses->copy(uses);
+}
+
+bool gpuhal_uses_are_alike(const gpuhal_uses *one, const gpuhal_uses *other)
+{
+    bool alike = one && other && one->kernel == other->kernel && one->count == other->count;
+    for (uint32_t i = 0; alike && i < one->count; i++) {
+        alike = one->buffers[i].buffer == other->buffers[i].buffer;
+    }
+    return alike;
+}
+
 void gpuhal_uses_release(gpuhal_uses *uses)
 {
     if (uses && atomic_fetch_sub_explicit(&uses->references, 1, memory_order_acq_rel) == 1) {

@@ -199,6 +199,109 @@ TEST(launches_and_copies_of_a_queue_are_in_order_on_every_device)
     gpuhal_close(gpu);
 }
 
+/* ---- launches right behind their like */
+
+enum { LAUNCHES = 500, LAUNCHERS = 4 };
+
+typedef struct row {
+    const engine *own;
+    gpuhal_queue *queue;
+    gpuhal_buffer *to, *ones;
+} row;
+
+/* Each adds a number of its own, which changes as soon as the call has returned. */
+static void *launch_row(void *user)
+{
+    const row *own = user;
+    const uint32_t count = 64;
+    for (uint32_t i = 0; i < LAUNCHES; i++) {
+        float number = (float)(i % 3);
+        launch(own->queue, own->own->kernels[SAXPY],
+               (gpuhal_argument[]){{.buffer = own->to},
+                                   {.buffer = own->ones},
+                                   {.value = &number, .bytes = 4},
+                                   {.value = &count, .bytes = 4}},
+               4, 1, 1);
+        number = 1000.0f;
+        if (i % 100 == 99) {
+            assert_ok(gpuhal_queue_flush(own->queue));
+        }
+    }
+    return NULL;
+}
+
+static void expect_rows(gpuhal_device *device)
+{
+    engine own = {0};
+    float start[64], got[64];
+    pthread_t threads[LAUNCHERS];
+    assert_ok(load(&own, device));
+    row shared = {&own, queue_or_fail(device, 0), buffer_of(device, sizeof start), buffer_of(device, sizeof start)};
+    for (uint32_t i = 0; i < 64; i++) {
+        start[i] = 1.0f;
+    }
+    assert_ok(gpuhal_write(shared.queue, shared.ones, 0, start, sizeof start));
+    assert_ok(gpuhal_write(shared.queue, shared.to, 0, start, sizeof start));
+    for (uint32_t i = 0; i < LAUNCHERS; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, launch_row, &shared), 0);
+    }
+    for (uint32_t i = 0; i < LAUNCHERS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    assert_ok(gpuhal_read(shared.queue, got, shared.to, 0, sizeof got));
+    gpuhal_buffer_release(shared.to); /* what is enqueued keeps it, and kernel and program */
+    gpuhal_buffer_release(shared.ones);
+    unload(&own);
+    assert_ok(gpuhal_queue_synchronize(shared.queue, PATIENCE_NS));
+    for (uint32_t i = 0; i < 64; i++) {
+        assert_true(got[i] == 1.0f + LAUNCHERS * 499.0f); /* 166 times 0 + 1 + 2, and 0 + 1 */
+    }
+    gpuhal_queue_destroy(shared.queue);
+}
+
+TEST(a_row_of_like_launches_by_several_threads_loses_none_and_keeps_what_it_uses)
+{
+    gpuhal *gpu = open_or_fail(NULL);
+    for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
+        expect_rows(gpuhal_device_at(gpu, d));
+    }
+    gpuhal_close(gpu);
+}
+
+/* Behind an event that the host has not signalled the row goes on as deferred work. */
+TEST(a_row_of_like_launches_goes_on_behind_a_wait)
+{
+    gpuhal *gpu = open_or_fail(NULL);
+    for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
+        engine own = {0};
+        float start[64] = {0}, got[64];
+        assert_ok(load(&own, gpuhal_device_at(gpu, d)));
+        row one = {&own, queue_or_fail(own.device, 0), buffer_of(own.device, sizeof start),
+                   buffer_of(own.device, sizeof start)};
+        gpuhal_event *signal = event_or_fail(gpu, GPUHAL_EVENT_HOST);
+        for (uint32_t i = 0; i < 64; i++) {
+            start[i] = 1.0f;
+        }
+        assert_ok(gpuhal_write(one.queue, one.ones, 0, start, sizeof start));
+        assert_ok(gpuhal_write(one.queue, one.to, 0, start, sizeof start));
+        launch_row(&one);
+        assert_ok(gpuhal_queue_wait(one.queue, signal));
+        launch_row(&one);
+        assert_int_equal(gpuhal_queue_synchronize(one.queue, MILLISECOND_NS), GPUHAL_ERROR_TIMEOUT);
+        assert_ok(gpuhal_event_signal(signal, GPUHAL_OK));
+        launch_row(&one);
+        assert_ok(gpuhal_read(one.queue, got, one.to, 0, sizeof got));
+        assert_ok(gpuhal_queue_synchronize(one.queue, PATIENCE_NS));
+        assert_true(got[0] == 1.0f + 3 * 499.0f && got[63] == got[0]);
+        gpuhal_event_destroy(signal);
+        gpuhal_queue_destroy(one.queue);
+        gpuhal_buffer_release(one.to);
+        gpuhal_buffer_release(one.ones);
+        unload(&own);
+    }
+    gpuhal_close(gpu);
+}
+
 TEST(timed_events_around_a_launch_have_its_time)
 {
     gpuhal *gpu = open_or_fail(NULL);
