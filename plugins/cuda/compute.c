@@ -52,7 +52,10 @@ static int capability_of(CUdevice device)
 void gpuhal_cuda_name_target(const gpuhal_cuda_entry *entry, char out_name[GPUHAL_STREAM_TARGET])
 {
     const int capability = capability_of(entry->device);
-    snprintf(out_name, GPUHAL_STREAM_TARGET, capability ? "sm_%d" : "", capability);
+    out_name[0] = '\0';
+    if (capability) {
+        snprintf(out_name, GPUHAL_STREAM_TARGET, "sm_%d", capability);
+    }
 }
 
 static void list_target(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_cuda_entry *entry)

@@ -158,10 +158,10 @@ def the_example_in_the_readme_compiles_and_runs(o):
     expect("hello, device" in output, "the example does not bring its bytes back", output)
 
 
-def a_vendor_builds_a_plugin_with_two_headers_and_a_compiler(o):
+def a_vendor_builds_a_plugin_with_three_headers_and_a_compiler(o):
     folder = fresh(o.work / "vendor")
     (folder / "include/gpuhal").mkdir(parents=True)
-    for header in ("types.h", "plugin.h"):
+    for header in ("types.h", "code.h", "plugin.h"):
         shutil.copy(o.prefix / "include/gpuhal" / header, folder / "include/gpuhal")
     for name in ("plugin.c", "example.h", "example.gpuhal"):
         shutil.copy(o.source / "examples/vendor-plugin" / name, folder)
@@ -419,7 +419,7 @@ def tests_without_the_programs_run_none_of_them(o):
 TESTS = (a_build_tree_installs_into_an_empty_prefix,
          every_program_has_a_manual_page_with_its_options_and_gpuhal_7_has_every_variable, installed_documents_link_only_to_what_is_installed,
          the_installed_examples_build_as_one_folder, a_cmake_project_uses_the_package, a_compiler_and_pkg_config_are_enough,
-         the_example_in_the_readme_compiles_and_runs, a_vendor_builds_a_plugin_with_two_headers_and_a_compiler,
+         the_example_in_the_readme_compiles_and_runs, a_vendor_builds_a_plugin_with_three_headers_and_a_compiler,
          one_binary_serves_two_versions_of_the_abi, a_package_can_ask_where_plugins_and_manifests_go,
          a_cpp17_program_uses_the_handles_of_gpuhal_hpp, pythons_cffi_takes_the_installed_declarations_as_they_are,
          every_installed_file_is_in_one_debian_package_and_they_work_together,

@@ -10,7 +10,8 @@
 
 static json_t *make_milliseconds(uint64_t time_ns)
 {
-    return time_ns ? json_real((double)((time_ns + 500) / 1000) / 1e3) : json_null();
+    const uint64_t microseconds = (time_ns + 500) / 1000;
+    return time_ns ? json_real((double)microseconds / 1e3) : json_null();
 }
 
 static json_t *make_plugin(gpuhal_probe_json *builder, const gpuhal_plugin_report *report)
