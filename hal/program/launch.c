@@ -60,6 +60,10 @@ static gpuhal_status check_used(const gpuhal_kernel *kernel, const gpuhal_buffer
                    ? gpuhal_two_objects("gpuhal_kernel_launch", "kernel and buffer", device->gpu, buffer->device->gpu)
                    : refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, argument, "the buffer is of %s", buffer->device->id);
     }
+    if (__builtin_expect(buffer->whole->memory.flags & GPUHAL_MEMORY_NO_KERNELS, 0)) {
+        return refuse(kernel, GPUHAL_ERROR_NOT_SUPPORTED, argument,
+                      "kernels cannot use this memory: give it memory of kind DEVICE that the library allocates");
+    }
     if (__builtin_expect(gpuhal_buffer_is_mapped(buffer->whole), 0)) {
         return refuse(kernel, GPUHAL_ERROR_BUSY, argument, "the buffer is mapped");
     }
@@ -142,6 +146,16 @@ static gpuhal_status check_launch(const gpuhal_kernel *kernel, const gpuhal_laun
     for (uint32_t i = 0; i < launch->uses_count && !status; i++) {
         status = launch->uses[i] ? check_used(kernel, launch->uses[i], UINT32_MAX)
                                  : refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, UINT32_MAX, "a used buffer is NULL");
+    }
+    const uint64_t plane = (uint64_t)launch->groups[0] * launch->groups[1];
+    if (!status && launch->groups[2] > 0 && plane > UINT32_MAX / launch->groups[2]) {
+        status = refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, UINT32_MAX, "there are more than %u groups in all",
+                        UINT32_MAX);
+    }
+    if (!status && launch->local_bytes > 0 && !kernel->adds_local) {
+        status =
+            refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, UINT32_MAX,
+                   "%s has no local memory beside that of its parameters and of its code", kernel->program->format);
     }
     for (uint32_t d = 0; d < 3 && !status; d++) {
         if (kernel->info.groups_max[d] && launch->groups[d] > kernel->info.groups_max[d]) {
@@ -232,6 +246,28 @@ static gpuhal_uses *copy_record(const gpuhal_uses *uses)
     return &own->uses;
 }
 
+/* Memory that has to be made coherent is written by one thread at a time: launches enter it in one order, each buffer
+ * once. */
+static void put_in_order(gpuhal_uses *uses)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < uses->count; i++) {
+        const struct gpuhal_use use = uses->buffers[i];
+        uint32_t at = count;
+        while (at > 0 && (uintptr_t)uses->buffers[at - 1].buffer > (uintptr_t)use.buffer) {
+            at--;
+        }
+        if (at > 0 && uses->buffers[at - 1].buffer == use.buffer) {
+            uses->buffers[at - 1].writes = uses->buffers[at - 1].writes || use.writes;
+            continue;
+        }
+        memmove(uses->buffers + at + 1, uses->buffers + at, (count - at) * sizeof *uses->buffers);
+        uses->buffers[at] = use;
+        count++;
+    }
+    uses->count = count;
+}
+
 /* Fills in a record, and lists that have room. Values stay where the caller has them. */
 static void fill_in(record *own, gpuhal_kernel *kernel, const gpuhal_launch *launch, struct gpuhal_use *buffers,
                     gpuhal_plugin_argument *arguments, const gpuhal_memory **memories)
@@ -271,6 +307,9 @@ static void fill_in(record *own, gpuhal_kernel *kernel, const gpuhal_launch *lau
                                          .local_bytes = launch->local_bytes,
                                          .uses = memories,
                                          .uses_count = launch->uses_count};
+    if (__builtin_expect(gpuhal_uses_need_clean(&own->uses), 0)) {
+        put_in_order(&own->uses);
+    }
 }
 
 /* ---- with the plugin */

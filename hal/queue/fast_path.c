@@ -68,7 +68,11 @@ void gpuhal_queue_open_fast_path(gpuhal_queue *queue)
     if (gpuhal_queue_has_deferred(queue) || gpuhal_queue_has_failed(queue) || queue->life != GPUHAL_QUEUE_OPEN) {
         return;
     }
-    gpuhal_submission *last = gpuhal_queue_last_submission(queue);
+    /* While the mutex was released, as a trace does, the submission may have ended, and been retired. */
+    gpuhal_submission *last = queue->submission_count > 0 ? gpuhal_queue_last_submission(queue) : NULL;
+    if (!last || last->number != queue->submitted || last->number <= queue->done) {
+        return;
+    }
     last->number = UINT64_MAX;
     queue->fast_to = last->to;
     queue->fast_from = last->from;

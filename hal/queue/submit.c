@@ -177,9 +177,10 @@ static gpuhal_status enqueue_kept(gpuhal_queue *queue, const gpuhal_op *op)
 static gpuhal_status conclude_fast(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status)
 {
     gpuhal_op own = *op;
-    status = is_deferred(status) ? status : gpuhal_queue_refused(queue, status);
-    own.uses = op->uses && is_deferred(status) ? gpuhal_uses_keep(op->uses) : NULL;
-    if (op->uses && is_deferred(status) && !own.uses) {
+    const bool deferred = is_deferred(status);
+    status = deferred ? status : gpuhal_queue_refused(queue, status);
+    own.uses = op->uses && deferred ? gpuhal_uses_keep(op->uses) : NULL;
+    if (op->uses && deferred && !own.uses) {
         status = gpuhal_error_host_memory(); /* the plugin has done nothing */
     }
     gpuhal_queue_lock(queue);

@@ -194,7 +194,7 @@ static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_al
     }
     uintptr_t start = ((uintptr_t)buffer->mapped + (uintptr_t)slack) & ~(uintptr_t)slack;
     out_memory->host = (char *)buffer->mapped + (start - (uintptr_t)buffer->mapped);
-    out_memory->flags = GPUHAL_MEMORY_HOST_COHERENT | GPUHAL_MEMORY_HOST_CACHED;
+    out_memory->flags = GPUHAL_MEMORY_HOST_COHERENT | GPUHAL_MEMORY_HOST_CACHED | GPUHAL_MEMORY_NO_KERNELS;
     touch(out_memory->host, alloc->bytes);
     return GPUHAL_OK;
 }

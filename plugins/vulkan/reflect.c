@@ -58,6 +58,7 @@ static uint64_t size_of_struct(walk *w, uint32_t at, uint32_t depth)
     uint64_t end = 0;
     for (uint32_t m = 0; m < count && w->types < TYPES_MAX; m++) {
         uint32_t offset = 0, stride = 0;
+        w->types += module->count / 4096; /* each decoration is looked for in the whole module */
         const bool placed = gpuhal_vulkan_module_decoration(module, id, m, GPUHAL_SPIRV_OFFSET, &offset);
         (void)gpuhal_vulkan_module_decoration(module, id, m, GPUHAL_SPIRV_MATRIX_STRIDE, &stride);
         const uint64_t bytes =

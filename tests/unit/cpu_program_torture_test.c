@@ -10,14 +10,15 @@ static gpuhal_status failed(const cpu *with, gpuhal_status status)
     return status == GPUHAL_OK ? GPUHAL_OK : gpuhal_direct_failed(with->plugin, status, "the call");
 }
 
-/* 64 groups of 4 threads add a number to 256 elements, with more local memory than fits into a frame. */
+/* 100,000 groups of 4 threads add a number to their elements, with more local memory than fits into a frame. */
 static gpuhal_status add(const cpu *with, gpuhal_plugin_program *program)
 {
     static const gpuhal_parameter parameters[] = {{.kind = GPUHAL_PARAMETER_BUFFER},
                                                   {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4},
                                                   {.kind = GPUHAL_PARAMETER_LOCAL}};
-    static uint32_t elements[256];
-    const uint32_t number = 5, before = elements[255];
+    enum { ELEMENTS = 400000 };
+    static uint32_t elements[ELEMENTS];
+    const uint32_t number = 5, before = elements[ELEMENTS - 1];
     const gpuhal_memory memory = {
         .size = sizeof memory, .object = elements, .host = elements, .bytes = sizeof elements};
     const gpuhal_plugin_argument arguments[] = {
@@ -29,8 +30,8 @@ static gpuhal_status add(const cpu *with, gpuhal_plugin_program *program)
     gpuhal_plugin_kernel *kernel = NULL;
     gpuhal_status status = create(with, program, desc, &kernel);
     if (status == GPUHAL_OK) {
-        status = launch(with, kernel, arguments, 3, 64);
-        assert_int_equal(elements[255], status == GPUHAL_OK ? before + number : before);
+        status = launch(with, kernel, arguments, 3, ELEMENTS / 4);
+        assert_int_equal(elements[ELEMENTS - 1], status == GPUHAL_OK ? before + number : before);
         with->ops.kernel_destroy(kernel);
     }
     return status;

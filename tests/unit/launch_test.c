@@ -158,16 +158,19 @@ static void expect_refused(const objects *o, bad_launch bad, gpuhal_status statu
     }
 }
 
+enum { LAUNCHES = 21 };
+
 TEST(each_wrong_argument_is_named_with_its_kernel_and_nothing_is_launched)
 {
     objects o = begin();
     const uint32_t count = 16;
     gpuhal_buffer *elsewhere = gpuhal_mock_buffer(o.gpu, 1, 64);
-    bad_launch bad[20];
-    gpuhal_status status[20];
-    const char *argument[20] = {"argument 0", "argument 0", "argument 0", "argument 0", "argument 1", "argument 1",
-                                "argument 2", "argument 2", "argument 2", "argument 3", "argument 3", "argument 3"};
-    for (int i = 0; i < 20; i++) {
+    bad_launch bad[LAUNCHES];
+    gpuhal_status status[LAUNCHES];
+    const char *argument[LAUNCHES] = {"argument 0", "argument 0", "argument 0", "argument 0",
+                                      "argument 1", "argument 1", "argument 2", "argument 2",
+                                      "argument 2", "argument 3", "argument 3", "argument 3"};
+    for (int i = 0; i < LAUNCHES; i++) {
         bad[i] = good_sum(&o, &count);
         status[i] = GPUHAL_ERROR_INVALID_ARGUMENT;
         argument[i] = argument[i] ? argument[i] : "";
@@ -194,7 +197,9 @@ TEST(each_wrong_argument_is_named_with_its_kernel_and_nothing_is_launched)
     bad[17].launch.uses_count = 1;
     bad[18].launch.reserved = 1;
     bad[19].launch.size = 0;
-    for (int i = 0; i < 20; i++) {
+    bad[20].launch.groups[0] = bad[20].launch.groups[1] =
+        65536; /* 2^32 in all */
+    for (int i = 0; i < LAUNCHES; i++) {
         expect_refused(&o, bad[i], status[i], argument[i]);
     }
     assert_int_equal(gpuhal_mock.devices[0].launches, 0);
@@ -270,6 +275,56 @@ TEST(what_a_kernel_wrote_is_seen_by_the_host_where_memory_is_not_coherent)
     gpuhal_queue_destroy(queue);
     gpuhal_buffer_release(buffer);
     gpuhal_kernel_release(add);
+    gpuhal_program_release(program);
+    gpuhal_close(gpu);
+    expect_mock_has_no_programs();
+}
+
+/* Memory that is made coherent is written by one thread at a time: a launch that names it twice waits for nothing, and
+ * two launches that name two buffers in other orders come to their end. */
+typedef struct crossing {
+    gpuhal_kernel *sum;
+    gpuhal_buffer *one, *other;
+} crossing;
+
+static void *launch_crossing(void *user)
+{
+    const crossing *own = user;
+    const uint32_t count = 1;
+    for (int i = 0; i < 2000; i++) {
+        const gpuhal_argument arguments[] = {
+            {.buffer = own->one}, {.buffer = own->other}, {.value = &count, .bytes = 4}, {.bytes = 64}};
+        const gpuhal_launch launch = {.size = sizeof launch,
+                                      .argument_count = 4,
+                                      .arguments = arguments,
+                                      .groups = {1, 1, 1},
+                                      .uses = (gpuhal_buffer *[]){own->other, own->one},
+                                      .uses_count = 2};
+        assert_ok(gpuhal_kernel_launch(NULL, own->sum, &launch));
+    }
+    return NULL;
+}
+
+TEST(launches_that_write_the_same_incoherent_memory_in_any_order_end)
+{
+    gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.formats = "mock", .not_coherent = 1}}};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+    gpuhal_program *program = load_program(gpu);
+    gpuhal_kernel *sum = make_kernel(program, "sum");
+    gpuhal_buffer *one = gpuhal_mock_buffer(gpu, 0, 64), *other = gpuhal_mock_buffer(gpu, 0, 64);
+    crossing ways[2] = {{sum, one, other}, {sum, other, one}};
+    pthread_t threads[2];
+    assert_ok(gpuhal_fill(NULL, one, 0, 64, 1, 4));
+    assert_ok(gpuhal_fill(NULL, other, 0, 64, 1, 4));
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, launch_crossing, &ways[i]), 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    gpuhal_buffer_release(one);
+    gpuhal_buffer_release(other);
+    gpuhal_kernel_release(sum);
     gpuhal_program_release(program);
     gpuhal_close(gpu);
     expect_mock_has_no_programs();

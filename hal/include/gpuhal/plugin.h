@@ -147,7 +147,9 @@ enum {
     GPUHAL_MEMORY_HOST_CACHED = 2u,
     /** In the device's memory. It matters only for memory with a host address: peer copies are tried only where it is
      *  set. Memory without a host address counts as if it were set. */
-    GPUHAL_MEMORY_DEVICE_LOCAL = 4u
+    GPUHAL_MEMORY_DEVICE_LOCAL = 4u,
+    /** Kernels cannot use it: the core refuses launches with it. */
+    GPUHAL_MEMORY_NO_KERNELS = 8u
 };
 
 /** One allocation of the plugin. The core zeroes it and sets `size` first, passes it back unchanged, and addresses
