@@ -295,7 +295,7 @@ static void fill_in(record *own, gpuhal_kernel *kernel, const gpuhal_launch *lau
     own->uses.kernel = kernel;
     own->uses.buffers = buffers;
     own->uses.destroy = destroy_record;
-    own->uses.copy = copy_record;
+    own->uses.make_lasting = copy_record;
     own->uses.name = kernel->name;
     own->uses.groups = own->launch.groups;
     atomic_init(&own->uses.references, 0);

@@ -37,7 +37,7 @@ typedef struct gpuhal_uses {
     } *buffers;
     void (*destroy)(struct gpuhal_uses *uses); /* after the last reference; calls no function of the application */
     /* The same with one reference, and with references to what it uses; NULL without memory. */
-    struct gpuhal_uses *(*copy)(const struct gpuhal_uses *uses);
+    struct gpuhal_uses *(*make_lasting)(const struct gpuhal_uses *uses);
     const char *name;       /* of the kernel */
     const uint32_t *groups; /* three */
 } gpuhal_uses;

@@ -14,7 +14,7 @@ gpuhal_uses *gpuhal_uses_retain(gpuhal_uses *uses)
 gpuhal_uses *gpuhal_uses_keep(gpuhal_uses *uses)
 {
     const bool lasts = atomic_load_explicit(&uses->references, memory_order_relaxed) > 0;
-    return lasts ? gpuhal_uses_retain(uses) : uses->copy(uses);
+    return lasts ? gpuhal_uses_retain(uses) : uses->make_lasting(uses);
 }
 
 bool gpuhal_uses_are_alike(const gpuhal_uses *one, const gpuhal_uses *other)

@@ -83,7 +83,8 @@ static void do_blocks(job *own, uint32_t slot, _Atomic uint32_t *posted, uint32_
         own->work(own->user, slot, first, end);
         const uint64_t now = now_ns(), took = now - before;
         before = now;
-        size = took < BLOCK_SHORT_NS && size <= own->total / 2 ? size * 2 : took > BLOCK_LONG_NS && size > 1 ? size / 2 : size;
+        const bool may_grow = took < BLOCK_SHORT_NS && size <= own->total / 2;
+        size = may_grow ? size * 2 : took > BLOCK_LONG_NS && size > 1 ? size / 2 : size;
         if (posted != NULL && atomic_load_explicit(posted, memory_order_relaxed) != seen) {
             return;
         }

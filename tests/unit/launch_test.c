@@ -282,14 +282,14 @@ TEST(what_a_kernel_wrote_is_seen_by_the_host_where_memory_is_not_coherent)
 
 /* Memory that is made coherent is written by one thread at a time: a launch that names it twice waits for nothing, and
  * two launches that name two buffers in other orders come to their end. */
-typedef struct crossing {
+typedef struct buffer_pair {
     gpuhal_kernel *sum;
     gpuhal_buffer *one, *other;
-} crossing;
+} buffer_pair;
 
-static void *launch_crossing(void *user)
+static void *launch_pairs(void *user)
 {
-    const crossing *own = user;
+    const buffer_pair *own = user;
     const uint32_t count = 1;
     for (int i = 0; i < 2000; i++) {
         const gpuhal_argument arguments[] = {
@@ -312,12 +312,12 @@ TEST(launches_that_write_the_same_incoherent_memory_in_any_order_end)
     gpuhal_program *program = load_program(gpu);
     gpuhal_kernel *sum = make_kernel(program, "sum");
     gpuhal_buffer *one = gpuhal_mock_buffer(gpu, 0, 64), *other = gpuhal_mock_buffer(gpu, 0, 64);
-    crossing ways[2] = {{sum, one, other}, {sum, other, one}};
+    buffer_pair ways[2] = {{sum, one, other}, {sum, other, one}};
     pthread_t threads[2];
     assert_ok(gpuhal_fill(NULL, one, 0, 64, 1, 4));
     assert_ok(gpuhal_fill(NULL, other, 0, 64, 1, 4));
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(pthread_create(&threads[i], NULL, launch_crossing, &ways[i]), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, launch_pairs, &ways[i]), 0);
     }
     for (int i = 0; i < 2; i++) {
         pthread_join(threads[i], NULL);

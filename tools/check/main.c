@@ -316,7 +316,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "gpuhal-check: standard output cannot be written: %s\n", strerror(errno));
         return EXIT_INTERNAL;
     }
-    gpuhal_check_options options;
+    gpuhal_check_options options = {0};
     gpuhal_expectations expectations = {0};
     char said[1024];
     const bool json = gpuhal_tool_wants_json(argc, argv);
@@ -329,6 +329,7 @@ int main(int argc, char **argv)
         gpuhal_document_print_error(out, "usage", said);
     }
     gpuhal_expectations_finish(&expectations);
+    free(options.given.code);
     exit_status = close_output(out, exit_status);
     if (exit_status == EXIT_SIGNAL) {
         gpuhal_signals_release();

@@ -140,9 +140,9 @@ typedef struct gpuhal_launch {
  *  kernel runs.
  *  @return GPUHAL_OK; INVALID_ARGUMENT for arguments of another number, kind or size than the parameters, a buffer of
  *  another device, a queue of another device, or more groups or local memory than the kernel can have; OUT_OF_RANGE for
- *  a part outside its buffer; BUSY for a mapped buffer; HOST_MEMORY; the cause of the queue's failure; DEVICE_LOST;
- *  FORKED; DRIVER; NOT_SUPPORTED for memory that kernels cannot
- *  use (of kinds UPLOAD and READBACK with OpenCL, a VkBuffer of the caller's without storage usage). The detail names the kernel and the argument
+ *  a part outside its buffer; BUSY for a mapped buffer; NOT_SUPPORTED for memory that kernels cannot use (of kinds
+ *  UPLOAD and READBACK with OpenCL, a VkBuffer of the caller's without storage usage); HOST_MEMORY; the cause of the
+ *  queue's failure; DEVICE_LOST; FORKED; DRIVER. The detail names the kernel and the argument
  *  Owner: the queue keeps kernel and buffers until the launch has ended. Threads: any. Blocks: with a NULL queue. */
 GPUHAL_API gpuhal_status gpuhal_kernel_launch(gpuhal_queue *queue, gpuhal_kernel *kernel, const gpuhal_launch *launch);
 
