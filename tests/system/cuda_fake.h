@@ -51,7 +51,7 @@ static inline void close_clean(gpuhal *gpu)
 /* The kernels that the fake knows, as PTX that CUDA's compiler takes too. */
 static inline gpuhal_code kernels_code(void)
 {
-    static char text[1 << 14];
+    static _Thread_local char text[1 << 14];
     FILE *file = fopen(GPUHAL_SOURCE_DIRECTORY "/tests/system/kernels/kernels.ptx", "r");
     assert_non_null(file);
     const size_t length = fread(text, 1, sizeof text - 1, file);

@@ -73,7 +73,7 @@ static inline void make_code(unsigned char out[CODE_BYTES])
 /* The kernels that the fake knows. */
 static inline gpuhal_code kernels_code(void)
 {
-    static unsigned char code[CODE_BYTES];
+    static _Thread_local unsigned char code[CODE_BYTES];
     make_code(code);
     return (gpuhal_code){.size = sizeof(gpuhal_code), .format = "hsaco", .code = code, .bytes = sizeof code};
 }
