@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A larger file is none of ours. */
+/* The library writes no larger file. */
 #define FILE_BYTES_MAX (UINT64_C(1) << 30)
 /* What a process that was killed has left is removed after so long. */
 #define LEFT_SECONDS    3600

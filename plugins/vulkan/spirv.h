@@ -144,7 +144,7 @@ bool gpuhal_vulkan_module_decoration(const gpuhal_vulkan_module *module, uint32_
 uint32_t gpuhal_vulkan_module_entry(const gpuhal_vulkan_module *module, const char *name);
 /* The constant that is specialized as @p spec_id: its place; 0: none. */
 uint32_t gpuhal_vulkan_module_constant(const gpuhal_vulkan_module *module, uint32_t spec_id);
-/* The bytes of a scalar type; 0: it is none. */
+/* The bytes of a scalar type; 0 for any other type. */
 uint32_t gpuhal_vulkan_module_scalar(const gpuhal_vulkan_module *module, uint32_t type);
 /* The value of an integer constant of 32 bits, as @p constants fix it. */
 gpuhal_vulkan_extent gpuhal_vulkan_module_value(const gpuhal_vulkan_module *module, uint32_t id,

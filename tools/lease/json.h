@@ -9,7 +9,7 @@
 /* Reads the ledger as the library's JSON, malloc'ed. HOST_MEMORY comes without a detail. */
 gpuhal_status gpuhal_lease_read_ledger(gpuhal *gpu, char **out_text);
 /* Prints what went wrong as a document to standard output: the meaning of the exit code, the sentence, and the status
- * of the library, GPUHAL_OK where it is none of the library's. With @gpu the ledger is in it, too, where it can be
+ * of the library, GPUHAL_OK where the library has no status for it. With @gpu the ledger is in it, too, where it can be
  * read. False when that failed. */
 bool gpuhal_lease_print_error(gpuhal *gpu, int exit_code, gpuhal_status status, const char *sentence);
 
