@@ -10,6 +10,11 @@ from pathlib import Path
 
 
 ANNOTATIONS = (71, 72)  # OpDecorate, OpMemberDecorate: their order means nothing, and compilers differ in it
+NON_WRITABLE = 24  # of a variable: newer compilers say it also where its members say it
+
+
+def means_something(instruction):
+    return instruction[0] != 3 << 16 | ANNOTATIONS[0] or instruction[2] != NON_WRITABLE
 
 
 def module(path):
@@ -20,7 +25,7 @@ def module(path):
         end = at + max(1, words[at] >> 16)
         (annotations if words[at] & 0xFFFF in ANNOTATIONS else parts).append(words[at:end])
         at = end
-    return parts + sorted(annotations)
+    return parts + sorted(filter(means_something, annotations))
 
 
 def main():
