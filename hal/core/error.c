@@ -288,7 +288,7 @@ const char *gpuhal_status_name(gpuhal_status status)
     case GPUHAL_ERROR_OUT_OF_MEMORY:
         return "out of memory";
     case GPUHAL_ERROR_TOO_LARGE:
-        return "too large for one allocation";
+        return "too large";
     case GPUHAL_ERROR_TIMEOUT:
         return "timed out";
     case GPUHAL_ERROR_BUSY:

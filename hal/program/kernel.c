@@ -4,30 +4,51 @@
 #include "core/error.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* The largest value: a launch copies it. */
 #define VALUE_BYTES_MAX 65536u
 
-static gpuhal_status bad_desc(const char *name, const char *what)
+static __attribute__((format(printf, 2, 3))) gpuhal_status bad_desc(const char *name, const char *format, ...)
 {
+    char what[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
     return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_kernel_create: kernel %s: %s", name, what);
 }
 
-static gpuhal_status check_parameter(const char *name, const gpuhal_parameter *parameter, uint32_t index)
+static gpuhal_status check_parameter(const char *name, const gpuhal_parameter *parameter, uint32_t i)
 {
     const bool is_value = parameter->kind == GPUHAL_PARAMETER_VALUE;
-    const uint32_t both = GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE;
-    const bool good =
-        parameter->kind >= GPUHAL_PARAMETER_BUFFER && parameter->kind <= GPUHAL_PARAMETER_LOCAL &&
-        (is_value ? parameter->bytes > 0 && parameter->bytes <= VALUE_BYTES_MAX : parameter->bytes == 0) &&
-        !(parameter->access & ~(parameter->kind == GPUHAL_PARAMETER_BUFFER ? both : 0u)) && parameter->reserved == 0;
-    return good ? GPUHAL_OK
-                : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                   "gpuhal_kernel_create: kernel %s, parameter %u: its kind is unknown, a value has no "
-                                   "size or one above %u, or another member says what its kind does not have",
-                                   name, index, VALUE_BYTES_MAX);
+    if (parameter->kind < GPUHAL_PARAMETER_BUFFER || parameter->kind > GPUHAL_PARAMETER_LOCAL) {
+        return bad_desc(name, "parameter %u: kind is %u, and must be GPUHAL_PARAMETER_BUFFER, _VALUE or _LOCAL", i,
+                        parameter->kind);
+    }
+    if (is_value && (parameter->bytes == 0 || parameter->bytes > VALUE_BYTES_MAX)) {
+        return bad_desc(name, "parameter %u: bytes is %u; a value can have 1 to %u", i, parameter->bytes,
+                        VALUE_BYTES_MAX);
+    }
+    if (!is_value && parameter->bytes != 0) {
+        return bad_desc(name, "parameter %u: bytes is %u, and is for values: a buffer or local memory has 0", i,
+                        parameter->bytes);
+    }
+    if (parameter->kind != GPUHAL_PARAMETER_BUFFER && parameter->access != 0) {
+        return bad_desc(name, "parameter %u: access is %u, and is for buffers: a value or local memory has 0", i,
+                        parameter->access);
+    }
+    if (parameter->access & ~(uint32_t)(GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE)) {
+        return bad_desc(name, "parameter %u: access is %u, and must be GPUHAL_ACCESS_READ, _WRITE, both, or 0", i,
+                        parameter->access);
+    }
+    return parameter->reserved == 0
+               ? GPUHAL_OK
+               : bad_desc(name, "parameter %u: reserved is %u, and must be 0", i, parameter->reserved);
 }
 
 static gpuhal_status check_constants(const gpuhal_kernel_desc *desc)
@@ -35,11 +56,11 @@ static gpuhal_status check_constants(const gpuhal_kernel_desc *desc)
     for (uint32_t i = 0; i < desc->constant_count; i++) {
         const gpuhal_constant *constant = &desc->constants[i];
         if (constant->bytes != 0 && constant->bytes != 4 && constant->bytes != 8) {
-            return bad_desc(desc->name, "a constant does not have 4 or 8 bytes");
+            return bad_desc(desc->name, "constant %u: bytes is %u, and must be 4, 8, or 0 for 4", i, constant->bytes);
         }
         for (uint32_t j = 0; j < i; j++) {
             if (desc->constants[j].id == constant->id) {
-                return bad_desc(desc->name, "two constants have the same id");
+                return bad_desc(desc->name, "constants %u and %u have the same id, %u", j, i, constant->id);
             }
         }
     }
@@ -57,13 +78,18 @@ static gpuhal_status check_group(const gpuhal_device *device, gpuhal_kernel_desc
     for (uint32_t i = 0; i < 3; i++) {
         desc->group_size[i] = desc->group_size[i] ? desc->group_size[i] : 1;
         const uint64_t limit = gpuhal_facts_u64(facts, GPUHAL_FACT_GROUP_SIZE_MAX_X + i, UINT32_MAX);
-        all = desc->group_size[i] > limit ? UINT64_MAX : all > UINT32_MAX ? all : all * desc->group_size[i];
+        if (desc->group_size[i] > limit) {
+            return gpuhal_error_set(GPUHAL_ERROR_TOO_LARGE,
+                                    "%s: kernel %s: group_size[%u] is %u threads; the device can have %" PRIu64,
+                                    device->id, desc->name, i, desc->group_size[i], limit);
+        }
+        all = all > UINT32_MAX ? all : all * desc->group_size[i];
     }
     const uint64_t limit = gpuhal_facts_u64(facts, GPUHAL_FACT_GROUP_SIZE_MAX, UINT32_MAX);
     return all <= limit ? GPUHAL_OK
                         : gpuhal_error_set(GPUHAL_ERROR_TOO_LARGE,
-                                           "%s: kernel %s: a group of %u x %u x %u threads is larger than the device "
-                                           "can have: %" PRIu64 " in all",
+                                           "%s: kernel %s: a group of %u x %u x %u threads; the device can have "
+                                           "%" PRIu64 " in all",
                                            device->id, desc->name, desc->group_size[0], desc->group_size[1],
                                            desc->group_size[2], limit);
 }
@@ -71,18 +97,28 @@ static gpuhal_status check_group(const gpuhal_device *device, gpuhal_kernel_desc
 static gpuhal_status take_desc(const gpuhal_device *device, const gpuhal_kernel_desc *given, gpuhal_kernel_desc *out)
 {
     *out = (gpuhal_kernel_desc){0};
-    if (given->size == 0) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_kernel_create: the size is 0");
+    if (given->size < offsetof(gpuhal_kernel_desc, parameters)) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_kernel_create: size is %u, and must be sizeof(gpuhal_kernel_desc), %zu",
+                                given->size, sizeof *given);
     }
     memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
     if (!out->name || !*out->name) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_kernel_create: the kernel has no name");
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_kernel_create: name is %s",
+                                out->name ? "empty" : "NULL");
     }
-    if (out->parameter_count > GPUHAL_PARAMETERS_MAX || (out->parameter_count > 0 && !out->parameters) ||
-        (out->constant_count > 0 && !out->constants) || out->reserved) {
-        return bad_desc(out->name, "a list is missing, there are too many parameters, or a reserved member is not 0");
+    if (out->parameter_count > GPUHAL_PARAMETERS_MAX) {
+        return bad_desc(out->name, "parameter_count is %u; a kernel can have %u", out->parameter_count,
+                        GPUHAL_PARAMETERS_MAX);
     }
-    gpuhal_status status = check_constants(out);
+    if (out->parameter_count > 0 && !out->parameters) {
+        return bad_desc(out->name, "parameter_count is %u, and parameters is NULL", out->parameter_count);
+    }
+    if (out->constant_count > 0 && !out->constants) {
+        return bad_desc(out->name, "constant_count is %u, and constants is NULL", out->constant_count);
+    }
+    gpuhal_status status =
+        out->reserved ? bad_desc(out->name, "reserved is %u, and must be 0", out->reserved) : check_constants(out);
     for (uint32_t i = 0; i < out->parameter_count && !status; i++) {
         status = check_parameter(out->name, &out->parameters[i], i);
     }
@@ -164,7 +200,10 @@ gpuhal_status gpuhal_kernel_create(gpuhal_program *program, const gpuhal_kernel_
         *out_kernel = NULL;
     }
     if (!program || !given || !out_kernel) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_kernel_create: an argument is NULL");
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_kernel_create: %s is NULL",
+                                !program ? "program"
+                                : !given ? "desc"
+                                         : "out_kernel");
     }
     gpuhal_kernel_desc desc;
     gpuhal_kernel_info info;
@@ -209,8 +248,10 @@ void gpuhal_kernel_release(gpuhal_kernel *kernel)
 gpuhal_status gpuhal_kernel_get_info(const gpuhal_kernel *kernel, gpuhal_kernel_info *out_info)
 {
     if (!kernel || !out_info || out_info->size == 0) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                "gpuhal_kernel_get_info: an argument is NULL, or the size is 0");
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_kernel_get_info: %s",
+                                !kernel     ? "kernel is NULL"
+                                : !out_info ? "out_info is NULL"
+                                            : "size of out_info is 0: set it to sizeof(gpuhal_kernel_info) first");
     }
     gpuhal_kernel_info info = kernel->info;
     const uint32_t size = out_info->size;

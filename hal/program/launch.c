@@ -35,6 +35,10 @@ typedef struct lists {
 
 /* ---- checks */
 
+/* As the number of an argument: the launch itself; with the index of an entry of `uses` added, that one. */
+#define WHOLE UINT32_MAX
+#define USES  (UINT32_C(1) << 31)
+
 static __attribute__((noinline, format(printf, 4, 5))) gpuhal_status
 refuse(const gpuhal_kernel *kernel, gpuhal_status status, uint32_t argument, const char *format, ...)
 {
@@ -43,8 +47,8 @@ refuse(const gpuhal_kernel *kernel, gpuhal_status status, uint32_t argument, con
     va_start(arguments, format);
     vsnprintf(why, sizeof why, format, arguments);
     va_end(arguments);
-    if (argument != UINT32_MAX) {
-        snprintf(where, sizeof where, ", argument %u", argument);
+    if (argument != WHOLE) {
+        snprintf(where, sizeof where, argument < USES ? ", argument %u" : ", uses[%u]", argument & ~USES);
     }
     const gpuhal_device *device = kernel->program->device;
     gpuhal_error_set(status, "%s: kernel %s%s: %s", device->id, kernel->name, where, why);
@@ -65,7 +69,7 @@ static gpuhal_status check_used(const gpuhal_kernel *kernel, const gpuhal_buffer
                       "kernels cannot use this memory: give it memory of kind DEVICE that the library allocates");
     }
     if (__builtin_expect(gpuhal_buffer_is_mapped(buffer->whole), 0)) {
-        return refuse(kernel, GPUHAL_ERROR_BUSY, argument, "the buffer is mapped");
+        return refuse(kernel, GPUHAL_ERROR_BUSY, argument, "the buffer is mapped: unmap it first");
     }
     return GPUHAL_OK;
 }
@@ -78,25 +82,50 @@ static gpuhal_status check_buffer(const gpuhal_kernel *kernel, const gpuhal_argu
         return status;
     }
     if (__builtin_expect(argument->offset >= buffer->bytes || argument->bytes > buffer->bytes - argument->offset, 0)) {
-        return refuse(kernel, GPUHAL_ERROR_OUT_OF_RANGE, index,
-                      "%" PRIu64 " bytes from offset %" PRIu64 " on leave the buffer of %" PRIu64 " bytes",
-                      argument->bytes, argument->offset, buffer->bytes);
+        return argument->offset >= buffer->bytes
+                   ? refuse(kernel, GPUHAL_ERROR_OUT_OF_RANGE, index,
+                            "offset %" PRIu64 " is not inside the buffer, which has %" PRIu64 " bytes",
+                            argument->offset, buffer->bytes)
+                   : refuse(kernel, GPUHAL_ERROR_OUT_OF_RANGE, index,
+                            "%" PRIu64 " bytes from offset %" PRIu64 " on leave the buffer, which has %" PRIu64
+                            " bytes",
+                            argument->bytes, argument->offset, buffer->bytes);
     }
     const uint64_t bytes = argument->bytes ? argument->bytes : buffer->bytes - argument->offset;
     if (__builtin_expect(((buffer->begin + argument->offset) & kernel->binding_mask) != 0, 0)) {
         return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, index,
-                      "offset %" PRIu64 " is not a multiple of binding_alignment_bytes, %" PRIu64, argument->offset,
-                      kernel->binding_mask + 1);
+                      "offset %" PRIu64 ", byte %" PRIu64 " of its memory, is not a multiple of %" PRIu64
+                      " (binding_alignment_bytes of the device)",
+                      argument->offset, buffer->begin + argument->offset, kernel->binding_mask + 1);
     }
     if (__builtin_expect(bytes > kernel->binding_max, 0)) {
         return refuse(kernel, GPUHAL_ERROR_TOO_LARGE, index,
-                      "%" PRIu64 " bytes are more than binding_max_bytes, %" PRIu64, bytes, kernel->binding_max);
+                      "%" PRIu64 " bytes are more than %" PRIu64 " (binding_max_bytes of the device)", bytes,
+                      kernel->binding_max);
     }
     if (__builtin_expect(buffer->read_only, 0) && (kernel->parameters[index].access & GPUHAL_ACCESS_WRITE)) {
         return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, index,
                       "the buffer is host memory that was imported read-only, and the parameter is written");
     }
     return GPUHAL_OK;
+}
+
+static const char *kind_name(const gpuhal_argument *argument)
+{
+    return argument->buffer && argument->value ? "a buffer and a value"
+           : argument->buffer                  ? "a buffer"
+           : argument->value                   ? "a value"
+                                               : "neither a buffer nor a value";
+}
+
+static gpuhal_status refuse_kind(const gpuhal_kernel *kernel, const gpuhal_argument *argument, uint32_t index)
+{
+    const gpuhal_parameter_kind kind = kernel->parameters[index].kind;
+    return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, index, "the parameter is %s; the argument has %s",
+                  kind == GPUHAL_PARAMETER_BUFFER  ? "a buffer"
+                  : kind == GPUHAL_PARAMETER_VALUE ? "a value"
+                                                   : "local memory",
+                  kind_name(argument));
 }
 
 /* Also adds up local memory. */
@@ -107,75 +136,95 @@ static gpuhal_status check_argument(const gpuhal_kernel *kernel, const gpuhal_ar
     const bool is_buffer = parameter->kind == GPUHAL_PARAMETER_BUFFER,
                is_value = parameter->kind == GPUHAL_PARAMETER_VALUE;
     if (__builtin_expect(is_buffer != (argument->buffer != NULL) || is_value != (argument->value != NULL), 0)) {
-        return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, index, "the parameter is %s",
-                      is_buffer  ? "a buffer"
-                      : is_value ? "a value"
-                                 : "local memory");
+        return refuse_kind(kernel, argument, index);
     }
     if (is_buffer) {
         return check_buffer(kernel, argument, index);
     }
+    if (__builtin_expect(argument->offset != 0, 0)) {
+        return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, index,
+                      "offset is %" PRIu64 ", and is for buffers: a %s has 0", argument->offset,
+                      is_value ? "value" : "parameter for local memory");
+    }
     if (is_value) {
-        return argument->bytes == parameter->bytes && argument->offset == 0
+        return argument->bytes == parameter->bytes
                    ? GPUHAL_OK
                    : refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, index,
-                            "the value has %" PRIu64 " bytes at offset %" PRIu64 ", the parameter %u", argument->bytes,
-                            argument->offset, parameter->bytes);
+                            "the value has %" PRIu64 " bytes, the parameter %u", argument->bytes, parameter->bytes);
     }
-    if (argument->bytes == 0 || argument->bytes > UINT32_MAX || argument->offset != 0) {
-        return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, index, "local memory of %" PRIu64 " bytes",
-                      argument->bytes);
+    if (argument->bytes == 0 || argument->bytes > UINT32_MAX) {
+        return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, index,
+                      "%" PRIu64 " bytes of local memory: it can have 1 to %u", argument->bytes, UINT32_MAX);
     }
     *local += argument->bytes;
     return GPUHAL_OK;
 }
 
+static gpuhal_status check_lists(const gpuhal_kernel *kernel, const gpuhal_launch *launch)
+{
+    if (launch->argument_count != kernel->info.parameter_count) {
+        return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, WHOLE, "%u arguments; the kernel has %u parameters",
+                      launch->argument_count, kernel->info.parameter_count);
+    }
+    if (launch->argument_count > 0 && !launch->arguments) {
+        return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, WHOLE, "argument_count is %u, and arguments is NULL",
+                      launch->argument_count);
+    }
+    if (launch->uses_count > 0 && !launch->uses) {
+        return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, WHOLE, "uses_count is %u, and uses is NULL",
+                      launch->uses_count);
+    }
+    return launch->reserved
+               ? refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, WHOLE, "reserved is %u, and must be 0", launch->reserved)
+               : GPUHAL_OK;
+}
+
+static gpuhal_status check_groups(const gpuhal_kernel *kernel, const gpuhal_launch *launch)
+{
+    const uint32_t *groups = launch->groups, *most = kernel->info.groups_max;
+    for (uint32_t d = 0; d < 3; d++) {
+        if (most[d] && groups[d] > most[d]) {
+            return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, WHOLE,
+                          "groups[%u] is %u; the kernel can have %u on this device", d, groups[d], most[d]);
+        }
+    }
+    return groups[2] > 0 && (uint64_t)groups[0] * groups[1] > UINT32_MAX / groups[2]
+               ? refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, WHOLE,
+                        "%u x %u x %u groups are more than a launch can have in all, %u", groups[0], groups[1],
+                        groups[2], UINT32_MAX)
+               : GPUHAL_OK;
+}
+
 static gpuhal_status check_launch(const gpuhal_kernel *kernel, const gpuhal_launch *launch)
 {
     uint64_t local = launch->local_bytes;
-    if (launch->argument_count != kernel->info.parameter_count || (launch->argument_count > 0 && !launch->arguments) ||
-        (launch->uses_count > 0 && !launch->uses) || launch->reserved) {
-        return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, UINT32_MAX,
-                      "%u arguments for %u parameters, a list that is missing, or a reserved member that is not 0",
-                      launch->argument_count, kernel->info.parameter_count);
-    }
-    gpuhal_status status = GPUHAL_OK;
+    gpuhal_status status = check_lists(kernel, launch);
     for (uint32_t i = 0; i < launch->argument_count && !status; i++) {
         status = check_argument(kernel, &launch->arguments[i], i, &local);
     }
     for (uint32_t i = 0; i < launch->uses_count && !status; i++) {
-        status = launch->uses[i] ? check_used(kernel, launch->uses[i], UINT32_MAX)
-                                 : refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, UINT32_MAX, "a used buffer is NULL");
+        status = launch->uses[i] ? check_used(kernel, launch->uses[i], USES | i)
+                                 : refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, USES | i, "the buffer is NULL");
     }
-    const uint64_t plane = (uint64_t)launch->groups[0] * launch->groups[1];
-    if (!status && launch->groups[2] > 0 && plane > UINT32_MAX / launch->groups[2]) {
-        status = refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, UINT32_MAX, "there are more than %u groups in all",
-                        UINT32_MAX);
-    }
+    status = status ? status : check_groups(kernel, launch);
     if (!status && launch->local_bytes > 0 && !kernel->adds_local) {
-        status =
-            refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, UINT32_MAX,
-                   "%s has no local memory beside that of its parameters and of its code", kernel->program->format);
-    }
-    for (uint32_t d = 0; d < 3 && !status; d++) {
-        if (kernel->info.groups_max[d] && launch->groups[d] > kernel->info.groups_max[d]) {
-            status =
-                refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, UINT32_MAX, "%u groups in dimension %u are more than %u",
-                       launch->groups[d], d, kernel->info.groups_max[d]);
-        }
+        status = refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, WHOLE,
+                        "local_bytes is %u, and with %s must be 0: local memory is what parameters and the code have",
+                        launch->local_bytes, kernel->program->format);
     }
     if (!status && local > kernel->local_bytes) {
-        status = refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, UINT32_MAX,
-                        "%" PRIu64 " bytes of local memory are more than the launch may have, %" PRIu64, local,
-                        kernel->local_bytes);
+        status = refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, WHOLE,
+                        "%" PRIu64 " bytes of local memory; beside that of its code the kernel can have %" PRIu64,
+                        local, kernel->local_bytes);
     }
     return status;
 }
 
 static gpuhal_status take_launch(const gpuhal_kernel *kernel, const gpuhal_launch *given, gpuhal_launch *out)
 {
-    if (given->size == 0) {
-        return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, UINT32_MAX, "the size of the launch is 0");
+    if (__builtin_expect(given->size < offsetof(gpuhal_launch, local_bytes), 0)) {
+        return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, WHOLE,
+                      "size is %u, and must be sizeof(gpuhal_launch), %zu", given->size, sizeof *given);
     }
     if (__builtin_expect(given->size >= sizeof *out, 1)) {
         *out = *given;
@@ -386,7 +435,7 @@ static gpuhal_status enqueue(gpuhal_queue *queue, record *own, const gpuhal_laun
         return queue->device->gpu != kernel->program->device->gpu
                    ? gpuhal_two_objects("gpuhal_kernel_launch", "kernel and queue", kernel->program->device->gpu,
                                         queue->device->gpu)
-                   : refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, UINT32_MAX, "the queue is of %s", queue->device->id);
+                   : refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, WHOLE, "the queue is of %s", queue->device->id);
     }
     const gpuhal_status status = name_to_pools(queue, kernel, launch);
     return status ? status : gpuhal_queue_enqueue(queue, &(gpuhal_op){.kind = &launch_kind, .uses = &own->uses});
@@ -418,7 +467,8 @@ static gpuhal_status launch_many(gpuhal_queue *queue, gpuhal_kernel *kernel, con
 gpuhal_status gpuhal_kernel_launch(gpuhal_queue *queue, gpuhal_kernel *kernel, const gpuhal_launch *given)
 {
     if (!kernel || !given) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_kernel_launch: an argument is NULL");
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_kernel_launch: %s is NULL",
+                                kernel ? "launch" : "kernel");
     }
     gpuhal_launch launch;
     const gpuhal_status status = take_launch(kernel, given, &launch);

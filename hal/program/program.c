@@ -4,6 +4,8 @@
 #include "core/error.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +16,9 @@ typedef struct attempt {
     const gpuhal_program_desc *desc;
     gpuhal_program *program;
     gpuhal_text log;
+    gpuhal_text printed;         /* by the compiler, for the alternative that is tried now */
     gpuhal_text reasons;         /* for the error's sentence */
+    gpuhal_text foreign;         /* for its end: the alternatives in formats that the device does not take */
     gpuhal_error_detail failure; /* of the alternative that came closest */
     gpuhal_status status;        /* GPUHAL_OK: none was tried yet */
 } attempt;
@@ -35,8 +39,13 @@ gpuhal_status gpuhal_program_failed(gpuhal_device *device, gpuhal_status status,
 
 /* ---- what comes from the caller */
 
-static gpuhal_status bad_desc(const char *what)
+static __attribute__((format(printf, 1, 2))) gpuhal_status bad_desc(const char *format, ...)
 {
+    char what[160];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
     return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_program_create: %s", what);
 }
 
@@ -48,29 +57,41 @@ static gpuhal_code code_at(const gpuhal_program_desc *desc, uint32_t index)
     return code;
 }
 
-static gpuhal_status check_code(const gpuhal_program_desc *desc, uint32_t index)
+static gpuhal_status check_code(const gpuhal_program_desc *desc, uint32_t i)
 {
-    const gpuhal_code code = code_at(desc, index);
-    char what[128];
-    const bool is_path = code.format && strcmp(code.format, "host-library") == 0 && code.bytes == 0;
-    if (code.size == desc->codes->size && code.flags == 0 && code.format && code.code && (code.bytes > 0 || is_path)) {
-        return GPUHAL_OK;
+    const gpuhal_code code = code_at(desc, i);
+    if (code.size != desc->codes->size) {
+        return bad_desc("alternative %u: size is %u, and that of alternative 0 is %u", i, code.size, desc->codes->size);
     }
-    snprintf(what, sizeof what,
-             "alternative %u has no format or no code, an unknown flag, or another size than the first", index);
-    return bad_desc(what);
+    if (code.flags != 0) {
+        return bad_desc("alternative %u: flags is %#x, and must be 0", i, code.flags);
+    }
+    if (!code.format || !code.code) {
+        return bad_desc("alternative %u: %s is NULL", i, code.format ? "code" : "format");
+    }
+    return code.bytes > 0 || strcmp(code.format, "host-library") == 0
+               ? GPUHAL_OK
+               : bad_desc("alternative %u (%s): bytes is 0, which is for the path of a host-library", i, code.format);
 }
 
 static gpuhal_status take_desc(const gpuhal_program_desc *given, gpuhal_program_desc *out)
 {
     *out = (gpuhal_program_desc){0};
-    if (given->size == 0) {
-        return bad_desc("the size of the description is 0");
+    if (given->size < offsetof(gpuhal_program_desc, reserved)) {
+        return bad_desc("size is %u, and must be sizeof(gpuhal_program_desc), %zu", given->size, sizeof *given);
     }
     memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
-    if ((out->flags & ~(uint32_t)GPUHAL_PROGRAM_NO_CACHE) || out->reserved || !out->codes || out->code_count == 0 ||
-        out->codes->size == 0) {
-        return bad_desc("there is no code, its size is 0, a flag is unknown, or a reserved member is not 0");
+    if (out->flags & ~(uint32_t)GPUHAL_PROGRAM_NO_CACHE) {
+        return bad_desc("flags is %#x; the flag that there is: GPUHAL_PROGRAM_NO_CACHE, %#x", out->flags,
+                        (unsigned)GPUHAL_PROGRAM_NO_CACHE);
+    }
+    if (out->reserved || !out->codes || out->code_count == 0) {
+        return out->reserved ? bad_desc("reserved is %u, and must be 0", out->reserved)
+                             : bad_desc("%s", out->codes ? "code_count is 0" : "codes is NULL");
+    }
+    if (out->codes->size < offsetof(gpuhal_code, options)) {
+        return bad_desc("alternative 0: size is %u, and must be sizeof(gpuhal_code), %zu", out->codes->size,
+                        sizeof *out->codes);
     }
     gpuhal_status status = GPUHAL_OK;
     for (uint32_t i = 0; i < out->code_count && !status; i++) {
@@ -85,7 +106,7 @@ static void take_log(void *user, const char *text)
 {
     attempt *own = user;
     if (own->desc->log && text && *text) {
-        gpuhal_text_printf(&own->log, "%s%s", text, text[strlen(text) - 1] == '\n' ? "" : "\n");
+        gpuhal_text_printf(&own->printed, "%s%s", text, text[strlen(text) - 1] == '\n' ? "" : "\n");
     }
 }
 
@@ -105,17 +126,41 @@ static int nearness(gpuhal_status status)
                                                   : 2;
 }
 
-/* With this thread's last error. The sentence begins with the device and the action, which the caller says once. */
-static void pass_over(attempt *own, uint32_t index, const char *format, gpuhal_status status)
+/* What became of an alternative, in one line, and under it what the compiler printed, which ends with an empty line. */
+static void log_outcome(attempt *own, uint32_t index, const char *format, const char *outcome, const char *why)
+{
+    gpuhal_text_printf(&own->log, "alternative %u (%s) %s%s\n", index, format, outcome, why);
+    if (own->printed.length > 0) {
+        gpuhal_text_printf(&own->log, "%s\n", gpuhal_text_get(&own->printed));
+    }
+    gpuhal_text_finish(&own->printed);
+}
+
+/* Without the device and the action, with which the sentence begins. */
+static const char *reason(void)
 {
     const char *why = gpuhal_last_error()->sentence, *behind = strstr(why, "loading a program: ");
-    why = behind ? behind + sizeof "loading a program: " - 1 : why;
+    return behind ? behind + sizeof "loading a program: " - 1 : why;
+}
+
+/* Whether the error repeats what the compiler printed, which stands in the log right below. */
+static bool is_printed(const attempt *own)
+{
+    const char *printed = gpuhal_text_get(&own->printed);
+    const size_t line = strcspn(printed, "\r\n\t");
+    return line > 0 && strncmp(gpuhal_last_error()->vendor_text, printed, line < 64 ? line : 64) == 0;
+}
+
+/* With this thread's last error. */
+static void pass_over(attempt *own, uint32_t index, const char *format, gpuhal_status status)
+{
+    const char *why = reason();
     if (nearness(status) > nearness(own->status)) {
         own->status = status;
         gpuhal_error_save(&own->failure);
     }
     gpuhal_text_printf(&own->reasons, "%salternative %u (%s): %s", own->reasons.length ? "; " : "", index, format, why);
-    gpuhal_text_printf(&own->log, "alternative %u (%s) is passed over: %s\n", index, format, why);
+    log_outcome(own, index, format, "is passed over: ", is_printed(own) ? gpuhal_status_name(status) : why);
 }
 
 static gpuhal_status load(attempt *own, const gpuhal_code *code)
@@ -158,9 +203,11 @@ static gpuhal_status try_format(attempt *own, const char *format, size_t length)
         if (!status) {
             own->program->choice = i;
             snprintf(own->program->format, sizeof own->program->format, "%s", code.format);
-            gpuhal_text_printf(&own->log, "alternative %u (%s) is taken%s\n", i, code.format,
-                               own->program->cached ? ", as compiled in an earlier run" : "");
         }
+        log_outcome(own, i, code.format, status ? "fails: " : "is taken",
+                    status                 ? reason()
+                    : own->program->cached ? ", as compiled in an earlier run"
+                                           : "");
         return status;
     }
     return GPUHAL_ERROR_NOT_FOUND;
@@ -185,7 +232,10 @@ static void name_unknown_formats(attempt *own, const char *formats)
         const gpuhal_code code = code_at(own->desc, i);
         if (!has_format(formats, code.format)) {
             gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s takes %s", own->device->id, *formats ? formats : "none");
-            pass_over(own, i, code.format, GPUHAL_ERROR_NOT_SUPPORTED);
+            own->status = GPUHAL_ERROR_NOT_SUPPORTED;
+            gpuhal_error_save(&own->failure);
+            log_outcome(own, i, code.format, "is passed over: ", gpuhal_last_error()->sentence);
+            gpuhal_text_printf(&own->foreign, "%salternative %u (%s)", own->foreign.length ? ", " : "", i, code.format);
         }
     }
 }
@@ -196,6 +246,11 @@ static gpuhal_status none_taken(attempt *own)
     gpuhal_error_restore(&own->failure);
     gpuhal_error_detail detail;
     gpuhal_error_save(&detail);
+    if (own->foreign.length > 0) {
+        const char *formats = gpuhal_device_formats(own->device);
+        gpuhal_text_printf(&own->reasons, "%sthe device takes %s, not %s", own->reasons.length ? "; " : "",
+                           *formats ? formats : "none", gpuhal_text_get(&own->foreign));
+    }
     gpuhal_error_set(own->status, "%s: loading a program: %s", id, gpuhal_text_get(&own->reasons));
     if (*detail.vendor_call) {
         gpuhal_error_add_call(detail.vendor_call, detail.error.vendor_code, detail.vendor_text);
@@ -244,6 +299,7 @@ static gpuhal_status create(gpuhal_device *device, const gpuhal_program_desc *de
     }
     gpuhal_text_finish(&own.log);
     gpuhal_text_finish(&own.reasons);
+    gpuhal_text_finish(&own.foreign);
     return status;
 }
 
@@ -254,7 +310,7 @@ gpuhal_status gpuhal_program_create(gpuhal_device *device, const gpuhal_program_
         *out_program = NULL;
     }
     if (!device || !given || !out_program) {
-        return bad_desc("an argument is NULL");
+        return bad_desc("%s is NULL", !device ? "device" : !given ? "desc" : "out_program");
     }
     gpuhal_program_desc desc;
     gpuhal_status status = take_desc(given, &desc);

@@ -10,6 +10,7 @@
 #include "schedule/skyline.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,9 +20,13 @@ static gpuhal_status check(const gpuhal_memory_plan_problem *problem)
 {
     const uint64_t most = (uint64_t)1 << 63, mask = problem->alignment - 1;
     uint64_t sum = 0;
-    if (problem->item_count > GPUHAL_MEMORY_PLAN_ITEMS_MAX || (problem->item_count > 0 && !problem->items)) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_memory_plan: %u items, or no list of them",
-                                problem->item_count);
+    if (problem->item_count > GPUHAL_MEMORY_PLAN_ITEMS_MAX) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_memory_plan: item_count is %u; at most %u",
+                                problem->item_count, GPUHAL_MEMORY_PLAN_ITEMS_MAX);
+    }
+    if (problem->item_count > 0 && !problem->items) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_memory_plan: item_count is %u, and items is NULL", problem->item_count);
     }
     if (problem->alignment & mask) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
@@ -37,7 +42,9 @@ static gpuhal_status check(const gpuhal_memory_plan_problem *problem)
         }
         if (item->bytes > most || ((item->bytes + mask) & ~mask) > most - sum) {
             return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                    "gpuhal_memory_plan: the items up to number %u have more than 2^63 bytes", i);
+                                    "gpuhal_memory_plan: items 0 to %u, each rounded up to the alignment of %" PRIu64
+                                    " bytes, have more than 2^63 bytes",
+                                    i, problem->alignment);
         }
         sum += (item->bytes + mask) & ~mask;
     }
@@ -171,9 +178,15 @@ gpuhal_status gpuhal_memory_plan(const gpuhal_memory_plan_problem *given, uint64
     if (given) {
         memcpy(&problem, given, given->size < sizeof problem ? given->size : sizeof problem);
     }
-    if (problem.size == 0 || (problem.item_count > 0 && !out_offsets) || (out_info && out_info->size == 0)) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                "gpuhal_memory_plan: problem or out_offsets is NULL, or a size is 0");
+    if (!given || (problem.item_count > 0 && !out_offsets)) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_memory_plan: %s is NULL",
+                                given ? "out_offsets" : "problem");
+    }
+    if (problem.size < offsetof(gpuhal_memory_plan_problem, alignment) || (out_info && out_info->size == 0)) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_memory_plan: size of the %s",
+                                problem.size < offsetof(gpuhal_memory_plan_problem, alignment)
+                                    ? "problem must be sizeof(gpuhal_memory_plan_problem)"
+                                    : "info must be set to sizeof(gpuhal_memory_plan_info) first");
     }
     problem.alignment = problem.alignment ? problem.alignment : 1;
     gpuhal_status status = check(&problem);

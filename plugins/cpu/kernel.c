@@ -152,15 +152,15 @@ static gpuhal_status read_group_size(const gpuhal_host *host, const gpuhal_kerne
     uint64_t threads = 1;
     char text[256];
     if (desc->group_size[0] == 0 && desc->group_size[1] == 0 && desc->group_size[2] == 0) {
-        snprintf(text, sizeof text, "the kernel %.100s needs a group_size: a function of the host states none",
+        snprintf(text, sizeof text, "the kernel %.100s needs a group_size: functions of the processor do not state one",
                  desc->name);
         return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, text);
     }
     for (int i = 0; i < 3; i++) {
         out_size[i] = desc->group_size[i] > 0 ? desc->group_size[i] : 1;
         if (out_size[i] > UINT32_MAX / threads) {
-            snprintf(text, sizeof text, "a group of the kernel %.100s has more than %u threads", desc->name,
-                     UINT32_MAX);
+            snprintf(text, sizeof text, "a group of the kernel %.100s, %u x %u x %u threads, has more than %u",
+                     desc->name, desc->group_size[0], desc->group_size[1], desc->group_size[2], UINT32_MAX);
             return host->report(host, GPUHAL_ERROR_TOO_LARGE, NULL, 0, text);
         }
         threads *= out_size[i];
@@ -174,14 +174,14 @@ static gpuhal_status check_desc(const gpuhal_host *host, const gpuhal_kernel_des
     *out_value_bytes = 0;
     if (!desc->parameters) {
         snprintf(text, sizeof text,
-                 "the parameters of the kernel %.100s must be described: a function of the host does not state them",
+                 "the parameters of the kernel %.100s must be described: functions of the processor do not state them",
                  desc->name);
         return host->report(host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0, text);
     }
     if (desc->subgroup_size > 1) {
         snprintf(text, sizeof text,
-                 "the kernel %.100s cannot have subgroups of %u: no threads of a processor run in step", desc->name,
-                 desc->subgroup_size);
+                 "subgroup_size of the kernel %.100s is %u, and can be 0 or 1: no threads of a processor run in step",
+                 desc->name, desc->subgroup_size);
         return host->report(host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0, text);
     }
     for (uint32_t i = 0; i < desc->parameter_count; i++) {
@@ -194,7 +194,8 @@ static gpuhal_status check_desc(const gpuhal_host *host, const gpuhal_kernel_des
         const bool is_value = parameter->kind == GPUHAL_PARAMETER_VALUE;
         *out_value_bytes += is_value ? gpuhal_cpu_round_up(parameter->bytes, VALUE_ALIGNMENT) : 0;
         if (*out_value_bytes > VALUES_MAX) {
-            snprintf(text, sizeof text, "the values of the kernel %.100s have more than 1 GiB", desc->name);
+            snprintf(text, sizeof text, "the values of the kernel %.100s have more than %llu bytes", desc->name,
+                     (unsigned long long)VALUES_MAX);
             return host->report(host, GPUHAL_ERROR_TOO_LARGE, NULL, 0, text);
         }
     }
@@ -214,18 +215,34 @@ static void describe(const gpuhal_plugin_kernel *kernel, gpuhal_kernel_info *out
     out_info->local_max_bytes = GPUHAL_CPU_GROUP_MEMORY;
 }
 
+/* The names that there are; a library does not list what it exports. */
+static gpuhal_status refuse_name(const gpuhal_plugin_program *program, const char *name)
+{
+    const gpuhal_host *host = program->device->host;
+    const gpuhal_host_function *at = program->functions;
+    char text[512];
+    if (program->library != NULL) {
+        snprintf(text, sizeof text,
+                 "the library exports no function %.100s (nm -D lists them; one of C++ needs extern \"C\")", name);
+        return host->report(host, GPUHAL_ERROR_NOT_FOUND, NULL, 0, text);
+    }
+    size_t used = (size_t)snprintf(text, sizeof text, "the program has no function %.100s; its functions:%s", name,
+                                   at->name == NULL ? " none" : "");
+    for (; at->name != NULL && used < sizeof text; at++) {
+        used += (size_t)snprintf(text + used, sizeof text - used, " %.100s", at->name);
+    }
+    return host->report(host, GPUHAL_ERROR_NOT_FOUND, NULL, 0, text);
+}
+
 static gpuhal_status cpu_kernel_create(gpuhal_plugin_program *program, const gpuhal_kernel_desc *desc,
                                        gpuhal_kernel_info *out_info, gpuhal_plugin_kernel **out_kernel)
 {
     const gpuhal_host *host = program->device->host;
-    char text[256];
     uint32_t group_size[3];
     uint64_t value_bytes = 0;
     gpuhal_host_kernel_fn *run = gpuhal_cpu_find_function(program, desc->name);
     if (!run) {
-        snprintf(text, sizeof text, "the program has no function %.100s%s", desc->name,
-                 program->library != NULL ? ", or does not export it" : "");
-        return host->report(host, GPUHAL_ERROR_NOT_FOUND, NULL, 0, text);
+        return refuse_name(program, desc->name);
     }
     gpuhal_status status = check_desc(host, desc, &value_bytes);
     status = status == GPUHAL_OK ? read_group_size(host, desc, group_size) : status;

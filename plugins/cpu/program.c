@@ -29,17 +29,29 @@
 #define SEALS        (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
 #define SEGMENTS_MAX 1024u
 #define NAME_BYTES   256u
+#define FILE_NAMES   "/proc/self/fd/"
 
 static gpuhal_status refuse(const gpuhal_host *host, gpuhal_status status, const char *text)
 {
     return host->report(host, status, NULL, 0, text);
 }
 
-static gpuhal_status failed(const gpuhal_host *host, gpuhal_status status, const char *call, int error)
+/* A library as messages call it: its path, or where it is the caller's bytes, BYTES. */
+#define BYTES "the library of the program"
+
+static gpuhal_status failed(const gpuhal_host *host, gpuhal_status status, const char *call, int error,
+                            const char *library)
 {
-    char text[256];
-    snprintf(text, sizeof text, "the library of the program cannot be read: %s", strerror(error));
+    char text[512];
+    snprintf(text, sizeof text, "%.300s cannot be read: %s", library, strerror(error));
     return host->report(host, status, call, error, text);
+}
+
+static gpuhal_status refuse_library(const gpuhal_host *host, const char *library, const char *what)
+{
+    char text[512];
+    snprintf(text, sizeof text, "%.300s %s", library, what);
+    return refuse(host, GPUHAL_ERROR_INVALID_ARGUMENT, text);
 }
 
 /* ---- the file, before it is loaded */
@@ -65,7 +77,7 @@ static bool lies_within(uint64_t offset, uint64_t size, uint64_t bytes)
 }
 
 /* This machine is the one that libraries of this process are built for: this plugin, for one. */
-static gpuhal_status check_machine(const gpuhal_host *host, const ElfW(Ehdr) * header)
+static gpuhal_status check_machine(const gpuhal_host *host, const char *library, const ElfW(Ehdr) * header)
 {
     static const uint8_t own_class = sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32;
     static const uint8_t own_order = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
@@ -75,12 +87,17 @@ static gpuhal_status check_machine(const gpuhal_host *host, const ElfW(Ehdr) * h
     const bool known = own != NULL && memcmp(own->e_ident, ELFMAG, SELFMAG) == 0;
     if (header->e_ident[EI_CLASS] != own_class || header->e_ident[EI_DATA] != own_order ||
         (known && header->e_machine != own->e_machine)) {
-        return refuse(host, GPUHAL_ERROR_INCOMPATIBLE, "the library of the program is built for another machine");
+        char text[512];
+        snprintf(text, sizeof text,
+                 "%.300s is built for another machine: ELF machine %u of class %u; this process has %u of class %u",
+                 library, header->e_machine, header->e_ident[EI_CLASS], known ? own->e_machine : 0u, own_class);
+        return refuse(host, GPUHAL_ERROR_INCOMPATIBLE, text);
     }
     return GPUHAL_OK;
 }
 
-static gpuhal_status check_segments(const gpuhal_host *host, const ElfW(Phdr) * segments, size_t count, uint64_t bytes)
+static gpuhal_status check_segments(const gpuhal_host *host, const char *library, const ElfW(Phdr) * segments,
+                                    size_t count, uint64_t bytes)
 {
     uint64_t last_end = 0;
     size_t loads = 0;
@@ -91,7 +108,7 @@ static gpuhal_status check_segments(const gpuhal_host *host, const ElfW(Phdr) * 
             continue;
         }
         if (!lies_within(segment->p_offset, segment->p_filesz, bytes)) {
-            return refuse(host, GPUHAL_ERROR_INVALID_ARGUMENT, "the library of the program is cut off");
+            return refuse_library(host, library, "is cut off");
         }
         dynamic = dynamic || segment->p_type == PT_DYNAMIC;
         if (segment->p_type == PT_DYNAMIC) {
@@ -101,51 +118,50 @@ static gpuhal_status check_segments(const gpuhal_host *host, const ElfW(Phdr) * 
         const bool aligned = segment->p_align <= 1 || (segment->p_vaddr - segment->p_offset) % segment->p_align == 0;
         if (segment->p_filesz > segment->p_memsz || segment->p_vaddr + segment->p_memsz < segment->p_vaddr ||
             !aligned || (loads > 0 && segment->p_vaddr < last_end)) {
-            return refuse(host, GPUHAL_ERROR_INVALID_ARGUMENT,
-                          "the library of the program is damaged: its segments make no sense");
+            return refuse_library(host, library, "is damaged: its segments make no sense");
         }
         last_end = segment->p_vaddr + segment->p_memsz;
         loads++;
     }
-    return loads > 0 && dynamic ? GPUHAL_OK
-                                : refuse(host, GPUHAL_ERROR_INVALID_ARGUMENT,
-                                         "the library of the program is damaged: it has nothing to load");
+    return loads > 0 && dynamic ? GPUHAL_OK : refuse_library(host, library, "is damaged: it has nothing to load");
 }
 
 /* Whether it is a complete library of this machine. */
-static gpuhal_status check_file(const gpuhal_host *host, int file, uint64_t bytes)
+static gpuhal_status check_file(const gpuhal_host *host, const char *library, int file, uint64_t bytes)
 {
     ElfW(Ehdr) header;
     if (bytes < SELFMAG || !read_at(file, 0, &header, SELFMAG) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) {
-        return refuse(host, GPUHAL_ERROR_INVALID_ARGUMENT, "the code of the program is no ELF library");
+        return refuse_library(host, library,
+                              strcmp(library, BYTES) == 0
+                                  ? "is not an ELF file, as shared libraries are; where code is a path, bytes is 0"
+                                  : "is not an ELF file, as shared libraries are");
     }
     if (!read_at(file, 0, &header, sizeof header)) {
-        return refuse(host, GPUHAL_ERROR_INVALID_ARGUMENT, "the library of the program is cut off");
+        return refuse_library(host, library, "is cut off");
     }
-    gpuhal_status status = check_machine(host, &header);
+    gpuhal_status status = check_machine(host, library, &header);
     if (status != GPUHAL_OK) {
         return status;
     }
     if (header.e_type != ET_DYN) {
-        return refuse(host, GPUHAL_ERROR_INVALID_ARGUMENT, "the code of the program is an ELF file, but no library");
+        return refuse_library(host, library, "is an ELF file, but not a shared library (link it with -shared)");
     }
     if (header.e_phentsize != sizeof(ElfW(Phdr)) || header.e_phnum == 0 || header.e_phnum > SEGMENTS_MAX) {
-        return refuse(host, GPUHAL_ERROR_INVALID_ARGUMENT,
-                      "the library of the program is damaged: its program headers make no sense");
+        return refuse_library(host, library, "is damaged: its program headers make no sense");
     }
     /* Sections are not needed to run, but are at the end: where they are missing, a copy was incomplete. */
     const size_t table = (size_t)header.e_phnum * sizeof(ElfW(Phdr));
     if (!lies_within(header.e_phoff, table, bytes) ||
         (header.e_shoff != 0 && !lies_within(header.e_shoff, (uint64_t)header.e_shnum * header.e_shentsize, bytes))) {
-        return refuse(host, GPUHAL_ERROR_INVALID_ARGUMENT, "the library of the program is cut off");
+        return refuse_library(host, library, "is cut off");
     }
     ElfW(Phdr) *segments = malloc(table);
     if (!segments) {
         return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "malloc", 0, NULL);
     }
     status = read_at(file, header.e_phoff, segments, table)
-                 ? check_segments(host, segments, header.e_phnum, bytes)
-                 : refuse(host, GPUHAL_ERROR_INVALID_ARGUMENT, "the library of the program cannot be read");
+                 ? check_segments(host, library, segments, header.e_phnum, bytes)
+                 : refuse_library(host, library, "cannot be read");
     free(segments);
     return status;
 }
@@ -157,28 +173,28 @@ static gpuhal_status make_file(const gpuhal_host *host, const void *code, uint64
 {
     struct rlimit limit; /* of files: what grows above it is killed (SIGXFSZ) */
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur) {
-        return failed(host, GPUHAL_ERROR_HOST_MEMORY, "memfd_create", EFBIG);
+        return failed(host, GPUHAL_ERROR_HOST_MEMORY, "memfd_create", EFBIG, BYTES);
     }
     int file = memfd_create("gpuhal-program", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
     if (file < 0 && errno == EINVAL) {
         file = memfd_create("gpuhal-program", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     }
     if (file < 0) {
-        return failed(host, GPUHAL_ERROR_HOST_MEMORY, "memfd_create", errno);
+        return failed(host, GPUHAL_ERROR_HOST_MEMORY, "memfd_create", errno, BYTES);
     }
     for (uint64_t used = 0; used < bytes;) {
         const ssize_t put = pwrite(file, (const char *)code + used, (size_t)(bytes - used), (off_t)used);
         if (put <= 0) {
             const int error = put < 0 ? errno : ENOSPC;
             close(file);
-            return failed(host, GPUHAL_ERROR_HOST_MEMORY, "pwrite", error);
+            return failed(host, GPUHAL_ERROR_HOST_MEMORY, "pwrite", error, BYTES);
         }
         used += (uint64_t)put;
     }
     if (fcntl(file, F_ADD_SEALS, SEALS) != 0) {
         const int error = errno;
         close(file);
-        return failed(host, GPUHAL_ERROR_HOST_MEMORY, "fcntl", error);
+        return failed(host, GPUHAL_ERROR_HOST_MEMORY, "fcntl", error, BYTES);
     }
     *out_file = file;
     return GPUHAL_OK;
@@ -189,7 +205,7 @@ static gpuhal_status make_file(const gpuhal_host *host, const void *code, uint64
 static void name_file(int file, char name[NAME_BYTES])
 {
     static _Atomic uint64_t loads;
-    size_t used = (size_t)snprintf(name, NAME_BYTES, "/proc/self/fd/");
+    size_t used = (size_t)snprintf(name, NAME_BYTES, FILE_NAMES);
     for (uint64_t left = (uintptr_t)&loads + atomic_fetch_add(&loads, 1); left > 0; left >>= 1) {
         used += (size_t)snprintf(name + used, NAME_BYTES - used, "%s", (left & 1) != 0 ? "./" : "/");
     }
@@ -208,8 +224,12 @@ static gpuhal_status open_library(const gpuhal_host *host, const char *name, gpu
     if (build != NULL && build->log != NULL) {
         build->log(build->user, why);
     }
+    /* Its texts begin with the name; that of an anonymous file says nothing to anyone. */
+    const size_t length = strlen(name);
+    const bool is_bytes = strncmp(name, FILE_NAMES, sizeof FILE_NAMES - 1) == 0;
+    why += is_bytes && strncmp(why, name, length) == 0 && strncmp(why + length, ": ", 2) == 0 ? length + 2 : 0;
     char text[512];
-    snprintf(text, sizeof text, "the library of the program does not load: %s", why);
+    snprintf(text, sizeof text, "%s does not load: %s", BYTES, why);
     return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, "dlopen", 0, text);
 }
 
@@ -222,7 +242,7 @@ static gpuhal_status load_bytes(const gpuhal_host *host, const gpuhal_code *code
     if (status != GPUHAL_OK) {
         return status;
     }
-    status = check_file(host, file, code->bytes);
+    status = check_file(host, BYTES, file, code->bytes);
     if (status == GPUHAL_OK) {
         name_file(file, name);
         status = open_library(host, name, build, out_library);
@@ -242,11 +262,10 @@ static gpuhal_status load_path(const gpuhal_host *host, const char *path, gpuhal
         if (file >= 0) {
             close(file);
         }
-        return failed(host, GPUHAL_ERROR_INVALID_ARGUMENT, file < 0 ? "open" : "fstat", error);
+        return failed(host, GPUHAL_ERROR_INVALID_ARGUMENT, file < 0 ? "open" : "fstat", error, path);
     }
-    gpuhal_status status = S_ISREG(about.st_mode)
-                               ? check_file(host, file, (uint64_t)about.st_size)
-                               : refuse(host, GPUHAL_ERROR_INVALID_ARGUMENT, "the path of the program is no file");
+    gpuhal_status status = S_ISREG(about.st_mode) ? check_file(host, path, file, (uint64_t)about.st_size)
+                                                  : refuse_library(host, path, "is not a regular file");
     close(file);
     if (status != GPUHAL_OK || strchr(path, '/') != NULL) {
         return status != GPUHAL_OK ? status : open_library(host, path, build, out_library);
@@ -288,7 +307,7 @@ static gpuhal_status check_target(const gpuhal_host *host, const gpuhal_code *co
         return GPUHAL_OK;
     }
     char text[256];
-    snprintf(text, sizeof text, "the program is for %.64s; this is %.64s", code->target, machine.machine);
+    snprintf(text, sizeof text, "the code is for %.64s, and the device is %.64s", code->target, machine.machine);
     return refuse(host, GPUHAL_ERROR_INCOMPATIBLE, text);
 }
 
@@ -301,7 +320,7 @@ static gpuhal_status cpu_program_load(gpuhal_plugin_device *device, const gpuhal
         return refuse(host, GPUHAL_ERROR_NOT_SUPPORTED, "a processor takes the formats " GPUHAL_CPU_FORMATS " only");
     }
     if (!code->code) {
-        return refuse(host, GPUHAL_ERROR_INVALID_ARGUMENT, "the program has no code");
+        return refuse(host, GPUHAL_ERROR_INVALID_ARGUMENT, "code is NULL");
     }
     gpuhal_status status = check_target(host, code);
     status = status == GPUHAL_OK && is_table ? check_functions(host, code) : status;

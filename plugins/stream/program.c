@@ -61,14 +61,20 @@ static bool is_format(const char *format)
 static gpuhal_status check_code(const gpuhal_plugin_device *device, const gpuhal_code *code, const char *target)
 {
     if (!is_format(code->format)) {
-        return refuse(device, GPUHAL_ERROR_NOT_SUPPORTED, GPUHAL_VENDOR_API " loads %s", GPUHAL_VENDOR_FORMATS);
+        return refuse(device, GPUHAL_ERROR_NOT_SUPPORTED, GPUHAL_VENDOR_API " loads %s, not %.64s",
+                      GPUHAL_VENDOR_FORMATS, code->format);
     }
     if (code->target && *target && !GPUHAL_OWN(takes_target)(code->format, code->target, target)) {
         return refuse(device, GPUHAL_ERROR_INCOMPATIBLE, "the code is for %.64s, and the device is %s", code->target,
                       target);
     }
     if (!GPUHAL_OWN(is_image)(code->format, code->code, code->bytes)) {
-        return refuse(device, GPUHAL_ERROR_INVALID_ARGUMENT, "the code is not a %s, or is cut off", code->format);
+        char first[16] = "";
+        for (size_t i = 0; i < 4 && i < code->bytes; i++) {
+            snprintf(first + 3 * i, sizeof first - 3 * i, " %02x", ((const unsigned char *)code->code)[i]);
+        }
+        return refuse(device, GPUHAL_ERROR_INVALID_ARGUMENT, "%llu bytes that begin with%s are not a complete %s",
+                      (unsigned long long)code->bytes, first, code->format);
     }
     return GPUHAL_OK;
 }
@@ -163,17 +169,17 @@ static gpuhal_status check_desc(const gpuhal_plugin_device *device, const gpuhal
     const uint32_t subgroup = limit_of(device, GPUHAL_VENDOR_ATTRIBUTE_WARP);
     if (group_threads(desc->group_size) == 0) {
         return refuse(device, GPUHAL_ERROR_INVALID_ARGUMENT,
-                      "kernel %.64s: " GPUHAL_VENDOR_API " does not report a size of groups: the description must",
+                      "kernel %.64s: " GPUHAL_VENDOR_API " does not report a size of groups: group_size must state it",
                       desc->name);
     }
     if (desc->subgroup_size != 0 && desc->subgroup_size != subgroup) {
         return refuse(device, GPUHAL_ERROR_NOT_SUPPORTED,
-                      "kernel %.64s: subgroups have %u threads on this device, not %u", desc->name, subgroup,
-                      desc->subgroup_size);
+                      "kernel %.64s: subgroup_size is %u; subgroups have %u threads on this device", desc->name,
+                      desc->subgroup_size, subgroup);
     }
     if (desc->parameter_count > ARGUMENTS_MAX) {
-        return refuse(device, GPUHAL_ERROR_TOO_LARGE, "kernel %.64s: %u parameters are too many", desc->name,
-                      desc->parameter_count);
+        return refuse(device, GPUHAL_ERROR_TOO_LARGE, "kernel %.64s: %u parameters; at most %u", desc->name,
+                      desc->parameter_count, ARGUMENTS_MAX);
     }
     return GPUHAL_OK;
 }
@@ -239,10 +245,19 @@ static gpuhal_status check_parameters(const gpuhal_plugin_kernel *kernel, const 
                           desc->name);
         }
         if (bytes != GPUHAL_STREAM_UNKNOWN && bytes != wanted) {
-            return refuse(device, GPUHAL_ERROR_INVALID_ARGUMENT,
-                          !parameter ? "kernel %.64s: its code has more parameters than the %u of the description"
-                                     : "kernel %.64s: its code has no parameter %u of %u bytes there, but %llu",
-                          desc->name, i, wanted, (unsigned long long)bytes);
+            return !parameter ? refuse(device, GPUHAL_ERROR_INVALID_ARGUMENT,
+                                       "kernel %.64s: its code has more parameters than the %u of the description "
+                                       "(local memory does not count)",
+                                       desc->name, count - 1)
+                   : bytes == 0
+                       ? refuse(device, GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "kernel %.64s: parameter %u is one too many: its code has %u (local memory does not "
+                                "count)",
+                                desc->name, i, count - 1)
+                       : refuse(device, GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "kernel %.64s: parameter %u has %u bytes in the description%s, and %llu in its code",
+                                desc->name, i, wanted, parameter->kind == GPUHAL_PARAMETER_BUFFER ? ", an address" : "",
+                                (unsigned long long)bytes);
         }
     }
     return GPUHAL_OK;
@@ -255,7 +270,13 @@ static gpuhal_status find_function(gpuhal_plugin_kernel *kernel, const gpuhal_ke
     gpuhal_plugin_device *device = kernel->program->device;
     vendor_code code = GPUHAL_VENDOR(ModuleGetFunction)(&kernel->function, kernel->program->module, desc->name);
     if (code != GPUHAL_VENDOR_OK) {
-        return GPUHAL_OWN(result)(device, GPUHAL_VENDOR_CALL(ModuleGetFunction), code);
+        const gpuhal_status status = GPUHAL_OWN(result)(device, GPUHAL_VENDOR_CALL(ModuleGetFunction), code);
+        char text[200];
+        snprintf(text, sizeof text,
+                 "the program has no kernel %.64s (one of C++ needs extern \"C\", or its mangled name)", desc->name);
+        return status == GPUHAL_ERROR_NOT_FOUND
+                   ? GPUHAL_OWN(report_as)(device->host, status, GPUHAL_VENDOR_CALL(ModuleGetFunction), code, text)
+                   : status;
     }
     code = describe(kernel, out_info);
     if (code != GPUHAL_VENDOR_OK) {
@@ -350,7 +371,8 @@ static gpuhal_status launch_kernel(gpuhal_plugin_queue *queue, gpuhal_plugin_ker
     parameters with; /* filled as far as it is read */
     gather(launch, &with);
     if (with.shared_bytes > INT32_MAX) {
-        return refuse(device, GPUHAL_ERROR_INVALID_ARGUMENT, "more local memory than any device has");
+        return refuse(device, GPUHAL_ERROR_INVALID_ARGUMENT, "%llu bytes of local memory; no device has as much",
+                      (unsigned long long)with.shared_bytes);
     }
     gpuhal_stream_call call;
     vendor_code code = GPUHAL_OWN(begin)(device, queue, &call);

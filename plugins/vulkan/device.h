@@ -217,7 +217,8 @@ gpuhal_vulkan_features *gpuhal_vulkan_features_copy(const void *chain);
 const VkPhysicalDeviceFeatures2 *gpuhal_vulkan_features_chain(const gpuhal_vulkan_features *features);
 /* Those of GPUHAL_VULKAN_FEATURE_BITS that are switched on. */
 uint32_t gpuhal_vulkan_features_bits(const gpuhal_vulkan_features *features);
-/* Whether a module may have this capability, as far as features decide it. */
+/* Whether features decide about this capability, and whether a module may have it. */
+bool gpuhal_vulkan_features_know(uint32_t capability);
 bool gpuhal_vulkan_features_allow(const gpuhal_vulkan_features *features, uint32_t capability);
 /* The GPUHAL_DATA_ bits of what is switched on. */
 uint32_t gpuhal_vulkan_features_data_types(const gpuhal_vulkan_features *features);

@@ -328,6 +328,15 @@ static const struct {
     {6095, IN(atomic_float2.shaderBufferFloat16AtomicAdd), IN(atomic_float2.shaderSharedFloat16AtomicAdd)},
 };
 
+bool gpuhal_vulkan_features_know(uint32_t capability)
+{
+    bool known = false;
+    for (size_t i = 0; i < sizeof capabilities / sizeof capabilities[0]; i++) {
+        known = known || capabilities[i].capability == capability;
+    }
+    return known;
+}
+
 bool gpuhal_vulkan_features_allow(const gpuhal_vulkan_features *features, uint32_t capability)
 {
     for (size_t i = 0; i < sizeof capabilities / sizeof capabilities[0]; i++) {

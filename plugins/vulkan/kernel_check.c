@@ -6,6 +6,7 @@
 #include "program.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,31 +55,60 @@ static bool starts_member(const gpuhal_vulkan_interface *interface, uint32_t off
     return found;
 }
 
-static bool read_parameter(gpuhal_vulkan_kernel_plan *p, gpuhal_plugin_kernel *kernel, uint32_t i, uint32_t *buffers)
+static bool check_buffers(gpuhal_vulkan_kernel_plan *p)
+{
+    const uint32_t has = p->interface.buffer_count;
+    uint32_t buffers = 0;
+    for (uint32_t i = 0; i < p->desc->parameter_count; i++) {
+        buffers += p->desc->parameters[i].kind == GPUHAL_PARAMETER_BUFFER;
+    }
+    return buffers == has ||
+           gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_INVALID_ARGUMENT,
+                                   "the description has %" PRIu32 " buffers, the kernel bindings for %" PRIu32, buffers,
+                                   has);
+}
+
+/* A value that is described where the code has a buffer is named as that. */
+static bool refuse_offset(gpuhal_vulkan_kernel_plan *p, uint32_t i, uint32_t offset)
+{
+    if (!check_buffers(p)) {
+        return false;
+    }
+    char members[64] = "";
+    size_t used = 0;
+    for (uint32_t m = 0; m < p->interface.member_count && used < sizeof members; m++) {
+        used += (size_t)snprintf(members + used, sizeof members - used, " %" PRIu32, p->interface.members[m].offset);
+    }
+    return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_INVALID_ARGUMENT,
+                                   "parameter %" PRIu32 " of %" PRIu32 " bytes lies at byte %" PRIu32
+                                   " of the values; members of the kernel's block begin at%s",
+                                   i, p->desc->parameters[i].bytes, offset, members);
+}
+
+static bool read_parameter(gpuhal_vulkan_kernel_plan *p, gpuhal_plugin_kernel *kernel, uint32_t i)
 {
     gpuhal_parameter *parameter = &kernel->parameters[i];
     *parameter = p->desc->parameters[i];
     switch (parameter->kind) {
     case GPUHAL_PARAMETER_BUFFER:
         parameter->access = parameter->access ? parameter->access : GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE;
-        ++*buffers;
         return true;
     case GPUHAL_PARAMETER_VALUE:
         if (parameter->bytes == 0 || parameter->bytes > VALUES_MAX) {
             return gpuhal_vulkan_fault_set(
                 &p->fault, parameter->bytes ? GPUHAL_ERROR_TOO_LARGE : GPUHAL_ERROR_INVALID_ARGUMENT,
-                "parameter %" PRIu32 " is a value of %" PRIu32 " bytes", i, parameter->bytes);
+                "parameter %" PRIu32 " is a value of %" PRIu32 " bytes; it can have 1 to %" PRIu32, i, parameter->bytes,
+                VALUES_MAX);
         }
         kernel->offsets[i] = place_value(kernel->value_bytes, parameter->bytes);
         kernel->value_bytes = kernel->offsets[i] + parameter->bytes;
         if ((p->interface.pushes || p->interface.uniform) && !starts_member(&p->interface, kernel->offsets[i])) {
-            return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_INVALID_ARGUMENT,
-                                           "parameter %" PRIu32 " lies %" PRIu32
-                                           " bytes into the values, where no member of the kernel's block begins",
-                                           i, kernel->offsets[i]);
+            return refuse_offset(p, i, kernel->offsets[i]);
         }
         return kernel->value_bytes <= VALUES_MAX ||
-               gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_TOO_LARGE, "the values are above 64 KiB");
+               gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_TOO_LARGE,
+                                       "the values up to parameter %" PRIu32 " are %" PRIu32 " bytes; at most %" PRIu32,
+                                       i, kernel->value_bytes, VALUES_MAX);
     case GPUHAL_PARAMETER_LOCAL:
         return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_NOT_SUPPORTED,
                                        "parameter %" PRIu32
@@ -87,7 +117,8 @@ static bool read_parameter(gpuhal_vulkan_kernel_plan *p, gpuhal_plugin_kernel *k
                                        i);
     default:
         return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_INVALID_ARGUMENT,
-                                       "parameter %" PRIu32 " is of no known kind (%" PRIu32 ")", i, parameter->kind);
+                                       "parameter %" PRIu32 " is of kind %" PRIu32 ", which does not exist", i,
+                                       parameter->kind);
     }
 }
 
@@ -95,20 +126,22 @@ static bool read_parameter(gpuhal_vulkan_kernel_plan *p, gpuhal_plugin_kernel *k
 static bool read_parameters(gpuhal_vulkan_kernel_plan *p, gpuhal_plugin_kernel *kernel)
 {
     const gpuhal_vulkan_interface *interface = &p->interface;
-    uint32_t buffers = 0;
     for (uint32_t i = 0; i < kernel->parameter_count; i++) {
-        if (!read_parameter(p, kernel, i, &buffers)) {
+        if (!read_parameter(p, kernel, i)) {
             return false;
         }
     }
-    if (buffers != interface->buffer_count) {
-        return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_INVALID_ARGUMENT,
-                                       "the description has %" PRIu32 " buffers, the kernel %" PRIu32, buffers,
-                                       interface->buffer_count);
+    if (!check_buffers(p)) {
+        return false;
     }
     const bool block = interface->pushes || interface->uniform;
-    if (kernel->value_bytes < interface->block_bytes || kernel->value_bytes - interface->block_bytes >= 16 ||
-        (kernel->value_bytes > 0 && !block)) {
+    if (kernel->value_bytes > 0 && !block) {
+        return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_INVALID_ARGUMENT,
+                                       "the values of the description are %" PRIu32
+                                       " bytes, and the kernel has neither push constants nor a uniform block",
+                                       kernel->value_bytes);
+    }
+    if (kernel->value_bytes < interface->block_bytes || kernel->value_bytes - interface->block_bytes >= 16) {
         return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_INVALID_ARGUMENT,
                                        "the values of the description are %" PRIu32 " bytes, those of the kernel "
                                        "%" PRIu32,
@@ -147,9 +180,12 @@ static bool check_limits(gpuhal_vulkan_kernel_plan *p, const gpuhal_plugin_kerne
         threads *= p->group[d];
         if (p->group[d] > limits->maxComputeWorkGroupSize[d] || threads > limits->maxComputeWorkGroupInvocations) {
             return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_TOO_LARGE,
-                                           "groups of %" PRIu32 " by %" PRIu32 " by %" PRIu32
-                                           " threads are above the device's limits",
-                                           p->group[0], p->group[1], p->group[2]);
+                                           "a group of %" PRIu32 " x %" PRIu32 " x %" PRIu32
+                                           " threads; the device can have %" PRIu32 " x %" PRIu32 " x %" PRIu32
+                                           ", and %" PRIu32 " in all",
+                                           p->group[0], p->group[1], p->group[2], limits->maxComputeWorkGroupSize[0],
+                                           limits->maxComputeWorkGroupSize[1], limits->maxComputeWorkGroupSize[2],
+                                           limits->maxComputeWorkGroupInvocations);
         }
     }
     return true;
@@ -226,10 +262,10 @@ static bool fix_group(gpuhal_vulkan_kernel_plan *p)
         }
         const uint32_t fixed = fixed_extent(p, d);
         if (given && fixed && p->group[d] != fixed) {
-            return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_INVALID_ARGUMENT,
-                                           "groups of %" PRIu32 " threads along dimension %" PRIu32
-                                           " are described, and the code or a constant fixes %" PRIu32,
-                                           p->group[d], d, fixed);
+            return gpuhal_vulkan_fault_set(
+                &p->fault, GPUHAL_ERROR_INVALID_ARGUMENT, "group_size[%" PRIu32 "] is %" PRIu32 "; %s fixes %" PRIu32,
+                d, p->group[d], extent->adjustable ? "a constant, or the size of another dimension," : "the code",
+                fixed);
         }
         good = !given || fixed || add_entry(p, extent->id, p->group[d], 4);
     }
@@ -246,13 +282,24 @@ static bool fix_subgroup(gpuhal_vulkan_kernel_plan *p)
     }
     const uint64_t threads = (uint64_t)p->group[0] * p->group[1] * p->group[2];
     if (!(device->enabled & GPUHAL_VULKAN_SUBGROUP_SIZE) || hardware->subgroups_max == 0 || (size & (size - 1)) != 0 ||
-        size < hardware->subgroup_min || size > hardware->subgroup_max ||
-        threads > (uint64_t)size * hardware->subgroups_max) {
+        size < hardware->subgroup_min || size > hardware->subgroup_max) {
+        if (hardware->subgroup_min == hardware->subgroup_max) {
+            return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_NOT_SUPPORTED,
+                                           "subgroup_size is %" PRIu32 "; subgroups of the device have %" PRIu32
+                                           " threads",
+                                           size, hardware->subgroup_min);
+        }
+        return gpuhal_vulkan_fault_set(
+            &p->fault, GPUHAL_ERROR_NOT_SUPPORTED,
+            "subgroup_size is %" PRIu32 "; subgroups of the device have %" PRIu32 " to %" PRIu32 " threads%s", size,
+            hardware->subgroup_min, hardware->subgroup_max,
+            device->enabled & GPUHAL_VULKAN_SUBGROUP_SIZE ? ", a power of two" : ", and no kernel can choose");
+    }
+    if (threads > (uint64_t)size * hardware->subgroups_max) {
         return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_NOT_SUPPORTED,
-                                       "subgroups of %" PRIu32 " threads cannot be had on this device, or not in "
-                                       "groups of this size; it has %" PRIu32 " to %" PRIu32 "%s",
-                                       size, hardware->subgroup_min, hardware->subgroup_max,
-                                       device->enabled & GPUHAL_VULKAN_SUBGROUP_SIZE ? "" : ", as it likes");
+                                       "a group of %" PRIu64 " threads is more than %" PRIu32 " subgroups of %" PRIu32
+                                       ", the most that a group can have",
+                                       threads, hardware->subgroups_max, size);
     }
     p->required_subgroup = size;
     return true;
@@ -269,9 +316,11 @@ bool gpuhal_vulkan_kernel_plan_make(gpuhal_vulkan_kernel_plan *p)
     const gpuhal_kernel_desc *desc = p->desc;
     const uint32_t entry = gpuhal_vulkan_module_entry(&p->program->code, desc->name);
     if (entry == 0) {
+        char names[128];
+        gpuhal_vulkan_module_list(&p->program->code, names, sizeof names);
         return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_NOT_FOUND,
-                                       "the program has no kernel \"%.64s\"; GLCompute entry points in it: %" PRIu32,
-                                       desc->name, p->program->code.entry_count);
+                                       "the program has no kernel %.64s; its GLCompute entry points: %s", desc->name,
+                                       names);
     }
     if (uses_size_ids(p) && !(p->program->device->enabled & GPUHAL_VULKAN_MAINTENANCE4)) {
         return gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_NOT_SUPPORTED,

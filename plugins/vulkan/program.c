@@ -4,6 +4,7 @@
 #include "program.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,6 +48,13 @@ static bool allows(const gpuhal_plugin_device *device, uint32_t capability)
     return gpuhal_vulkan_features_allow(device->features, capability);
 }
 
+/* Whether a device can have it: the plugin enables what is for compute work alone. */
+static bool knows(uint32_t capability)
+{
+    return capability - GROUP_NON_UNIFORM < 8 || capability - FLOAT_CONTROLS < 5 ||
+           gpuhal_vulkan_features_know(capability);
+}
+
 static bool check_capabilities(const gpuhal_plugin_device *device, const gpuhal_vulkan_module *code,
                                gpuhal_vulkan_fault *fault)
 {
@@ -56,9 +64,10 @@ static bool check_capabilities(const gpuhal_plugin_device *device, const gpuhal_
         if (!allows(device, code->words[at + 1])) {
             return gpuhal_vulkan_fault_set(fault, GPUHAL_ERROR_NOT_SUPPORTED,
                                            "the SPIR-V module needs capability %" PRIu32
-                                           ", which this device was opened without, or which compute work does not "
-                                           "need",
-                                           code->words[at + 1]);
+                                           " (number of the SPIR-V specification), which %s",
+                                           code->words[at + 1],
+                                           knows(code->words[at + 1]) ? "the device, as it was opened, does not have"
+                                                                      : "is not for compute work of Vulkan");
         }
     }
     return true;
@@ -166,8 +175,10 @@ static gpuhal_status vulkan_program_load(gpuhal_plugin_device *device, const gpu
                                     "Vulkan takes code in the format spirv alone");
     }
     if (code->target) {
-        return device->host->report(device->host, GPUHAL_ERROR_INCOMPATIBLE, NULL, 0,
-                                    "the code is for one architecture; Vulkan takes SPIR-V that is for every device");
+        char text[200];
+        snprintf(text, sizeof text, "the code is for %.64s; SPIR-V for Vulkan is for every device, and has no target",
+                 code->target);
+        return device->host->report(device->host, GPUHAL_ERROR_INCOMPATIBLE, NULL, 0, text);
     }
     gpuhal_plugin_program *program = calloc(1, sizeof *program);
     if (!program) {

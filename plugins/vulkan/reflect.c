@@ -166,10 +166,10 @@ static bool take_binding(walk *w, uint32_t variable, uint32_t storage, uint32_t 
                                        binding, set, GPUHAL_VULKAN_BINDINGS);
     }
     if (storage == GPUHAL_SPIRV_UNIFORM_CONSTANT || kind_of(module, type) != GPUHAL_SPIRV_TYPE_STRUCT) {
-        return gpuhal_vulkan_fault_set(w->fault, GPUHAL_ERROR_NOT_SUPPORTED,
-                                       "binding %" PRIu32
-                                       " of the kernel is no buffer (an image, a sampler or an array of descriptors)",
-                                       binding);
+        return gpuhal_vulkan_fault_set(
+            w->fault, GPUHAL_ERROR_NOT_SUPPORTED, "binding %" PRIu32 " of the kernel is not a buffer but %s", binding,
+            storage == GPUHAL_SPIRV_UNIFORM_CONSTANT ? "an image or a sampler, which no parameter can be"
+                                                     : "an array of buffers: a launch fills one at each binding");
     }
     if (storage == GPUHAL_SPIRV_UNIFORM && !has(module, type, UINT32_MAX, GPUHAL_SPIRV_BUFFER_BLOCK)) {
         *uniform_binding = binding;
@@ -186,7 +186,7 @@ static bool take_variable(walk *w, uint32_t at, uint32_t *uniform_binding)
     const uint32_t pointer = w->module->made[word[1]], storage = word[3];
     if (gpuhal_vulkan_module_code(w->module, pointer) != GPUHAL_SPIRV_TYPE_POINTER) {
         return gpuhal_vulkan_fault_set(w->fault, GPUHAL_ERROR_INVALID_ARGUMENT,
-                                       "the SPIR-V module is damaged: the type of a variable is no pointer");
+                                       "the SPIR-V module is damaged: the type of a variable is not a pointer");
     }
     const uint32_t type = w->module->words[pointer + 3];
     switch (storage) {
@@ -197,7 +197,7 @@ static bool take_variable(walk *w, uint32_t at, uint32_t *uniform_binding)
     case GPUHAL_SPIRV_PUSH_CONSTANT:
         if (kind_of(w->module, type) != GPUHAL_SPIRV_TYPE_STRUCT) {
             return gpuhal_vulkan_fault_set(w->fault, GPUHAL_ERROR_INVALID_ARGUMENT,
-                                           "the SPIR-V module is damaged: its push constants are no block");
+                                           "the SPIR-V module is damaged: its push constants are not a block");
         }
         return take_block(w, type, true);
     case GPUHAL_SPIRV_WORKGROUP:
@@ -297,8 +297,7 @@ static bool take_group(walk *w, uint32_t entry)
              at = gpuhal_vulkan_module_find(module, at + gpuhal_vulkan_module_length(module, at), modes[i])) {
             const uint32_t *word = &module->words[at];
             const uint32_t length = gpuhal_vulkan_module_length(module, at);
-            const uint32_t made = module->made[word[1]],
-                           composite = made ? gpuhal_vulkan_module_code(module, made) : 0;
+            const uint32_t made = module->made[word[1]], composite = made ? gpuhal_vulkan_module_code(module, made) : 0;
             if (modes[i] == GPUHAL_SPIRV_DECORATE && length == 4 && word[2] == GPUHAL_SPIRV_BUILT_IN &&
                 word[3] == GPUHAL_SPIRV_WORKGROUP_SIZE && gpuhal_vulkan_module_length(module, made) == 6 &&
                 (composite == GPUHAL_SPIRV_CONSTANT_COMPOSITE || composite == GPUHAL_SPIRV_SPEC_CONSTANT_COMPOSITE)) {

@@ -40,7 +40,9 @@ static bool check_header(const uint32_t *words, uint32_t count, uint32_t newest,
     }
     if (count < GPUHAL_SPIRV_HEADER_WORDS || words[0] != MAGIC) {
         return gpuhal_vulkan_fault_set(fault, GPUHAL_ERROR_INVALID_ARGUMENT,
-                                       "the code does not begin as a SPIR-V module does");
+                                       "the code does not begin as a SPIR-V module does: it has %" PRIu32
+                                       " words, of which the first is %#010" PRIx32 ", not %#010x",
+                                       count, count > 0 ? words[0] : 0, MAGIC);
     }
     const uint32_t version = words[1] & 0x00ffff00u;
     if (version != words[1] || version < 0x00010000u) {
@@ -65,8 +67,7 @@ static bool check_header(const uint32_t *words, uint32_t count, uint32_t newest,
 static bool damaged(gpuhal_vulkan_fault *fault, const gpuhal_vulkan_module *module, uint32_t at, const char *what)
 {
     return gpuhal_vulkan_fault_set(fault, GPUHAL_ERROR_INVALID_ARGUMENT,
-                                   "the SPIR-V module is damaged: the instruction at word %" PRIu32 " (%" PRIu32
-                                   ") %s",
+                                   "the SPIR-V module is damaged: the instruction at word %" PRIu32 " (%" PRIu32 ") %s",
                                    at, gpuhal_vulkan_module_code(module, at), what);
 }
 
@@ -119,7 +120,7 @@ static bool check_operands(const gpuhal_vulkan_module *module, uint32_t at, bool
             return damaged(fault, module, at, "uses an id that the module does not have");
         }
         if (*kind == 't' && all && !is_type(module, id)) {
-            return damaged(fault, module, at, "has something as its type that is none");
+            return damaged(fault, module, at, "has as its type what is not a type");
         }
         kind += repeats ? 0 : 1;
     }
@@ -135,7 +136,7 @@ static bool check_entry(gpuhal_vulkan_module *module, uint32_t at, gpuhal_vulkan
         return damaged(fault, module, at, "has a name that does not end");
     }
     if (function == 0 || gpuhal_vulkan_module_code(module, function) != GPUHAL_SPIRV_FUNCTION) {
-        return damaged(fault, module, at, "is an entry point to something that is no function");
+        return damaged(fault, module, at, "is an entry point to what is not a function");
     }
     module->entry_count += module->words[at + 1] == GPUHAL_SPIRV_GLCOMPUTE;
     return true;
@@ -174,8 +175,8 @@ bool gpuhal_vulkan_module_read(const void *code, uint64_t bytes, uint32_t newest
     bool all = true;
     if (bytes % sizeof(uint32_t) != 0 || bytes / sizeof(uint32_t) > UINT32_MAX / 2) {
         return gpuhal_vulkan_fault_set(fault, GPUHAL_ERROR_INVALID_ARGUMENT,
-                                       "a SPIR-V module of %" PRIu64 " bytes is cut off, or none: it is made of words "
-                                       "of 4 bytes",
+                                       "%" PRIu64 " bytes are not a SPIR-V module, or one that is cut off: it is made "
+                                       "of words of 4 bytes",
                                        bytes);
     }
     module.count = (uint32_t)(bytes / sizeof(uint32_t));
@@ -235,6 +236,21 @@ uint32_t gpuhal_vulkan_module_entry(const gpuhal_vulkan_module *module, const ch
         }
     }
     return 0;
+}
+
+void gpuhal_vulkan_module_list(const gpuhal_vulkan_module *module, char *out_names, size_t size)
+{
+    const uint32_t code = GPUHAL_SPIRV_ENTRY_POINT;
+    size_t used = 0;
+    *out_names = '\0';
+    for (uint32_t at = gpuhal_vulkan_module_find(module, GPUHAL_SPIRV_HEADER_WORDS, code);
+         at < module->count && used < size;
+         at = gpuhal_vulkan_module_find(module, at + gpuhal_vulkan_module_length(module, at), code)) {
+        if (module->words[at + 1] == GPUHAL_SPIRV_GLCOMPUTE) {
+            used += (size_t)snprintf(out_names + used, size - used, "%s%s", used ? " " : "",
+                                     (const char *)&module->words[at + 3]);
+        }
+    }
 }
 
 uint32_t gpuhal_vulkan_module_constant(const gpuhal_vulkan_module *module, uint32_t spec_id)

@@ -107,7 +107,7 @@ typedef struct gpuhal_vulkan_interface {
 /* Why something is not as it has to be. */
 typedef struct gpuhal_vulkan_fault {
     gpuhal_status status;
-    char text[224];
+    char text[320];
 } gpuhal_vulkan_fault;
 
 /* Sets both, and returns false. */
@@ -142,6 +142,8 @@ bool gpuhal_vulkan_module_decoration(const gpuhal_vulkan_module *module, uint32_
                                      uint32_t decoration, uint32_t *out_value);
 /* The place of the GLCompute entry point with this name; 0: none. */
 uint32_t gpuhal_vulkan_module_entry(const gpuhal_vulkan_module *module, const char *name);
+/* The names of all of them, with blanks between, as many as have room. */
+void gpuhal_vulkan_module_list(const gpuhal_vulkan_module *module, char *out_names, size_t size);
 /* The constant that is specialized as @p spec_id: its place; 0: none. */
 uint32_t gpuhal_vulkan_module_constant(const gpuhal_vulkan_module *module, uint32_t spec_id);
 /* The bytes of a scalar type; 0 for any other type. */
@@ -152,7 +154,6 @@ gpuhal_vulkan_extent gpuhal_vulkan_module_value(const gpuhal_vulkan_module *modu
 
 /* reflect.c: what the kernel of an entry point expects. */
 bool gpuhal_vulkan_reflect(const gpuhal_vulkan_module *module, uint32_t entry, const gpuhal_constant *constants,
-                           uint32_t constant_count, gpuhal_vulkan_interface *out_interface,
-                           gpuhal_vulkan_fault *fault);
+                           uint32_t constant_count, gpuhal_vulkan_interface *out_interface, gpuhal_vulkan_fault *fault);
 
 #endif

@@ -136,7 +136,8 @@ TEST(a_library_that_is_cut_off_anywhere_is_refused)
     uint64_t bytes;
     char *code = read_file(HOST_KERNELS, &bytes);
     for (uint64_t cut = 1; cut < bytes; cut += cut < 256 || cut + 256 > bytes ? 1 : 97) {
-        expect_library_refused(&with, code, cut, GPUHAL_ERROR_INVALID_ARGUMENT, cut < 4 ? "no ELF" : "is cut off");
+        expect_library_refused(&with, code, cut, GPUHAL_ERROR_INVALID_ARGUMENT,
+                               cut < 4 ? "not an ELF file" : "is cut off");
     }
     free(code);
     expect_loads_and_adds(&with, (gpuhal_code){.format = "host-library", .code = HOST_KERNELS}, "gpuhal_test_add");
@@ -175,7 +176,7 @@ TEST(what_is_no_library_is_refused)
     const ElfW(Ehdr) before = *header;
     const struct rlimit usual = {RLIM_INFINITY, RLIM_INFINITY}, small = {4096, RLIM_INFINITY};
     header->e_type = ET_EXEC;
-    expect_library_refused(&with, code, bytes, GPUHAL_ERROR_INVALID_ARGUMENT, "but no library");
+    expect_library_refused(&with, code, bytes, GPUHAL_ERROR_INVALID_ARGUMENT, "but not a shared library");
     *header = before;
     header->e_phnum = 0;
     expect_library_refused(&with, code, bytes, GPUHAL_ERROR_INVALID_ARGUMENT, "headers make no sense");
@@ -190,10 +191,11 @@ TEST(what_is_no_library_is_refused)
         setrlimit(RLIMIT_FSIZE, &usual);
     }
     free(code);
-    expect_library_refused(&with, "/nowhere/kernels.so", 0, GPUHAL_ERROR_INVALID_ARGUMENT, "No such file");
-    expect_library_refused(&with, "/", 0, GPUHAL_ERROR_INVALID_ARGUMENT, "is no file");
-    expect_library_refused(&with, "/etc/passwd", 0, GPUHAL_ERROR_INVALID_ARGUMENT, "no ELF library");
-    expect_library_refused(&with, NULL, 0, GPUHAL_ERROR_INVALID_ARGUMENT, "no code");
+    expect_library_refused(&with, "/nowhere/kernels.so", 0, GPUHAL_ERROR_INVALID_ARGUMENT,
+                           "/nowhere/kernels.so cannot be read: No such file");
+    expect_library_refused(&with, "/", 0, GPUHAL_ERROR_INVALID_ARGUMENT, "/ is not a regular file");
+    expect_library_refused(&with, "/etc/passwd", 0, GPUHAL_ERROR_INVALID_ARGUMENT, "/etc/passwd is not an ELF file");
+    expect_library_refused(&with, NULL, 0, GPUHAL_ERROR_INVALID_ARGUMENT, "code is NULL");
     gpuhal_plugin_program *program = NULL;
     expect_refused(&with, load(&with, (gpuhal_code){.format = "spirv", .code = "1"}, &program),
                    GPUHAL_ERROR_NOT_SUPPORTED, "host-library host-function");
@@ -249,8 +251,8 @@ TEST(only_functions_of_the_library_itself_are_found)
     const char *const names[] = {"nothing", "printf", "gpuhal_test_data", ""};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const gpuhal_kernel_desc desc = {.name = names[i], .parameters = &buffer_only, .group_size = {1}};
-        expect_kernel_refused(&with, program, desc, GPUHAL_ERROR_NOT_FOUND, "has no function");
-        expect_kernel_refused(&with, table, desc, GPUHAL_ERROR_NOT_FOUND, "has no function");
+        expect_kernel_refused(&with, program, desc, GPUHAL_ERROR_NOT_FOUND, "exports no function");
+        expect_kernel_refused(&with, table, desc, GPUHAL_ERROR_NOT_FOUND, "its functions: ");
     }
     expect_adds(&with, program, "gpuhal_test_add");
     with.ops.program_unload(program);
@@ -272,16 +274,16 @@ TEST(a_wrong_description_of_a_kernel_is_refused_and_the_program_stays_usable)
     expect_kernel_refused(&with, program, desc, GPUHAL_ERROR_INVALID_ARGUMENT, "needs a group_size");
     desc.group_size[1] = 1u << 16;
     desc.group_size[2] = 1u << 16;
-    expect_kernel_refused(&with, program, desc, GPUHAL_ERROR_TOO_LARGE, "more than 4294967295 threads");
+    expect_kernel_refused(&with, program, desc, GPUHAL_ERROR_TOO_LARGE, "has more than 4294967295");
     desc = good;
     desc.subgroup_size = 32;
-    expect_kernel_refused(&with, program, desc, GPUHAL_ERROR_NOT_SUPPORTED, "subgroups of 32");
+    expect_kernel_refused(&with, program, desc, GPUHAL_ERROR_NOT_SUPPORTED, "subgroup_size of the kernel add is 32");
     desc = good;
     desc.parameters = (const gpuhal_parameter[]){{.kind = 9}, {.kind = GPUHAL_PARAMETER_BUFFER}};
     expect_kernel_refused(&with, program, desc, GPUHAL_ERROR_INVALID_ARGUMENT, "of kind 9");
     desc.parameters = (const gpuhal_parameter[]){{.kind = GPUHAL_PARAMETER_VALUE, .bytes = UINT32_MAX},
                                                  {.kind = GPUHAL_PARAMETER_VALUE, .bytes = UINT32_MAX}};
-    expect_kernel_refused(&with, program, desc, GPUHAL_ERROR_TOO_LARGE, "more than 1 GiB");
+    expect_kernel_refused(&with, program, desc, GPUHAL_ERROR_TOO_LARGE, "more than 1073741824 bytes");
     expect_adds(&with, program, "add");
     with.ops.program_unload(program);
     close_cpu(&with);

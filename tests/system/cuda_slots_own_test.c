@@ -113,9 +113,9 @@ TEST(parameters_are_compared_with_those_of_the_code)
         {{{1, 0, 0, 0}, {3, 0, 0, 0}, {2, 24, 0, 0}, {2, 2, 0, 0}}, 4, NULL},
         {{{2, 8, 0, 0}, {2, 24, 0, 0}, {2, 2, 0, 0}}, 3, NULL},
         {{{1, 0, 0, 0}, {2, 24, 0, 0}}, 2, "more parameters than the 2"},
-        {{{1, 0, 0, 0}, {2, 24, 0, 0}, {2, 2, 0, 0}, {2, 4, 0, 0}}, 4, "no parameter 3 of 4 bytes there, but 0"},
-        {{{1, 0, 0, 0}, {2, 16, 0, 0}, {2, 2, 0, 0}}, 3, "no parameter 1 of 16 bytes there, but 24"},
-        {{{2, 4, 0, 0}, {2, 24, 0, 0}, {2, 2, 0, 0}}, 3, "no parameter 0 of 4 bytes there, but 8"},
+        {{{1, 0, 0, 0}, {2, 24, 0, 0}, {2, 2, 0, 0}, {2, 4, 0, 0}}, 4, "parameter 3 is one too many: its code has 3"},
+        {{{1, 0, 0, 0}, {2, 16, 0, 0}, {2, 2, 0, 0}}, 3, "parameter 1 has 16 bytes in the description, and 24"},
+        {{{2, 4, 0, 0}, {2, 24, 0, 0}, {2, 2, 0, 0}}, 3, "parameter 0 has 4 bytes in the description, and 8"},
         {{{0, 0, 0, 0}}, 0, "more parameters than the 0"},
     };
     bench with = begin_on("devices 1", 1);

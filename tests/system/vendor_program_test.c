@@ -129,7 +129,7 @@ TEST(formats_are_listed_best_first_and_others_are_refused)
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         code.format = others[i];
         expect_refused(&with, load_with(&with, &code, &program), GPUHAL_ERROR_NOT_SUPPORTED,
-                       OF("CUDA loads cubin fatbin ptx", "HIP loads hsaco hip-fatbin"));
+                       OF("CUDA loads cubin fatbin ptx, not", "HIP loads hsaco hip-fatbin, not"));
     }
     end_clean(&with);
 }
@@ -206,7 +206,7 @@ TEST(a_description_that_the_device_cannot_follow_is_refused)
     desc.parameters = NULL;
     desc.parameter_count = 0;
     expect_kernel_refused(&with, program, desc, GPUHAL_ERROR_NOT_SUPPORTED, "the description must list them");
-    expect_kernel_refused(&with, program, kernel_desc("absent"), GPUHAL_ERROR_NOT_FOUND, "");
+    expect_kernel_refused(&with, program, kernel_desc("absent"), GPUHAL_ERROR_NOT_FOUND, "no kernel absent");
     desc = kernel_desc("fill");
     desc.subgroup_size = OF(32, 64);
     desc.constants = &(gpuhal_constant){.id = 1, .value = 2};
@@ -416,7 +416,7 @@ TEST(a_launch_that_the_driver_refuses_leaves_queue_and_device_usable)
                    "does not take these groups, sizes or local memory");
     own.how.local_bytes = UINT32_MAX;
     expect_refused(&with, with.ops.launch(queue, own.kernel, &own.how), GPUHAL_ERROR_INVALID_ARGUMENT,
-                   "more local memory than any device has");
+                   "bytes of local memory");
     own.how.local_bytes = 0;
     expect_fine(with.ops.launch(queue, own.kernel, &own.how), &with, "launch");
     finish(&with, queue);

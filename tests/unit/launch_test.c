@@ -158,7 +158,7 @@ static void expect_refused(const objects *o, bad_launch bad, gpuhal_status statu
     }
 }
 
-enum { LAUNCHES = 21 };
+enum { LAUNCHES = 23 };
 
 TEST(each_wrong_argument_is_named_with_its_kernel_and_nothing_is_launched)
 {
@@ -169,11 +169,13 @@ TEST(each_wrong_argument_is_named_with_its_kernel_and_nothing_is_launched)
     gpuhal_status status[LAUNCHES];
     const char *argument[LAUNCHES] = {"argument 0", "argument 0", "argument 0", "argument 0",
                                       "argument 1", "argument 1", "argument 2", "argument 2",
-                                      "argument 2", "argument 3", "argument 3", "argument 3"};
+                                      "argument 2", "argument 3", "argument 3", "argument 3",
+                                      "1001",       "1001",       "3 arguments", "groups[0]",
+                                      "11",         "uses_count", "reserved",   "size",
+                                      "65536",      "size",       "uses[1]"};
     for (int i = 0; i < LAUNCHES; i++) {
         bad[i] = good_sum(&o, &count);
         status[i] = GPUHAL_ERROR_INVALID_ARGUMENT;
-        argument[i] = argument[i] ? argument[i] : "";
     }
     bad[0].arguments[0] = (gpuhal_argument){.value = &count, .bytes = 4};
     bad[1].arguments[0].buffer = elsewhere;
@@ -199,6 +201,10 @@ TEST(each_wrong_argument_is_named_with_its_kernel_and_nothing_is_launched)
     bad[19].launch.size = 0;
     bad[20].launch.groups[0] = bad[20].launch.groups[1] =
         65536; /* 2^32 in all */
+    gpuhal_buffer *const uses[] = {o.one, NULL};
+    bad[21].launch.size = offsetof(gpuhal_launch, groups); /* not to be taken for a launch of no groups */
+    bad[22].launch.uses_count = 2;
+    bad[22].launch.uses = uses;
     for (int i = 0; i < LAUNCHES; i++) {
         expect_refused(&o, bad[i], status[i], argument[i]);
     }

@@ -258,22 +258,22 @@ TEST(wrong_problems_are_refused_by_name)
     items[1] = (gpuhal_memory_plan_item){100, 5, 4};
     gpuhal_memory_plan_problem problem = problem_of(0);
     refuse(&problem, offsets, &info, "item 1: first use in step 5, last use in step 4");
-    refuse(NULL, offsets, &info, "NULL");
+    refuse(NULL, offsets, &info, "problem is NULL");
     items[1].last_use = 5;
-    refuse(&problem, NULL, &info, "NULL");
+    refuse(&problem, NULL, &info, "out_offsets is NULL");
     info.size = 0;
-    refuse(&problem, offsets, &info, "size is 0");
+    refuse(&problem, offsets, &info, "size of the info");
     info.size = sizeof info;
-    problem.size = 0;
-    refuse(&problem, offsets, &info, "size is 0");
+    problem.size = 8; /* not to be taken for one without items */
+    refuse(&problem, offsets, &info, "size of the problem");
     problem = problem_of(48);
     refuse(&problem, offsets, &info, "48 is not a power of two");
     problem = problem_of(0);
     problem.items = NULL;
-    refuse(&problem, offsets, &info, "no list");
+    refuse(&problem, offsets, &info, "item_count is 2, and items is NULL");
     problem = problem_of(0);
     problem.item_count = GPUHAL_MEMORY_PLAN_ITEMS_MAX + 1;
-    refuse(&problem, offsets, &info, "1048577 items");
+    refuse(&problem, offsets, &info, "1048577; at most 1048576");
 }
 
 TEST(more_than_2_to_the_63_bytes_are_refused)

@@ -53,7 +53,9 @@ TEST(each_alternative_that_is_passed_over_is_named_with_its_reason)
     assert_non_null(strstr(log, "alternative 1 (mock-exact) is passed over: "));
     assert_non_null(strstr(log, "it is for another target than mock9"));
     assert_non_null(strstr(log, "line 1: not a program"));
-    assert_non_null(strstr(log, "mock compiler, part 1\nmock compiler, part 2\nalternative 3 (mock) is taken\n"));
+    const char *taken =
+        strstr(log, "\n\nalternative 3 (mock) is taken\nmock compiler, part 1\nmock compiler, part 2\n\n");
+    assert_true(taken && taken[strlen(taken) - 1] == '\n' && !strstr(taken + 2, "passed over"));
     gpuhal_program_release(program);
 
     desc.code_count = 3;
@@ -109,6 +111,13 @@ TEST(a_device_without_programs_says_so)
     gpuhal_close(gpu);
 }
 
+static void expect_named(const char *what)
+{
+    if (!strstr(gpuhal_last_error()->sentence, what)) {
+        fail_msg("\"%s\" is not in: %s", what, gpuhal_last_error()->sentence);
+    }
+}
+
 TEST(wrong_descriptions_of_programs_are_refused_before_the_plugin_is_called)
 {
     gpuhal *gpu = open_programs(NULL);
@@ -116,15 +125,19 @@ TEST(wrong_descriptions_of_programs_are_refused_before_the_plugin_is_called)
     gpuhal_code codes[2] = {plain_code, plain_code};
     const gpuhal_program_desc good = {.size = sizeof good, .codes = codes, .code_count = 2};
     gpuhal_program *program = NULL;
-    gpuhal_program_desc bad[5] = {good, good, good, good, good};
+    gpuhal_program_desc bad[6] = {good, good, good, good, good, good};
+    static const char *const named[] = {"size is 0", "codes is NULL", "code_count", "flags", "reserved", "size is 8"};
     bad[0].size = 0;
     bad[1].codes = NULL;
     bad[2].code_count = 0;
     bad[3].flags = 2;
     bad[4].reserved = 1;
-    for (int i = 0; i < 5; i++) {
+    bad[5].size = 8;
+    for (int i = 0; i < 6; i++) {
         assert_int_equal(gpuhal_program_create(device, &bad[i], &program), GPUHAL_ERROR_INVALID_ARGUMENT);
+        expect_named(named[i]);
     }
+    static const char *const members[] = {"size is 8", "flags", "format is NULL", "code is NULL", "bytes is 0"};
     for (int i = 0; i < 5; i++) {
         codes[1] = plain_code;
         codes[1].size = i == 0 ? 8 : codes[1].size;
@@ -133,6 +146,8 @@ TEST(wrong_descriptions_of_programs_are_refused_before_the_plugin_is_called)
         codes[1].code = i == 3 ? NULL : codes[1].code;
         codes[1].bytes = i == 4 ? 0 : codes[1].bytes;
         assert_int_equal(gpuhal_program_create(device, &good, &program), GPUHAL_ERROR_INVALID_ARGUMENT);
+        expect_named("alternative 1");
+        expect_named(members[i]);
     }
     assert_int_equal(gpuhal_program_create(NULL, &good, &program), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_program_create(device, NULL, &program), GPUHAL_ERROR_INVALID_ARGUMENT);
@@ -202,14 +217,20 @@ TEST(wrong_descriptions_of_kernels_are_refused)
         {{.kind = GPUHAL_PARAMETER_BUFFER, .access = 8}},
         {{.kind = GPUHAL_PARAMETER_BUFFER, .reserved = 1}},
     };
+    static const char *const members[] = {"kind is 0",   "kind is 4",  "bytes is 0",  "bytes is 65537",
+                                          "access is 1", "bytes is 4", "access is 8", "reserved is 1"};
     gpuhal_kernel *kernel = NULL;
     for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++) {
         gpuhal_kernel_desc desc = good;
         desc.parameters = parameters[i];
         desc.parameter_count = 2;
         assert_int_equal(gpuhal_kernel_create(program, &desc, &kernel), GPUHAL_ERROR_INVALID_ARGUMENT);
+        expect_named("parameter 0");
+        expect_named(members[i]);
     }
     gpuhal_kernel_desc bad[8] = {good, good, good, good, good, good, good, good};
+    static const char *const named[] = {"size is 0",         "name is NULL", "name is empty", "parameters is NULL",
+                                        "constants is NULL", "0 and 1",      "bytes is 3",    "reserved is 1"};
     bad[0].size = 0;
     bad[1].name = NULL;
     bad[2].name = "";
@@ -223,6 +244,7 @@ TEST(wrong_descriptions_of_kernels_are_refused)
     for (int i = 0; i < 8; i++) {
         assert_int_equal(gpuhal_kernel_create(program, &bad[i], &kernel), GPUHAL_ERROR_INVALID_ARGUMENT);
         assert_null(kernel);
+        expect_named(named[i]);
     }
     assert_int_equal(gpuhal_kernel_create(NULL, &good, &kernel), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_kernel_create(program, NULL, &kernel), GPUHAL_ERROR_INVALID_ARGUMENT);

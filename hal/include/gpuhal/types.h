@@ -51,7 +51,7 @@ enum {
     GPUHAL_ERROR_OUT_OF_RANGE = -2,      /**< Give up: offset and size leave the buffer. Nothing was done. */
     GPUHAL_ERROR_NOT_SUPPORTED = -3,     /**< Do without it: this device does not offer it. Nothing was done. */
     GPUHAL_ERROR_OUT_OF_MEMORY = -4, /**< Free device memory, then retry. The detail names asked, free and total. */
-    GPUHAL_ERROR_TOO_LARGE = -5,         /**< Retry in smaller pieces: above the largest single allocation. */
+    GPUHAL_ERROR_TOO_LARGE = -5,         /**< Above what the device can have: an allocation, a group, values. */
     GPUHAL_ERROR_TIMEOUT = -6,           /**< Wait again or give up: the time ran out, the work may still finish. */
     GPUHAL_ERROR_BUSY = -7,              /**< Retry later: it is in use (a mapping, exclusive mode, a lease). */
     GPUHAL_ERROR_DEVICE_LOST = -8,       /**< Use another device: this one failed, hung, or was unplugged. */
