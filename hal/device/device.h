@@ -83,6 +83,7 @@ struct gpuhal {
     gpuhal_log *log;
     gpuhal_registry *registry;
     struct gpuhal_fault_log *fault_log;
+    _Atomic bool cache_warned; /* that nothing can be kept of programs; program/cache.c */
     /* the newest; NULL before the first. gpuhal_device_count() and _at() walk the devices */
     _Atomic(struct gpuhal_device_snapshot *) snapshot;
     gpuhal_layers layers;

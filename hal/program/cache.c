@@ -263,6 +263,25 @@ static char *ask_plugin(gpuhal_program *program, uint64_t *out_bytes)
     return block;
 }
 
+/* A folder that cannot be used costs every program its compilation, so the first such failure is a warning. */
+static void log_failure(const gpuhal_program *program, int error, uint64_t bytes)
+{
+    gpuhal *gpu = program->device->gpu;
+    const char *id = program->device->id, *folder = gpu->settings.program_cache;
+    const uint64_t most = gpu->settings.program_cache_bytes;
+    if (error == EFBIG && bytes > most) {
+        gpuhal_log_line(gpu->log, GPUHAL_LEVEL_INFO,
+                        "%s: what was compiled, %" PRIu64 " bytes, is not kept in %s, which has %" PRIu64
+                        " at most (GPUHAL_PROGRAM_CACHE)",
+                        id, bytes, folder, most);
+        return;
+    }
+    gpuhal_log_line(gpu->log, atomic_exchange(&gpu->cache_warned, true) ? GPUHAL_LEVEL_INFO : GPUHAL_LEVEL_WARNING,
+                    "%s: what was compiled is not kept in %s, and is compiled in each run: %s", id, folder,
+                    error == EPERM ? "the folder must belong to this user, and no other may write to it"
+                                   : strerror(error));
+}
+
 static void put(gpuhal_program *program)
 {
     uint64_t compiled = 0;
@@ -275,10 +294,10 @@ static void put(gpuhal_program *program)
     memcpy(block + sizeof head, key->text, key->bytes);
     head.checksum = gpuhal_checksum(0, block + sizeof head, key->bytes + (size_t)compiled);
     memcpy(block, &head, sizeof head);
-    const int error = write_file(program->device, key, block, sizeof head + key->bytes + (size_t)compiled);
+    const size_t bytes = sizeof head + key->bytes + (size_t)compiled;
+    const int error = write_file(program->device, key, block, bytes);
     if (error) {
-        gpuhal_log_line(program->device->gpu->log, GPUHAL_LEVEL_INFO, "%s: what was compiled is not kept in %s: %s",
-                        program->device->id, program->device->gpu->settings.program_cache, strerror(error));
+        log_failure(program, error, bytes);
     }
     program->kept_bytes = compiled; /* also after a failure: it would come again */
     free(block);

@@ -14,14 +14,30 @@ static void make_folder(void)
     snprintf(registry, sizeof registry, "%s/state", folder);
 }
 
+/* Warnings since the object was opened, and whether each says what has to be mended. */
+static int warnings;
+
+static void count_warnings(void *user, int32_t level, const char *text)
+{
+    (void)user;
+    if (level <= 2 && strstr(text, "is not kept in") && strstr(text, "no other may write to it")) {
+        warnings++;
+    }
+}
+
 static gpuhal *open_cached(const char *setting)
 {
     if (setting) {
         setenv("GPUHAL_PROGRAM_CACHE", setting, 1);
     }
     static gpuhal_builtin_fn *const builtins[] = {gpuhal_mock_query, NULL};
-    const gpuhal_config config = {
-        .size = sizeof config, .isolation = GPUHAL_ISOLATION_NEVER, .registry = registry, .builtins = builtins};
+    const gpuhal_config config = {.size = sizeof config,
+                                  .isolation = GPUHAL_ISOLATION_NEVER,
+                                  .registry = registry,
+                                  .builtins = builtins,
+                                  .log = count_warnings,
+                                  .log_level = 3};
+    warnings = 0;
     setenv("GPUHAL_BACKENDS", "mock", 1);
     unsetenv("GPUHAL_REGISTRY"); /* the tests run without */
     gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.formats = "mock", .keeps_compiled = 1}}};
@@ -215,7 +231,11 @@ TEST(a_folder_that_others_may_write_to_is_not_used)
     assert_int_equal(run_with(path, &plain_code, 0), 0);
     assert_int_equal(run_with(path, &plain_code, 0), 1);
     assert_int_equal(chmod(path, 0777), 0);
-    assert_int_equal(run_with(path, &plain_code, 0), 0);
+    gpuhal *gpu = open_cached(path);
+    assert_int_equal(load_code(gpu, &plain_code, 0), 0);
+    assert_int_equal(load_code(gpu, &plain_code, 0), 0);
+    assert_int_equal(warnings, 1); /* not one for each program */
+    gpuhal_close(gpu);
     assert_int_equal(chmod(path, 0700), 0);
     assert_int_equal(list_files(path, names, 8), 1);
     assert_int_equal(chmod(names[0], 0666), 0);
