@@ -65,8 +65,7 @@ static void list_groups(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id
     cl_ulong memory = 0;
     (void)gpuhal_opencl_ask(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, &most, sizeof most);
     (void)gpuhal_opencl_ask(id, CL_DEVICE_LOCAL_MEM_SIZE, &memory, sizeof memory);
-    if (gpuhal_opencl_api.clGetDeviceInfo(id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof along, along, NULL) !=
-        CL_SUCCESS) {
+    if (gpuhal_opencl_api.clGetDeviceInfo(id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof along, along, NULL) != CL_SUCCESS) {
         memset(along, 0, sizeof along);
     }
     list_number(host, sink, GPUHAL_FACT_GROUP_SIZE_MAX, most);
@@ -94,17 +93,26 @@ static uint32_t data_types(cl_device_id id)
 }
 
 /* With AMD's driver the name of the device is its instruction set, the name on the box being another query. */
-static void list_target(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
+bool gpuhal_opencl_ask_target(cl_device_id id, char *text, size_t bytes)
 {
     cl_uint major = 0, minor = 0;
-    char text[256];
     if (gpuhal_opencl_ask(id, COMPUTE_CAPABILITY_MAJOR_NV, &major, sizeof major) &&
         gpuhal_opencl_ask(id, COMPUTE_CAPABILITY_MINOR_NV, &minor, sizeof minor)) {
-        snprintf(text, sizeof text, "sm_%u%u", major, minor);
-        host->text(host, sink, GPUHAL_FACT_TARGET_ARCHITECTURE, text);
-    } else if (gpuhal_opencl_ask_text(id, CL_DEVICE_BOARD_NAME_AMD, text, sizeof text) &&
-               gpuhal_opencl_ask_text(id, CL_DEVICE_NAME, text, sizeof text) && strncmp(text, "gfx", 3) == 0) {
+        snprintf(text, bytes, "sm_%u%u", major, minor);
+        return true;
+    }
+    if (gpuhal_opencl_ask_text(id, CL_DEVICE_BOARD_NAME_AMD, text, bytes) &&
+        gpuhal_opencl_ask_text(id, CL_DEVICE_NAME, text, bytes) && strncmp(text, "gfx", 3) == 0) {
         text[strcspn(text, ":")] = '\0'; /* gfx90a:sramecc+:xnack- */
+        return true;
+    }
+    return false;
+}
+
+static void list_target(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
+{
+    char text[256];
+    if (gpuhal_opencl_ask_target(id, text, sizeof text)) {
         host->text(host, sink, GPUHAL_FACT_TARGET_ARCHITECTURE, text);
     } else {
         host->missing(host, sink, GPUHAL_FACT_TARGET_ARCHITECTURE, GPUHAL_MISSING_NOT_SUPPORTED,

@@ -124,6 +124,9 @@ bool gpuhal_opencl_is_software(cl_device_id id);
 /* compute.c: what kernels may count on. */
 /* The sizes of subgroups; 0 and 0 where the driver does not report them. */
 void gpuhal_opencl_ask_subgroups(cl_device_id id, uint64_t *out_least, uint64_t *out_most);
+/* The architecture that code is compiled for, as GPUHAL_FACT_TARGET_ARCHITECTURE has it; false where the driver does
+ * not report it. */
+bool gpuhal_opencl_ask_target(cl_device_id id, char *text, size_t bytes);
 void gpuhal_opencl_list_compute(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id);
 /* identity.c */
 void gpuhal_opencl_list_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_opencl_entry *entry);
@@ -162,6 +165,9 @@ cl_mem gpuhal_opencl_take_part(gpuhal_opencl_buffer *buffer, uint64_t offset, ui
 void gpuhal_opencl_release_parts(gpuhal_opencl_buffer *buffer);
 
 /* program.c, reflect.c and kernel.c. Programs need what queues need. */
+/* Reports what is wrong with code, a kernel or a launch, and returns the status. */
+gpuhal_status gpuhal_opencl_refuse(const gpuhal_plugin_device *device, gpuhal_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 /* The formats that the device takes, as the fact has them; NULL: none. */
 const char *gpuhal_opencl_formats(const gpuhal_opencl_entry *entry);
 void gpuhal_opencl_describe_program(const gpuhal_opencl_entry *entry, gpuhal_ops *ops);
@@ -183,8 +189,7 @@ void gpuhal_opencl_queue_keep(gpuhal_plugin_queue *queue, cl_event event);
 void gpuhal_opencl_queue_retire(gpuhal_plugin_queue *queue);
 /* CL_COMPLETE, more for work that is under way, less for its error. */
 cl_int gpuhal_opencl_execution(cl_event event, cl_int *out_execution);
-gpuhal_status gpuhal_opencl_event_create(gpuhal_plugin_device *device, uint32_t flags,
-                                         gpuhal_plugin_event **out_event);
+gpuhal_status gpuhal_opencl_event_create(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event);
 void gpuhal_opencl_event_destroy(gpuhal_plugin_event *event);
 gpuhal_status gpuhal_opencl_event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event);
 gpuhal_status gpuhal_opencl_event_query(gpuhal_plugin_event *event);

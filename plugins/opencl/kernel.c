@@ -31,17 +31,6 @@ struct gpuhal_plugin_kernel {
     gpuhal_parameter parameters[];
 };
 
-static gpuhal_status refuse(const gpuhal_plugin_program *program, gpuhal_status status, const char *why)
-{
-    const gpuhal_host *host = program->device->host;
-    return host->report(host, status, NULL, 0, why);
-}
-
-static gpuhal_status out_of_memory(const gpuhal_plugin_program *program)
-{
-    return refuse(program, GPUHAL_ERROR_HOST_MEMORY, "no memory for a kernel");
-}
-
 /* ---- instances */
 
 static void instance_release(instance *one)
@@ -97,13 +86,24 @@ static void give(gpuhal_plugin_kernel *kernel, instance *one)
 
 /* ---- kernels */
 
-static gpuhal_status kernel_failed(const gpuhal_plugin_program *program, cl_int code)
+static gpuhal_status kernel_failed(const gpuhal_plugin_program *program, const char *name, cl_int code)
 {
     const gpuhal_host *host = program->device->host;
-    return code == CL_INVALID_KERNEL_NAME
-               ? host->report(host, GPUHAL_ERROR_NOT_FOUND, "clCreateKernel", code,
-                              "CL_INVALID_KERNEL_NAME: the program has no kernel of this name")
-               : gpuhal_opencl_result(program->device, "clCreateKernel", code);
+    char names[256] = "", text[400];
+    size_t bytes = 0;
+    if (code != CL_INVALID_KERNEL_NAME) {
+        return gpuhal_opencl_result(program->device, "clCreateKernel", code);
+    }
+    const bool lists =
+        gpuhal_opencl_api.clGetProgramInfo(program->program, CL_PROGRAM_KERNEL_NAMES, 0, NULL, &bytes) == CL_SUCCESS &&
+        bytes <= sizeof names &&
+        gpuhal_opencl_api.clGetProgramInfo(program->program, CL_PROGRAM_KERNEL_NAMES, bytes, names, NULL) == CL_SUCCESS;
+    for (char *at = names; (at = strchr(at, ';')) != NULL;) {
+        *at = ' ';
+    }
+    snprintf(text, sizeof text, "CL_INVALID_KERNEL_NAME: the program has no kernel %.64s%s%s", name,
+             lists ? "; its kernels: " : "", names);
+    return host->report(host, GPUHAL_ERROR_NOT_FOUND, "clCreateKernel", code, text);
 }
 
 static void opencl_kernel_destroy(gpuhal_plugin_kernel *kernel)
@@ -125,16 +125,15 @@ static gpuhal_status count_parameters(const gpuhal_plugin_program *program, cons
     cl_int code = CL_SUCCESS;
     const cl_kernel kernel = gpuhal_opencl_api.clCreateKernel(program->program, desc->name, &code);
     if (!kernel) {
-        return kernel_failed(program, code);
+        return kernel_failed(program, desc->name, code);
     }
     code = gpuhal_opencl_api.clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof count, &count, NULL);
     gpuhal_opencl_api.clReleaseKernel(kernel);
     *out_count = count;
     if (code == CL_SUCCESS && desc->parameters && desc->parameter_count != count) {
-        char text[96];
-        snprintf(text, sizeof text, "the kernel has %u arguments; the description has %u parameters", count,
-                 desc->parameter_count);
-        return refuse(program, GPUHAL_ERROR_INVALID_ARGUMENT, text);
+        return gpuhal_opencl_refuse(program->device, GPUHAL_ERROR_INVALID_ARGUMENT,
+                                    "the description has %u parameters; the kernel has %u arguments",
+                                    desc->parameter_count, count);
     }
     return gpuhal_opencl_result(program->device, "clGetKernelInfo", code);
 }
@@ -145,8 +144,9 @@ static gpuhal_status opencl_kernel_create(gpuhal_plugin_program *program, const 
     uint32_t count = 0;
     *out_kernel = NULL;
     if (program->spirv && desc->constant_count > 0) {
-        return refuse(program, GPUHAL_ERROR_NOT_SUPPORTED,
-                      "the opencl plugin fixes no specialization constants of SPIR-V");
+        return gpuhal_opencl_refuse(
+            program->device, GPUHAL_ERROR_NOT_SUPPORTED,
+            "the opencl plugin fixes no specialization constants of SPIR-V: leave constants out");
     }
     gpuhal_status status = count_parameters(program, desc, &count);
     if (status != GPUHAL_OK) {
@@ -155,7 +155,7 @@ static gpuhal_status opencl_kernel_create(gpuhal_plugin_program *program, const 
     const size_t parameters = count * sizeof(gpuhal_parameter), name = strlen(desc->name) + 1;
     gpuhal_plugin_kernel *kernel = calloc(1, sizeof *kernel + parameters + name);
     if (!kernel) {
-        return out_of_memory(program);
+        return program->device->host->report(program->device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
     }
     kernel->program = program;
     kernel->parameter_count = count;
@@ -165,7 +165,7 @@ static gpuhal_status opencl_kernel_create(gpuhal_plugin_program *program, const 
     instance *first = take(kernel, &code);
     if (!first) {
         free(kernel);
-        return kernel_failed(program, code);
+        return kernel_failed(program, desc->name, code);
     }
     give(kernel, first);
     /* Limits first: with arguments set, drivers count local ones in. */
@@ -186,23 +186,31 @@ static gpuhal_status opencl_kernel_create(gpuhal_plugin_program *program, const 
 
 /* ---- launches */
 
-/* Why the driver cannot run it; NULL when it can. Memory by address is that which host and device share: on the host's
- * processor there is nothing to make resident, so the driver need not hear of it (clSetKernelExecInfo() of PoCL 3.1
- * besides writes beyond an array where there are more such pointers than arguments). */
-static const char *launch_fault(const gpuhal_plugin_launch *launch)
+/* What the driver cannot run. Memory by address is that which host and device share: on the host's processor there is
+ * nothing to make resident, so the driver need not hear of it (clSetKernelExecInfo() of PoCL 3.1 besides writes beyond
+ * an array where there are more such pointers than arguments). */
+static gpuhal_status check_launch(const gpuhal_plugin_device *device, const gpuhal_plugin_launch *launch)
 {
     for (uint32_t i = 0; i < launch->argument_count; i++) {
         if (launch->arguments[i].kind == GPUHAL_PARAMETER_BUFFER && gpuhal_opencl_mapped(launch->arguments[i].memory)) {
-            return "memory of kind UPLOAD or READBACK stays mapped, and OpenCL lets no kernel use what is mapped: give "
-                   "it memory of kind DEVICE";
+            return gpuhal_opencl_refuse(device, GPUHAL_ERROR_NOT_SUPPORTED,
+                                        "argument %u: memory of kind UPLOAD or READBACK stays mapped, and OpenCL lets "
+                                        "no kernel use what is mapped: give it memory of kind DEVICE",
+                                        i);
         }
     }
     for (uint32_t i = 0; i < launch->uses_count; i++) {
         if (!((const gpuhal_opencl_buffer *)launch->uses[i]->object)->shared) {
-            return "this memory has no address that kernels can use: give it to the kernel as an argument";
+            return gpuhal_opencl_refuse(device, GPUHAL_ERROR_NOT_SUPPORTED,
+                                        "uses[%u]: this memory has no address that kernels can use: give it to the "
+                                        "kernel as an argument",
+                                        i);
         }
     }
-    return launch->local_bytes > 0 ? "OpenCL has local memory of a kernel's arguments and of its code alone" : NULL;
+    return launch->local_bytes == 0
+               ? GPUHAL_OK
+               : gpuhal_opencl_refuse(device, GPUHAL_ERROR_NOT_SUPPORTED,
+                                      "OpenCL has local memory of a kernel's arguments and of its code alone");
 }
 
 /* The part, or all of the memory from its beginning: a kernel gets no size. */
@@ -249,10 +257,11 @@ static gpuhal_status opencl_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_ker
                                    const gpuhal_plugin_launch *launch)
 {
     gpuhal_plugin_device *device = kernel->program->device;
-    const char *call = "clCreateKernel", *fault = launch_fault(launch);
+    const char *call = "clCreateKernel";
     cl_int code = CL_SUCCESS;
-    if (fault) {
-        return refuse(kernel->program, GPUHAL_ERROR_NOT_SUPPORTED, fault);
+    const gpuhal_status status = check_launch(device, launch);
+    if (status != GPUHAL_OK) {
+        return status;
     }
     instance *own = take(kernel, &code);
     if (!own || (code = set_arguments(own, launch, &call)) != CL_SUCCESS) {

@@ -10,6 +10,8 @@
  */
 #include "device.h"
 
+#include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,18 +71,40 @@ static uint64_t source_bytes(const gpuhal_code *code)
     return bytes;
 }
 
-static gpuhal_status refuse(const gpuhal_host *host, gpuhal_status status, const char *why)
+gpuhal_status gpuhal_opencl_refuse(const gpuhal_plugin_device *device, gpuhal_status status, const char *format, ...)
 {
-    return host->report(host, status, NULL, 0, why);
+    char text[400];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return device->host->report(device->host, status, NULL, 0, text);
 }
 
-static gpuhal_status check_source(const gpuhal_host *host, const gpuhal_code *code)
+/* A target is one of the architectures that a device reports; source without it is for all. */
+static gpuhal_status check_target(const gpuhal_plugin_device *device, const gpuhal_code *code)
+{
+    char own[256] = "";
+    if (!code->target ||
+        (gpuhal_opencl_ask_target(device->entry->id, own, sizeof own) && strcmp(own, code->target) == 0)) {
+        return GPUHAL_OK;
+    }
+    return gpuhal_opencl_refuse(device, GPUHAL_ERROR_INCOMPATIBLE,
+                                "the code is for %.64s, and %s%s; code for every device has no target", code->target,
+                                *own ? "the device is " : "the driver does not report what the device is", own);
+}
+
+static gpuhal_status check_source(const gpuhal_plugin_device *device, const gpuhal_code *code)
 {
     const uint64_t bytes = source_bytes(code);
-    if (bytes == 0 || memchr(code->code, '\0', (size_t)bytes)) {
-        return refuse(host, GPUHAL_ERROR_INVALID_ARGUMENT, "the code is empty or holds a zero byte: not OpenCL C");
+    const char *zero = memchr(code->code, '\0', (size_t)bytes);
+    if (bytes == 0) {
+        return gpuhal_opencl_refuse(device, GPUHAL_ERROR_INVALID_ARGUMENT, "not OpenCL C: the text is empty");
     }
-    return GPUHAL_OK;
+    return !zero ? GPUHAL_OK
+                 : gpuhal_opencl_refuse(device, GPUHAL_ERROR_INVALID_ARGUMENT,
+                                        "not OpenCL C: byte %zu of %" PRIu64 " is zero",
+                                        (size_t)(zero - (const char *)code->code), code->bytes);
 }
 
 static uint32_t word_at(const gpuhal_code *code, uint64_t index)
@@ -91,20 +115,31 @@ static uint32_t word_at(const gpuhal_code *code, uint64_t index)
 }
 
 /* Walks over all instructions: the upper half of their first word is how many words they have. */
-static gpuhal_status check_spirv(const gpuhal_host *host, const gpuhal_code *code)
+static gpuhal_status check_spirv(const gpuhal_plugin_device *device, const gpuhal_code *code)
 {
     const uint64_t words = code->bytes / sizeof(uint32_t);
-    if (code->bytes % sizeof(uint32_t) != 0 || words <= SPIRV_HEADER_WORDS || word_at(code, 0) != SPIRV_MAGIC) {
-        return refuse(host, GPUHAL_ERROR_INVALID_ARGUMENT, "the code is not a SPIR-V module");
+    if (code->bytes % sizeof(uint32_t) != 0 || words <= SPIRV_HEADER_WORDS) {
+        return gpuhal_opencl_refuse(device, GPUHAL_ERROR_INVALID_ARGUMENT,
+                                    "not a SPIR-V module, or cut off: %" PRIu64
+                                    " bytes; a module has words of 4 bytes, and more than %u of them",
+                                    code->bytes, SPIRV_HEADER_WORDS);
+    }
+    if (word_at(code, 0) != SPIRV_MAGIC) {
+        return gpuhal_opencl_refuse(device, GPUHAL_ERROR_INVALID_ARGUMENT,
+                                    "not a SPIR-V module of this byte order: the first word is %#010x, not %#010x",
+                                    word_at(code, 0), SPIRV_MAGIC);
     }
     for (uint64_t at = SPIRV_HEADER_WORDS; at < words;) {
         const uint32_t first = word_at(code, at), count = first >> 16;
         if (count == 0 || count > words - at) {
-            return refuse(host, GPUHAL_ERROR_INVALID_ARGUMENT, "the SPIR-V module is cut off or damaged");
+            return gpuhal_opencl_refuse(device, GPUHAL_ERROR_INVALID_ARGUMENT,
+                                        "the SPIR-V module is %s at word %" PRIu64 " of %" PRIu64,
+                                        count == 0 ? "damaged" : "damaged or cut off", at, words);
         }
         if ((first & 0xffffu) == SPIRV_ENTRY_POINT && count > 1 && word_at(code, at + 1) != SPIRV_MODEL_KERNEL) {
-            return refuse(host, GPUHAL_ERROR_NOT_SUPPORTED,
-                          "the SPIR-V module has entry points of shaders, which Vulkan takes; OpenCL takes kernels");
+            return gpuhal_opencl_refuse(
+                device, GPUHAL_ERROR_NOT_SUPPORTED,
+                "the SPIR-V module has entry points of shaders, which Vulkan takes; OpenCL takes kernels");
         }
         at += count;
     }
@@ -223,10 +258,11 @@ static gpuhal_status opencl_program_load(gpuhal_plugin_device *device, const gpu
     const bool spirv = strcmp(code->format, "spirv") == 0;
     *out_program = NULL;
     if (spirv ? !device->entry->create_il : !device->entry->compiles || strcmp(code->format, "opencl-c") != 0) {
-        return refuse(host, GPUHAL_ERROR_NOT_SUPPORTED,
-                      "not a format that this OpenCL device takes (program_formats of its facts)");
+        return gpuhal_opencl_refuse(device, GPUHAL_ERROR_NOT_SUPPORTED, "the device takes %s, not %.64s",
+                                    gpuhal_opencl_formats(device->entry), code->format);
     }
-    gpuhal_status status = spirv ? check_spirv(host, code) : check_source(host, code);
+    gpuhal_status status = check_target(device, code);
+    status = status ? status : spirv ? check_spirv(device, code) : check_source(device, code);
     if (status != GPUHAL_OK) {
         return status;
     }

@@ -3,16 +3,12 @@
  */
 #include "device.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define COMPILE_SUB_GROUP_SIZE_INTEL 0x410Au /* of cl_intel_required_subgroup_size */
-
-static gpuhal_status refuse(const gpuhal_plugin_program *program, gpuhal_status status, const char *why)
-{
-    return program->device->host->report(program->device->host, status, NULL, 0, why);
-}
 
 /* ---- arguments */
 
@@ -45,17 +41,21 @@ static uint32_t type_bytes(const char *name)
     return 0;
 }
 
-static gpuhal_status reflect_failed(const gpuhal_plugin_program *program, cl_kernel kernel, uint32_t index)
+/* "argument 2 (a)", or without the name where the driver does not have it. */
+static const char *argument_name(cl_kernel kernel, uint32_t index, char text[96])
 {
-    char name[64], text[200];
-    if (!ask_argument(kernel, index, CL_KERNEL_ARG_NAME, name, sizeof name)) {
-        snprintf(name, sizeof name, "?");
-    }
-    snprintf(text, sizeof text,
-             "argument %u (%s) is an image or a type whose size OpenCL does not report: state the parameters of the "
-             "kernel",
-             index, name);
-    return refuse(program, GPUHAL_ERROR_NOT_SUPPORTED, text);
+    char name[64];
+    const bool known = ask_argument(kernel, index, CL_KERNEL_ARG_NAME, name, sizeof name) && *name;
+    snprintf(text, 96, "argument %u%s%s%s", index, known ? " (" : "", known ? name : "", known ? ")" : "");
+    return text;
+}
+
+static gpuhal_status reflect_failed(const gpuhal_plugin_program *program, cl_kernel kernel, uint32_t index,
+                                    const char *what)
+{
+    char name[96];
+    return gpuhal_opencl_refuse(program->device, GPUHAL_ERROR_NOT_SUPPORTED, "%s is %s",
+                                argument_name(kernel, index, name), what);
 }
 
 /* 0: the driver does not describe it. */
@@ -91,20 +91,22 @@ static gpuhal_status reflect_one(const gpuhal_plugin_program *program, cl_kernel
     char name[64];
     *out = (gpuhal_parameter){.kind = program->reflects ? described_kind(kernel, index) : 0};
     if (out->kind == 0) {
-        return refuse(program, GPUHAL_ERROR_NOT_SUPPORTED,
-                      "the driver does not describe the kernel's arguments: state its parameters, or build the program "
-                      "with -cl-kernel-arg-info");
+        return gpuhal_opencl_refuse(program->device, GPUHAL_ERROR_NOT_SUPPORTED,
+                                    "the driver does not describe the kernel's arguments: state its parameters, or "
+                                    "build the program with -cl-kernel-arg-info");
     }
     (void)ask_argument(kernel, index, CL_KERNEL_ARG_ACCESS_QUALIFIER, &access, sizeof access);
     if (access != CL_KERNEL_ARG_ACCESS_NONE) {
-        return reflect_failed(program, kernel, index);
+        return reflect_failed(program, kernel, index, "an image, which no parameter can be");
     }
     if (out->kind == GPUHAL_PARAMETER_BUFFER) {
         out->access = described_access(kernel, index);
     }
     if (out->kind == GPUHAL_PARAMETER_VALUE) {
         out->bytes = ask_argument(kernel, index, CL_KERNEL_ARG_TYPE_NAME, name, sizeof name) ? type_bytes(name) : 0;
-        return out->bytes > 0 ? GPUHAL_OK : reflect_failed(program, kernel, index);
+        return out->bytes > 0 ? GPUHAL_OK
+                              : reflect_failed(program, kernel, index,
+                                               "of a type whose size OpenCL does not report: state the parameters");
     }
     return GPUHAL_OK;
 }
@@ -131,6 +133,25 @@ static bool fits(cl_kernel kernel, uint32_t index, const gpuhal_parameter *param
     return (refused || described) && set(kernel, index, sizeof none, NULL) == CL_SUCCESS;
 }
 
+/* What the description has and, as far as the driver describes it, what the code has. */
+static gpuhal_status refuse_parameter(const gpuhal_plugin_program *program, cl_kernel kernel, uint32_t index,
+                                      const gpuhal_parameter *parameter)
+{
+    static const char *const kinds[] = {"something else", "a buffer", "a value", "local memory"};
+    char name[96], type[64] = "", bytes[32] = "";
+    const gpuhal_parameter_kind is = described_kind(kernel, index);
+    if (parameter->kind == GPUHAL_PARAMETER_VALUE) {
+        snprintf(bytes, sizeof bytes, " of %u bytes", parameter->bytes);
+    }
+    const bool typed = is != 0 && ask_argument(kernel, index, CL_KERNEL_ARG_TYPE_NAME, type, sizeof type) && *type;
+    return gpuhal_opencl_refuse(program->device, GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "parameter %u is %s%s in the description; %s of the kernel is %s%s%s%s", index,
+                                kinds[parameter->kind <= GPUHAL_PARAMETER_LOCAL ? parameter->kind : 0], bytes,
+                                argument_name(kernel, index, name),
+                                is == parameter->kind ? "one of another size" : kinds[is], typed ? " (" : "",
+                                typed ? type : "", typed ? ")" : "");
+}
+
 static gpuhal_status check_parameters(const gpuhal_plugin_program *program, cl_kernel kernel,
                                       const gpuhal_parameter *parameters, uint32_t count)
 {
@@ -141,8 +162,10 @@ static gpuhal_status check_parameters(const gpuhal_plugin_program *program, cl_k
         sum += parameters[i].kind == GPUHAL_PARAMETER_VALUE ? parameters[i].bytes : sizeof(cl_mem);
     }
     if (sum > most && most > 0) {
-        return refuse(program, GPUHAL_ERROR_TOO_LARGE,
-                      "the arguments of the kernel take more than CL_DEVICE_MAX_PARAMETER_SIZE");
+        return gpuhal_opencl_refuse(program->device, GPUHAL_ERROR_TOO_LARGE,
+                                    "the parameters have %" PRIu64 " bytes; the device takes %zu "
+                                    "(CL_DEVICE_MAX_PARAMETER_SIZE)",
+                                    sum, most);
     }
     void *zeros = calloc(1, (size_t)sum + 1);
     uint32_t good = 0;
@@ -151,12 +174,10 @@ static gpuhal_status check_parameters(const gpuhal_plugin_program *program, cl_k
     }
     const bool enough = zeros != NULL;
     free(zeros);
-    if (enough && good < count) {
-        char text[120];
-        snprintf(text, sizeof text, "parameter %u is not of the kind or the size that the kernel's argument has", good);
-        return refuse(program, GPUHAL_ERROR_INVALID_ARGUMENT, text);
+    if (!enough) {
+        return program->device->host->report(program->device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
     }
-    return enough ? GPUHAL_OK : refuse(program, GPUHAL_ERROR_HOST_MEMORY, "no memory for a kernel");
+    return good == count ? GPUHAL_OK : refuse_parameter(program, kernel, good, &parameters[good]);
 }
 
 gpuhal_status gpuhal_opencl_fill_parameters(const gpuhal_plugin_program *program, cl_kernel kernel,
@@ -192,14 +213,15 @@ static gpuhal_status choose_group_size(const gpuhal_plugin_program *program, cl_
     const bool stated = wanted[0] || wanted[1] || wanted[2];
     (void)ask_groups(program, kernel, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, fixed, sizeof fixed);
     if (!stated && fixed[0] == 0) {
-        return refuse(program, GPUHAL_ERROR_INVALID_ARGUMENT,
-                      "neither the description nor the code (reqd_work_group_size) has the size of groups");
+        return gpuhal_opencl_refuse(program->device, GPUHAL_ERROR_INVALID_ARGUMENT,
+                                    "group_size is 0 0 0, and the code does not fix it (reqd_work_group_size)");
     }
     for (int i = 0; i < 3; i++) {
         out_size[i] = !stated ? (uint32_t)fixed[i] : wanted[i] ? wanted[i] : 1;
         if (fixed[0] != 0 && out_size[i] != fixed[i]) {
-            return refuse(program, GPUHAL_ERROR_INVALID_ARGUMENT,
-                          "the code fixes another size of groups (reqd_work_group_size)");
+            return gpuhal_opencl_refuse(program->device, GPUHAL_ERROR_INVALID_ARGUMENT,
+                                        "group_size[%d] is %u; the code fixes %zu (reqd_work_group_size)", i,
+                                        out_size[i], fixed[i]);
         }
     }
     return GPUHAL_OK;
@@ -213,10 +235,17 @@ static gpuhal_status check_group_size(const gpuhal_plugin_program *program, cons
         along[0] = along[1] = along[2] = most;
     }
     for (int i = 0; i < 3; i++) {
-        if (size[i] > along[i] || size[i] > most / all) {
-            return refuse(program, GPUHAL_ERROR_TOO_LARGE,
-                          "a group is larger than this kernel can have on the device (CL_KERNEL_WORK_GROUP_SIZE, "
-                          "CL_DEVICE_MAX_WORK_ITEM_SIZES)");
+        if (size[i] > along[i]) {
+            return gpuhal_opencl_refuse(program->device, GPUHAL_ERROR_TOO_LARGE,
+                                        "group_size[%d] is %u threads; the device can have %zu "
+                                        "(CL_DEVICE_MAX_WORK_ITEM_SIZES)",
+                                        i, size[i], along[i]);
+        }
+        if (size[i] > most / all) {
+            return gpuhal_opencl_refuse(program->device, GPUHAL_ERROR_TOO_LARGE,
+                                        "a group of %u x %u x %u threads; this kernel can have %zu in all "
+                                        "(CL_KERNEL_WORK_GROUP_SIZE)",
+                                        size[0], size[1], size[2], most);
         }
         all *= size[i];
     }
@@ -234,10 +263,16 @@ static gpuhal_status check_subgroups(const gpuhal_plugin_program *program, cl_ke
         least = most = compiled;
     }
     *out_size = least == most ? (uint32_t)most : 0;
-    return wanted == 0 || wanted == *out_size
-               ? GPUHAL_OK
-               : refuse(program, GPUHAL_ERROR_NOT_SUPPORTED,
-                        "the OpenCL driver does not say that the kernel's subgroups have the size wanted");
+    if (wanted == 0 || wanted == *out_size) {
+        return GPUHAL_OK;
+    }
+    return *out_size != 0
+               ? gpuhal_opencl_refuse(program->device, GPUHAL_ERROR_NOT_SUPPORTED,
+                                      "subgroup_size is %u; the kernel's subgroups have %u threads", wanted, *out_size)
+               : gpuhal_opencl_refuse(program->device, GPUHAL_ERROR_NOT_SUPPORTED,
+                                      "subgroup_size is %u; the driver does not report which size the kernel's "
+                                      "subgroups have",
+                                      wanted);
 }
 
 /* No dimension of a launch may have more threads than the device's addresses can count. */

@@ -83,10 +83,11 @@ TEST(parameters_that_the_kernel_does_not_have_are_refused)
     gpuhal_plugin_program *program = program_or_fail(&d, NULL);
     for (int i = 0; i < 6; i++) {
         gpuhal_parameter parameters[3];
-        char text[16];
+        char text[48];
         memcpy(parameters, good, sizeof good);
         parameters[i % 3] = i < 3 ? bad[i % 3] : worse[i % 3];
-        snprintf(text, sizeof text, "parameter %d", i % 3);
+        static const char *const kinds[] = {"", "a buffer", "a value", "local memory"};
+        snprintf(text, sizeof text, "parameter %d is %s", i % 3, kinds[parameters[i % 3].kind]);
         const gpuhal_kernel_desc desc = described("add", parameters, 3);
         expect_no_kernel(&d, program, &desc, GPUHAL_ERROR_INVALID_ARGUMENT, text);
     }
@@ -96,7 +97,7 @@ TEST(parameters_that_the_kernel_does_not_have_are_refused)
     desc = described("add", good, 2);
     expect_no_kernel(&d, program, &desc, GPUHAL_ERROR_INVALID_ARGUMENT, "3 arguments");
     desc = described("missing", good, 3);
-    expect_no_kernel(&d, program, &desc, GPUHAL_ERROR_NOT_FOUND, "no kernel of this name");
+    expect_no_kernel(&d, program, &desc, GPUHAL_ERROR_NOT_FOUND, "no kernel missing; its kernels: ");
     const gpuhal_parameter large[] = {{.kind = GPUHAL_PARAMETER_BUFFER},
                                       {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 65536}};
     desc = described("by_value", large, 2);
@@ -124,7 +125,7 @@ TEST(the_size_of_groups_is_that_of_the_code_or_of_the_description_and_within_lim
     assert_true(info.groups_max[0] > 1u << 20);
     d.ops->kernel_destroy(kernel);
     desc.group_size[0] = 8;
-    expect_no_kernel(&d, program, &desc, GPUHAL_ERROR_INVALID_ARGUMENT, "reqd_work_group_size");
+    expect_no_kernel(&d, program, &desc, GPUHAL_ERROR_INVALID_ARGUMENT, "group_size[0] is 8; the code fixes 4");
     desc = described("add", add_parameters, 3);
     desc.group_size[0] = desc.group_size[1] = 0;
     desc.group_size[2] = 3;
@@ -133,7 +134,7 @@ TEST(the_size_of_groups_is_that_of_the_code_or_of_the_description_and_within_lim
     assert_int_equal(info.group_size[2], 3);
     d.ops->kernel_destroy(kernel);
     desc.group_size[2] = 0;
-    expect_no_kernel(&d, program, &desc, GPUHAL_ERROR_INVALID_ARGUMENT, "neither");
+    expect_no_kernel(&d, program, &desc, GPUHAL_ERROR_INVALID_ARGUMENT, "group_size is 0 0 0");
     const uint32_t large[][3] = {{UINT32_MAX, 1, 1}, {1u << 20, 1, 1}, {4096, 4096, 1}, {65536, 65536, 65536}};
     for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
         memcpy(desc.group_size, large[i], sizeof desc.group_size);
@@ -141,7 +142,7 @@ TEST(the_size_of_groups_is_that_of_the_code_or_of_the_description_and_within_lim
     }
     desc = described("add", add_parameters, 3);
     desc.subgroup_size = 13;
-    expect_no_kernel(&d, program, &desc, GPUHAL_ERROR_NOT_SUPPORTED, "subgroups");
+    expect_no_kernel(&d, program, &desc, GPUHAL_ERROR_NOT_SUPPORTED, "subgroup_size is 13");
     const gpuhal_constant constant = {.id = 1, .value = 2}; /* OpenCL C has none */
     desc = described("add", add_parameters, 3);
     desc.constants = &constant;

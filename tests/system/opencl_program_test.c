@@ -64,9 +64,9 @@ TEST(code_that_is_not_opencl_c_is_refused_and_the_device_stays_usable)
         {"opencl-c", "__kernel void k(", 16, NULL, GPUHAL_ERROR_INVALID_ARGUMENT, ""},
         {"opencl-c", "Lorem ipsum dolor", 17, NULL, GPUHAL_ERROR_INVALID_ARGUMENT, ""},
         {"opencl-c", "__kernel void k(void) { f(); }", 30, "--no-such-option", GPUHAL_ERROR_INVALID_ARGUMENT, ""},
-        {"ptx", ".version 8.0", 12, NULL, GPUHAL_ERROR_NOT_SUPPORTED, "program_formats"},
-        {"spirv", "\3\2\43\7", 4, NULL, GPUHAL_ERROR_NOT_SUPPORTED, "program_formats"},
-        {"opencl", "__kernel void k(void) { }", 25, NULL, GPUHAL_ERROR_NOT_SUPPORTED, "program_formats"},
+        {"ptx", ".version 8.0", 12, NULL, GPUHAL_ERROR_NOT_SUPPORTED, "not ptx"},
+        {"spirv", "\3\2\43\7", 4, NULL, GPUHAL_ERROR_NOT_SUPPORTED, "not spirv"},
+        {"opencl", "__kernel void k(void) { }", 25, NULL, GPUHAL_ERROR_NOT_SUPPORTED, "not opencl"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const gpuhal_code code = {.size = sizeof code,
@@ -294,6 +294,22 @@ TEST(spirv_of_shaders_or_cut_off_is_refused_before_the_driver_sees_it)
     expect_refused(&d, load_module(&d, words, sizeof words, &program), GPUHAL_ERROR_INVALID_ARGUMENT, "damaged");
     words[0] = 0x03022307u;
     expect_refused(&d, load_module(&d, words, sizeof words, &program), GPUHAL_ERROR_INVALID_ARGUMENT, "not a SPIR-V");
+    close_fixture(&d);
+}
+
+/* Source for one architecture is for the devices that report it. PoCL reports none. */
+TEST(source_for_a_target_is_incompatible_with_a_device_that_does_not_report_it)
+{
+    fixture d;
+    open_fixture(&d, BASIC, 0);
+    gpuhal_plugin_program *program = NULL;
+    gpuhal_plugin_build build = {0};
+    const gpuhal_code code = {.size = sizeof code,
+                              .format = "opencl-c",
+                              .target = "sm_90",
+                              .code = source,
+                              .bytes = strlen(source)};
+    expect_refused(&d, load_code(&d, &code, &build, &program), GPUHAL_ERROR_INCOMPATIBLE, "is for sm_90");
     close_fixture(&d);
 }
 

@@ -33,7 +33,7 @@ typedef struct gpuhal_code {
     uint32_t flags;      /**< 0. */
     const char *format;  /**< `spirv`, …: the table above, or a vendor's own. */
     /** What it was compiled for, as GPUHAL_FACT_TARGET_ARCHITECTURE states it (`sm_90`, `gfx942`); NULL: any device
-     *  that has the format. */
+     *  that has the format. With OpenCL and Vulkan, a device that does not state its own takes only code without. */
     const char *target;
     /** The code. Format `host-library`: a shared object, or with 0 bytes its path, ended by a zero. Format
      *  `host-function`: an array of gpuhal_host_function. */
