@@ -393,17 +393,33 @@ def a_project_with_gpuhal_inside_builds_a_program_too(o):
     shutil.rmtree(build)
 
 
+WRONG_PROGRAMS = (
+    ("wrong SOURCES", "SOURCES is missing or empty"),
+    ("wrong", "SOURCES is missing or empty"),
+    ("wrong SOURCES a.cl b.cl", "b.cl is a second .cl file"),
+    ("wrong SOURCES a.txt", "is not a .comp"),
+    ("wrong SOURCES a.cl nowhere.c", "there is no file"),
+    ("wrong HOST a SOURCES a.cl", "unknown arguments: HOST a."),
+    ("wrong SOURCES a.c HOST_FUNCTION a", "unknown arguments: HOST_FUNCTION."),
+    ("wrong SOURCES a.cl HOST_FUNCTIONS a", "HOST_FUNCTIONS names a, and no .c file"),
+    ("wrong SOURCES a.c HOST_FUNCTIONS a-b", "a-b is not the name of a function"),
+    ("wrong SOURCES a.c HOST_FUNCTIONS", "nothing stands behind HOST_FUNCTIONS"),
+    ("9wrong SOURCES a.cl", "9wrong: the name of a program"),
+    ("taken SOURCES a.cl", "a target of this name already"),
+    ("wrong SOURCES a.comp CUDA_ARCHITECTURES DEPENDS", "no compiler for any of its sources"),
+)
+
+
 def wrong_programs_are_refused_when_the_project_is_configured(o):
-    for arguments, words in (("SOURCES", "there are no SOURCES"), ("SOURCES a.cl b.cl", "a second .cl file"), ("SOURCES a.txt", "is not a .comp"),
-                             ("HOST a SOURCES a.cl", "unknown arguments: HOST;a")):
+    for arguments, words in WRONG_PROGRAMS:
         folder = fresh(o.work / "programs-wrong")
-        for name in ("a.cl", "b.cl"):
+        for name in ("a.cl", "b.cl", "a.c", "a.comp", "a.txt"):
             (folder / name).touch()
         (folder / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.20)\nproject(wrong LANGUAGES C)\nfind_package(gpuhal REQUIRED)\n"
-                                               f"gpuhal_add_program(wrong {arguments})\n", encoding="utf-8")
+                                               f"add_custom_target(taken)\ngpuhal_add_program({arguments})\n", encoding="utf-8")
         said = " ".join(refused(o.cmake, "-S", folder, "-B", folder / "build", "-G", "Ninja", f"-DCMAKE_C_COMPILER={o.cc}",
-                                f"-DCMAKE_PREFIX_PATH={o.prefix}").split())
-        expect(words in said, f"gpuhal_add_program(wrong {arguments}) does not say \"{words}\"", said)
+                                "-DGPUHAL_GLSLANG=OFF", f"-DCMAKE_PREFIX_PATH={o.prefix}").split())
+        expect(words in said, f"gpuhal_add_program({arguments}) does not say \"{words}\"", said)
 
 
 def tests_without_the_programs_run_none_of_them(o):
