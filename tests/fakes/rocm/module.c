@@ -16,10 +16,13 @@ hipError_t hipModuleLoadData(hipModule_t *out_module, const void *image)
         return code;
     }
     const unsigned char *bytes = image;
+    if (memcmp(bytes, "__CLANG_OFFLOAD_BUNDLE__", 24) == 0) {
+        bytes += bytes[32]; /* its first entry */
+    }
     if (memcmp(bytes, "\177ELF", 4) != 0 || bytes[ELF_MACHINE] != MACHINE_AMDGPU) {
         return fake_end(memcmp(bytes, "\177ELF", 4) == 0 ? hipErrorNoBinaryForGpu : hipErrorInvalidImage);
     }
-    return fake_end(fake_module_new(context, (const char *)image + ELF_HEADER, out_module));
+    return fake_end(fake_module_new(context, (const char *)bytes + ELF_HEADER, out_module));
 }
 
 bool fake_code_has(const char *text, const char *name)
