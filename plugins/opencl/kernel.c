@@ -5,7 +5,8 @@
  * nanoseconds (PoCL), so all are set at each launch.
  *
  * No call of OpenCL makes a driver finish its code before the first launch: PoCL compiles a kernel for a size of groups
- * when it is first launched with it, in the whole process or since its cache on disk was emptied.
+ * when a thread of it first runs that, in the whole process or since its cache on disk was emptied. Neither asking for
+ * the program's binary nor a launch of no threads compiles that form (PoCL 3.1).
  */
 #include "device.h"
 

@@ -2,7 +2,8 @@
  *
  *  A program is made of alternatives (code.h): the same functions in the formats that one has compilers for. The device
  *  takes the first that it can, in its own order: exact machine code before portable code (gpuhal_device_formats()). A
- *  kernel fixes a function's parameters, the size of its groups and its constants, so that no launch compiles.
+ *  kernel fixes a function's parameters, the size of its groups and its constants, so that no launch compiles, but for
+ *  the first one of a kernel with PoCL.
  *  docs/programs.md shows the same kernel on every backend.
  *
  *  Programs and kernels have a reference count, as buffers have: a kernel keeps its program, a launch that is enqueued
@@ -88,7 +89,7 @@ GPUHAL_API uint32_t gpuhal_program_choice(const gpuhal_program *program);
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API int32_t gpuhal_program_is_cached(const gpuhal_program *program);
 
-/** Makes a function of the program ready to be launched: afterwards no launch compiles.
+/** Makes a function of the program ready to be launched: afterwards no launch compiles (PoCL's first one does).
  *  @return GPUHAL_OK; NOT_FOUND when the program has no such function; INVALID_ARGUMENT for parameters that the
  *  function does not have, a size of groups that the code contradicts or that is missing, or a wrong description;
  *  TOO_LARGE when a group, its memory or the values are above the device's limits; NOT_SUPPORTED for parameters that
