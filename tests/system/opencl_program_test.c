@@ -14,7 +14,7 @@ static void expect_refused(const fixture *d, gpuhal_status status, gpuhal_status
 static void count_formats(void *user, gpuhal_key key, const char *value)
 {
     if (key == GPUHAL_FACT_PROGRAM_FORMATS) {
-        assert_string_equal(value, "opencl-c");
+        assert_non_null(strstr(value, "opencl-c")); /* newer ones take SPIR-V, too */
         ++*(uint32_t *)user;
     }
 }
@@ -65,7 +65,6 @@ TEST(code_that_is_not_opencl_c_is_refused_and_the_device_stays_usable)
         {"opencl-c", "Lorem ipsum dolor", 17, NULL, GPUHAL_ERROR_INVALID_ARGUMENT, ""},
         {"opencl-c", "__kernel void k(void) { f(); }", 30, "--no-such-option", GPUHAL_ERROR_INVALID_ARGUMENT, ""},
         {"ptx", ".version 8.0", 12, NULL, GPUHAL_ERROR_NOT_SUPPORTED, "not ptx"},
-        {"spirv", "\3\2\43\7", 4, NULL, GPUHAL_ERROR_NOT_SUPPORTED, "not spirv"},
         {"opencl", "__kernel void k(void) { }", 25, NULL, GPUHAL_ERROR_NOT_SUPPORTED, "not opencl"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -381,7 +380,7 @@ TEST(an_application_leaves_parameters_out_and_compiles_once)
     for (int run = 0; run < 2; run++) {
         gpuhal *gpu = open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .backends = "opencl"});
         gpuhal_device *device = select_or_fail(gpu, "opencl:0");
-        assert_string_equal(gpuhal_device_formats(device), "opencl-c");
+        assert_non_null(strstr(gpuhal_device_formats(device), "opencl-c"));
         launch_reflected(device);
         gpuhal_program *program = create_or_fail(device, "");
         assert_int_equal(gpuhal_program_is_cached(program), run);
