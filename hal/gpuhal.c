@@ -1,7 +1,7 @@
 /* gpuhal.c: opens and closes the gpuhal object: the only file that sees every layer. */
 #include "core/error.h"
 #include "device/fault_log.h"
-#include "device/snapshot.h"
+#include "device/selector.h"
 #include "hotplug/change.h"
 #include "memory/address_index.h"
 #include "pool/pool.h"
@@ -124,9 +124,57 @@ static gpuhal_status read_value(gpuhal *gpu, gpuhal_device *const *devices, uint
     return status;
 }
 
-static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config)
+/* Puts the device in the place of the lists by whose values it was found, with its limit. */
+static gpuhal_status settle_lists(const gpuhal_device *device, const char *why, gpuhal_settings *settings)
+{
+    const uint64_t limit = atomic_load(&device->limit_bytes);
+    char **const lists[] = {&settings->devices, &settings->environment_devices};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        if (gpuhal_selectors_sampled_form(*lists[i]) != GPUHAL_SELECT_AUTO) {
+            free(*lists[i]);
+            *lists[i] = limit > 0 ? gpuhal_text_format("%s@%lluB", device->id, (unsigned long long)limit)
+                                  : gpuhal_text_copy(device->id);
+            if (!*lists[i]) {
+                return gpuhal_error_host_memory();
+            }
+        }
+    }
+    settings->decision = gpuhal_text_copy(why);
+    return settings->decision ? GPUHAL_OK : gpuhal_error_host_memory();
+}
+
+static gpuhal_status open_object(const gpuhal_config *config, bool to_decide, gpuhal **out_gpuhal);
+
+/* Where values decide which device is visible, they are read in an object of their own, in which all are that the lists
+ * name: what was read there, of a driver that hangs too, ends with it. Of both lists the application's decides. */
+static gpuhal_status decide_by_value(const gpuhal_config *config, gpuhal_settings *settings)
+{
+    const gpuhal_selector_form member = gpuhal_selectors_sampled_form(settings->devices);
+    const gpuhal_selector_form form = member ? member : gpuhal_selectors_sampled_form(settings->environment_devices);
+    gpuhal *all = NULL;
+    gpuhal_device *device = NULL;
+    const char *why = NULL;
+    if (form == GPUHAL_SELECT_AUTO) {
+        return GPUHAL_OK;
+    }
+    gpuhal_status status = open_object(config, true, &all);
+    /* The lists may have no device in common but the CPU, which is then left as for `gpu`. */
+    status = status ? status
+                    : gpuhal_select(all, form == GPUHAL_SELECT_MOST_FREE ? "most_free" : "least_loaded",
+                                    GPUHAL_SELECT_ALLOW_CPU, &device, &why);
+    status = status ? status : settle_lists(device, why, settings);
+    if (!status) {
+        gpuhal_log_line(all->log, GPUHAL_LEVEL_INFO, "only %s is visible: %s", device->id, why);
+    }
+    gpuhal_close(all);
+    return status;
+}
+
+/* `to_decide`: only for its devices and their values. */
+static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config, bool to_decide)
 {
     gpuhal_status status = gpuhal_settings_make(config, &gpu->settings);
+    status = status || to_decide ? status : decide_by_value(config, &gpu->settings);
     if (status) {
         return status;
     }
@@ -165,9 +213,11 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config)
     if (!gpu->registry) {
         return gpuhal_error_host_memory();
     }
-    log_ignored_variables(gpu);
-    status = gpuhal_trace_begin_at_open(gpu);
-    status = status ? status : gpuhal_timeline_begin_at_open(gpu);
+    if (!to_decide) {
+        log_ignored_variables(gpu);
+        status = gpuhal_trace_begin_at_open(gpu);
+        status = status ? status : gpuhal_timeline_begin_at_open(gpu);
+    }
     if (status) {
         return status;
     }
@@ -175,10 +225,28 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config)
     status = gpuhal_devices_list(gpu, &events);
     gpuhal_jobs_end(); /* a program that has only listed devices may still fork as one without threads */
     free(events.list);
-    if (!status) {
+    if (!status && !to_decide) {
         gpuhal_leases_adopt(gpu);
     }
     return status;
+}
+
+static gpuhal_status open_object(const gpuhal_config *config, bool to_decide, gpuhal **out_gpuhal)
+{
+    gpuhal *gpu = calloc(1, sizeof *gpu);
+    if (!gpu) {
+        return gpuhal_error_host_memory();
+    }
+    atomic_init(&gpu->references, 1);
+    gpu->generation = gpuhal_os_fork_generation();
+    gpuhal_workers_init(&gpu->workers);
+    gpuhal_status status = fill_in(gpu, config, to_decide);
+    if (status) {
+        destroy(gpu);
+        return status;
+    }
+    *out_gpuhal = gpu;
+    return GPUHAL_OK;
 }
 
 gpuhal_status gpuhal_open(const gpuhal_config *config, gpuhal **out_gpuhal)
@@ -187,20 +255,7 @@ gpuhal_status gpuhal_open(const gpuhal_config *config, gpuhal **out_gpuhal)
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_open: out_gpuhal is NULL");
     }
     *out_gpuhal = NULL;
-    gpuhal *gpu = calloc(1, sizeof *gpu);
-    if (!gpu) {
-        return gpuhal_error_host_memory();
-    }
-    atomic_init(&gpu->references, 1);
-    gpu->generation = gpuhal_os_fork_generation();
-    gpuhal_workers_init(&gpu->workers);
-    gpuhal_status status = fill_in(gpu, config);
-    if (status) {
-        destroy(gpu);
-        return status;
-    }
-    *out_gpuhal = gpu;
-    return GPUHAL_OK;
+    return open_object(config, false, out_gpuhal);
 }
 
 void gpuhal_close(gpuhal *gpu)

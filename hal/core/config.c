@@ -367,6 +367,7 @@ void gpuhal_settings_finish(gpuhal_settings *settings)
     free(settings->retry);
     free(settings->devices);
     free(settings->environment_devices);
+    free(settings->decision);
     free(settings->registry);
     free(settings->program_cache);
     free(settings->pool_trace);

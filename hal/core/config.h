@@ -18,6 +18,7 @@ typedef struct gpuhal_settings {
     char *user_plugin_directory; /* the user's own; NULL: none */
     char *helper_path;
     char *devices, *environment_devices; /* the member, and GPUHAL_DEVICES, which narrows it */
+    char *decision; /* by which value the one device that these name was found; NULL: by none */
     char *registry;         /* absolute directory of the persistent record; NULL: none */
     char *program_cache;    /* absolute directory of what drivers compiled; NULL: none */
     uint64_t program_cache_bytes; /* the most that it may have */

@@ -1,5 +1,7 @@
 /* device/filter.c: which devices GPUHAL_DEVICES and gpuhal_config.devices leave visible, and how much memory each of
- * them may use. The variable narrows what the member allows, and never adds to it. */
+ * them may use. The variable narrows what the member allows, and never adds to it. most_free and least_loaded are here
+ * as gpu: gpuhal_open() filters once with them, has the values decide among what that leaves, and then filters by the
+ * id of that device. */
 #include "device/selector.h"
 
 #include "core/error.h"
@@ -88,12 +90,6 @@ static gpuhal_status choose_by(const filter *by, gpuhal_device_snapshot *snapsho
     for (const char *rest = by->list; rest && !status;) {
         const bool is_first = rest == by->list;
         status = gpuhal_selector_next(&rest, by->source, &selector);
-        if (!status && gpuhal_selector_is_sampled(&selector)) {
-            status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                      "%s: \"%s\" depends on values, and no device is hidden by these: it is for "
-                                      "gpuhal_select() and --device",
-                                      by->source, selector.word);
-        }
         if (!status && is_first_time(by)) {
             status = gpuhal_selector_check(&selector, snapshot, by->source);
         }

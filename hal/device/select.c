@@ -353,18 +353,6 @@ static void describe(const gpuhal_device_snapshot *snapshot, const char *text, c
 
 /* ---- by values */
 
-/* Returns the element of the list by whose values a device is selected; AUTO: none. */
-static gpuhal_selector_form sampled_form(const char *list)
-{
-    gpuhal_selector selector = {0};
-    for (const char *rest = list; rest && gpuhal_selector_next(&rest, "", &selector) == GPUHAL_OK;) {
-        if (gpuhal_selector_is_sampled(&selector)) {
-            return selector.form;
-        }
-    }
-    return GPUHAL_SELECT_AUTO;
-}
-
 /* Candidates that were read with their values. */
 typedef struct contest {
     candidate *list;
@@ -432,7 +420,7 @@ static void describe_value(const contest *all, const candidate *best, bool by_me
 /* Where no device has the value the rule of `auto` decides, and the reason says so. */
 static gpuhal_status choose_by_value(gpuhal *gpu, const gpuhal_device_snapshot *snapshot, const char *list, field *own)
 {
-    const bool by_memory = sampled_form(list) == GPUHAL_SELECT_MOST_FREE;
+    const bool by_memory = gpuhal_selectors_sampled_form(list) == GPUHAL_SELECT_MOST_FREE;
     contest all;
     candidate best = {0};
     gpuhal_status status = read_contest(gpu, snapshot, list, by_memory, &all);
@@ -461,11 +449,6 @@ static gpuhal_status check_all(const gpuhal_device_snapshot *snapshot, const cha
     gpuhal_status status = GPUHAL_OK;
     for (const char *rest = list; rest && !status;) {
         status = gpuhal_selector_next(&rest, "", &selector);
-        if (!status && gpuhal_selector_is_sampled(&selector) && selector.form != sampled_form(list)) {
-            status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                      "gpuhal_select: \"%s\": one of most_free and least_loaded decides, not both",
-                                      list);
-        }
         if (!status && gpuhal_selector_has_limit(&selector)) {
             status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
                                       "gpuhal_select: \"%s\" has a limit of memory, which counts in GPUHAL_DEVICES and "
@@ -546,7 +529,7 @@ gpuhal_status gpuhal_select(gpuhal *gpu, const char *text, uint32_t flags, gpuha
         survey(snapshot, text, &own);
         status = own.best.device ? GPUHAL_OK : refuse_all(snapshot, text);
     }
-    const bool by_value = !status && sampled_form(text) != GPUHAL_SELECT_AUTO;
+    const bool by_value = !status && gpuhal_selectors_sampled_form(text) != GPUHAL_SELECT_AUTO;
     if (by_value) {
         status = choose_by_value(gpu, snapshot, text, &own);
     }
@@ -557,6 +540,9 @@ gpuhal_status gpuhal_select(gpuhal *gpu, const char *text, uint32_t flags, gpuha
         *reason = 0;
         say("no device matches \"%.256s\"; using the CPU, as the caller allows", text);
         say_forked(snapshot);
+    } else if (gpu->settings.decision) {
+        *reason = 0;
+        say("%s; read when the library was opened", gpu->settings.decision);
     } else if (!by_value) {
         describe(snapshot, text, &own);
     }

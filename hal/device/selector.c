@@ -249,7 +249,7 @@ static gpuhal_status parse_pattern(const char *word, const char *whole, const ch
         if (strcmp(word, words[i]) == 0) {
             selector->form = forms[i];
             return selector->excludes && gpuhal_selector_is_sampled(selector)
-                       ? refuse(whole, source, "\"%s\" depends on values, and can only be selected", word)
+                       ? refuse(whole, source, "\"%s\" is for what is selected, not for what is left out", word)
                        : GPUHAL_OK;
         }
     }
@@ -322,11 +322,26 @@ gpuhal_status gpuhal_selector_next(const char **list, const char *source, gpuhal
 
 gpuhal_status gpuhal_selectors_check(const char *list, const char *source)
 {
+    const gpuhal_selector_form decides = gpuhal_selectors_sampled_form(list);
     gpuhal_selector selector = {0};
     gpuhal_status status = GPUHAL_OK;
-    const char *rest = list;
-    while (rest && !status) {
+    for (const char *rest = list; rest && !status;) {
         status = gpuhal_selector_next(&rest, source, &selector);
+        if (!status && gpuhal_selector_is_sampled(&selector) && selector.form != decides) {
+            status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                      "%s: \"%s\": one of most_free and least_loaded decides, not both", source, list);
+        }
     }
     return status;
+}
+
+gpuhal_selector_form gpuhal_selectors_sampled_form(const char *list)
+{
+    gpuhal_selector selector = {0};
+    for (const char *rest = list; rest && gpuhal_selector_next(&rest, "", &selector) == GPUHAL_OK;) {
+        if (gpuhal_selector_is_sampled(&selector)) {
+            return selector.form;
+        }
+    }
+    return GPUHAL_SELECT_AUTO;
 }

@@ -52,8 +52,11 @@ static inline bool gpuhal_selector_has_limit(const gpuhal_selector *selector)
 {
     return selector->limit_bytes > 0 || selector->limit_percent > 0;
 }
-/* Parses the whole list: a malformed element is refused before any is matched. */
+/* Parses the whole list: a malformed element is refused before any is matched, and so are both of most_free and
+ * least_loaded in one list. */
 gpuhal_status gpuhal_selectors_check(const char *list, const char *source);
+/* Returns the element of the list whose values decide, MOST_FREE or LEAST_LOADED; AUTO: none. NULL: an empty list. */
+gpuhal_selector_form gpuhal_selectors_sampled_form(const char *list);
 
 /* Values decide which device is selected. */
 static inline bool gpuhal_selector_is_sampled(const gpuhal_selector *selector)

@@ -1,4 +1,5 @@
 /* Selecting by values that were just read: most_free and least_loaded. */
+#include "device/device.h"
 #include "support/mock.h"
 #include "test.h"
 
@@ -94,6 +95,19 @@ TEST(a_gpu_that_failed_its_self_test_is_not_selected_by_its_values)
     gpuhal_close(gpu);
 }
 
+static gpuhal_status open_with(const char *member, const char *variable, uint64_t limit, gpuhal **out_gpu)
+{
+    gpuhal_builtin_fn *const builtins[] = {gpuhal_mock_query, gpuhal_mock_cpu_query, NULL};
+    const gpuhal_config config = {.size = sizeof config, .registry = "none", .isolation = GPUHAL_ISOLATION_NEVER,
+                                  .builtins = builtins, .devices = member, .memory_limit_bytes = limit};
+    if (variable) {
+        setenv("GPUHAL_DEVICES", variable, 1);
+    }
+    const gpuhal_status status = gpuhal_open(&config, out_gpu);
+    unsetenv("GPUHAL_DEVICES");
+    return status;
+}
+
 TEST(values_select_no_software_device)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.name = "soft", .software = 1}}};
@@ -103,25 +117,83 @@ TEST(values_select_no_software_device)
     assert_int_equal(gpuhal_select(gpu, "most_free", GPUHAL_SELECT_ALLOW_CPU, &device, NULL), GPUHAL_OK);
     assert_string_equal(gpuhal_device_id(device), "cpu:0");
     gpuhal_close(gpu);
+    assert_int_equal(open_with(NULL, "most_free", 0, &gpu), GPUHAL_ERROR_NOT_FOUND);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "GPUHAL_DEVICES: no device matches \"most_free\""));
 }
 
-TEST(values_decide_for_one_selection_and_hide_nothing)
+TEST(a_malformed_selector_of_values_is_named)
 {
-    static const char *const malformed[][2] = {{"!most_free", "can only be selected"},
+    static const char *const malformed[][2] = {{"!most_free", "not for what is left out"},
                                                {"most_free:0", "\"most_free\" takes no index"},
                                                {"most_free,least_loaded", "not both"}};
-    gpuhal *gpu = open_four();
+    gpuhal *gpu = open_four(), *other = NULL;
     gpuhal_device *device = NULL;
     for (size_t i = 0; i < sizeof malformed / sizeof *malformed; i++) {
+        const char *sentence = gpuhal_last_error()->sentence;
         assert_int_equal(gpuhal_select(gpu, malformed[i][0], 0, &device, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
-        assert_non_null(strstr(gpuhal_last_error()->sentence, malformed[i][1]));
+        assert_non_null(strstr(sentence, malformed[i][1]));
+        assert_int_equal(open_with(malformed[i][0], NULL, 0, &other), GPUHAL_ERROR_INVALID_ARGUMENT);
+        assert_true(strstr(sentence, malformed[i][1]) && strstr(sentence, "config.devices: ") == sentence);
+        assert_int_equal(open_with(NULL, malformed[i][0], 0, &other), GPUHAL_ERROR_INVALID_ARGUMENT);
+        assert_true(strstr(sentence, malformed[i][1]) && strstr(sentence, "GPUHAL_DEVICES: ") == sentence);
     }
     gpuhal_close(gpu);
-    gpuhal_builtin_fn *const builtins[] = {gpuhal_mock_query, NULL};
-    const gpuhal_config config = {.size = sizeof config, .ignore_environment = 1, .registry = "none",
-                                  .isolation = GPUHAL_ISOLATION_NEVER, .builtins = builtins, .devices = "most_free"};
-    assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_non_null(strstr(gpuhal_last_error()->sentence, "no device is hidden by these"));
+}
+
+TEST(a_filter_by_values_leaves_the_one_device_that_they_select_when_it_opens)
+{
+    static const struct {
+        const char *member, *variable;
+        uint64_t all;
+        const char *id;
+        uint64_t limit;
+    } cases[] = {
+        {NULL, "most_free", 0, "mock:1", 0},
+        {"most_free", NULL, 0, "mock:1", 0},
+        {NULL, "most_free,!mock:1", 0, "mock:0", 0},
+        {"mock:2,mock:0", "most_free", 0, "mock:0", 0}, /* of those that the program allows */
+        {"mock:0,mock:1", "most_free,!1", 0, "mock:0", 0}, /* rows count with nothing hidden */
+        {"most_free", "!mock:1", 0, "mock:0", 0},
+        {"most_free", "least_loaded", 0, "mock:1", 0},
+        {NULL, "most_free@1GiB", 0, "mock:1", GIB(1)},
+        {"gpu@2GiB", "most_free@3GiB", 0, "mock:1", GIB(2)},
+        {NULL, "most_free@25%", GIB(8), "mock:1", GIB(4)},
+        {"cpu", "most_free", 0, "cpu:0", 0}, /* as with gpu: nothing is in both */
+    };
+    gpuhal_close(open_four());
+    const uint64_t free_bytes[] = {GIB(7), GIB(15), GIB(1), 0};
+    for (uint32_t i = 0; i < 4; i++) {
+        set_value(i, GPUHAL_VALUE_MEMORY_FREE_BYTES, free_bytes[i]);
+    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        gpuhal *gpu = NULL;
+        if (open_with(cases[i].member, cases[i].variable, cases[i].all, &gpu)) {
+            fail_msg("case %zu: %s", i, gpuhal_last_error()->sentence);
+        }
+        const gpuhal_device *device = gpuhal_device_at(gpu, 0);
+        const uint64_t limit = atomic_load(&device->limit_bytes);
+        if (gpuhal_device_count(gpu) != 1 || strcmp(gpuhal_device_id(device), cases[i].id) != 0 ||
+            limit != cases[i].limit) {
+            fail_msg("case %zu leaves %u, %s limited to %llu", i, gpuhal_device_count(gpu), gpuhal_device_id(device),
+                     (unsigned long long)limit);
+        }
+        gpuhal_close(gpu);
+    }
+}
+
+TEST(what_a_filter_by_values_hides_stays_hidden_and_the_reason_stays)
+{
+    gpuhal *gpu = NULL;
+    gpuhal_close(open_four());
+    for (uint32_t i = 0; i < 4; i++) {
+        set_value(i, GPUHAL_VALUE_MEMORY_FREE_BYTES, GIB(i == 2 ? 20 : 2));
+    }
+    assert_int_equal(open_with(NULL, "most_free", 0, &gpu), GPUHAL_OK);
+    set_value(0, GPUHAL_VALUE_MEMORY_FREE_BYTES, GIB(30));
+    assert_int_equal(gpuhal_rescan(gpu, NULL), GPUHAL_OK);
+    assert_int_equal(gpuhal_device_count(gpu), 1);
+    expect(gpu, NULL, "mock:2", "most free memory of 4: 20.0 GiB; read when the library was opened");
+    gpuhal_close(gpu);
 }
 
 #include "test_main.h"

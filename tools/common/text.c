@@ -74,6 +74,31 @@ bool gpuhal_tool_read_size(const char *text, uint64_t high, uint64_t *out_bytes)
     return false;
 }
 
+const char *gpuhal_tool_in_options(const char *sentence, const char *devices, char *space, size_t bytes)
+{
+    const char *const names[][2] = {
+        {"config.backends", "--backends"}, {"config.devices", devices}, {"config.retry", "--retry"}};
+    enum { NAMES = sizeof names / sizeof *names };
+    size_t used = 0;
+    bool quoted = false; /* there stands what the user typed */
+    while (*sentence && used + 1 < bytes) {
+        size_t n = quoted ? NAMES : 0;
+        while (n < NAMES && strncmp(sentence, names[n][0], strlen(names[n][0])) != 0) {
+            n++;
+        }
+        if (n < NAMES) {
+            int count = snprintf(space + used, bytes - used, "%s", names[n][1]);
+            used += count > 0 ? (size_t)count : 0;
+            sentence += strlen(names[n][0]);
+        } else {
+            quoted = quoted != (*sentence == '"');
+            space[used++] = *sentence++;
+        }
+    }
+    space[used < bytes ? used : bytes - 1] = 0;
+    return space;
+}
+
 bool gpuhal_tool_read_seconds(const char *text, double low, double high, uint64_t *out_ns)
 {
     char *rest;

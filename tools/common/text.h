@@ -11,6 +11,10 @@
 void gpuhal_tool_append(char *to, size_t bytes, const char *between, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* Returns @space, of @bytes: the library's sentence, in which each member of the configuration is named after the
+ * option that filled it; @devices is the option of config.devices. */
+const char *gpuhal_tool_in_options(const char *sentence, const char *devices, char *space, size_t bytes);
+
 /* Removes the blanks around a line, in its own place. */
 char *gpuhal_tool_trimmed(char *text);
 

@@ -47,34 +47,11 @@ static gpuhal_status open_gpu(const gpuhal_probe_options *options, const char *d
     return gpuhal_open(&config, out_gpu);
 }
 
-/* Whether values decide: then the library is opened with every device first, and only what is selected is left. */
-static bool is_by_value(const char *selectors)
-{
-    return selectors && (strstr(selectors, "most_free") || strstr(selectors, "least_loaded"));
-}
-
-/* Opens the library with the device alone that the values select, and keeps the reason in @p machine. */
-static gpuhal_status open_by_value(const gpuhal_probe_options *options, gpuhal_probe_machine *machine)
-{
-    char id[64];
-    gpuhal_device *device = NULL;
-    const char *why = NULL;
-    gpuhal_status status = open_gpu(options, NULL, &machine->gpu);
-    status = status ? status : gpuhal_select(machine->gpu, options->device, 0, &device, &why);
-    if (!status) {
-        snprintf(id, sizeof id, "%s", gpuhal_device_id(device));
-        snprintf(machine->value_reason, sizeof machine->value_reason, "%s", why);
-    }
-    gpuhal_close(machine->gpu);
-    machine->gpu = NULL;
-    return status ? status : open_gpu(options, id, &machine->gpu);
-}
-
 /* Whether a comma list of selectors names interfaces: by backend, id or name. Addresses, UUIDs and numbers name
  * physical devices; a number behind an id is of its backend, and that names interfaces already. */
 static bool names_interfaces(const char *selectors)
 {
-    static const char *const hardware[] = {"auto", "gpu", "each", "pci", "uuid", "env"};
+    static const char *const hardware[] = {"auto", "gpu", "most_free", "least_loaded", "each", "pci", "uuid", "env"};
     for (const char *item = selectors; item && *item; item += strcspn(item, ","), item += *item == ',') {
         item += strspn(item, " \t");
         size_t word = strcspn(item, ":=@, "), whole = strcspn(item, "@,");
@@ -96,8 +73,7 @@ static bool names_interfaces(const char *selectors)
  * for. */
 static bool is_shown(const gpuhal_probe_options *options, const gpuhal_probe_device *entry)
 {
-    return options->all || entry->preferred ||
-           (names_interfaces(options->device) && !is_by_value(options->device));
+    return options->all || entry->preferred || names_interfaces(options->device);
 }
 
 static bool is_processor(const gpuhal_device *device)
@@ -237,10 +213,11 @@ static bool has_number(const char *selectors)
 }
 
 /* Whether the list means the same only for the library when it opens: numbers count with nothing hidden, what `!` takes
- * away is hidden by now, and a limit counts there alone. */
+ * away is hidden by now, and a limit and values count there alone. */
 static bool is_for_opening(const char *selectors)
 {
-    return has_number(selectors) || strpbrk(selectors, "!@") || is_by_value(selectors);
+    return has_number(selectors) || strpbrk(selectors, "!@") || strstr(selectors, "most_free") ||
+           strstr(selectors, "least_loaded");
 }
 
 /* The filter has hidden what the list does not name. */
@@ -258,7 +235,7 @@ static gpuhal_probe_exit choose(const gpuhal_probe_options *options, gpuhal_prob
         reason = gpuhal_probe_in_options(gpuhal_last_error()->sentence, words);
     }
     free(ids);
-    return set_reason(machine, *machine->value_reason ? machine->value_reason : reason ? reason : "");
+    return set_reason(machine, reason ? reason : "");
 }
 
 /* A device that was just found at fault is not the one to use: the best of the others is chosen by the library's rule.
@@ -445,12 +422,8 @@ static gpuhal_probe_exit judge_absence(const gpuhal_probe_options *options, cons
 
 static gpuhal_probe_exit fail_open(const gpuhal_probe_options *options, gpuhal_status status)
 {
-    static const char caller[] = "gpuhal_select: ";
     char said[1024];
-    const char *sentence = gpuhal_last_error()->sentence;
-    /* What opening says names the option already. */
-    sentence += strncmp(sentence, caller, strlen(caller)) == 0 ? strlen(caller) : 0;
-    snprintf(said, sizeof said, "%s%s", is_by_value(options->device) ? "--device: " : "", sentence);
+    snprintf(said, sizeof said, "%s", gpuhal_last_error()->sentence);
     if (status == GPUHAL_ERROR_NOT_FOUND && (options->device || getenv("GPUHAL_DEVICES"))) {
         return judge_absence(options, said);
     }
@@ -503,8 +476,7 @@ gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options,
     uint64_t begin = gpuhal_tool_now_ns();
     out_machine->until_ns = options->timeout_ns ? begin + options->timeout_ns : 0;
     gpuhal_probe_wait_begin("the plugins", options->timeout_ns ? options->timeout_ns : OPEN_NS);
-    gpuhal_status status = is_by_value(options->device) ? open_by_value(options, out_machine)
-                                                        : open_gpu(options, options->device, &out_machine->gpu);
+    gpuhal_status status = open_gpu(options, options->device, &out_machine->gpu);
     out_machine->open_ns = gpuhal_tool_now_ns() - begin;
     gpuhal_probe_wait_end();
     if (status) {

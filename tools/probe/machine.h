@@ -3,6 +3,7 @@
 #ifndef PROBE_MACHINE_H
 #define PROBE_MACHINE_H
 
+#include "../common/text.h"
 #include "options.h"
 #include "values.h"
 #include "verify.h"
@@ -37,7 +38,6 @@ struct gpuhal_probe_machine {
     uint64_t generation;          /* of the list of devices */
     gpuhal_device *chosen;        /* NULL: none, or it cannot be used */
     char *chosen_reason;          /* also why there is none */
-    char value_reason[512];       /* of --device most_free and least_loaded; "" without */
     uint64_t open_ns;
     uint64_t until_ns;        /* by the monotonic clock: when the time of --timeout is over; 0: it was not given */
     gpuhal_probe_link *links; /* NULL without --links */
@@ -65,10 +65,12 @@ bool gpuhal_probe_report(const gpuhal *gpu, uint32_t index, gpuhal_plugin_report
 const char *gpuhal_probe_report_name(const gpuhal_plugin_report *report);
 /* Whether a plugin in this state means that the listing may lack something. */
 bool gpuhal_probe_report_is_problem(const gpuhal_plugin_report *report);
-/* The library's sentence, written to `space`, in which each member of the configuration is named after the option that
- * filled it. */
+/* gpuhal_tool_in_options() of this program. */
 #define GPUHAL_PROBE_TEXT_BYTES 1024u
-const char *gpuhal_probe_in_options(const char *sentence, char space[GPUHAL_PROBE_TEXT_BYTES]);
+static inline const char *gpuhal_probe_in_options(const char *sentence, char space[GPUHAL_PROBE_TEXT_BYTES])
+{
+    return gpuhal_tool_in_options(sentence, "--device", space, GPUHAL_PROBE_TEXT_BYTES);
+}
 /* The state for people: "timed out". */
 const char *gpuhal_probe_state_name(gpuhal_plugin_state state);
 

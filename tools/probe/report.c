@@ -35,31 +35,6 @@ bool gpuhal_probe_report_is_problem(const gpuhal_plugin_report *report)
     }
 }
 
-const char *gpuhal_probe_in_options(const char *sentence, char space[GPUHAL_PROBE_TEXT_BYTES])
-{
-    static const char *const names[][2] = {
-        {"config.backends", "--backends"}, {"config.devices", "--device"}, {"config.retry", "--retry"}};
-    enum { NAMES = sizeof names / sizeof *names };
-    size_t used = 0;
-    bool quoted = false; /* there stands what the user typed */
-    while (*sentence && used + 1 < GPUHAL_PROBE_TEXT_BYTES) {
-        size_t n = quoted ? NAMES : 0;
-        while (n < NAMES && strncmp(sentence, names[n][0], strlen(names[n][0])) != 0) {
-            n++;
-        }
-        if (n < NAMES) {
-            int count = snprintf(space + used, GPUHAL_PROBE_TEXT_BYTES - used, "%s", names[n][1]);
-            used += count > 0 ? (size_t)count : 0;
-            sentence += strlen(names[n][0]);
-        } else {
-            quoted = quoted != (*sentence == '"');
-            space[used++] = *sentence++;
-        }
-    }
-    space[used < GPUHAL_PROBE_TEXT_BYTES ? used : GPUHAL_PROBE_TEXT_BYTES - 1] = 0;
-    return space;
-}
-
 const char *gpuhal_probe_state_name(gpuhal_plugin_state state)
 {
     static const char *const words[] = {

@@ -58,7 +58,8 @@ typedef struct gpuhal_config {
     const char *helper_path;
     /** (GPUHAL_DEVICES narrows it) Comma list of selectors, see gpuhal_select(); devices that it does not name are
      *  hidden. A limit behind one, `cuda:0@8GiB` or `gpu@25%`, is that of gpuhal_device_limit_memory() from the
-     *  beginning; the lowest counts. */
+     *  beginning; the lowest counts. `most_free` and `least_loaded` leave the one device that is so when the object is
+     *  opened, of those that both lists name; drivers are loaded to read that. */
     const char *devices;
     /** Timeout for a plugin to start and list its devices, in a helper or in this process; 0: 15 s. */
     uint64_t helper_deadline_ns;
@@ -100,7 +101,7 @@ typedef struct gpuhal_config {
  *  the detail names; NOT_FOUND for an unknown backend name, a device selector that matches nothing, or lists that
  *  leave no device; HOST_MEMORY
  *  Owner: caller, gpuhal_close(). Threads: any. Blocks: yes, until each plugin was probed or its deadline has
- *  passed. */
+ *  passed; with `most_free` or `least_loaded` twice that, and as gpuhal_sample_all(). */
 GPUHAL_API gpuhal_status gpuhal_open(const gpuhal_config *config, gpuhal **out_gpuhal);
 
 /** Closes the object; a device is closed as soon as its last buffer is released. Vendor libraries stay loaded. What is
