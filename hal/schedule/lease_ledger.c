@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 gpuhal_status gpuhal_leases_open(gpuhal *gpu)
@@ -112,10 +113,14 @@ static gpuhal_status infeasible(const gpuhal_lease *lease)
 {
     const gpuhal_ledger_record *record = &lease->record;
     const uint32_t count = record->count > 0 ? record->count : lease->device_count;
+    char fewer[64] = "none has";
+    if (count > 1) {
+        snprintf(fewer, sizeof fewer, "fewer than %" PRIu32 " have", count);
+    }
     return gpuhal_error_set(GPUHAL_ERROR_INFEASIBLE,
-                            "leases: no %" PRIu32 " of the %" PRIu32 " devices that may be leased have that many slots "
-                            "and bytes, even when nothing is leased; gpuhal-lease status lists what they have",
-                            count, lease->device_count);
+                            "leases: of %" PRIu32 " device%s that may be leased %s so many slots and bytes, even when "
+                            "nothing is leased; gpuhal-lease status lists what each has",
+                            lease->device_count, lease->device_count == 1 ? "" : "s", fewer);
 }
 
 /* Takes over what was granted. */

@@ -138,7 +138,7 @@ def certain_devices_are_leased_by_selector_and_memory_is_counted(tool):
     check((holder["pid"], holder["user"], holder["command"]) == (process.pid, os.getuid(), "gpuhal-lease"), document)
     end(process)
     _, err = tool.run("run", "--devices", "cuda:9", "--", "true", code=FAILED)
-    check("cuda:9" in err, err)
+    check(err.startswith('gpuhal-lease: --devices: no device matches "cuda:9"'), err)
 
 
 def of_each_physical_device_that_a_selector_names_one_interface_is_leased(tool):
@@ -194,7 +194,7 @@ def every_error_is_a_document_with_json(tool):
     check(error == {"code": "usage", "message": '--devices is "0"; it takes a number of GPUs from 1 to 64, or a selector', "status": None}, error)
     check(tool.error(code=2)["code"] == tool.error("fly", code=2)["code"] == "usage", "no usage")
     error = tool.error("wait", "--devices", "4", code=FAILED)
-    check(error["code"] == "failed" and error["status"] == "no device" and "4 devices" in error["message"], error)
+    check(error["code"] == "failed" and error["status"] == "no device" and "4 GPUs are wanted, and there are 3" in error["message"], error)
     error = tool.error("wait", "--memory", "1T", code=FAILED)
     check(error["status"] == "infeasible", error)
     error = tool.error("wait", "--devices", "cuda:9", code=FAILED)

@@ -4,6 +4,7 @@
  * lease is inherited: where this program is killed, the command goes on to hold it. */
 #include "../common/command_line.h"
 #include "../common/errors.h"
+#include "../common/text.h"
 #include "../common/utf8.h"
 #include "json.h"
 #include "options.h"
@@ -32,7 +33,9 @@ static int fail(gpuhal *gpu, bool json, int code, gpuhal_status status, const ch
 
 static int fail_by_library(gpuhal *gpu, bool json, gpuhal_status status)
 {
-    const char *sentence = status == GPUHAL_ERROR_HOST_MEMORY ? "out of memory" : gpuhal_last_error()->sentence;
+    char words[1024];
+    const char *said = status == GPUHAL_ERROR_HOST_MEMORY ? "out of memory" : gpuhal_last_error()->sentence;
+    const char *sentence = gpuhal_tool_in_options(said, "--devices", words, sizeof words);
     const int code = status == GPUHAL_ERROR_BUSY      ? LEASE_EXIT_BUSY
                      : status == GPUHAL_ERROR_TIMEOUT ? LEASE_EXIT_TIMEOUT
                                                       : LEASE_EXIT_FAILED;

@@ -89,7 +89,8 @@ static bool read_text(gpuhal_input *input, uint64_t most, char *to, size_t size)
         return false;
     }
     if (length > most) {
-        return gpuhal_input_fail(input, "a name has %" PRIu64 " bytes", length);
+        return gpuhal_input_fail(input, "a name has %" PRIu64 " bytes; %" PRIu64 " at most are read", length,
+                                most);
     }
     const size_t kept = length < size ? (size_t)length : size - 1;
     to[kept] = '\0';
@@ -365,7 +366,8 @@ static bool read_header(gpuhal_input *input, gpuhal_model *model, metadata *meta
     }
     good = good && read_number(input, 8, out_tensors) && read_number(input, 8, &entries);
     if (good && (*out_tensors > ENTRIES_MAX || entries > ENTRIES_MAX)) {
-        good = gpuhal_input_fail(input, "it has %" PRIu64 " tensors and %" PRIu64 " keys", *out_tensors, entries);
+        good = gpuhal_input_fail(input, "it has %" PRIu64 " tensors and %" PRIu64 " keys; %d at most are read",
+                                 *out_tensors, entries, ENTRIES_MAX);
     }
     for (uint64_t i = 0; good && i < entries; i++) {
         good = read_entry(input, model, meta);

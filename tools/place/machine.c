@@ -2,6 +2,7 @@
 #include "machine.h"
 
 #include "../common/command_line.h"
+#include "../common/text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -61,7 +62,9 @@ static int read_here(const gpuhal_place_options *options, gpuhal_place_machine *
     const gpuhal_config config = {.size = sizeof config, .devices = options->devices};
     gpuhal_device *devices[GPUHAL_PLACEMENT_DEVICES_MAX];
     if (gpuhal_open(&config, &machine->gpu) != GPUHAL_OK) {
-        fprintf(stderr, "gpuhal-place: %s\n", gpuhal_last_error()->sentence);
+        char words[1024];
+        fprintf(stderr, "gpuhal-place: %s\n",
+                gpuhal_tool_in_options(gpuhal_last_error()->sentence, "--device", words, sizeof words));
         return options->devices != NULL && gpuhal_last_error()->status == GPUHAL_ERROR_NOT_FOUND ? EXIT_NO_DEVICE
                                                                                                  : EXIT_ERROR;
     }
