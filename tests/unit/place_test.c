@@ -247,6 +247,33 @@ TEST(where_not_all_orders_are_compared_the_result_is_as_good_as_the_given_order_
     }
 }
 
+TEST(ten_thousand_layers_are_placed_as_well_as_ten_and_miss_as_exactly)
+{
+    enum { LAYERS = 10000, DEVICES = 6 };
+    static gpuhal_placement_layer many[LAYERS];
+    gpuhal_placement_problem problem = problem_of(1, DEVICES, 0);
+    for (uint32_t i = 0; i < LAYERS; i++) {
+        many[i] = (gpuhal_placement_layer){.weight_bytes = 100};
+    }
+    for (uint32_t d = 0; d < DEVICES; d++) { /* 1 to 6 thousand layers; 1 to 6 of them in a second */
+        devices[d] = (gpuhal_placement_device){.capacity_bytes = 100000 * (d + 1), .bytes_per_second = 100 * (6 - d)};
+    }
+    problem.layers = many;
+    problem.layer_count = LAYERS;
+    problem.flags = GPUHAL_PLACEMENT_FREE_ORDER;
+    gpuhal_placement *placement = NULL;
+    assert_ok(gpuhal_place(&problem, NULL, &placement));
+    /* The fastest are full: 1000, 2000, 3000, and 4000 layers on the fourth. */
+    assert_true(fabs(info_of(placement).step_seconds - (1000 / 6.0 + 2000 / 5.0 + 3000 / 4.0 + 4000 / 3.0)) < 1e-6);
+    assert_true(info_of(placement).gap == 0);
+    gpuhal_placement_destroy(placement);
+    gpuhal_placement_shortfall shortfall = {.size = sizeof shortfall};
+    problem.device_count = 3; /* of which each link is no longer where it was, and all are alike */
+    assert_int_equal(gpuhal_place(&problem, &shortfall, &placement), GPUHAL_ERROR_INFEASIBLE);
+    assert_int_equal(shortfall.constraint, GPUHAL_PLACEMENT_BY_MEMORY);
+    assert_true(shortfall.missing_bytes == 400000);
+}
+
 TEST(structures_of_older_programs_are_filled_as_far_as_they_go)
 {
     gpuhal_placement_problem problem = problem_of(3, 2, 200);

@@ -5,6 +5,24 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+/* The clock of the library, which the test puts forward, and the processors that it sees; 0: those that there are. */
+static _Atomic uint64_t later_ns;
+static uint32_t processors;
+
+uint64_t __real_gpuhal_os_monotonic_ns(void);
+uint64_t __wrap_gpuhal_os_monotonic_ns(void);
+uint64_t __wrap_gpuhal_os_monotonic_ns(void)
+{
+    return __real_gpuhal_os_monotonic_ns() + atomic_load(&later_ns);
+}
+
+uint32_t __real_gpuhal_os_processors(void);
+uint32_t __wrap_gpuhal_os_processors(void);
+uint32_t __wrap_gpuhal_os_processors(void)
+{
+    return processors > 0 ? processors : __real_gpuhal_os_processors();
+}
+
 static gpuhal_work_slot *take(gpuhal_device *device)
 {
     gpuhal_work_slot *slot = NULL;
@@ -46,14 +64,17 @@ TEST(a_device_has_so_many_slots_and_another_one_its_own)
     gpuhal_close(gpu);
 }
 
-TEST(the_default_is_processors_divided_by_devices)
+TEST(the_default_is_processors_divided_by_devices_rounded_up)
 {
-    gpuhal *gpu = open_with_slots(0);
-    const uint32_t processors = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
-    uint32_t total = 0;
-    assert_ok(gpuhal_work_slots_count(gpuhal_device_at(gpu, 0), &total, NULL, NULL));
-    assert_true(total >= 1 && total <= (processors + 1) / 2);
-    gpuhal_close(gpu);
+    static const uint32_t slots_of_each[][2] = {{1, 1}, {2, 1}, {5, 3}, {8, 4}};
+    for (size_t i = 0; i < sizeof slots_of_each / sizeof *slots_of_each; i++) {
+        uint32_t total = 0;
+        processors = slots_of_each[i][0];
+        gpuhal *gpu = open_gpus(2);
+        assert_ok(gpuhal_work_slots_count(gpuhal_device_at(gpu, 0), &total, NULL, NULL));
+        assert_int_equal(total, slots_of_each[i][1]);
+        gpuhal_close(gpu);
+    }
 }
 
 typedef struct order {
@@ -96,6 +117,24 @@ TEST(a_higher_priority_comes_first_and_equal_ones_as_they_came)
         assert_int_equal(orders[i].place, places[i]);
     }
     gpuhal_close(gpu);
+}
+
+TEST(five_seconds_of_waiting_raise_a_request_by_one_priority)
+{
+    for (uint64_t seconds = 4; seconds <= 6; seconds++) {
+        gpuhal *gpu = open_with_slots(1);
+        gpuhal_device *device = gpuhal_device_at(gpu, 0);
+        gpuhal_work_slot *held = take(device), *early = NULL, *important = NULL;
+        assert_ok(gpuhal_work_slot_request(device, 0, NULL, NULL, &early));
+        atomic_fetch_add(&later_ns, seconds * 1000 * MS);
+        assert_ok(gpuhal_work_slot_request(device, 1, NULL, NULL, &important));
+        gpuhal_work_slot_release(held);
+        assert_int_equal(gpuhal_work_slot_state(early), seconds < 5 ? GPUHAL_NOT_READY : GPUHAL_OK);
+        assert_int_equal(gpuhal_work_slot_state(important), seconds < 5 ? GPUHAL_OK : GPUHAL_NOT_READY);
+        gpuhal_work_slot_release(early);
+        gpuhal_work_slot_release(important);
+        gpuhal_close(gpu);
+    }
 }
 
 static void count_call(void *user, gpuhal_status status)
