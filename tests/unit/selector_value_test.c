@@ -1,5 +1,6 @@
 /* Selecting by values that were just read: most_free and least_loaded. */
 #include "device/device.h"
+#include "support/faults.h"
 #include "support/mock.h"
 #include "test.h"
 
@@ -194,6 +195,31 @@ TEST(what_a_filter_by_values_hides_stays_hidden_and_the_reason_stays)
     assert_int_equal(gpuhal_device_count(gpu), 1);
     expect(gpu, NULL, "mock:2", "most free memory of 4: 20.0 GiB; read when the library was opened");
     gpuhal_close(gpu);
+}
+
+TEST(every_allocation_of_a_filter_by_values_may_fail_once)
+{
+    gpuhal *gpu = NULL;
+    gpuhal_close(open_four());
+    assert_int_equal(open_with(NULL, "most_free@1GiB", 0, &gpu), GPUHAL_OK);
+    gpuhal_close(gpu);
+    const int64_t held = gpuhal_fault_held();
+    bool came = true;
+    for (unsigned at = 1; came; at++) {
+        gpuhal_fault_begin(GPUHAL_FAULT_ALLOCATION, at, 0);
+        const gpuhal_status status = open_with(NULL, "most_free@1GiB", 0, &gpu);
+        came = gpuhal_fault_end();
+        if (status == GPUHAL_OK) { /* without a value, or a log, a device is left all the same */
+            assert_int_equal(gpuhal_device_count(gpu), 1);
+            gpuhal_close(gpu);
+        } else if (!came || (status != GPUHAL_ERROR_HOST_MEMORY && status != GPUHAL_ERROR_NOT_FOUND)) {
+            fail_msg("allocation %u (%s): %s", at, gpuhal_fault_name(), gpuhal_last_error()->sentence);
+        }
+        if (gpuhal_fault_held() != held) {
+            fail_msg("allocation %u (%s): %lld are left", at, gpuhal_fault_name(),
+                     (long long)(gpuhal_fault_held() - held));
+        }
+    }
 }
 
 #include "test_main.h"
