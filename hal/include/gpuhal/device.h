@@ -68,7 +68,8 @@ enum { GPUHAL_SELECT_ALLOW_CPU = 1u /**< When nothing matches, use the CPU inste
  *  units; the first. `auto` and `gpu` name no software device and none that failed that test; `auto` falls back to the
  *  CPU, `gpu` fails. @p out_reason, which may be NULL, says what decided.
  *  With `most_free` or `least_loaded` in the list the values of the devices that are named are read now, from plugins
- *  that are loaded for that, and decide before the rule; a device without the value comes last.
+ *  that are loaded for that, and decide before the rule; a device without the value comes last. Where such a word in
+ *  GPUHAL_DEVICES or gpuhal_config.devices has left one device, the reason has the values of then.
  *  @return GPUHAL_OK; FORKED; HOST_MEMORY; INVALID_ARGUMENT for a malformed selector, one with a limit, a variable
  *  that its own reader refuses, and for the beginning of a UUID or an address without domain that fits several devices,
  *  which the detail names; NOT_FOUND when one of the selectors matches nothing, or what they leave is not to be used
