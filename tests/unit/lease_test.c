@@ -5,6 +5,20 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
+
+int __real_clock_gettime(clockid_t clock, struct timespec *out_time);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *out_time);
+/* Here the clock of the day is set back by an hour each time that it is read. */
+int __wrap_clock_gettime(clockid_t clock, struct timespec *out_time)
+{
+    static _Atomic time_t hours;
+    const int result = __real_clock_gettime(clock, out_time);
+    if (clock == CLOCK_REALTIME) {
+        out_time->tv_sec -= 3600 * atomic_fetch_add(&hours, 1);
+    }
+    return result;
+}
 
 TEST(a_lease_names_its_device_and_a_release_gives_everything_back)
 {
