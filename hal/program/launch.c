@@ -348,6 +348,7 @@ static void fill_in(record *own, gpuhal_kernel *kernel, const gpuhal_launch *lau
     own->uses.name = kernel->name;
     own->uses.groups = own->launch.groups;
     atomic_init(&own->uses.references, 0);
+    atomic_init(&own->uses.next, NULL);
     own->kernel = kernel;
     own->launch = (gpuhal_plugin_launch){.size = sizeof own->launch,
                                          .argument_count = launch->argument_count,

@@ -1,11 +1,12 @@
-/* queue/fast_path.c: submitting a batch of work with the same buffers without the mutex.
+/* queue/fast_path.c: submitting transfers with the same buffers, and launches, without the mutex.
  *
- * A transfer that was submitted leaves the fast path open, as long as nothing else goes on in the queue. The next
- * transfer with the same buffers, or launch of the same kernel with them, takes the right to call by one atomic
- * exchange and gives it back by another: no lock is taken, and the newest submission goes on keeping the buffers alive.
- * Every thread that locks the mutex closes the fast path first. After that nothing that the mutex protects changes,
- * except that one call may still be in progress on the fast path. That call counts its submission; when it ends and
- * finds the path closed, it locks the mutex, seals the submission and wakes the waiting threads.
+ * Work that was submitted leaves the fast path open, as long as nothing else goes on in the queue. The next transfer
+ * with the same buffers, or launch behind a launch, takes the right to call by one atomic exchange and gives it back by
+ * another: no lock is taken, and it belongs to the newest submission, which keeps the buffers alive already. A launch
+ * of another kernel or with other buffers than the one before adds what it uses to the list of that submission. Every
+ * thread that locks the mutex closes the fast path first. After that nothing that the mutex protects changes, except
+ * that one call may still be in progress on the fast path. That call counts its submission; when it ends and finds the
+ * path closed, it locks the mutex, seals the submission and wakes the waiting threads.
  */
 #include "memory/buffer.h"
 #include "queue/queue.h"
@@ -109,12 +110,26 @@ static void keep_the_right(gpuhal_queue *queue)
     gpuhal_mutex_unlock(&queue->mutex);
 }
 
-/* Whether the work is like the newest submission. Jobs are never submitted, and what is only kept needs a submission of
- * its own. A mapped buffer must be refused, also one that the driver does not map. */
-static bool fits(const gpuhal_queue *queue, const gpuhal_op *op)
+/* What a launch uses, to be added to the newest submission: entered, with the reference that the list will have. NULL:
+ * the general path must find out why not. */
+static gpuhal_uses *keep_more(gpuhal_uses *uses)
+{
+    gpuhal_uses *kept = gpuhal_uses_need_clean(uses) ? NULL : gpuhal_uses_keep(uses);
+    if (kept && gpuhal_uses_enter(kept)) {
+        gpuhal_uses_release(kept);
+        kept = NULL;
+    }
+    return kept;
+}
+
+/* Whether the work can belong to the newest submission; *out_more: with what that has to keep beside. Jobs are never
+ * submitted, and what is only kept needs a submission of its own. A mapped buffer must be refused, also one that the
+ * driver does not map. */
+static bool fits(const gpuhal_queue *queue, const gpuhal_op *op, gpuhal_uses **out_more)
 {
     if (op->uses) {
-        return gpuhal_uses_are_alike(op->uses, queue->fast_uses) && !gpuhal_uses_are_mapped(op->uses);
+        return queue->fast_uses && !gpuhal_uses_are_mapped(op->uses) &&
+               (gpuhal_uses_are_alike(op->uses, queue->fast_uses) || (*out_more = keep_more(op->uses)));
     }
     return !op->kept && !queue->fast_uses && op->to == queue->fast_to && op->from == queue->fast_from &&
            op->kind->submit && !gpuhal_buffer_is_mapped(op->to) && !gpuhal_buffer_is_mapped(op->from);
@@ -130,14 +145,19 @@ bool gpuhal_queue_try_fast_path(gpuhal_queue *queue, const gpuhal_op *op, gpuhal
                                                  memory_order_relaxed)) {
         return false;
     }
-    if (!fits(queue, op)) {
+    gpuhal_uses *more = NULL;
+    if (!fits(queue, op, &more)) {
         leave(queue);
         return false;
     }
-    /* TAKEN is the right to call. No buffer is entered and none retained: the newest submission has these very buffers,
-     * and its number stays open until the path is closed. */
+    /* TAKEN is the right to call. The number of the newest submission stays open until the path is closed. */
     *out_status = op->kind->submit(queue->vendor, op);
     if (*out_status == GPUHAL_OK) {
+        if (more) {
+            /* Release: a thread with the mutex may go through the list now. */
+            atomic_store_explicit(&queue->fast_uses->next, more, memory_order_release);
+            queue->fast_uses = more;
+        }
         /* Read again: others may have submitted between the first look and the exchange. */
         before = atomic_load_explicit(&queue->submitted, memory_order_relaxed);
         atomic_store_explicit(&queue->submitted, before + 1,
@@ -147,6 +167,8 @@ bool gpuhal_queue_try_fast_path(gpuhal_queue *queue, const gpuhal_op *op, gpuhal
         }
         leave(queue);
     } else {
+        gpuhal_uses_leave(more);
+        gpuhal_uses_release(more);
         keep_the_right(queue);
     }
     return true;

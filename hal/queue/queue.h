@@ -29,6 +29,8 @@ typedef struct gpuhal_op gpuhal_op;
  * that enqueues it, and has none to what it uses. */
 typedef struct gpuhal_uses {
     _Atomic uint32_t references;
+    /* What the same submission keeps beside it, each of one launch: fast_path.c. */
+    _Atomic(struct gpuhal_uses *) next;
     uint32_t count;
     const void *kernel;
     struct gpuhal_use {
@@ -111,7 +113,7 @@ typedef struct gpuhal_deferred {
 typedef struct gpuhal_submission {
     uint64_t number; /* of the last piece of work that it stands for; UINT64_MAX while more may be added */
     gpuhal_buffer *to, *from, *kept;
-    gpuhal_uses *uses;
+    gpuhal_uses *uses;         /* the first of a list */
     gpuhal_timepoint *awaited; /* the plugin's queue itself waits for it */
 } gpuhal_submission;
 
@@ -131,7 +133,7 @@ struct gpuhal_queue {
     gpuhal_plugin_queue *vendor; /* NULL: the plugin has no queues */
     _Atomic uint32_t fast_path;       /* GPUHAL_FAST_PATH_ bits: fast_path.c */
     gpuhal_buffer *fast_to, *fast_from; /* of the newest submission, while the fast path is open */
-    gpuhal_uses *fast_uses;             /* likewise */
+    gpuhal_uses *fast_uses;             /* likewise; the last of its list */
     _Atomic uint64_t submitted;  /* number of the newest submission; written by the thread that may call */
     gpuhal_timeline *timeline;   /* the object's */
 
@@ -240,6 +242,11 @@ void gpuhal_uses_release(gpuhal_uses *uses);
 /* Enters all buffers, as gpuhal_buffers_enter() does, or none. */
 gpuhal_status gpuhal_uses_enter(const gpuhal_uses *uses);
 void gpuhal_uses_leave(const gpuhal_uses *uses);
+/* The next of a submission's list, also while it grows on the fast path. */
+static inline gpuhal_uses *gpuhal_uses_next(const gpuhal_uses *uses)
+{
+    return atomic_load_explicit(&uses->next, memory_order_acquire);
+}
 /* Whether one is mapped; whether memory of one has to be made coherent around every access. */
 bool gpuhal_uses_are_mapped(const gpuhal_uses *uses);
 bool gpuhal_uses_need_clean(const gpuhal_uses *uses);

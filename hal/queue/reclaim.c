@@ -55,7 +55,9 @@ static void add_holds_of(holds *all, gpuhal_queue *queue)
         add_hold(all, submission->to);
         add_hold(all, submission->from);
         add_hold(all, submission->kept);
-        add_holds_of_uses(all, submission->uses);
+        for (const gpuhal_uses *uses = submission->uses; uses; uses = gpuhal_uses_next(uses)) {
+            add_holds_of_uses(all, uses);
+        }
     }
     for (const gpuhal_deferred *deferred = queue->deferred; deferred; deferred = deferred->next) {
         add_hold(all, deferred->op.to);

@@ -53,8 +53,11 @@ static void end_flight(const gpuhal_submission *submission)
     gpuhal_buffer_drop(submission->from);
     gpuhal_buffer_drop(submission->to);
     gpuhal_buffer_drop(submission->kept);
-    gpuhal_uses_leave(submission->uses);
-    gpuhal_uses_release(submission->uses);
+    for (gpuhal_uses *uses = submission->uses, *next; uses; uses = next) {
+        next = gpuhal_uses_next(uses);
+        gpuhal_uses_leave(uses);
+        gpuhal_uses_release(uses);
+    }
     gpuhal_timepoint_release(submission->awaited);
 }
 

@@ -21,8 +21,8 @@ This page is made from `hal/queue/states.inc` (`python3 tests/rules/queue_states
 state of each of four regions, which change independently, under the queue's mutex, by `gpuhal_queue_change()`. Builds for debugging and with
 sanitizers stop at a change that is not drawn here. [Transfers and queues](transfers.md) explains the rest.
 
-The one way past the mutex is the fast path of `hal/queue/fast_path.c`: for work like the piece before, a thread takes the right to call by one
-atomic exchange. Every thread that locks the mutex closes that path first, so no state below changes while it is open.
+The one way past the mutex is the fast path of `hal/queue/fast_path.c`: for transfers like the one before, and for launches in a row, a thread
+takes the right to call by one atomic exchange. Every thread that locks the mutex closes that path first, so no state below changes while it is open.
 """
 PLACES = """
 ## Where threads wait

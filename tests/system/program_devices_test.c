@@ -199,15 +199,39 @@ TEST(launches_and_copies_of_a_queue_are_in_order_on_every_device)
     gpuhal_close(gpu);
 }
 
-/* ---- launches right behind their like */
+/* ---- launches right behind each other */
 
-enum { LAUNCHES = 500, LAUNCHERS = 4 };
+/* Of TURN launches each the result goes to another buffer. */
+enum { LAUNCHES = 500, LAUNCHERS = 4, RESULTS = 3, TURN = 2 };
 
 typedef struct row {
     const engine *own;
     gpuhal_queue *queue;
-    gpuhal_buffer *to, *ones;
+    gpuhal_buffer *to[RESULTS], *ones;
 } row;
+
+static row row_on(const engine *own)
+{
+    float start[64];
+    row made = {own, queue_or_fail(own->device, 0), {NULL}, buffer_of(own->device, sizeof start)};
+    for (uint32_t i = 0; i < 64; i++) {
+        start[i] = 1.0f;
+    }
+    assert_ok(gpuhal_write(NULL, made.ones, 0, start, sizeof start));
+    for (uint32_t i = 0; i < RESULTS; i++) {
+        made.to[i] = buffer_of(own->device, sizeof start);
+        assert_ok(gpuhal_write(NULL, made.to[i], 0, start, sizeof start));
+    }
+    return made;
+}
+
+static void release_buffers(const row *own)
+{
+    gpuhal_buffer_release(own->ones);
+    for (uint32_t i = 0; i < RESULTS; i++) {
+        gpuhal_buffer_release(own->to[i]);
+    }
+}
 
 /* Each adds a number of its own, which changes as soon as the call has returned. */
 static void *launch_row(void *user)
@@ -217,7 +241,7 @@ static void *launch_row(void *user)
     for (uint32_t i = 0; i < LAUNCHES; i++) {
         float number = (float)(i % 3);
         launch(own->queue, own->own->kernels[SAXPY],
-               (gpuhal_argument[]){{.buffer = own->to},
+               (gpuhal_argument[]){{.buffer = own->to[i / TURN % RESULTS]},
                                    {.buffer = own->ones},
                                    {.value = &number, .bytes = 4},
                                    {.value = &count, .bytes = 4}},
@@ -230,36 +254,42 @@ static void *launch_row(void *user)
     return NULL;
 }
 
+/* Reads what so many rows have made, gives the buffers back, and then waits: what is enqueued keeps them, and kernel
+ * and program. */
+static void expect_results(const row *own, engine *used, uint32_t rows)
+{
+    float got[RESULTS][64], sums[RESULTS] = {0};
+    for (uint32_t i = 0; i < LAUNCHES; i++) {
+        sums[i / TURN % RESULTS] += (float)(i % 3);
+    }
+    for (uint32_t i = 0; i < RESULTS; i++) {
+        assert_ok(gpuhal_read(own->queue, got[i], own->to[i], 0, sizeof got[i]));
+    }
+    release_buffers(own);
+    unload(used);
+    assert_ok(gpuhal_queue_synchronize(own->queue, PATIENCE_NS));
+    for (uint32_t i = 0; i < RESULTS * 64; i++) {
+        assert_true(got[i / 64][i % 64] == 1.0f + (float)rows * sums[i / 64]);
+    }
+    gpuhal_queue_destroy(own->queue);
+}
+
 static void expect_rows(gpuhal_device *device)
 {
     engine own = {0};
-    float start[64], got[64];
     pthread_t threads[LAUNCHERS];
     assert_ok(load(&own, device));
-    row shared = {&own, queue_or_fail(device, 0), buffer_of(device, sizeof start), buffer_of(device, sizeof start)};
-    for (uint32_t i = 0; i < 64; i++) {
-        start[i] = 1.0f;
-    }
-    assert_ok(gpuhal_write(shared.queue, shared.ones, 0, start, sizeof start));
-    assert_ok(gpuhal_write(shared.queue, shared.to, 0, start, sizeof start));
+    row shared = row_on(&own);
     for (uint32_t i = 0; i < LAUNCHERS; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, launch_row, &shared), 0);
     }
     for (uint32_t i = 0; i < LAUNCHERS; i++) {
         pthread_join(threads[i], NULL);
     }
-    assert_ok(gpuhal_read(shared.queue, got, shared.to, 0, sizeof got));
-    gpuhal_buffer_release(shared.to); /* what is enqueued keeps it, and kernel and program */
-    gpuhal_buffer_release(shared.ones);
-    unload(&own);
-    assert_ok(gpuhal_queue_synchronize(shared.queue, PATIENCE_NS));
-    for (uint32_t i = 0; i < 64; i++) {
-        assert_true(got[i] == 1.0f + LAUNCHERS * 499.0f); /* 166 times 0 + 1 + 2, and 0 + 1 */
-    }
-    gpuhal_queue_destroy(shared.queue);
+    expect_results(&shared, &own, LAUNCHERS);
 }
 
-TEST(a_row_of_like_launches_by_several_threads_loses_none_and_keeps_what_it_uses)
+TEST(a_row_of_launches_by_several_threads_loses_none_and_keeps_what_it_uses)
 {
     gpuhal *gpu = open_or_fail(NULL);
     for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
@@ -269,35 +299,22 @@ TEST(a_row_of_like_launches_by_several_threads_loses_none_and_keeps_what_it_uses
 }
 
 /* Behind an event that the host has not signalled the row goes on as deferred work. */
-TEST(a_row_of_like_launches_goes_on_behind_a_wait)
+TEST(a_row_of_launches_goes_on_behind_a_wait)
 {
     gpuhal *gpu = open_or_fail(NULL);
     for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
         engine own = {0};
-        float start[64] = {0}, got[64];
         assert_ok(load(&own, gpuhal_device_at(gpu, d)));
-        row one = {&own, queue_or_fail(own.device, 0), buffer_of(own.device, sizeof start),
-                   buffer_of(own.device, sizeof start)};
+        row one = row_on(&own);
         gpuhal_event *signal = event_or_fail(gpu, GPUHAL_EVENT_HOST);
-        for (uint32_t i = 0; i < 64; i++) {
-            start[i] = 1.0f;
-        }
-        assert_ok(gpuhal_write(one.queue, one.ones, 0, start, sizeof start));
-        assert_ok(gpuhal_write(one.queue, one.to, 0, start, sizeof start));
         launch_row(&one);
         assert_ok(gpuhal_queue_wait(one.queue, signal));
         launch_row(&one);
         assert_int_equal(gpuhal_queue_synchronize(one.queue, MILLISECOND_NS), GPUHAL_ERROR_TIMEOUT);
         assert_ok(gpuhal_event_signal(signal, GPUHAL_OK));
         launch_row(&one);
-        assert_ok(gpuhal_read(one.queue, got, one.to, 0, sizeof got));
-        assert_ok(gpuhal_queue_synchronize(one.queue, PATIENCE_NS));
-        assert_true(got[0] == 1.0f + 3 * 499.0f && got[63] == got[0]);
+        expect_results(&one, &own, 3);
         gpuhal_event_destroy(signal);
-        gpuhal_queue_destroy(one.queue);
-        gpuhal_buffer_release(one.to);
-        gpuhal_buffer_release(one.ones);
-        unload(&own);
     }
     gpuhal_close(gpu);
 }

@@ -158,6 +158,40 @@ TEST(a_launch_keeps_kernel_and_buffers_until_it_has_ended)
     close_clean(gpu);
 }
 
+/* Right behind each other, so that they may belong to one submission. */
+TEST(launches_of_other_kernels_with_other_buffers_keep_them_all_until_they_have_ended)
+{
+    enum { LAUNCHES = 4 };
+    use_machine("devices 1; slow_us 50000");
+    gpuhal *gpu = open_backend(0);
+    gpuhal_device *device = select_or_fail(gpu, BACKEND ":0");
+    gpuhal_program *program = program_on(device);
+    gpuhal_queue *queue = NULL;
+    assert_ok(gpuhal_queue_create(device, NULL, &queue));
+    const uint32_t before = fake_report_get()->allocations;
+    const uint32_t value = 7, count = 64;
+    gpuhal_buffer *buffers[LAUNCHES];
+    gpuhal_kernel *kernels[LAUNCHES];
+    for (uint32_t i = 0; i < LAUNCHES; i++) {
+        buffers[i] = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, 256);
+        kernels[i] = kernel_on(program, "fill", 1, 2, 64, 1);
+    }
+    for (uint32_t i = 0; i < LAUNCHES; i++) {
+        launch(queue, kernels[i], (gpuhal_argument[]){{.buffer = buffers[i]}, value_of(&value), value_of(&count)}, 3, 1,
+               1);
+        gpuhal_kernel_release(kernels[i]);
+        gpuhal_buffer_release(buffers[i]);
+    }
+    gpuhal_program_release(program);
+    assert_int_equal(fake_report_get()->modules, 1);
+    assert_int_equal(fake_report_get()->allocations, before + LAUNCHES);
+    assert_ok(gpuhal_queue_synchronize(queue, UINT64_MAX));
+    assert_int_equal(fake_report_get()->modules, 0);
+    assert_int_equal(fake_report_get()->allocations, before);
+    gpuhal_queue_destroy(queue);
+    close_clean(gpu);
+}
+
 /* One thread of eight: loads, creates, launches in a queue of its own, and compares. */
 static void *load_and_launch(void *argument)
 {

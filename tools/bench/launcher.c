@@ -90,6 +90,11 @@ bool gpuhal_bench_launcher_open(gpuhal_device *device, uint32_t count, uint64_t 
            gpuhal_bench_buffer(device, bytes, &out_launcher->x) && fill(out_launcher, true);
 }
 
+bool gpuhal_bench_launcher_clear(const gpuhal_bench_launcher *launcher)
+{
+    return fill(launcher, false);
+}
+
 void gpuhal_bench_launcher_close(gpuhal_bench_launcher *launcher)
 {
     gpuhal_queue_destroy(launcher->queue);
@@ -133,5 +138,5 @@ bool gpuhal_bench_launcher_prove(const gpuhal_bench_launcher *launcher, uint64_t
                gpuhal_bench_failed("number %u of the result is %g, not %g", i, (double)numbers[i], (double)right);
     }
     free(numbers);
-    return good && fill(launcher, false);
+    return good && gpuhal_bench_launcher_clear(launcher);
 }

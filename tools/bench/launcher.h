@@ -30,6 +30,8 @@ void gpuhal_bench_launcher_close(gpuhal_bench_launcher *launcher);
 bool gpuhal_bench_launcher_enqueue(const gpuhal_bench_launcher *launcher, gpuhal_queue *queue);
 /* Sleeps until the queue has nothing more to do. */
 bool gpuhal_bench_launcher_await(const gpuhal_bench_launcher *launcher);
+/* Makes each y 0, as it is once the launcher is open. */
+bool gpuhal_bench_launcher_clear(const gpuhal_bench_launcher *launcher);
 /* Whether each y is so many times what one launch adds; makes them 0 again. */
 bool gpuhal_bench_launcher_prove(const gpuhal_bench_launcher *launcher, uint64_t launches);
 

@@ -1,23 +1,26 @@
 /* rows_launch_opencl.c: one launch with two buffers and two values on an application's queue, beside a program that
  * sets the four arguments, enqueues the kernel with an event, and asks once what became of it: of one that has ended it
- * releases the event, as the library does meanwhile. The others are awaited outside the time. PoCL's device `basic`
- * does the work inside the call, the same on both sides. */
+ * releases the event, as the library does meanwhile. The others are awaited outside the time. The buffers are those of
+ * the launch before, or the result goes to several in turn. PoCL's device `basic` does the work inside the call, the
+ * same on both sides. */
 #include "launcher.h"
 #include "opencl_calls.h"
 
 #include <math.h>
 
-enum { COUNT = 64, OFFSET = 4096 };
+enum { COUNT = 64, OFFSET = 4096, RESULTS = 4 };
 
 static const double launch_budget_ns = 150;
 static const double offset_budget_ns = 250; /* parts of buffers are objects of their own in OpenCL */
 
 typedef struct pair {
-    gpuhal_bench_launcher gpuhal;
+    gpuhal_bench_launcher gpuhal; /* Its y is one of the results. */
+    gpuhal_buffer *results[RESULTS];
+    uint32_t result_count;
     gpuhal_bench_opencl *direct; /* NULL: nothing to compare with. */
     cl_program program;
     cl_kernel kernel;
-    cl_mem memory[2];
+    cl_mem x, memory[RESULTS];
     bool parts; /* They are parts of the buffers, and to be released. */
 } pair;
 
@@ -25,6 +28,7 @@ static bool launch_gpuhal(void *user, uint64_t count)
 {
     pair *p = user;
     for (uint64_t i = 0; i < count; i++) {
+        p->gpuhal.y = p->results[i % p->result_count];
         if (!gpuhal_bench_launcher_enqueue(&p->gpuhal, p->gpuhal.queue)) {
             return false;
         }
@@ -38,13 +42,13 @@ static bool settle_gpuhal(void *user)
     return gpuhal_bench_launcher_await(&p->gpuhal);
 }
 
-static bool launch_directly(pair *p)
+static bool launch_directly(pair *p, cl_mem y)
 {
     gpuhal_bench_opencl *o = p->direct;
     const size_t group = GPUHAL_BENCH_GROUP_SIZE, threads = COUNT;
     cl_int status = CL_SUCCESS;
-    cl_int code = o->cl.clSetKernelArg(p->kernel, 0, sizeof(cl_mem), &p->memory[0]);
-    code = code == CL_SUCCESS ? o->cl.clSetKernelArg(p->kernel, 1, sizeof(cl_mem), &p->memory[1]) : code;
+    cl_int code = o->cl.clSetKernelArg(p->kernel, 0, sizeof y, &y);
+    code = code == CL_SUCCESS ? o->cl.clSetKernelArg(p->kernel, 1, sizeof p->x, &p->x) : code;
     code = code == CL_SUCCESS ? o->cl.clSetKernelArg(p->kernel, 2, sizeof p->gpuhal.a, &p->gpuhal.a) : code;
     code = code == CL_SUCCESS ? o->cl.clSetKernelArg(p->kernel, 3, sizeof p->gpuhal.count, &p->gpuhal.count) : code;
     if (!gpuhal_bench_opencl_good("clSetKernelArg", code)) {
@@ -67,8 +71,9 @@ static bool launch_directly(pair *p)
 
 static bool launch_direct(void *user, uint64_t count)
 {
+    pair *p = user;
     for (uint64_t i = 0; i < count; i++) {
-        if (!launch_directly(user)) {
+        if (!launch_directly(p, p->memory[i % p->result_count])) {
             return false;
         }
     }
@@ -117,16 +122,33 @@ static bool open_direct(gpuhal_bench *bench, gpuhal_device *device, pair *p)
         return false;
     }
     p->kernel = o->cl.clCreateKernel(p->program, "saxpy", &code);
-    return gpuhal_bench_opencl_good("clCreateKernel", code) && take_memory(p, p->gpuhal.y, &p->memory[0]) &&
-           take_memory(p, p->gpuhal.x, &p->memory[1]);
+    bool good = gpuhal_bench_opencl_good("clCreateKernel", code) && take_memory(p, p->gpuhal.x, &p->x);
+    for (uint32_t i = 0; i < p->result_count && good; i++) {
+        good = take_memory(p, p->results[i], &p->memory[i]);
+    }
+    return good;
+}
+
+/* The launcher, and the results beside its own. */
+static bool open_gpuhal(gpuhal_device *device, uint64_t offset, pair *p)
+{
+    bool good = gpuhal_bench_launcher_open(device, COUNT, offset, &p->gpuhal);
+    p->results[0] = p->gpuhal.y;
+    for (uint32_t i = 1; i < p->result_count && good; i++) {
+        good = gpuhal_bench_buffer(device, offset + COUNT * sizeof(float), &p->results[i]);
+    }
+    return good;
 }
 
 static void close_pair(pair *p)
 {
-    for (int i = 0; i < 2 && p->parts; i++) {
+    for (int i = 0; i < RESULTS && p->parts; i++) {
         if (p->memory[i] != NULL) {
             p->direct->cl.clReleaseMemObject(p->memory[i]);
         }
+    }
+    if (p->parts && p->x != NULL) {
+        p->direct->cl.clReleaseMemObject(p->x);
     }
     if (p->kernel != NULL) {
         p->direct->cl.clReleaseKernel(p->kernel);
@@ -135,12 +157,27 @@ static void close_pair(pair *p)
         p->direct->cl.clReleaseProgram(p->program);
     }
     gpuhal_bench_baseline_destroy(&p->direct->base);
+    p->gpuhal.y = p->results[0];
+    for (uint32_t i = 1; i < RESULTS; i++) {
+        gpuhal_buffer_release(p->results[i]);
+    }
     gpuhal_bench_launcher_close(&p->gpuhal);
 }
 
+/* Each result starts at 0, and gets what three launches add. */
 static bool prove(pair *p, const gpuhal_bench_side *side)
 {
-    return side->run(p, 3) && side->settle(p) && gpuhal_bench_launcher_prove(&p->gpuhal, 3);
+    bool good = true;
+    for (uint32_t i = 0; i < p->result_count && good; i++) {
+        p->gpuhal.y = p->results[i];
+        good = gpuhal_bench_launcher_clear(&p->gpuhal);
+    }
+    good = good && side->run(p, 3 * p->result_count) && side->settle(p);
+    for (uint32_t i = 0; i < p->result_count && good; i++) {
+        p->gpuhal.y = p->results[i];
+        good = gpuhal_bench_launcher_prove(&p->gpuhal, 3);
+    }
+    return good;
 }
 
 static bool measure(gpuhal_bench *bench, gpuhal_device *device, const gpuhal_bench_row *row, uint64_t offset, pair *p)
@@ -148,7 +185,7 @@ static bool measure(gpuhal_bench *bench, gpuhal_device *device, const gpuhal_ben
     const gpuhal_bench_side sides[] = {{launch_gpuhal, p, settle_gpuhal}, {launch_direct, p, settle_direct}};
     gpuhal_bench_plan plan = gpuhal_bench_plan_calls(bench);
     plan.max_count = GPUHAL_BENCH_PIECES;
-    return gpuhal_bench_launcher_open(device, COUNT, offset, &p->gpuhal) && prove(p, &sides[0]) &&
+    return open_gpuhal(device, offset, p) && prove(p, &sides[0]) &&
            (!bench->options->baseline || (open_direct(bench, device, p) && prove(p, &sides[1]))) &&
            gpuhal_bench_measure_row(bench, *row, sides, bench->options->baseline ? 2 : 1, &plan);
 }
@@ -158,10 +195,13 @@ void gpuhal_bench_launch_opencl(gpuhal_bench *bench, gpuhal_device *device)
     static const struct {
         const char *test;
         uint64_t offset;
+        uint32_t result_count;
         const double *budget;
-    } rows[] = {{"launch", 0, &launch_budget_ns}, {"launch_offsets", OFFSET, &offset_budget_ns}};
+    } rows[] = {{"launch", 0, 1, &launch_budget_ns},
+                {"launch_changing", 0, RESULTS, &launch_budget_ns},
+                {"launch_offsets", OFFSET, 1, &offset_budget_ns}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        pair p = {.direct = NULL};
+        pair p = {.result_count = rows[i].result_count};
         gpuhal_bench_row row = gpuhal_bench_row_of(device, rows[i].test, GPUHAL_BENCH_AMOUNT);
         row.budget = bench->options->baseline && gpuhal_bench_is_inline(device) ? *rows[i].budget : NAN;
         gpuhal_bench_begin(bench->output, &row);
