@@ -1,0 +1,66 @@
+/* The fast path of a queue where a submission ends at a moment that no timing brings about: the core is inside. */
+#include "memory/buffer.h"
+#include "queue/queue.h"
+#include "test.h"
+
+#include <gpuhal/trace.h>
+
+extern const gpuhal_plugin *gpuhal_opencl_plugin_query(uint32_t host_abi, const gpuhal_host *host);
+
+static bool ends_early;
+
+void __real_gpuhal_timeline_append(gpuhal_queue *queue, gpuhal_traced *traced);
+void __wrap_gpuhal_timeline_append(gpuhal_queue *queue, gpuhal_traced *traced);
+
+/* The mutex was released just before. What another thread may have done meanwhile is done here: it finds that the work
+ * has ended, and retires it. */
+void __wrap_gpuhal_timeline_append(gpuhal_queue *queue, gpuhal_traced *traced)
+{
+    if (ends_early) {
+        gpuhal_mutex_unlock(&queue->mutex);
+        assert_non_null(traced->end);
+        while (gpuhal_timepoint_poll(traced->end) == GPUHAL_NOT_READY) {
+            gpuhal_os_sleep(1000000);
+        }
+        gpuhal_queue_lock(queue);
+        assert_int_equal(queue->submission_count, 0);
+    }
+    __real_gpuhal_timeline_append(queue, traced);
+}
+
+TEST(work_behind_a_submission_that_was_retired_under_a_trace_keeps_its_buffer)
+{
+    static gpuhal_builtin_fn *const builtins[] = {gpuhal_opencl_plugin_query, NULL};
+    const gpuhal_config config = {.size = sizeof config,
+                                  .isolation = GPUHAL_ISOLATION_NEVER,
+                                  .registry = "none",
+                                  .backends = "opencl",
+                                  .builtins = builtins};
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 64};
+    gpuhal *gpu = NULL;
+    gpuhal_device *device = NULL;
+    gpuhal_queue *queue = NULL;
+    gpuhal_buffer *buffer = NULL;
+    assert_ok(gpuhal_open(&config, &gpu));
+    if (gpuhal_select(gpu, "opencl:0", 0, &device, NULL)) {
+        gpuhal_close(gpu);
+        SKIP_TEST("no OpenCL");
+    }
+    assert_ok(gpuhal_trace_start(gpu, NULL));
+    assert_ok(gpuhal_queue_create(device, NULL, &queue));
+    assert_ok(gpuhal_buffer_create(device, &desc, &buffer));
+    ends_early = true;
+    assert_ok(gpuhal_fill(queue, buffer, 0, 64, 1, 4));
+    ends_early = false;
+    assert_ok(gpuhal_trace_stop(gpu));
+    assert_int_equal(buffer->references, 1);
+    assert_ok(gpuhal_fill(queue, buffer, 0, 64, 2, 4));
+    assert_int_equal(buffer->references, 2);
+    assert_ok(gpuhal_queue_synchronize(queue, UINT64_MAX));
+    assert_int_equal(buffer->references, 1);
+    gpuhal_queue_destroy(queue);
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+}
+
+#include "test_main.h"
