@@ -1,5 +1,6 @@
 /* opencl/event.c: events. Each recording is a cl_event, which takes the place of the one before: that of the queue's
- * last command, or of a marker where that command has none or need not be the last.
+ * last command, or of a marker where that command has none, need not be the last, or ended before the time that is
+ * asked for.
  *
  * A command queue keeps its order, so the last command is done when all are, and fails when one before it failed.
  *
@@ -29,6 +30,7 @@ typedef struct condition {
 
 struct gpuhal_plugin_event {
     gpuhal_plugin_device *device;
+    bool timed;
     cl_event event; /* NULL: never recorded */
     cl_int error;   /* of work that had failed before that; CL_SUCCESS: none */
     condition *ended;
@@ -97,7 +99,6 @@ static uint64_t condition_wait(condition *b, uint64_t seen, uint64_t until_ns)
 
 gpuhal_status gpuhal_opencl_event_create(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event)
 {
-    (void)flags; /* timing is a property of the queue */
     *out_event = NULL;
     gpuhal_plugin_event *event = calloc(1, sizeof *event);
     if (!event || !(event->ended = condition_create())) {
@@ -105,6 +106,7 @@ gpuhal_status gpuhal_opencl_event_create(gpuhal_plugin_device *device, uint32_t 
         return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
     }
     event->device = device;
+    event->timed = (flags & GPUHAL_TIMED) != 0;
     *out_event = event;
     return GPUHAL_OK;
 }
@@ -118,10 +120,11 @@ void gpuhal_opencl_event_destroy(gpuhal_plugin_event *event)
     free(event);
 }
 
-/* A marker only where it is needed: with one, a small copy that is waited for takes half as long again on PoCL. */
-static gpuhal_status end_of(gpuhal_plugin_queue *queue, cl_event *out_event)
+/* A marker only where it is needed: with one, a small copy that is waited for takes half as long again on PoCL. For a
+ * time it is: the last command may have ended long before. */
+static gpuhal_status end_of(gpuhal_plugin_queue *queue, bool timed, cl_event *out_event)
 {
-    if (queue->pending_count == 0 || queue->foreign) {
+    if (queue->pending_count == 0 || queue->foreign || timed) {
         cl_event marker = NULL;
         const cl_int code = gpuhal_opencl_api.clEnqueueMarkerWithWaitList(queue->commands, 0, NULL, &marker);
         if (code != CL_SUCCESS) {
@@ -140,7 +143,7 @@ gpuhal_status gpuhal_opencl_event_record(gpuhal_plugin_queue *queue, gpuhal_plug
 {
     gpuhal_plugin_device *device = queue->device;
     cl_event end = NULL;
-    gpuhal_status status = end_of(queue, &end);
+    gpuhal_status status = end_of(queue, event->timed, &end);
     if (status != GPUHAL_OK) {
         return status;
     }
@@ -170,8 +173,7 @@ cl_int gpuhal_opencl_execution(cl_event event, cl_int *out_execution)
 bool gpuhal_opencl_event_has_ended(const gpuhal_plugin_event *event)
 {
     cl_int execution = CL_COMPLETE;
-    return !event->event || gpuhal_opencl_execution(event->event, &execution) != CL_SUCCESS ||
-           execution <= CL_COMPLETE;
+    return !event->event || gpuhal_opencl_execution(event->event, &execution) != CL_SUCCESS || execution <= CL_COMPLETE;
 }
 
 /* What a device that was given up still has to do never gets done. */
@@ -232,8 +234,8 @@ static gpuhal_status read_time(gpuhal_plugin_event *event, cl_ulong *out_ns)
     if (status != GPUHAL_OK) {
         return status;
     }
-    const cl_int code = gpuhal_opencl_api.clGetEventProfilingInfo(event->event, CL_PROFILING_COMMAND_END,
-                                                                  sizeof *out_ns, out_ns, NULL);
+    const cl_int code =
+        gpuhal_opencl_api.clGetEventProfilingInfo(event->event, CL_PROFILING_COMMAND_END, sizeof *out_ns, out_ns, NULL);
     return gpuhal_opencl_result(event->device, "clGetEventProfilingInfo", code);
 }
 

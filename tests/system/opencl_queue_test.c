@@ -290,6 +290,44 @@ TEST(timed_events_report_how_long_the_work_took)
     close_fixture(&d);
 }
 
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * second_ns + (uint64_t)now.tv_nsec;
+}
+
+/* The queue still has the copy's event, since the copy had not ended when it was recorded: it waited for another queue,
+ * which has the gate, as the plugin sets markers in a queue whose native object was given out. */
+TEST(a_timed_event_does_not_count_the_time_in_which_the_queue_was_idle)
+{
+    fixture d;
+    open_fixture(&d, PTHREAD, GPUHAL_TIMED);
+    gpuhal_plugin_queue *other = queue_or_fail(&d, 0);
+    gpuhal_plugin_event *before = event_or_fail(&d, GPUHAL_TIMED), *opened = event_or_fail(&d, 0);
+    uint64_t elapsed_ns = 0;
+    const gate shut = close_gate(&d, other);
+    record(&d, other, opened);
+    expect_fine(&d, d.ops->queue_wait(d.queue, opened), "queue_wait");
+    copy_all(&d, d.queue, &d.far, &d.near);
+    record(&d, d.queue, d.event);
+    open_gate(shut);
+    await(&d, d.event);
+    usleep(50000);
+    const uint64_t began = now_ns();
+    record(&d, d.queue, before);
+    copy_all(&d, d.queue, &d.far, &d.near);
+    record(&d, d.queue, d.event);
+    await(&d, d.event);
+    const uint64_t took = now_ns() - began;
+    expect_fine(&d, d.ops->elapsed(before, d.event, &elapsed_ns), "elapsed");
+    assert_true(elapsed_ns <= took + 1000000);
+    d.ops->event_destroy(before);
+    d.ops->event_destroy(opened);
+    d.ops->queue_destroy(other);
+    close_fixture(&d);
+}
+
 TEST(events_of_a_queue_that_is_not_timed_have_no_time)
 {
     fixture d;
