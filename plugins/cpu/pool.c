@@ -10,13 +10,14 @@
  *
  * The threads begin with the first launch that has several groups, and end when the last device is closed. In the child
  * of a fork there are none, and its lock may be taken: the child makes a pool of its own, and keeps the old one
- * untouched until stop().
+ * untouched until stop(). It knows the old one by the number of the process, which the system clears there: in another
+ * namespace the child may have the same number.
  */
 #include "device.h"
 
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -39,7 +40,7 @@ typedef struct job {
 } job;
 
 struct gpuhal_cpu_pool {
-    pid_t process;
+    pid_t process;           /* 0 in the child of a fork, as all else: from Linux 4.14 on */
     gpuhal_cpu_pool *older;  /* of the process that forked this one */
     _Atomic uint32_t posted; /* changes when a launch begins */
     pthread_mutex_t mutex;   /* of all below */
@@ -178,6 +179,11 @@ static void start_threads(gpuhal_cpu_pool *pool)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+static size_t bytes_of(const gpuhal_plugin_instance *instance)
+{
+    return sizeof(gpuhal_cpu_pool) + instance->threads * sizeof(pthread_t);
+}
+
 /* That of this process, made where there is none; NULL: no memory. Of two threads that make one, one keeps its own. */
 static gpuhal_cpu_pool *current_pool(gpuhal_plugin_instance *instance)
 {
@@ -186,17 +192,19 @@ static gpuhal_cpu_pool *current_pool(gpuhal_plugin_instance *instance)
     if (pool != NULL && pool->process == process) {
         return pool;
     }
-    gpuhal_cpu_pool *made = calloc(1, sizeof *made + instance->threads * sizeof made->threads[0]);
-    if (!made) {
+    void *pages = mmap(NULL, bytes_of(instance), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) {
         return NULL;
     }
+    (void)madvise(pages, bytes_of(instance), MADV_WIPEONFORK);
+    gpuhal_cpu_pool *made = pages;
     made->process = process;
     made->older = pool;
     made->instance = instance;
     pthread_mutex_init(&made->mutex, NULL);
     pthread_cond_init(&made->wanted, NULL);
     if (!atomic_compare_exchange_strong(&instance->pool, &pool, made)) {
-        free(made);
+        munmap(made, bytes_of(instance));
         return pool;
     }
     return made;
@@ -280,6 +288,6 @@ void gpuhal_cpu_pool_free(gpuhal_plugin_instance *instance)
     gpuhal_cpu_pool_rest(instance);
     for (gpuhal_cpu_pool *pool = instance->pool, *older; pool != NULL; pool = older) {
         older = pool->older;
-        free(pool);
+        munmap(pool, bytes_of(instance));
     }
 }

@@ -6,6 +6,7 @@
 
 #include <signal.h>
 #include <sched.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #define PATIENCE_MS 20000
@@ -493,6 +494,54 @@ TEST(a_child_of_a_fork_has_threads_of_its_own)
     run(&with, program, "gather", 4, &all);
     assert_int_equal(all.passed, 4);
     end(&with, program);
+}
+
+/* The child is the first process of a namespace of its own, as in a container: its number is 1. */
+static pid_t fork_as_first(void)
+{
+    const pid_t child = (pid_t)syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, NULL, NULL, NULL, 0);
+    return child >= 0 || unshare(CLONE_NEWUSER) != 0
+               ? child
+               : (pid_t)syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, NULL, NULL, NULL, 0);
+}
+
+static int await_child(pid_t child)
+{
+    int status = -1;
+    return waitpid(child, &status, 0) == child ? status : -1;
+}
+
+TEST(a_child_with_the_number_of_its_parent_has_threads_of_its_own)
+{
+    enum { NO_NAMESPACES = 77 };
+#if defined(__SANITIZE_THREAD__)
+    SKIP_TEST("ThreadSanitizer takes threads of the child for those of the parent");
+#endif
+    cpu with = open_cpu("cpu.threads=4");
+    gpuhal_plugin_program *program = functions_on(&with);
+    const pid_t outer = fork();
+    assert_true(outer >= 0);
+    if (outer == 0) {
+        alarm(60);
+        pid_t child = fork_as_first();
+        for (int level = 0; level < 2 && child == 0; level++) {
+            shared all = {.wanted = 4};
+            run(&with, program, "gather", 4, &all);
+            assert_int_equal(all.passed, 4);
+            child = level == 0 ? fork_as_first() : child;
+        }
+        if (child == 0) {
+            end(&with, program);
+        }
+        const int status = child > 0 ? await_child(child) : child;
+        _exit(status < 0 ? NO_NAMESPACES : WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+    }
+    const int status = await_child(outer);
+    end(&with, program);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == NO_NAMESPACES) {
+        SKIP_TEST("no right to make namespaces of processes");
+    }
+    assert_int_equal(status, 0);
 }
 
 #include "test_main.h"
