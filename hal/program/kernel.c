@@ -172,14 +172,12 @@ static gpuhal_kernel *make(gpuhal_program *program, const char *name, const gpuh
         free(copy);
         return NULL;
     }
-    *kernel =
-        (gpuhal_kernel){.program = gpuhal_program_retain(program),
-                        .handle = handle,
-                        .info = *info,
-                        .binding_mask = gpuhal_facts_u64(facts, GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, 1) - 1,
-                        .binding_max = gpuhal_facts_u64(facts, GPUHAL_FACT_BINDING_MAX_BYTES, UINT64_MAX),
-                        .adds_local = strcmp(program->format, "spirv") != 0 && strcmp(program->format, "opencl-c") != 0,
-                        .name = copy};
+    *kernel = (gpuhal_kernel){.program = gpuhal_program_retain(program),
+                              .handle = handle,
+                              .info = *info,
+                              .binding_mask = gpuhal_facts_u64(facts, GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, 1) - 1,
+                              .binding_max = gpuhal_facts_u64(facts, GPUHAL_FACT_BINDING_MAX_BYTES, UINT64_MAX),
+                              .name = copy};
     atomic_init(&kernel->references, 1);
     kernel->local_bytes = !info->local_max_bytes                      ? UINT64_MAX
                           : info->local_max_bytes < info->local_bytes ? 0

@@ -110,6 +110,19 @@ static gpuhal_status check_buffer(const gpuhal_kernel *kernel, const gpuhal_argu
     return GPUHAL_OK;
 }
 
+/* One that is named in gpuhal_launch.uses. */
+static gpuhal_status check_addressed(const gpuhal_kernel *kernel, const gpuhal_buffer *buffer, uint32_t index)
+{
+    if (!buffer) {
+        return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, USES | index, "the buffer is NULL");
+    }
+    const gpuhal_status status = check_used(kernel, buffer, USES | index);
+    return status || !(buffer->whole->memory.flags & GPUHAL_MEMORY_NO_ADDRESS)
+               ? status
+               : refuse(kernel, GPUHAL_ERROR_NOT_SUPPORTED, USES | index,
+                        "the buffer has no address that kernels can use: make it an argument");
+}
+
 static const char *kind_name(const gpuhal_argument *argument)
 {
     return argument->buffer && argument->value ? "a buffer and a value"
@@ -203,11 +216,10 @@ static gpuhal_status check_launch(const gpuhal_kernel *kernel, const gpuhal_laun
         status = check_argument(kernel, &launch->arguments[i], i, &local);
     }
     for (uint32_t i = 0; i < launch->uses_count && !status; i++) {
-        status = launch->uses[i] ? check_used(kernel, launch->uses[i], USES | i)
-                                 : refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, USES | i, "the buffer is NULL");
+        status = check_addressed(kernel, launch->uses[i], i);
     }
     status = status ? status : check_groups(kernel, launch);
-    if (!status && launch->local_bytes > 0 && !kernel->adds_local) {
+    if (!status && launch->local_bytes > 0 && !(kernel->info.flags & GPUHAL_KERNEL_ADDS_LOCAL)) {
         status = refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, WHOLE,
                         "local_bytes is %u, and with %s must be 0: local memory is what parameters and the code have",
                         launch->local_bytes, kernel->program->format);

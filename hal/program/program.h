@@ -40,7 +40,6 @@ struct gpuhal_kernel {
     gpuhal_kernel_info info; /* its parameters are `parameters` */
     uint64_t binding_mask, binding_max;
     uint64_t local_bytes; /* the most that a launch may add; UINT64_MAX: not known */
-    bool adds_local;      /* a launch may ask for local memory that is no argument */
     char *name;
     gpuhal_parameter parameters[];
 };

@@ -213,6 +213,7 @@ static void describe(const gpuhal_plugin_kernel *kernel, gpuhal_kernel_info *out
     out_info->groups_max[0] = UINT32_MAX;
     out_info->groups_max[1] = out_info->groups_max[2] = UINT16_MAX;
     out_info->local_max_bytes = GPUHAL_CPU_GROUP_MEMORY;
+    out_info->flags = GPUHAL_KERNEL_ADDS_LOCAL;
 }
 
 /* The names that there are; a library does not list what it exports. */

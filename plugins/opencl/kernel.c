@@ -187,33 +187,6 @@ static gpuhal_status opencl_kernel_create(gpuhal_plugin_program *program, const 
 
 /* ---- launches */
 
-/* What the driver cannot run. Memory by address is that which host and device share: on the host's processor there is
- * nothing to make resident, so the driver need not hear of it (clSetKernelExecInfo() of PoCL 3.1 besides writes beyond
- * an array where there are more such pointers than arguments). */
-static gpuhal_status check_launch(const gpuhal_plugin_device *device, const gpuhal_plugin_launch *launch)
-{
-    for (uint32_t i = 0; i < launch->argument_count; i++) {
-        if (launch->arguments[i].kind == GPUHAL_PARAMETER_BUFFER && gpuhal_opencl_mapped(launch->arguments[i].memory)) {
-            return gpuhal_opencl_refuse(device, GPUHAL_ERROR_NOT_SUPPORTED,
-                                        "argument %u: memory of kind UPLOAD or READBACK stays mapped, and OpenCL lets "
-                                        "no kernel use what is mapped: give it memory of kind DEVICE",
-                                        i);
-        }
-    }
-    for (uint32_t i = 0; i < launch->uses_count; i++) {
-        if (!((const gpuhal_opencl_buffer *)launch->uses[i]->object)->shared) {
-            return gpuhal_opencl_refuse(device, GPUHAL_ERROR_NOT_SUPPORTED,
-                                        "uses[%u]: this memory has no address that kernels can use: give it to the "
-                                        "kernel as an argument",
-                                        i);
-        }
-    }
-    return launch->local_bytes == 0
-               ? GPUHAL_OK
-               : gpuhal_opencl_refuse(device, GPUHAL_ERROR_NOT_SUPPORTED,
-                                      "OpenCL has local memory of a kernel's arguments and of its code alone");
-}
-
 /* The part, or all of the memory from its beginning: a kernel gets no size. */
 static cl_int set_buffer(instance *own, uint32_t index, const gpuhal_plugin_argument *argument, const char **out_call)
 {
@@ -253,17 +226,16 @@ static cl_int set_arguments(instance *own, const gpuhal_plugin_launch *launch, c
     return code;
 }
 
-/* The driver keeps what an enqueued kernel uses, parts of buffers too, so that the instance can go back at once. */
+/* The driver keeps what an enqueued kernel uses, parts of buffers too, so that the instance can go back at once. Memory
+ * by address is that which host and device share: on the host's processor there is nothing to make resident, so the
+ * driver need not hear of it (clSetKernelExecInfo() of PoCL 3.1 besides writes beyond an array where there are more
+ * such pointers than arguments). */
 static gpuhal_status opencl_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
                                    const gpuhal_plugin_launch *launch)
 {
     gpuhal_plugin_device *device = kernel->program->device;
     const char *call = "clCreateKernel";
     cl_int code = CL_SUCCESS;
-    const gpuhal_status status = check_launch(device, launch);
-    if (status != GPUHAL_OK) {
-        return status;
-    }
     instance *own = take(kernel, &code);
     if (!own || (code = set_arguments(own, launch, &call)) != CL_SUCCESS) {
         if (own) {

@@ -134,7 +134,7 @@ static gpuhal_status allocate_device(gpuhal_plugin_device *device, const gpuhal_
         gpuhal_opencl_api.clReleaseMemObject(buffer->mem);
         return status;
     }
-    out_memory->flags = GPUHAL_MEMORY_DEVICE_LOCAL;
+    out_memory->flags = GPUHAL_MEMORY_DEVICE_LOCAL | GPUHAL_MEMORY_NO_ADDRESS;
     return GPUHAL_OK;
 }
 

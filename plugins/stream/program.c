@@ -208,7 +208,8 @@ static vendor_code describe(gpuhal_plugin_kernel *kernel, gpuhal_kernel_info *ou
     out->registers = registers;
     out->local_bytes = local;
     out->private_bytes = private_bytes;
-    out->local_max_bytes = most;
+    out->local_max_bytes = most ? most : INT32_MAX;
+    out->flags = GPUHAL_KERNEL_ADDS_LOCAL;
     memcpy(out->group_size, kernel->group_size, sizeof out->group_size);
     for (uint32_t i = 0; i < 3; i++) {
         const uint32_t groups = limit_of(device, GPUHAL_VENDOR_ATTRIBUTE_GROUPS_X + i);
@@ -340,7 +341,7 @@ static void kernel_destroy(gpuhal_plugin_kernel *kernel)
 typedef struct parameters {
     void *pointers[ARGUMENTS_MAX];
     uint64_t addresses[ARGUMENTS_MAX];
-    uint64_t shared_bytes;
+    uint32_t shared_bytes;
 } parameters;
 
 /* Some of the pointers lead into @p out itself, so it must stay where it is until the launch has returned. */
@@ -351,7 +352,7 @@ static void gather(const gpuhal_plugin_launch *launch, parameters *out)
     for (uint32_t i = 0; i < launch->argument_count; i++) {
         const gpuhal_plugin_argument *argument = &launch->arguments[i];
         if (argument->kind == GPUHAL_PARAMETER_LOCAL) {
-            out->shared_bytes += argument->bytes;
+            out->shared_bytes += (uint32_t)argument->bytes; /* no more than local_max_bytes */
         } else if (argument->kind == GPUHAL_PARAMETER_VALUE) {
             out->pointers[count++] = (void *)(uintptr_t)argument->value;
         } else {
@@ -370,17 +371,13 @@ static gpuhal_status launch_kernel(gpuhal_plugin_queue *queue, gpuhal_plugin_ker
     gpuhal_plugin_device *device = kernel->program->device;
     parameters with; /* filled as far as it is read */
     gather(launch, &with);
-    if (with.shared_bytes > INT32_MAX) {
-        return refuse(device, GPUHAL_ERROR_INVALID_ARGUMENT, "%llu bytes of local memory; no device has as much",
-                      (unsigned long long)with.shared_bytes);
-    }
     gpuhal_stream_call call;
     vendor_code code = GPUHAL_OWN(begin)(device, queue, &call);
     bool refused = false;
     if (code == GPUHAL_VENDOR_OK) {
         code = GPUHAL_VENDOR_LAUNCH(kernel->function, launch->groups[0], launch->groups[1], launch->groups[2],
                                     kernel->group_size[0], kernel->group_size[1], kernel->group_size[2],
-                                    (uint32_t)with.shared_bytes, call.stream, with.pointers, NULL);
+                                    with.shared_bytes, call.stream, with.pointers, NULL);
         refused = GPUHAL_VENDOR_REFUSES_LAUNCH(code);
         code = GPUHAL_OWN(end)(&call, code, UINT64_MAX);
     }

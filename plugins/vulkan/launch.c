@@ -4,8 +4,6 @@
 #include "program.h"
 #include "queue.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 /* What the descriptors of one launch are. */
@@ -14,40 +12,17 @@ typedef struct bindings {
     VkDescriptorBufferInfo values;
 } bindings;
 
-static gpuhal_status refuse(gpuhal_plugin_device *device, uint32_t argument, const char *why, uint64_t value)
+static void read_buffers(const gpuhal_plugin_launch *launch, bindings *to)
 {
-    char text[192];
-    snprintf(text, sizeof text, "argument %" PRIu32 ": %s %" PRIu64, argument, why, value);
-    return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, text);
-}
-
-static gpuhal_status read_buffers(const gpuhal_plugin_kernel *kernel, const gpuhal_plugin_launch *launch, bindings *to)
-{
-    gpuhal_plugin_device *device = kernel->device;
-    const VkPhysicalDeviceLimits *limits = &device->hardware.properties.limits;
     uint32_t count = 0;
     for (uint32_t i = 0; i < launch->argument_count; i++) {
         const gpuhal_plugin_argument *argument = &launch->arguments[i];
-        if (argument->kind != GPUHAL_PARAMETER_BUFFER) {
-            continue;
+        if (argument->kind == GPUHAL_PARAMETER_BUFFER) {
+            to->buffers[count++] = (VkDescriptorBufferInfo){.buffer = gpuhal_vulkan_buffer_of(argument->memory)->buffer,
+                                                            .offset = argument->offset,
+                                                            .range = argument->bytes};
         }
-        const gpuhal_vulkan_buffer *buffer = gpuhal_vulkan_buffer_of(argument->memory);
-        if (buffer->wrapped && !(buffer->wrapped_usage & VK_BUFFER_USAGE_STORAGE_BUFFER_BIT)) {
-            return refuse(device, i, "the VkBuffer was made without VK_BUFFER_USAGE_STORAGE_BUFFER_BIT; its usage is",
-                          buffer->wrapped_usage);
-        }
-        if (argument->offset % limits->minStorageBufferOffsetAlignment != 0) {
-            return refuse(device, i, "the offset is no multiple of binding_alignment_bytes, which is",
-                          limits->minStorageBufferOffsetAlignment);
-        }
-        if (argument->bytes > limits->maxStorageBufferRange) {
-            return refuse(device, i, "the part of the buffer is larger than binding_max_bytes, which is",
-                          limits->maxStorageBufferRange);
-        }
-        to->buffers[count++] =
-            (VkDescriptorBufferInfo){.buffer = buffer->buffer, .offset = argument->offset, .range = argument->bytes};
     }
-    return GPUHAL_OK;
 }
 
 /* Where the values go: push constants are copied out of @p to at once. */
@@ -124,8 +99,7 @@ static gpuhal_status record(const gpuhal_plugin_kernel *kernel, const gpuhal_plu
 
 /* The bytes that a launch touches; memory that it reaches by addresses may be touched anywhere. One that touches more
  * than hazards count is ordered with everything. */
-static uint32_t list_touches(const gpuhal_plugin_launch *launch,
-                             gpuhal_vulkan_touch out_touches[GPUHAL_VULKAN_HAZARDS])
+static uint32_t list_touches(const gpuhal_plugin_launch *launch, gpuhal_vulkan_touch out_touches[GPUHAL_VULKAN_HAZARDS])
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < launch->argument_count; i++) {
@@ -185,16 +159,13 @@ gpuhal_status gpuhal_vulkan_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_ker
                                    const gpuhal_plugin_launch *launch)
 {
     bindings from; /* filled as far as it is used */
-    gpuhal_status status = gpuhal_vulkan_alive(kernel->device);
+    const gpuhal_status status = gpuhal_vulkan_alive(kernel->device);
     if (status != GPUHAL_OK) {
         return status;
     }
     if (queue && !gpuhal_vulkan_computes(&kernel->device->hardware, queue->wrapper->family)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
-    status = read_buffers(kernel, launch, &from);
-    if (status != GPUHAL_OK) {
-        return status;
-    }
+    read_buffers(launch, &from);
     return queue ? launch_queued(queue, kernel, launch, &from) : launch_and_wait(kernel, launch, &from);
 }

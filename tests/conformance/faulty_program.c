@@ -148,6 +148,7 @@ static gpuhal_status faulty_kernel_create(gpuhal_plugin_program *program, const 
     out_info->group_size[0] = is(info_group) ? 0 : GROUP_SIZE;
     out_info->group_size[1] = out_info->group_size[2] = 1;
     out_info->group_size_max = GROUP_SIZE;
+    out_info->flags = GPUHAL_KERNEL_ADDS_LOCAL;
     *out_kernel = kernel;
     return GPUHAL_OK;
 }
@@ -209,6 +210,9 @@ static gpuhal_status faulty_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_ker
     const uint64_t threads = (uint64_t)launch->groups[0] * launch->groups[1] * launch->groups[2] * GROUP_SIZE;
     if (kernel->gone) {
         return refuse(kernel->program->device, GPUHAL_ERROR_DRIVER, "the kernel was destroyed");
+    }
+    if (launch->local_bytes > 0 && is(launch_no_local)) {
+        return refuse(kernel->program->device, GPUHAL_ERROR_NOT_SUPPORTED, "mix takes no local memory");
     }
     atomic_fetch_add(&launches, 1);
     if (is(leak_launch)) {

@@ -135,7 +135,9 @@ AT(gpuhal_kernel_info, registers, 52);
 AT(gpuhal_kernel_info, local_bytes, 56);
 AT(gpuhal_kernel_info, local_max_bytes, 64);
 AT(gpuhal_kernel_info, private_bytes, 72);
-SIZE(gpuhal_kernel_info, 80);
+AT(gpuhal_kernel_info, flags, 80);
+AT(gpuhal_kernel_info, reserved, 84);
+SIZE(gpuhal_kernel_info, 88);
 
 AT(gpuhal_plugin_argument, kind, 0);
 AT(gpuhal_plugin_argument, access, 4);

@@ -124,6 +124,7 @@ static gpuhal_status kernel_create(gpuhal_plugin_program *program, const gpuhal_
     }
     out_info->local_bytes = 24;
     out_info->local_max_bytes = 1024;
+    out_info->flags = adds ? 0 : GPUHAL_KERNEL_ADDS_LOCAL;
     *kernel = (gpuhal_plugin_kernel){program, adds,
                                      out_info->group_size[0] * out_info->group_size[1] * out_info->group_size[2]};
     device->mock->kernels++;

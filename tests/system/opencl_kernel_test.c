@@ -378,30 +378,19 @@ TEST(events_around_a_launch_are_timed)
     close_fixture(&d);
 }
 
-TEST(memory_that_kernels_cannot_use_is_refused_before_anything_is_done)
+/* The core refuses launches by that. */
+TEST(memory_states_what_kernels_cannot_do_with_it_and_a_kernel_that_it_adds_no_local_memory)
 {
     fixture d;
-    uint32_t numbers[FEW];
     open_fixture(&d, BASIC, 0);
     gpuhal_plugin_program *program = program_or_fail(&d, NULL);
-    gpuhal_plugin_kernel *add = add_or_fail(&d, program);
-    expect_refused(&d, launch_add(&d, d.queue, add, &d.far, 0, &d.near, 0, 1), GPUHAL_ERROR_NOT_SUPPORTED, "mapped");
-    expect_refused(&d, launch_add(&d, NULL, add, &d.result, 0, &d.far, 0, 1), GPUHAL_ERROR_NOT_SUPPORTED, "mapped");
-    read_numbers(&d, &d.far, 0, numbers);
-    assert_int_equal(numbers[0], 0x33333333);
-    const uint32_t plus = 1;
-    const gpuhal_memory *const uses[] = {&d.near};
-    const gpuhal_plugin_argument arguments[] = {part_of(&d.far, 0), part_of(&d.far, 0), value_of(&plus, sizeof plus)};
-    gpuhal_plugin_launch launch = {.size = sizeof launch,
-                                   .argument_count = 3,
-                                   .arguments = arguments,
-                                   .groups = {1, 1, 1},
-                                   .uses = uses,
-                                   .uses_count = 1};
-    expect_refused(&d, d.ops->launch(NULL, add, &launch), GPUHAL_ERROR_NOT_SUPPORTED, "address");
-    launch.uses_count = 0;
-    launch.local_bytes = 64;
-    expect_refused(&d, d.ops->launch(NULL, add, &launch), GPUHAL_ERROR_NOT_SUPPORTED, "local memory");
+    gpuhal_kernel_info info;
+    const gpuhal_kernel_desc desc = described("add", add_parameters, 3);
+    gpuhal_plugin_kernel *add = kernel_or_fail(&d, program, &desc, &info);
+    assert_int_equal(info.flags & GPUHAL_KERNEL_ADDS_LOCAL, 0);
+    assert_true(d.near.flags & GPUHAL_MEMORY_NO_KERNELS);
+    assert_false(d.far.flags & GPUHAL_MEMORY_NO_KERNELS);
+    assert_int_equal((d.far.flags & GPUHAL_MEMORY_NO_ADDRESS) != 0, d.far.host == NULL);
     d.ops->kernel_destroy(add);
     d.ops->program_unload(program);
     close_fixture(&d);

@@ -1,6 +1,7 @@
 /* The same three kernels, from one set of alternatives, on every device: their results are equal bit by bit. And what
  * queues promise about launches on real drivers. */
 #include "queues.h"
+#include "support/import_host.h"
 
 #include <gpuhal/program.h>
 
@@ -315,6 +316,54 @@ TEST(a_row_of_launches_goes_on_behind_a_wait)
         launch_row(&one);
         expect_results(&one, &own, 3);
         gpuhal_event_destroy(signal);
+    }
+    gpuhal_close(gpu);
+}
+
+/* ---- what no kernel can do */
+
+static gpuhal_status launch_with(const row *own, gpuhal_buffer *used, uint32_t local_bytes)
+{
+    const uint32_t count = 64;
+    const float number = 1.0f;
+    const gpuhal_argument arguments[] = {
+        {.buffer = own->to[0]}, {.buffer = own->ones}, {.value = &number, .bytes = 4}, {.value = &count, .bytes = 4}};
+    const gpuhal_launch desc = {.size = sizeof desc,
+                                .argument_count = 4,
+                                .arguments = arguments,
+                                .groups = {1, 1, 1},
+                                .local_bytes = local_bytes,
+                                .uses = &used,
+                                .uses_count = used ? 1 : 0};
+    return gpuhal_kernel_launch(own->queue, own->own->kernels[SAXPY], &desc);
+}
+
+/* Of imported host memory OpenCL has no address, and only functions of the processor take more local memory. */
+TEST(what_a_driver_cannot_launch_is_refused_before_it_is_enqueued)
+{
+    static _Alignas(65536) char memory[65536];
+    gpuhal *gpu = open_or_fail(NULL);
+    for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
+        engine own = {0};
+        gpuhal_buffer *imported = NULL;
+        assert_ok(load(&own, gpuhal_device_at(gpu, d)));
+        const char *backend = gpuhal_device_backend(own.device);
+        const bool is_cpu = strcmp(backend, "cpu") == 0, is_opencl = strcmp(backend, "opencl") == 0;
+        const row one = row_on(&own);
+        if (import_host(own.device, memory, sizeof memory, NULL, NULL, &imported) == GPUHAL_OK) {
+            const gpuhal_status status = launch_with(&one, imported, 0); /* Vulkan: as the driver has addresses */
+            assert_true(status == GPUHAL_OK || (!is_cpu && status == GPUHAL_ERROR_NOT_SUPPORTED));
+            assert_true(!is_opencl || status == GPUHAL_ERROR_NOT_SUPPORTED);
+        }
+        assert_true(imported || !is_opencl);
+        assert_int_equal(launch_with(&one, NULL, 16), is_cpu ? GPUHAL_OK : GPUHAL_ERROR_INVALID_ARGUMENT);
+        assert_ok(gpuhal_queue_synchronize(one.queue, PATIENCE_NS));
+        assert_ok(launch_with(&one, NULL, 0));
+        assert_ok(gpuhal_queue_synchronize(one.queue, PATIENCE_NS));
+        gpuhal_queue_destroy(one.queue);
+        gpuhal_buffer_release(imported);
+        release_buffers(&one);
+        unload(&own);
     }
     gpuhal_close(gpu);
 }

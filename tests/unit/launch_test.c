@@ -199,8 +199,7 @@ TEST(each_wrong_argument_is_named_with_its_kernel_and_nothing_is_launched)
     bad[17].launch.uses_count = 1;
     bad[18].launch.reserved = 1;
     bad[19].launch.size = 0;
-    bad[20].launch.groups[0] = bad[20].launch.groups[1] =
-        65536; /* 2^32 in all */
+    bad[20].launch.groups[0] = bad[20].launch.groups[1] = 65536; /* 2^32 in all */
     gpuhal_buffer *const uses[] = {o.one, NULL};
     bad[21].launch.size = offsetof(gpuhal_launch, groups); /* not to be taken for a launch of no groups */
     bad[22].launch.uses_count = 2;
@@ -213,6 +212,18 @@ TEST(each_wrong_argument_is_named_with_its_kernel_and_nothing_is_launched)
     assert_int_equal(gpuhal_kernel_launch(NULL, NULL, &bad[0].launch), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_kernel_launch(NULL, o.sum, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
     gpuhal_buffer_release(elsewhere);
+    end(&o);
+}
+
+TEST(a_kernel_that_does_not_say_so_gets_no_local_memory_beside_its_arguments)
+{
+    objects o = begin();
+    const uint32_t value = 1;
+    const gpuhal_argument arguments[] = {{.buffer = o.one}, {.value = &value, .bytes = sizeof value}};
+    const gpuhal_launch launch = {
+        .size = sizeof launch, .argument_count = 2, .arguments = arguments, .groups = {1, 1, 1}, .local_bytes = 8};
+    assert_int_equal(gpuhal_kernel_launch(o.queue, o.add, &launch), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_mock.devices[0].launches, 0);
     end(&o);
 }
 

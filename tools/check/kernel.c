@@ -169,12 +169,24 @@ void gpuhal_given_arguments(const gpuhal_given_kernel *own, const gpuhal_memory 
     }
 }
 
+/* Local memory that no kernel notices, where a launch may have that. */
+static uint32_t more_local(const gpuhal_kernel_info *info)
+{
+    enum { MORE = 16 };
+    const bool fits = info->local_max_bytes == 0 ||
+                      (info->local_max_bytes >= MORE && info->local_bytes <= info->local_max_bytes - MORE);
+    return (info->flags & GPUHAL_KERNEL_ADDS_LOCAL) && fits ? MORE : 0;
+}
+
 gpuhal_status gpuhal_given_launch(const gpuhal_given_kernel *own, gpuhal_plugin_queue *queue,
                                   const gpuhal_plugin_argument arguments[GIVEN_MAX])
 {
     gpuhal_plugin_argument list[GIVEN_MAX];
     _Alignas(16) unsigned char values[GIVEN_MAX][GIVEN_VALUE_BYTES];
-    gpuhal_plugin_launch launch = {.size = sizeof launch, .argument_count = own->parameter_count, .arguments = list};
+    gpuhal_plugin_launch launch = {.size = sizeof launch,
+                                   .argument_count = own->parameter_count,
+                                   .arguments = list,
+                                   .local_bytes = more_local(&own->info)};
     memcpy(launch.groups, given_of(own->context)->groups, sizeof launch.groups);
     for (uint32_t p = 0; p < own->parameter_count; p++) {
         list[p] = arguments[p];

@@ -109,6 +109,11 @@ typedef struct gpuhal_kernel_desc {
     const gpuhal_constant *constants;
 } gpuhal_kernel_desc;
 
+/** Flags of gpuhal_kernel_info. */
+enum {
+    GPUHAL_KERNEL_ADDS_LOCAL = 1u /**< A launch may have local memory beside that of its arguments. */
+};
+
 /** A kernel as it was created. What the driver does not report is 0. */
 typedef struct gpuhal_kernel_info {
     uint32_t size;
@@ -123,6 +128,8 @@ typedef struct gpuhal_kernel_info {
     uint64_t local_bytes;     /**< That the code of the kernel takes by itself, for each group. */
     uint64_t local_max_bytes; /**< Of a group in all, with what a launch adds. */
     uint64_t private_bytes;   /**< Of one thread, in memory (spilled registers, arrays). */
+    uint32_t flags;           /**< GPUHAL_KERNEL_ bits. */
+    uint32_t reserved;
 } gpuhal_kernel_info;
 
 #ifdef __cplusplus

@@ -149,7 +149,9 @@ enum {
      *  set. Memory without a host address counts as if it were set. */
     GPUHAL_MEMORY_DEVICE_LOCAL = 4u,
     /** Kernels cannot use it: the core refuses launches with it. */
-    GPUHAL_MEMORY_NO_KERNELS = 8u
+    GPUHAL_MEMORY_NO_KERNELS = 8u,
+    /** Kernels reach it as an argument alone: the core refuses it among the uses of a launch. */
+    GPUHAL_MEMORY_NO_ADDRESS = 16u
 };
 
 /** One allocation of the plugin. The core zeroes it and sets `size` first, passes it back unchanged, and addresses
@@ -216,7 +218,7 @@ typedef struct gpuhal_plugin_launch {
     uint32_t argument_count;
     const gpuhal_plugin_argument *arguments;
     uint32_t groups[3];   /**< Never 0, and up to groups_max of the kernel. */
-    uint32_t local_bytes; /**< Beside what arguments ask for. */
+    uint32_t local_bytes; /**< Beside what arguments ask for; 0 without GPUHAL_KERNEL_ADDS_LOCAL. */
     /** Memory that the kernel reaches by addresses in values or in memory: read and written, as far as hazards go. */
     const gpuhal_memory *const *uses;
     uint32_t uses_count;
@@ -404,8 +406,9 @@ typedef struct gpuhal_ops {
     void (*kernel_destroy)(gpuhal_plugin_kernel *kernel);
     /** @p queue as for every transfer: NULL BLOCKS until the kernel has ended, without any order to other work. Several
      *  threads may launch one kernel at once. The core has compared arguments with the kernel's parameters, ranges with
-     *  the memory, and groups and local memory with the limits that the kernel stated. NOT_SUPPORTED and NOT_READY as
-     *  for transfers. */
+     *  the memory and the facts BINDING_MAX_BYTES and BINDING_ALIGNMENT_BYTES, memory with its flags, and groups and
+     *  local memory with what the kernel's info states: what a plugin refuses here beside that fails the queue.
+     *  NOT_SUPPORTED and NOT_READY as for transfers. */
     gpuhal_status (*launch)(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
                             const gpuhal_plugin_launch *launch);
     /** Gives what the driver has compiled for the program and its kernels so far, for gpuhal_plugin_build.compiled of a

@@ -127,10 +127,10 @@ typedef struct gpuhal_launch {
     uint32_t argument_count;
     const gpuhal_argument *arguments; /**< One for each parameter, in their order. */
     uint32_t groups[3]; /**< Groups, by dimension; 0 in one of them: nothing is launched. */
-    /** Local memory beside that of the arguments, for CUDA, HIP and the processor; else 0. */
+    /** Local memory beside that of the arguments, with GPUHAL_KERNEL_ADDS_LOCAL (CUDA, HIP, the processor); else 0. */
     uint32_t local_bytes;
     /** Buffers that the kernel reaches by addresses that stand in values or in memory. They are kept, and count as read
-     *  and written. */
+     *  and written. NOT_SUPPORTED for one without such an address. */
     gpuhal_buffer *const *uses;
     uint32_t uses_count;
     uint32_t reserved; /**< 0. */
@@ -142,8 +142,9 @@ typedef struct gpuhal_launch {
  *  @return GPUHAL_OK; INVALID_ARGUMENT for arguments of another number, kind or size than the parameters, a buffer of
  *  another device, a queue of another device, or more groups or local memory than the kernel can have; OUT_OF_RANGE for
  *  a part outside its buffer; BUSY for a mapped buffer; NOT_SUPPORTED for memory that kernels cannot use (of kinds
- *  UPLOAD and READBACK with OpenCL, a VkBuffer of the caller's without storage usage); HOST_MEMORY; the cause of the
- *  queue's failure; DEVICE_LOST; FORKED; DRIVER. The detail names the kernel and the argument
+ *  UPLOAD and READBACK with OpenCL, a VkBuffer of the caller's without storage usage) or cannot reach by its address;
+ *  HOST_MEMORY; the cause of the queue's failure; DEVICE_LOST; FORKED; DRIVER. The detail names the kernel and the
+ *  argument
  *  Owner: the queue keeps kernel and buffers until the launch has ended. Threads: any. Blocks: with a NULL queue. */
 GPUHAL_API gpuhal_status gpuhal_kernel_launch(gpuhal_queue *queue, gpuhal_kernel *kernel, const gpuhal_launch *launch);
 
