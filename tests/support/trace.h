@@ -58,8 +58,10 @@ static inline void traced_line(traced *all, const char *line)
                piece.category, piece.name, bytes, piece.usage, piece.path, piece.clock, piece.status, &piece.begin,
                &piece.end) == 11) {
         piece.bytes = bytes[0] == '-' ? -1 : atoll(bytes);
-        all->pieces = realloc(all->pieces, (all->count + 1) * sizeof piece);
-        assert_non_null(all->pieces);
+        if ((all->count & (all->count - 1)) == 0) { /* full at every power of two */
+            all->pieces = realloc(all->pieces, (all->count ? 2 * all->count : 1) * sizeof piece);
+            assert_non_null(all->pieces);
+        }
         all->pieces[all->count++] = piece;
     } else if (strncmp(line, "sum ", 4) == 0) {
         assert_true(all->sum_count < 8);

@@ -8,7 +8,9 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-enum { PROGRAMS = 2, DEVICES = 3, ROUNDS = 2, CHUNK = 32 << 20, CHUNKS_MAX = 32 };
+/* A lease is filled with buffers of CHUNK bytes, of which the first USED have a pattern: to write and compare all of
+ * them takes seconds and shows no more. */
+enum { PROGRAMS = 2, DEVICES = 3, ROUNDS = 2, CHUNK = 32 << 20, USED = 2 << 20, CHUNKS_MAX = 32 };
 #define LARGE (UINT64_C(640) << 20)
 #define SMALL (UINT64_C(96) << 20)
 /* For all turns, also of a busy machine. */
@@ -81,10 +83,10 @@ static uint32_t allocate_all(const part *one, gpuhal_buffer *buffers[CHUNKS_MAX]
 
 static void expect_bytes(gpuhal_buffer *buffer, uint32_t pattern)
 {
-    static uint32_t back[CHUNK / sizeof(uint32_t)];
+    static uint32_t back[USED / sizeof(uint32_t)];
     memset(back, 0, sizeof back);
-    assert_ok(gpuhal_read(NULL, back, buffer, 0, CHUNK));
-    for (size_t i = 0; i < CHUNK / sizeof *back; i++) {
+    assert_ok(gpuhal_read(NULL, back, buffer, 0, USED));
+    for (size_t i = 0; i < USED / sizeof *back; i++) {
         if (back[i] != pattern) {
             fail_msg("word %zu is %08x, not %08x", i, back[i], pattern);
         }
@@ -98,10 +100,10 @@ static void fill_and_compare(const part *one, uint32_t program, uint32_t round)
     const uint32_t count = allocate_all(one, buffers), half = (count + 1) / 2;
     const uint32_t pattern = (program + 1) << 24 | round << 16 | one->number << 8;
     for (uint32_t i = 0; i < half; i++) {
-        assert_ok(gpuhal_fill(NULL, buffers[i], 0, CHUNK, pattern | i, 4));
+        assert_ok(gpuhal_fill(NULL, buffers[i], 0, USED, pattern | i, 4));
     }
     for (uint32_t i = half; i < count; i++) {
-        assert_ok(gpuhal_copy(NULL, buffers[i], 0, buffers[i - half], 0, CHUNK));
+        assert_ok(gpuhal_copy(NULL, buffers[i], 0, buffers[i - half], 0, USED));
     }
     for (uint32_t i = 0; i < count; i++) {
         expect_bytes(buffers[i], pattern | i % half);
