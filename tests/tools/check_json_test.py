@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What gpuhal-check --json prints, over the misbehaving plugin of tests/conformance. One test a run: check_json_test.py TEST PROGRAM FAULTY SCHEMA;
+"""What gpuhal-check --json prints, over the misbehaving plugin of tests/conformance. check_json_test.py TEST|all PROGRAM FAULTY SCHEMA;
 77 means skipped."""
 
 import json
@@ -10,7 +10,8 @@ import sys
 import tempfile
 import time
 
-from probe_support import changed, check, spoilings, validator
+import together
+from probe_support import changed, check, read_schema, spoilings, validator
 
 
 class Tool:
@@ -226,4 +227,4 @@ def a_changed_document_does_not_pass_the_schema(tool):
 
 
 if __name__ == "__main__":
-    globals()[sys.argv[1]](Tool(*sys.argv[2:5]))
+    sys.exit(together.run(globals(), "tool", sys.argv[1], lambda test: test(Tool(*sys.argv[2:5])), read_schema))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""gpuhal-lease from its users' view, over the fake CUDA driver and the CPU. One test a run: lease_test.py TEST PROGRAM FAKES SCHEMA; 77 means skipped."""
+"""gpuhal-lease from its users' view, over the fake CUDA driver and the CPU. lease_test.py TEST|all PROGRAM FAKES SCHEMA; 77 means skipped."""
 
 import json
 import os
@@ -10,7 +10,8 @@ import sys
 import tempfile
 import time
 
-from probe_support import check, validator
+import together
+from probe_support import check, read_schema, validator
 
 DEADLINE = 100
 BUSY, TIMEOUT, FAILED = 75, 124, 125
@@ -217,14 +218,14 @@ def every_error_is_a_document_with_json(tool):
     check(tool.error("status", code=FAILED, GPUHAL_LEDGER="none")["status"] == "not supported", "no status")
 
 
-def main():
-    name, program, fakes, schema = sys.argv[1:]
+def main(test):
+    program, fakes, schema = sys.argv[2:]
     if not os.path.exists(os.path.join(fakes, "cuda", "libcuda.so.1")):
         print("skipped: the fake CUDA driver was not built")
         sys.exit(77)
     with tempfile.TemporaryDirectory(prefix="gpuhal-lease-") as folder:
-        globals()[name](Tool(program, fakes, schema, folder))
+        test(Tool(program, fakes, schema, folder))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(together.run(globals(), "tool", sys.argv[1], main, read_schema))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""gpuhal-place, over models made here. One test a run: place_test.py TEST PROGRAM SCHEMA; 77 means skipped."""
+"""gpuhal-place, over models made here. place_test.py TEST|all PROGRAM SCHEMA; 77 means skipped."""
 
 import json
 import os
@@ -9,7 +9,8 @@ import subprocess
 import sys
 import tempfile
 
-from probe_support import check, validator
+import together
+from probe_support import check, read_schema, validator
 
 U32, U64, F32, STRING, ARRAY = 4, 10, 6, 8, 9
 Q8_0, F16, TYPE_F32 = 8, 1, 0
@@ -236,4 +237,4 @@ def a_file_that_lies_is_refused_and_never_believed(tool):
 
 
 if __name__ == "__main__":
-    globals()[sys.argv[1]](Tool(*sys.argv[2:]))
+    sys.exit(together.run(globals(), "tool", sys.argv[1], lambda test: test(Tool(*sys.argv[2:])), read_schema))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What gpuhal-plot draws of recorded results and traces. One test a run: plot_test.py TEST PROGRAM RESULTS. Exit code 77: matplotlib is missing."""
+"""What gpuhal-plot draws of recorded results and traces. plot_test.py TEST|all PROGRAM RESULTS. Exit code 77: matplotlib is missing."""
 
 import os
 import subprocess
@@ -9,6 +9,8 @@ import xml.etree.ElementTree as xml
 from collections import namedtuple
 from importlib.util import find_spec
 from pathlib import Path
+
+import together
 
 SVG = "{http://www.w3.org/2000/svg}"
 Plot = namedtuple("Plot", "program results place")
@@ -118,6 +120,10 @@ def without_matplotlib_one_sentence_says_so(plot):
     assert "matplotlib is missing" in done.stderr and done.stderr.count("\n") == 1 and not (plot.place / "a.svg").exists(), done
 
 
-if __name__ == "__main__":
+def main(test):
     with tempfile.TemporaryDirectory() as place:
-        globals()[sys.argv[1]](Plot(sys.argv[2], Path(sys.argv[3]), Path(place)))
+        test(Plot(sys.argv[2], Path(sys.argv[3]), Path(place)))
+
+
+if __name__ == "__main__":
+    sys.exit(together.run(globals(), "plot", sys.argv[1], main))

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Runs gpuhal-probe for the tests of the files probe_….py, each of which runs one test: FILE TEST PROGRAM ODD_PLUGINS SCHEMA; 77 means skipped."""
+"""Runs gpuhal-probe for the tests of the files probe_….py: FILE TEST PROGRAM ODD_PLUGINS SCHEMA, where TEST may be all (together.py); 77 means skipped."""
 
 import copy
 import fcntl
 import functools
+import importlib.util
 import json
 import os
 import pty
@@ -16,6 +17,8 @@ import tempfile
 import termios
 import time
 import unicodedata
+
+import together
 
 DEADLINE = 100  # seconds for one run; the tests have a little more
 SETTINGS = ("GPUHAL_", "POCL_DEVICES", "NO_COLOR", "COLUMNS", "TERM", "LC_", "LANG")
@@ -227,5 +230,12 @@ def machine_with(*devices):
     return root
 
 
+def read_schema():
+    """Once for all tests of a file; its path is the last argument."""
+    if importlib.util.find_spec("jsonschema"):
+        validator(sys.argv[-1])
+
+
 def main(tests):
-    tests[sys.argv[1]](Probe(*sys.argv[2:5]))
+    first = {"first": read_schema} if {"complaints", "validator"} & tests.keys() else {}
+    sys.exit(together.run(tests, "probe", sys.argv[1], lambda test: test(Probe(*sys.argv[2:5])), **first))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The live view of gpuhal-probe in a real terminal emulator, tmux. One test a run."""
+"""The live view of gpuhal-probe in a real terminal emulator, tmux."""
 
 import os
 import re

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """tools/record-machine.sh over recorded machines, and over this one.
 
-    record_machine_test.py TEST RECORDER RECORDED_MACHINES PROGRAM     one test a run"""
+    record_machine_test.py TEST|all RECORDER RECORDED_MACHINES PROGRAM"""
 
 import os
 import re
@@ -10,6 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import together
 from machine_tree import Tree
 
 # What is replaced, or what only the one who wrote a tree added.
@@ -100,4 +101,4 @@ def a_folder_that_has_a_tree_is_left_alone(recorder, folder):
 
 
 if __name__ == "__main__":
-    globals()[sys.argv[1]](*sys.argv[2:4])
+    sys.exit(together.run(globals(), "recorder, folder", sys.argv[1], lambda test: test(*sys.argv[2:4])))

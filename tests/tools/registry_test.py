@@ -9,7 +9,7 @@ import stat
 import sys
 import tempfile
 
-from probe_support import Probe, changed, check, columns_of, complaints, fake_cuda, fake_hip, is_a_path, places, screen_lines, spoilings, validator
+from probe_support import changed, check, columns_of, complaints, fake_cuda, fake_hip, is_a_path, main, places, screen_lines, spoilings, validator
 
 MARCH = 1772357400  # 2026-03-01 09:30:00 UTC
 JULY = 1783846980  # 2026-07-12 09:03:00 UTC
@@ -542,4 +542,4 @@ def a_link_that_failed_is_listed_so_until_it_is_verified(probe):
 
 
 if __name__ == "__main__":
-    globals()[sys.argv[1]](Probe(*sys.argv[2:5]))
+    main(globals())

@@ -1,0 +1,38 @@
+"""Runs the tests of a file, which are its functions of given parameters: one by its name, or `all`, each in a child of its own, in which Python and
+what the file imports are there already: starting them takes longer than most tests. 77 means skipped."""
+
+import inspect
+import os
+import sys
+import tempfile
+
+AT_ONCE = 4  # most tests wait longer than they work
+
+
+def run(functions, parameters, wanted, test, first=lambda: None):
+    """`test` runs the function that it is given, in a child where `wanted` is all, and `first` before them what all need; the file's exit status."""
+    if wanted != "all":
+        return test(functions[wanted])
+    first()
+    names = [name for name, each in functions.items() if inspect.isfunction(each) and ", ".join(inspect.signature(each).parameters) == parameters]
+    waiting, running, statuses = names[:], {}, []
+    while waiting or running:
+        if waiting and len(running) < AT_ONCE:
+            name, output = waiting.pop(0), tempfile.TemporaryFile()
+            child = os.fork()
+            if child == 0:
+                os.dup2(output.fileno(), 1)
+                os.dup2(output.fileno(), 2)
+                return test(functions[name])
+            running[child] = name, output
+            continue
+        child, status = os.wait()
+        name, output = running.pop(child)
+        statuses.append(os.waitstatus_to_exitcode(status))
+        if statuses[-1]:
+            output.seek(0)
+            print(f"---- {name}: {'skipped' if statuses[-1] == 77 else f'failed, exit status {statuses[-1]}'}", flush=True)
+            print(output.read().decode(errors="replace"), flush=True)
+        output.close()
+    print(f"{len(statuses)} tests, {len([each for each in statuses if each not in (0, 77)])} failed")
+    return 1 if not statuses or set(statuses) - {0, 77} else 77 if 0 not in statuses else 0
