@@ -79,7 +79,7 @@ static inline void mock_gpus(uint32_t count)
     static char uuids[GPUHAL_MOCK_DEVICES][40];
     gpuhal_mock = (gpuhal_mock_state){.count = count, .fork_safe = 1};
     for (uint32_t i = 0; i < count; i++) {
-        snprintf(uuids[i], sizeof uuids[i], "00000000-0000-0000-0000-0000000000%02x", i + 1);
+        snprintf(uuids[i], sizeof uuids[i], "00000000-0000-0000-0000-0000000000%02x", (i + 1) & 0xff);
         gpuhal_mock.devices[i].uuid = uuids[i];
     }
 }

@@ -131,7 +131,7 @@ TEST(what_made_room_is_read_again)
     gpuhal_item_release(acquire_or_fail(&f, 0, GPUHAL_WHOLE_SIZE, 0x41), NULL);
     filler other = {.byte = 1};
     for (int i = 0; i < 4; i++) {
-        char key[8];
+        char key[12];
         snprintf(key, sizeof key, "%d", i);
         gpuhal_item_release(load_or_fail(&f, key, SEGMENT, &other), NULL);
     }
