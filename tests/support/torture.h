@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TORTURE_ROUNDS = 400, TORTURE_PATIENCE_S = 60 };
+enum { TORTURE_ROUNDS = 240, TORTURE_PATIENCE_S = 60 };
 
 /* What a round reports; shared between the processes. */
 typedef struct torture_round {

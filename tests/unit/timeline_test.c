@@ -517,7 +517,7 @@ TEST(in_the_child_of_a_fork_a_trace_answers_forked)
 
 /* ---- threads */
 
-enum { THREADS = 8, ROUNDS = 400 };
+enum { THREADS = 8, ROUNDS = 200 };
 
 static void *enqueue(void *user)
 {
