@@ -4,41 +4,14 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "transfer/file_pieces.h"
+#include "transfer/document.h"
 
 #include <gpuhal/pool_trace.h>
 
 #include <inttypes.h>
-#include <string.h>
 
 enum { RECORDS_AT_A_TIME = 64 };
-
-typedef struct trace_file {
-    const char *path;
-    intptr_t file;
-    uint64_t bytes; /* written so far */
-} trace_file;
-
-static gpuhal_status failed(const trace_file *to, const char *call, int error)
-{
-    gpuhal_error_set(gpuhal_file_status(error), "a trace of pools cannot be written to %s: %s", to->path,
-                     strerror(error));
-    gpuhal_error_add_call(call, error, strerror(error));
-    return gpuhal_file_status(error);
-}
-
-/* Empties the text. */
-static gpuhal_status append(trace_file *to, gpuhal_text *text)
-{
-    uint64_t done = 0;
-    if (text->failed) {
-        return gpuhal_error_host_memory();
-    }
-    int error = gpuhal_os_file_write_piece(to->file, to->bytes, text->data, text->length, &done);
-    to->bytes += done;
-    text->length = 0;
-    return error ? failed(to, "pwrite", error) : GPUHAL_OK;
-}
+static const char what[] = "a trace of pools";
 
 static const char *const operations[] = {
     [GPUHAL_TRACE_CREATE] = "create",   [GPUHAL_TRACE_DESTROY] = "destroy", [GPUHAL_TRACE_ALLOCATE] = "allocate",
@@ -79,53 +52,33 @@ static void print_record(gpuhal_text *text, const gpuhal_trace_record *record)
 }
 
 /* What is recorded meanwhile is not waited for, so this ends however busy the pools are. */
-static gpuhal_status write_records(gpuhal_trace *trace, trace_file *to, gpuhal_text *text)
+static gpuhal_status write_trace(void *user, const char *path)
 {
+    gpuhal_trace *trace = user;
     gpuhal_trace_record records[RECORDS_AT_A_TIME];
+    gpuhal_document to;
+    gpuhal_status status = gpuhal_document_create(what, path, &to);
+    if (status) {
+        return status;
+    }
+    gpuhal_text_printf(&to.text, "{\"schema\":\"gpuhal.pool-trace/1\",\"library_version\":\"%s\"}\n",
+                       GPUHAL_VERSION);
     gpuhal_mutex_lock(&trace->mutex);
     uint64_t next = trace->begin;
     const uint64_t end = trace->count;
     gpuhal_mutex_unlock(&trace->mutex);
-    gpuhal_status status = append(to, text);
     for (size_t count = 1; count > 0 && !status;) {
         uint64_t lost = 0;
         count = gpuhal_trace_take(trace, &next, end, records, RECORDS_AT_A_TIME, &lost);
         if (lost > 0) {
-            gpuhal_text_printf(text, "{\"lost\":%" PRIu64 "}\n", lost);
+            gpuhal_text_printf(&to.text, "{\"lost\":%" PRIu64 "}\n", lost);
         }
         for (size_t i = 0; i < count; i++) {
-            print_record(text, &records[i]);
+            print_record(&to.text, &records[i]);
         }
-        status = append(to, text);
+        status = gpuhal_document_write(&to);
     }
-    return status;
-}
-
-/* The file may have been longer. A device has no end to cut. */
-static gpuhal_status cut(const trace_file *to)
-{
-    uint64_t size = 0;
-    int error = gpuhal_os_file_size(to->file, &size);
-    if (!error && size != UINT64_MAX && size > to->bytes) {
-        error = gpuhal_os_file_truncate(to->file, to->bytes);
-    }
-    return error ? failed(to, "ftruncate", error) : GPUHAL_OK;
-}
-
-static gpuhal_status write_trace(gpuhal_trace *trace, const char *path)
-{
-    trace_file to = {.path = path};
-    int error = gpuhal_os_file_open(path, true, &to.file);
-    if (error) {
-        return failed(&to, "open", error);
-    }
-    gpuhal_text text = {0};
-    gpuhal_text_printf(&text, "{\"schema\":\"gpuhal.pool-trace/1\",\"library_version\":\"%s\"}\n", GPUHAL_VERSION);
-    gpuhal_status status = write_records(trace, &to, &text);
-    status = status ? status : cut(&to);
-    gpuhal_text_finish(&text);
-    gpuhal_os_descriptor_close(to.file);
-    return status;
+    return gpuhal_document_end(&to, status);
 }
 
 static gpuhal_status check(const char *call, const gpuhal *gpu, bool complete)
@@ -155,20 +108,12 @@ gpuhal_status gpuhal_pool_trace_write(gpuhal *gpu, const char *path)
     return status ? status : write_trace(&gpu->layers.pools->trace, path);
 }
 
-/* The file is made now, so that a mistake in its name shows. What it has stays until there is a trace. */
+/* Tried now, so that a mistake in the name shows. What is there stays until there is a trace. */
 gpuhal_status gpuhal_trace_begin_at_open(gpuhal *gpu)
 {
     const char *path = gpu->settings.pool_trace;
-    intptr_t file = -1;
-    int error = path ? gpuhal_os_file_open(path, true, &file) : 0;
-    if (error) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "GPUHAL_POOL_TRACE is \"%s\": %s", path,
-                                strerror(error));
-    }
-    if (path) {
-        gpuhal_os_descriptor_close(file);
-    }
-    return path ? gpuhal_trace_begin(&gpu->layers.pools->trace) : GPUHAL_OK;
+    const gpuhal_status status = path ? gpuhal_document_try("GPUHAL_POOL_TRACE", what, path) : GPUHAL_OK;
+    return status || !path ? status : gpuhal_trace_begin(&gpu->layers.pools->trace);
 }
 
 /* An object without pools leaves the file to the others of its process. */
@@ -178,13 +123,7 @@ void gpuhal_trace_write_at_close(gpuhal *gpu)
     gpuhal_mutex_lock(&trace->mutex);
     const bool any = trace->count > trace->begin;
     gpuhal_mutex_unlock(&trace->mutex);
-    if (!any || !gpu->settings.pool_trace) {
-        return;
+    if (any && gpu->settings.pool_trace) {
+        gpuhal_document_write_at_close(gpu->log, write_trace, trace, gpu->settings.pool_trace);
     }
-    gpuhal_error_detail before;
-    gpuhal_error_save(&before);
-    if (write_trace(trace, gpu->settings.pool_trace)) {
-        gpuhal_log_line(gpu->log, GPUHAL_LEVEL_WARNING, "%s", gpuhal_last_error()->sentence);
-    }
-    gpuhal_error_restore(&before);
 }

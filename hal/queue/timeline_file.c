@@ -1,89 +1,21 @@
 /* queue/timeline_file.c: traces of queues as JSON. Records become text under the ring's mutex, some at a time, and the
- * text goes to the file without a lock; arrows need both their pieces. The file has another name until it is whole. */
+ * text goes to the file without a lock; arrows need both their pieces. */
 #include "queue/timeline.h"
 
 #include "core/error.h"
 #include "core/text.h"
 #include "queue/completion_service.h"
 #include "queue/queue.h"
-#include "transfer/file_pieces.h"
+#include "transfer/document.h"
 
 #include <gpuhal/trace.h>
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { RECORDS_AT_A_TIME = 64 };
-
-/* ---- the file */
-
-typedef struct trace_file {
-    const char *path;
-    char *fresh; /* where it is written; NULL: in its place, which is not a regular file */
-    intptr_t file;
-    uint64_t bytes; /* written so far */
-} trace_file;
-
-static gpuhal_status failed(const trace_file *to, const char *call, int error)
-{
-    gpuhal_error_set(gpuhal_file_status(error), "a trace of queues cannot be written to %s: %s", to->path,
-                     strerror(error));
-    gpuhal_error_add_call(call, error, strerror(error));
-    return gpuhal_file_status(error);
-}
-
-static gpuhal_status create(const char *path, trace_file *to)
-{
-    static _Atomic uint32_t number;
-    gpuhal_file_info info;
-    *to = (trace_file){.path = path, .file = -1};
-    const bool in_place = gpuhal_os_file_info(path, &info) == 0 && !info.regular;
-    if (!in_place) {
-        to->fresh = gpuhal_text_format("%s.new-%" PRId64 "-%u", path, gpuhal_os_process_own(),
-                                       atomic_fetch_add(&number, 1));
-        if (!to->fresh) {
-            return gpuhal_error_host_memory();
-        }
-    }
-    const int error = gpuhal_os_file_open(in_place ? path : to->fresh, true, &to->file);
-    if (error && to->fresh) {
-        (void)gpuhal_os_file_remove(to->fresh);
-    }
-    if (error) {
-        free(to->fresh);
-    }
-    return error ? failed(to, "open", error) : GPUHAL_OK;
-}
-
-/* Ends it: OK puts it in its place, any other status removes it. */
-static gpuhal_status end(trace_file *to, gpuhal_status status)
-{
-    gpuhal_os_descriptor_close(to->file);
-    if (!status && to->fresh) {
-        const int error = gpuhal_os_file_rename(to->fresh, to->path);
-        status = error ? failed(to, "rename", error) : GPUHAL_OK;
-    }
-    if (status && to->fresh) {
-        (void)gpuhal_os_file_remove(to->fresh);
-    }
-    free(to->fresh);
-    return status;
-}
-
-/* Empties the text. */
-static gpuhal_status append(trace_file *to, gpuhal_text *text)
-{
-    uint64_t done = 0;
-    if (text->failed) {
-        return gpuhal_error_host_memory();
-    }
-    const int error = gpuhal_os_file_write_piece(to->file, to->bytes, text->data, text->length, &done);
-    to->bytes += done;
-    text->length = 0;
-    return error ? failed(to, "write", error) : GPUHAL_OK;
-}
+static const char what[] = "a trace of queues";
 
 /* ---- the text */
 
@@ -204,7 +136,7 @@ static void print_record(gpuhal_text *text, const gpuhal_traced_record *record)
 /* A file that is being made. */
 typedef struct writing {
     gpuhal_timeline *timeline;
-    gpuhal_text text;
+    gpuhal_document to;
     unsigned char *lanes; /* a bit for each queue that has its name */
     uint64_t lane_bytes;
     uint64_t pieces; /* that are in it */
@@ -227,20 +159,20 @@ static void print_place(writing *w, const gpuhal_traced_record *record)
     }
     if (!(*lane & bit)) {
         *lane |= bit;
-        print_lane(&w->text, record);
+        print_lane(&w->to.text, record);
     }
-    print_record(&w->text, record);
+    print_record(&w->to.text, record);
     w->pieces++;
     for (int i = 0; i < GPUHAL_TRACED_AFTER; i++) {
         const gpuhal_traced_record *from = find(w->timeline, record->after[i]);
         if (from) {
-            print_arrow(&w->text, from, record, i);
+            print_arrow(&w->to.text, from, record, i);
         }
     }
 }
 
 /* What is recorded meanwhile is not waited for, so this ends however busy the queues are. */
-static gpuhal_status write_records(writing *w, trace_file *to)
+static gpuhal_status write_records(writing *w)
 {
     gpuhal_timeline *timeline = w->timeline;
     gpuhal_status status = GPUHAL_OK;
@@ -258,17 +190,17 @@ static gpuhal_status write_records(writing *w, trace_file *to)
         }
         more = next <= last;
         gpuhal_mutex_unlock(&timeline->mutex);
-        status = append(to, &w->text);
+        status = gpuhal_document_write(&w->to);
         gpuhal_mutex_lock(&timeline->mutex);
     }
     const uint64_t begun = timeline->count >= timeline->first ? timeline->count - timeline->first + 1 : 0;
-    gpuhal_text_printf(&w->text,
+    gpuhal_text_printf(&w->to.text,
                        "\n],\"displayTimeUnit\":\"ns\",\"otherData\":{\"schema\":\"gpuhal.trace/1\","
                        "\"library_version\":\"%s\",\"pieces\":%" PRIu64 ",\"dropped\":%" PRIu64
                        ",\"unfinished\":%" PRIu64 "}}\n",
                        GPUHAL_VERSION, w->pieces, timeline->dropped, begun - timeline->ended);
     gpuhal_mutex_unlock(&timeline->mutex);
-    return status ? status : append(to, &w->text);
+    return status;
 }
 
 /* Work that has ended without a thread that noticed. */
@@ -284,24 +216,24 @@ static gpuhal_status take_all(gpuhal *gpu)
     return queues ? GPUHAL_OK : gpuhal_error_host_memory();
 }
 
-static gpuhal_status write_trace(gpuhal *gpu, const char *path)
+static gpuhal_status write_trace(void *user, const char *path)
 {
-    trace_file to;
-    writing w = {.timeline = gpu->layers.timeline, .lane_bytes = atomic_load(&gpu->layers.timeline->queues) / 8 + 1};
+    gpuhal *gpu = user;
+    gpuhal_timeline *timeline = gpu->layers.timeline;
+    writing w = {.timeline = timeline, .lane_bytes = atomic_load(&timeline->queues) / 8 + 1};
     gpuhal_status status = take_all(gpu);
-    status = status ? status : create(path, &to);
+    status = status ? status : gpuhal_document_create(what, path, &w.to);
     if (status) {
         return status;
     }
     w.lanes = w.lane_bytes <= SIZE_MAX ? calloc(1, (size_t)w.lane_bytes) : NULL;
-    gpuhal_text_printf(&w.text,
+    gpuhal_text_printf(&w.to.text,
                        "{\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":%" PRId64
                        ",\"name\":\"process_name\",\"args\":{\"name\":\"gpuhal\"}}",
                        gpuhal_os_process_own());
-    status = w.lanes ? write_records(&w, &to) : gpuhal_error_host_memory();
+    status = w.lanes ? write_records(&w) : gpuhal_error_host_memory();
     free(w.lanes);
-    gpuhal_text_finish(&w.text);
-    return end(&to, status);
+    return gpuhal_document_end(&w.to, status);
 }
 
 gpuhal_status gpuhal_trace_write(gpuhal *gpu, const char *path)
@@ -316,22 +248,8 @@ gpuhal_status gpuhal_trace_write(gpuhal *gpu, const char *path)
 gpuhal_status gpuhal_timeline_begin_at_open(gpuhal *gpu)
 {
     const char *path = gpu->settings.trace;
-    trace_file to;
-    if (!path) {
-        return GPUHAL_OK;
-    }
-    const gpuhal_status status = create(path, &to);
-    if (status && status != GPUHAL_ERROR_HOST_MEMORY) {
-        char *why = gpuhal_text_copy(gpuhal_last_error()->sentence);
-        gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "GPUHAL_TRACE is \"%s\": %s", path, why ? why : "");
-        free(why);
-        return GPUHAL_ERROR_INVALID_ARGUMENT;
-    }
-    if (status) {
-        return status;
-    }
-    (void)end(&to, GPUHAL_ERROR_CANCELLED);
-    return gpuhal_trace_start(gpu, NULL);
+    const gpuhal_status status = path ? gpuhal_document_try("GPUHAL_TRACE", what, path) : GPUHAL_OK;
+    return status || !path ? status : gpuhal_trace_start(gpu, NULL);
 }
 
 /* An object whose queues did nothing leaves the file to the others of its process. */
@@ -341,13 +259,7 @@ void gpuhal_timeline_write_at_close(gpuhal *gpu)
     gpuhal_mutex_lock(&timeline->mutex);
     const bool any = timeline->count > 0;
     gpuhal_mutex_unlock(&timeline->mutex);
-    if (!any || !gpu->settings.trace) {
-        return;
+    if (any && gpu->settings.trace) {
+        gpuhal_document_write_at_close(gpu->log, write_trace, gpu, gpu->settings.trace);
     }
-    gpuhal_error_detail before;
-    gpuhal_error_save(&before);
-    if (write_trace(gpu, gpu->settings.trace)) {
-        gpuhal_log_line(gpu->log, GPUHAL_LEVEL_WARNING, "%s", gpuhal_last_error()->sentence);
-    }
-    (void)gpuhal_error_restore(&before);
 }

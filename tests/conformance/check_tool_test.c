@@ -1,13 +1,10 @@
 /* check_tool_test.c: what a user of gpuhal-check sees, beside its results: options, exit statuses, expected
  * failures. */
-#include "test.h"
+#include "support/folder.h"
 
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static char output[1 << 18];
-static char directory[] = "/tmp/gpuhal-check-test-XXXXXX";
 
 /* Runs gpuhal-check with these arguments, and keeps what it prints; returns its exit status. */
 static int check(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -55,22 +52,15 @@ static const char *faulty(const char *name)
 static const char *file_with(const char *name, const char *content)
 {
     static char path[256];
-    if (strstr(directory, "XXXXXX") != NULL) {
-        assert_non_null(mkdtemp(directory));
+    if (test_folder[0] == 0) {
+        make_test_folder("check-test");
     }
-    snprintf(path, sizeof path, "%s/%s", directory, name);
+    snprintf(path, sizeof path, "%s/%s", test_folder, name);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     fputs(content, file);
     assert_int_equal(fclose(file), 0);
     return path;
-}
-
-static void clean_up(void)
-{
-    char command[128];
-    snprintf(command, sizeof command, "rm -r '%s'", directory);
-    assert_int_equal(system(command), 0);
 }
 
 TEST(the_list_names_every_check_with_a_sentence)
@@ -162,7 +152,6 @@ TEST(a_program_whose_format_does_not_show_needs_format_and_one_that_no_device_ta
     expect_printed("hint: \"Compare --program, --format, --kernel, --parameters and --group-size with the code");
     assert_int_equal(check("--only launch@0 %s", plugin), 0);
     expect_printed("# SKIP no kernel was given (--program and --kernel)");
-    clean_up();
 }
 
 #define HINT_FILE "  hint: \"Give the path of a plugin's library, NAME.so, or of its manifest, NAME.gpuhal.\"\n"
@@ -182,18 +171,17 @@ TEST(a_file_that_cannot_be_a_plugin_is_named_with_a_hint_and_breaks_no_rule)
     assert_int_equal(check("'%s'", text), 3);
     expect_printed("not ok 1 - file: ");
     expect_printed("/text.so is no shared library\"\n" HINT_FILE);
-    assert_int_equal(check("'%s'", directory), 3);
+    assert_int_equal(check("'%s'", test_folder), 3);
     expect_printed(" is a directory\"\n" HINT_FILE);
     assert_int_equal(check("/nowhere/plugin.gpuhal"), 3);
     expect_printed("\n  message: \"/nowhere/plugin.gpuhal: No such file or directory\"\n" HINT_FILE);
     (void)file_with("empty.gpuhal", "");
-    assert_int_equal(check("'%s/empty.gpuhal'", directory), 3);
+    assert_int_equal(check("'%s/empty.gpuhal'", test_folder), 3);
     expect_printed("/empty.gpuhal names no library\"\n  rule: M-30\n");
     (void)file_with("lost.gpuhal", "[plugin]\nname = lost\nlibrary = lost.so\nabi = 0.3\n");
-    assert_int_equal(check("'%s/lost.gpuhal'", directory), 3);
+    assert_int_equal(check("'%s/lost.gpuhal'", test_folder), 3);
     expect_printed("/lost.so does not exist\"\n"
                    "  hint: \"Build the library, or correct the line 'library' of the manifest.\"\n");
-    clean_up();
     assert_int_equal(mkdir("/tmp/gpuhal-check-test.gpuhal", 0755), 0);
     assert_int_equal(check("/tmp/gpuhal-check-test.gpuhal"), 3);
     assert_int_equal(rmdir("/tmp/gpuhal-check-test.gpuhal"), 0);
@@ -204,7 +192,7 @@ TEST(a_file_that_goes_during_the_run_breaks_no_rule)
 {
     char command[1024], copy[256];
     (void)file_with("plugin.so.expect", "");
-    snprintf(copy, sizeof copy, "%s/plugin.so", directory);
+    snprintf(copy, sizeof copy, "%s/plugin.so", test_folder);
     snprintf(command, sizeof command, "cp '%s' '%s'", faulty("good_all"), copy);
     assert_int_equal(system(command), 0);
     setenv("FAULTY_REMOVES", copy, 1);
@@ -212,7 +200,6 @@ TEST(a_file_that_goes_during_the_run_breaks_no_rule)
     unsetenv("FAULTY_REMOVES");
     expect_printed("\nnot ok 2 - end_to_end: ");
     expect_printed("/plugin.so does not exist\"\n" HINT_FILE);
-    clean_up();
 }
 
 TEST(a_plugin_is_found_by_a_relative_path)
@@ -300,7 +287,6 @@ TEST(an_expected_failure_does_not_fail_the_run)
     expect_printed("\nnot ok 2 - copy@0: copy moves exactly the bytes asked for" TAP_EXPECTED_FAILURE
                    "the reason, as the list states it\n");
     expect_printed("# 1 passed, 0 failed, 1 failed as expected, 0 skipped\n");
-    clean_up();
 }
 
 TEST(an_expected_failure_that_passes_fails_the_run)
@@ -309,7 +295,6 @@ TEST(an_expected_failure_that_passes_fails_the_run)
     assert_int_equal(check("--only fill@0 --expect '%s' '%s'", expect, faulty("good_all")), 1);
     expect_printed("\nnot ok 2 - fill@0: ");
     expect_printed("passes, yet is listed as expected to fail");
-    clean_up();
 }
 
 TEST(an_expected_failure_of_an_unknown_check_leaves_with_2)
@@ -320,7 +305,6 @@ TEST(an_expected_failure_of_an_unknown_check_leaves_with_2)
     expect = file_with("expect", "query@0: it is checked once\n");
     assert_int_equal(check("--expect '%s' '%s'", expect, faulty("good_all")), 2);
     expect_printed("expect:1: the check is about no single device: query@0");
-    clean_up();
 }
 
 TEST(an_expected_failure_needs_a_reason)
@@ -330,7 +314,6 @@ TEST(an_expected_failure_needs_a_reason)
     expect_printed("expect:1: a line is 'check: reason'");
     assert_int_equal(check("--expect /nowhere/list '%s'", faulty("good_all")), 2);
     expect_printed("/nowhere/list: No such file");
-    clean_up();
 }
 
 TEST(a_list_that_is_a_directory_leaves_with_2)
@@ -339,24 +322,22 @@ TEST(a_list_that_is_a_directory_leaves_with_2)
     expect_printed("gpuhal-check: /: Is a directory\n");
     (void)file_with("other", "");
     char list[256], command[1024];
-    snprintf(list, sizeof list, "%s/plugin.so.expect", directory);
+    snprintf(list, sizeof list, "%s/plugin.so.expect", test_folder);
     assert_int_equal(mkdir(list, 0755), 0);
-    snprintf(command, sizeof command, "cp '%s' '%s/plugin.so'", faulty("good_all"), directory);
+    snprintf(command, sizeof command, "cp '%s' '%s/plugin.so'", faulty("good_all"), test_folder);
     assert_int_equal(system(command), 0);
-    assert_int_equal(check("--only copy@0 '%s/plugin.so'", directory), 2);
+    assert_int_equal(check("--only copy@0 '%s/plugin.so'", test_folder), 2);
     expect_printed("/plugin.so.expect: Is a directory\n");
-    clean_up();
 }
 
 TEST(the_list_beside_the_plugin_is_read)
 {
     char command[1024];
     file_with("plugin.so.expect", "copy: the reason beside the plugin\n");
-    snprintf(command, sizeof command, "cp '%s' '%s/plugin.so'", faulty("copy_short"), directory);
+    snprintf(command, sizeof command, "cp '%s' '%s/plugin.so'", faulty("copy_short"), test_folder);
     assert_int_equal(system(command), 0);
-    assert_int_equal(check("--only copy@0 '%s/plugin.so'", directory), 0);
+    assert_int_equal(check("--only copy@0 '%s/plugin.so'", test_folder), 0);
     expect_printed(TAP_EXPECTED_FAILURE "the reason beside the plugin\n");
-    clean_up();
 }
 
 TEST(the_message_of_a_failure_stands_in_a_yaml_block)

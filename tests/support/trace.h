@@ -3,30 +3,9 @@
 #ifndef GPUHAL_TEST_TRACE_H
 #define GPUHAL_TEST_TRACE_H
 
-#include "test.h"
-
-#include <gpuhal/gpuhal.h>
+#include "support/trace_file.h"
 
 #include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-
-static char trace_folder[32], trace_path[64];
-
-static inline void begin_traces(void)
-{
-    snprintf(trace_folder, sizeof trace_folder, "/tmp/gpuhal-trace-XXXXXX");
-    assert_non_null(mkdtemp(trace_folder));
-    snprintf(trace_path, sizeof trace_path, "%s/trace.json", trace_folder);
-}
-
-/* Nothing but the trace may be there. */
-static inline void end_traces(void)
-{
-    unlink(trace_path);
-    assert_int_equal(rmdir(trace_folder), 0);
-}
 
 /* One piece as the check prints it. */
 typedef struct traced_piece {

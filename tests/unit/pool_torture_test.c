@@ -1,6 +1,7 @@
 /* Every allocation that a pool makes fails once, and every call of the system. */
 #include "support/torture.h"
 #include "support/torture_mock.h"
+#include "support/trace_file.h"
 
 #include <gpuhal/pool.h>
 #include <gpuhal/pool_trace.h>
@@ -83,7 +84,7 @@ static gpuhal_status pool_around(void)
     gpuhal_scope_end(scope);
     status = status ? status : gpuhal_pool_trim(o.pool, 0, &freed);
     status = status ? status : gpuhal_trim(o.gpu, 0, NULL);
-    status = status ? status : gpuhal_pool_trace_write(o.gpu, "/dev/null");
+    status = status ? status : gpuhal_pool_trace_write(o.gpu, trace_path);
     if (o.pool) {
         gpuhal_pool_statistics state = {.size = sizeof state};
         assert_int_equal(gpuhal_pool_get_statistics(o.pool, &state), GPUHAL_OK);
@@ -105,26 +106,33 @@ static gpuhal_status pool_around(void)
     return status;
 }
 
+static void torture_pool(gpuhal_fault kind)
+{
+    begin_traces();
+    torture(pool_around, kind, NULL);
+    end_traces();
+}
+
 TEST(every_allocation_of_a_pool_and_its_queues_may_fail)
 {
-    torture(pool_around, GPUHAL_FAULT_ALLOCATION, NULL);
+    torture_pool(GPUHAL_FAULT_ALLOCATION);
 }
 
 TEST(every_allocation_of_a_pool_in_checking_mode_may_fail)
 {
     checks = true;
-    torture(pool_around, GPUHAL_FAULT_ALLOCATION, NULL);
+    torture_pool(GPUHAL_FAULT_ALLOCATION);
 }
 
 TEST(every_call_of_a_pool_and_its_queues_may_fail)
 {
-    torture(pool_around, GPUHAL_FAULT_FAIL, NULL);
+    torture_pool(GPUHAL_FAULT_FAIL);
 }
 
 TEST(every_allocation_of_a_pool_in_virtual_memory_may_fail)
 {
     page_bytes = 4096;
-    torture(pool_around, GPUHAL_FAULT_ALLOCATION, NULL);
+    torture_pool(GPUHAL_FAULT_ALLOCATION);
 }
 
 #include "test_main.h"

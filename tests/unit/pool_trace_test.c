@@ -1,34 +1,13 @@
 /* Traces of pools: what is recorded, what is lost, and where it is written. */
 #include "pool_support.h"
+#include "support/trace_file.h"
 
 #include <gpuhal/pool_trace.h>
 
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { RECORDS = 65536 };
 #define NONE UINT64_MAX
-
-static char folder[32];
-static char path[64];
-
-static void make_folder(void)
-{
-    snprintf(folder, sizeof folder, "/tmp/gpuhal-trace-XXXXXX");
-    assert_non_null(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/trace.jsonl", folder);
-}
-
-static void remove_folder(void)
-{
-    unlink(path);
-    assert_int_equal(rmdir(folder), 0);
-}
 
 typedef struct lines {
     char *text;
@@ -40,7 +19,7 @@ static lines read_lines(void)
 {
     lines all = {0};
     size_t bytes = 0;
-    FILE *file = fopen(path, "r");
+    FILE *file = fopen(trace_path, "r");
     assert_non_null(file);
     assert_true(getdelim(&all.text, &bytes, '\0', file) > 0);
     fclose(file);
@@ -67,7 +46,7 @@ static void free_lines(lines *all)
 
 static lines traced(gpuhal *gpu)
 {
-    assert_ok(gpuhal_pool_trace_write(gpu, path));
+    assert_ok(gpuhal_pool_trace_write(gpu, trace_path));
     return read_lines();
 }
 
@@ -114,7 +93,7 @@ static void expect_lines(const lines *all, const expectation *expected, size_t c
 
 TEST(every_operation_of_a_pool_is_a_line_with_its_members)
 {
-    make_folder();
+    begin_traces();
     gpuhal *gpu = open_one();
     assert_ok(gpuhal_pool_trace_start(gpu));
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.limit_bytes = SEGMENT});
@@ -152,7 +131,7 @@ TEST(every_operation_of_a_pool_is_a_line_with_its_members)
     gpuhal_queue_destroy(first);
     gpuhal_queue_destroy(second);
     gpuhal_close(gpu);
-    remove_folder();
+    end_traces();
 }
 
 static void expect_last_line_to_be_the_state(gpuhal *gpu, gpuhal_pool *pool)
@@ -169,7 +148,7 @@ static void expect_last_line_to_be_the_state(gpuhal *gpu, gpuhal_pool *pool)
 
 TEST(each_line_has_what_the_pool_has_used_reserved_and_free_afterwards)
 {
-    make_folder();
+    begin_traces();
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
     gpuhal_queue *queue = queue_or_fail(gpu);
@@ -190,12 +169,12 @@ TEST(each_line_has_what_the_pool_has_used_reserved_and_free_afterwards)
     gpuhal_pool_destroy(pool);
     gpuhal_queue_destroy(queue);
     gpuhal_close(gpu);
-    remove_folder();
+    end_traces();
 }
 
 TEST(nothing_is_recorded_before_a_start_and_after_a_stop_and_a_new_start_drops_what_was)
 {
-    make_folder();
+    begin_traces();
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
     const struct {
@@ -215,12 +194,12 @@ TEST(nothing_is_recorded_before_a_start_and_after_a_stop_and_a_new_start_drops_w
     }
     gpuhal_pool_destroy(pool);
     gpuhal_close(gpu);
-    remove_folder();
+    end_traces();
 }
 
 TEST(the_newest_records_stay_and_a_line_says_how_many_were_overwritten)
 {
-    make_folder();
+    begin_traces();
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
     gpuhal_buffer *first = take(pool, NULL, 1);
@@ -252,12 +231,12 @@ TEST(the_newest_records_stay_and_a_line_says_how_many_were_overwritten)
     free_lines(&all);
     gpuhal_pool_destroy(pool);
     gpuhal_close(gpu);
-    remove_folder();
+    end_traces();
 }
 
 TEST(all_pools_of_an_object_are_in_its_trace_also_destroyed_ones)
 {
-    make_folder();
+    begin_traces();
     gpuhal_mock = (gpuhal_mock_state){.count = 2};
     gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     assert_ok(gpuhal_pool_trace_start(gpu));
@@ -273,57 +252,25 @@ TEST(all_pools_of_an_object_are_in_its_trace_also_destroyed_ones)
     }
     free_lines(&all);
     gpuhal_close(gpu);
-    remove_folder();
+    end_traces();
 }
 
 TEST(bad_arguments_and_files_that_cannot_be_written_are_refused_with_a_sentence)
 {
-    make_folder();
+    begin_traces();
     gpuhal *gpu = open_one();
     assert_int_equal(gpuhal_pool_trace_start(NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_pool_trace_stop(NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(gpuhal_pool_trace_write(NULL, path), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(gpuhal_pool_trace_write(gpu, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(access(path, F_OK), -1);
-    char missing[80];
-    snprintf(missing, sizeof missing, "%s/no/trace", folder);
-    const struct {
-        const char *path;
-        gpuhal_status status;
-    } cases[] = {{missing, GPUHAL_ERROR_NOT_FOUND},
-                 {folder, GPUHAL_ERROR_INVALID_ARGUMENT},
-                 {"/dev/full", GPUHAL_ERROR_FILE},
-                 {"/dev/null", GPUHAL_OK}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        gpuhal_status status = gpuhal_pool_trace_write(gpu, cases[i].path);
-        if (status != cases[i].status || (status && !strstr(gpuhal_last_error()->sentence, cases[i].path))) {
-            fail_msg("%s: %d, %s", cases[i].path, status, gpuhal_last_error()->sentence);
-        }
-    }
+    expect_bad_files_refused(gpu, gpuhal_pool_trace_write);
     gpuhal_close(gpu);
-    remove_folder();
-}
-
-static gpuhal_status open_by_environment(const char *file, gpuhal **out_gpu)
-{
-    static gpuhal_builtin_fn *const builtins[] = {gpuhal_mock_query, NULL};
-    const gpuhal_config config = {.size = sizeof config,
-                                  .isolation = GPUHAL_ISOLATION_NEVER,
-                                  .registry = "none",
-                                  .backends = "mock",
-                                  .builtins = builtins};
-    setenv("GPUHAL_POOL_TRACE", file, 1);
-    gpuhal_mock = (gpuhal_mock_state){.count = 1};
-    gpuhal_status status = gpuhal_open(&config, out_gpu);
-    unsetenv("GPUHAL_POOL_TRACE");
-    return status;
+    end_traces();
 }
 
 TEST(where_the_environment_names_a_file_closing_writes_the_trace_there)
 {
-    make_folder();
+    begin_traces();
     gpuhal *gpu = NULL;
-    assert_ok(open_by_environment(path, &gpu));
+    assert_ok(open_with_variable("GPUHAL_POOL_TRACE", trace_path, NULL, NULL, &gpu));
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
     gpuhal_buffer *kept = take(pool, NULL, 100); /* outlives the object, which the trace shows */
     gpuhal_pool_destroy(pool);
@@ -334,48 +281,37 @@ TEST(where_the_environment_names_a_file_closing_writes_the_trace_there)
         assert_int_equal(all.count, 4);
         assert_true(is(all.line[2], "allocate", "ok") && is(all.line[3], "destroy", "ok"));
         free_lines(&all);
-        assert_ok(open_by_environment(path, &gpu)); /* has no pool, so it leaves the file as it is */
+        /* has no pool, so it leaves the file as it is */
+        assert_ok(open_with_variable("GPUHAL_POOL_TRACE", trace_path, NULL, NULL, &gpu));
         gpuhal_close(gpu);
     }
-    remove_folder();
+    end_traces();
 }
 
 TEST(a_file_in_the_environment_that_is_relative_or_cannot_be_written_fails_opening)
 {
-    make_folder();
-    char missing[80];
-    snprintf(missing, sizeof missing, "%s/no/trace", folder);
-    const char *const bad[] = {"trace.jsonl", missing, folder};
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        gpuhal *gpu = NULL;
-        assert_int_equal(open_by_environment(bad[i], &gpu), GPUHAL_ERROR_INVALID_ARGUMENT);
-        assert_null(gpu);
-        assert_non_null(strstr(gpuhal_last_error()->sentence, "GPUHAL_POOL_TRACE"));
-        assert_non_null(strstr(gpuhal_last_error()->sentence, bad[i]));
-    }
-    gpuhal *gpu = NULL;
-    assert_ok(open_by_environment("", &gpu)); /* counts as not set */
-    gpuhal_close(gpu);
-    remove_folder();
+    begin_traces();
+    expect_bad_variables_refused("GPUHAL_POOL_TRACE");
+    end_traces();
 }
 
 TEST(in_the_child_of_a_fork_a_trace_answers_forked)
 {
-    make_folder();
+    begin_traces();
     gpuhal *gpu = open_one();
     assert_ok(gpuhal_pool_trace_start(gpu));
     pid_t child = fork();
     if (child == 0) {
         bool good = gpuhal_pool_trace_start(gpu) == GPUHAL_ERROR_FORKED &&
                     gpuhal_pool_trace_stop(gpu) == GPUHAL_ERROR_FORKED &&
-                    gpuhal_pool_trace_write(gpu, path) == GPUHAL_ERROR_FORKED && access(path, F_OK) != 0;
+                    gpuhal_pool_trace_write(gpu, trace_path) == GPUHAL_ERROR_FORKED && access(trace_path, F_OK) != 0;
         _exit(good ? 0 : 1);
     }
     int status = -1;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     gpuhal_close(gpu);
-    remove_folder();
+    end_traces();
 }
 
 /* ---- threads */
@@ -424,7 +360,7 @@ static void expect_an_order_that_is_possible(const lines *all, uint64_t *out_los
 
 TEST(threads_that_allocate_while_a_trace_is_written_leave_whole_lines_in_a_possible_order)
 {
-    make_folder();
+    begin_traces();
     gpuhal *gpu = open_one();
     gpuhal_pool *pools[2] = {pool_or_fail(gpu, (gpuhal_pool_desc){0}), pool_or_fail(gpu, (gpuhal_pool_desc){0})};
     pthread_t threads[THREADS];
@@ -452,7 +388,7 @@ TEST(threads_that_allocate_while_a_trace_is_written_leave_whole_lines_in_a_possi
     gpuhal_pool_destroy(pools[0]);
     gpuhal_pool_destroy(pools[1]);
     gpuhal_close(gpu);
-    remove_folder();
+    end_traces();
 }
 
 #include "test_main.h"

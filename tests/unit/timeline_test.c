@@ -5,8 +5,6 @@
 #include "program/program.h"
 
 #include <pthread.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 
 enum { BYTES = 64 };
 
@@ -85,7 +83,7 @@ TEST(every_kind_of_work_of_a_queue_is_a_piece_with_its_members)
     char host[BYTES] = "", file_name[80];
     gpuhal_program *program = load_program(o.gpu);
     gpuhal_kernel *add = make_kernel(program, "add");
-    snprintf(file_name, sizeof file_name, "%s/bytes", trace_folder);
+    snprintf(file_name, sizeof file_name, "%s/bytes", test_folder);
     const gpuhal_file file = {.size = sizeof file, .path = file_name};
     const gpuhal_rect to = {.buffer = o.one}, from = {.buffer = o.other}, in_host = {.host = host};
     const uint64_t extent[3] = {4, 3, 1};
@@ -374,53 +372,18 @@ TEST(bad_arguments_and_files_that_cannot_be_written_are_refused_with_a_sentence)
     assert_int_equal(gpuhal_trace_start(o.gpu, &none), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_trace_start(o.gpu, &many), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_trace_stop(NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(gpuhal_trace_write(NULL, trace_path), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(gpuhal_trace_write(o.gpu, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(access(trace_path, F_OK), -1);
-    char missing[80];
-    snprintf(missing, sizeof missing, "%s/no/trace", trace_folder);
-    const struct {
-        const char *path;
-        gpuhal_status status;
-    } cases[] = {{missing, GPUHAL_ERROR_NOT_FOUND},
-                 {trace_folder, GPUHAL_ERROR_INVALID_ARGUMENT},
-                 {"/dev/full", GPUHAL_ERROR_FILE},
-                 {"/dev/null", GPUHAL_OK}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        gpuhal_status status = gpuhal_trace_write(o.gpu, cases[i].path);
-        if (status != cases[i].status || (status && !strstr(gpuhal_last_error()->sentence, cases[i].path))) {
-            fail_msg("%s: %d, %s", cases[i].path, status, gpuhal_last_error()->sentence);
-        }
-    }
-    struct stat info;
-    assert_int_equal(stat("/dev/null", &info), 0);
-    assert_true(S_ISCHR(info.st_mode));
+    expect_bad_files_refused(o.gpu, gpuhal_trace_write);
     traced all = write_traced(o.gpu); /* without a trace */
     assert_int_equal(all.count + all.unfinished + all.dropped, 0);
     free_traced(&all);
     end(&o);
 }
 
-static gpuhal_status open_by_environment(const char *file, gpuhal **out_gpu)
-{
-    static gpuhal_builtin_fn *const builtins[] = {gpuhal_mock_query, NULL};
-    const gpuhal_config config = {.size = sizeof config,
-                                  .isolation = GPUHAL_ISOLATION_NEVER,
-                                  .registry = "none",
-                                  .backends = "mock",
-                                  .builtins = builtins};
-    setenv("GPUHAL_TRACE", file, 1);
-    gpuhal_mock = (gpuhal_mock_state){.count = 2};
-    gpuhal_status status = gpuhal_open(&config, out_gpu);
-    unsetenv("GPUHAL_TRACE");
-    return status;
-}
-
 TEST(where_the_environment_names_a_file_closing_writes_the_trace_there)
 {
     objects o = {0};
     begin_traces();
-    assert_ok(open_by_environment(trace_path, &o.gpu));
+    assert_ok(open_with_variable("GPUHAL_TRACE", trace_path, NULL, NULL, &o.gpu));
     assert_int_equal(access(trace_path, F_OK), -1);
     make(&o);
     assert_ok(gpuhal_fill(o.queue, o.one, 0, BYTES, 1, 4));
@@ -430,7 +393,8 @@ TEST(where_the_environment_names_a_file_closing_writes_the_trace_there)
         traced all = read_traced(trace_path);
         assert_int_equal(all.count, 2);
         free_traced(&all);
-        assert_ok(open_by_environment(trace_path, &o.gpu)); /* has no work, so it leaves the file as it is */
+        /* has no work, so it leaves the file as it is */
+        assert_ok(open_with_variable("GPUHAL_TRACE", trace_path, NULL, NULL, &o.gpu));
         gpuhal_close(o.gpu);
     }
     end_traces();
@@ -450,20 +414,9 @@ static void take_line(void *user, int32_t level, const char *line)
 
 TEST(a_trace_that_cannot_be_written_at_the_end_is_a_line_of_the_log)
 {
-    static gpuhal_builtin_fn *const builtins[] = {gpuhal_mock_query, NULL};
     lines own = {0};
     objects o = {0};
-    const gpuhal_config config = {.size = sizeof config,
-                                  .isolation = GPUHAL_ISOLATION_NEVER,
-                                  .registry = "none",
-                                  .backends = "mock",
-                                  .builtins = builtins,
-                                  .log = take_line,
-                                  .log_user = &own};
-    setenv("GPUHAL_TRACE", "/dev/full", 1);
-    gpuhal_mock = (gpuhal_mock_state){.count = 2};
-    assert_ok(gpuhal_open(&config, &o.gpu));
-    unsetenv("GPUHAL_TRACE");
+    assert_ok(open_with_variable("GPUHAL_TRACE", "/dev/full", take_line, &own, &o.gpu));
     make(&o);
     assert_ok(gpuhal_fill(o.queue, o.one, 0, BYTES, 1, 4));
     give_back(&o);
@@ -474,20 +427,7 @@ TEST(a_trace_that_cannot_be_written_at_the_end_is_a_line_of_the_log)
 TEST(a_file_in_the_environment_that_is_relative_or_cannot_be_written_fails_opening)
 {
     begin_traces();
-    char missing[80];
-    snprintf(missing, sizeof missing, "%s/no/trace", trace_folder);
-    const char *const bad[] = {"trace.json", missing, trace_folder};
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        gpuhal *gpu = NULL;
-        assert_int_equal(open_by_environment(bad[i], &gpu), GPUHAL_ERROR_INVALID_ARGUMENT);
-        assert_null(gpu);
-        assert_int_equal(gpuhal_last_error()->status, GPUHAL_ERROR_INVALID_ARGUMENT);
-        assert_non_null(strstr(gpuhal_last_error()->sentence, "GPUHAL_TRACE"));
-        assert_non_null(strstr(gpuhal_last_error()->sentence, bad[i]));
-    }
-    gpuhal *gpu = NULL;
-    assert_ok(open_by_environment("", &gpu)); /* counts as not set */
-    gpuhal_close(gpu);
+    expect_bad_variables_refused("GPUHAL_TRACE");
     end_traces();
 }
 

@@ -55,8 +55,8 @@ static void give_back(const objects *o)
 static size_t files(void)
 {
     size_t count = 0;
-    DIR *folder = opendir(trace_folder);
-    folder = folder ? folder : opendir(trace_folder); /* it was this call's turn */
+    DIR *folder = opendir(test_folder);
+    folder = folder ? folder : opendir(test_folder); /* it was this call's turn */
     assert_non_null(folder);
     while (readdir(folder)) {
         count++;

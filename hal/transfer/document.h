@@ -1,0 +1,39 @@
+/* transfer/document.h: a text that is written to a file a part at a time, as traces are. It has another name until it
+ * is whole, so a file that was there stays as it was until then; what is no regular file is written in its place.
+ */
+#ifndef GPUHAL_TRANSFER_DOCUMENT_H
+#define GPUHAL_TRANSFER_DOCUMENT_H
+
+#include "core/log.h"
+#include "core/text.h"
+
+#include <gpuhal/types.h>
+
+#include <stdint.h>
+
+typedef struct gpuhal_document {
+    const char *what; /* for messages: "a trace of queues" */
+    const char *path;
+    gpuhal_text text; /* to be written next */
+    char *fresh;      /* where it is written; NULL: in its place */
+    intptr_t file;
+    uint64_t bytes; /* written so far */
+} gpuhal_document;
+
+/* Errors of all: what gpuhal_file_status() says, with the system's call in the detail; HOST_MEMORY. */
+
+/* On success the document has to be ended. `what` and `path` are the caller's and outlive it. */
+gpuhal_status gpuhal_document_create(const char *what, const char *path, gpuhal_document *out_document);
+/* Writes the text and empties it. */
+gpuhal_status gpuhal_document_write(gpuhal_document *document);
+/* Ends it: OK writes what is left and puts it in its place, any other status removes it. Returns the first failure. */
+gpuhal_status gpuhal_document_end(gpuhal_document *document, gpuhal_status status);
+
+/* For a file that an environment variable names. Tries whether it can be written, and leaves what is there:
+ * INVALID_ARGUMENT with the variable's name, HOST_MEMORY. */
+gpuhal_status gpuhal_document_try(const char *variable, const char *what, const char *path);
+/* Calls `write` when the object is closed: a failure goes to the log, and the thread's last error stays. */
+void gpuhal_document_write_at_close(gpuhal_log *log, gpuhal_status (*write)(void *user, const char *path), void *user,
+                                    const char *path);
+
+#endif
