@@ -159,7 +159,7 @@ gpuhal_status gpuhal_event_record(gpuhal_event *event, gpuhal_queue *queue)
     }
     gpuhal_timepoint *timepoint = NULL, *old = NULL;
     gpuhal_completion *completion = NULL;
-    gpuhal_status status = gpuhal_queue_record(queue, timed, &timepoint);
+    gpuhal_status status = gpuhal_queue_record_event(queue, timed, &timepoint);
     if (status) {
         return status;
     }
@@ -331,7 +331,8 @@ gpuhal_status gpuhal_event_elapsed(gpuhal_event *from, gpuhal_event *to, uint64_
     gpuhal_status status = recording(from, "gpuhal_event_elapsed", &first);
     status = status ? status : recording(to, "gpuhal_event_elapsed", &second);
     if (!status &&
-        (!first || !second || !first->timed || !second->timed || first->queue->device != second->queue->device)) {
+        (!first || !second || !(from->flags & to->flags & GPUHAL_EVENT_TIMED) ||
+         first->queue->device != second->queue->device)) {
         status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
                                   "gpuhal_event_elapsed: the events are not timed, never recorded, or of two devices");
     }

@@ -60,7 +60,8 @@ typedef struct gpuhal_op_kind {
         GPUHAL_OP_JOB,
         GPUHAL_OP_CALL,
         GPUHAL_OP_KEEP,
-        GPUHAL_OP_LAUNCH
+        GPUHAL_OP_LAUNCH,
+        GPUHAL_OP_EVENT /* of no kind: a recording of an event, in traces */
     } form;
 } gpuhal_op_kind;
 
@@ -201,6 +202,25 @@ static inline void gpuhal_queue_note_busy(gpuhal_queue *queue)
 static inline bool gpuhal_timeline_is_on(const gpuhal_queue *queue)
 {
     return __builtin_expect(atomic_load_explicit(&queue->timeline->on, memory_order_relaxed), 0);
+}
+
+/* With the mutex held: the piece is the last of the queue's list. */
+static inline void gpuhal_timeline_append(gpuhal_queue *queue, gpuhal_traced *traced)
+{
+    traced->next = NULL;
+    *queue->trace.end = traced;
+    queue->trace.end = &traced->next;
+}
+
+/* With the mutex held: a recording of an event was submitted, or is done; only the first time counts. */
+static inline void gpuhal_timeline_recorded(gpuhal_timepoint *timepoint)
+{
+    gpuhal_traced *traced = timepoint->traced;
+    if (traced) {
+        timepoint->traced = NULL;
+        traced->end = gpuhal_timepoint_retain(timepoint);
+        gpuhal_timeline_append(timepoint->queue, traced);
+    }
 }
 
 static inline bool gpuhal_queue_has_failed(const gpuhal_queue *queue)
@@ -422,6 +442,8 @@ gpuhal_status gpuhal_queue_enqueue(gpuhal_queue *queue, const gpuhal_op *op);
 gpuhal_status gpuhal_queue_defer(gpuhal_queue *queue, const gpuhal_op *op);
 /* Records a timepoint behind everything enqueued; flushes. */
 gpuhal_status gpuhal_queue_record(gpuhal_queue *queue, bool timed, gpuhal_timepoint **out_point);
+/* The same for an event of the application, which is in the trace. */
+gpuhal_status gpuhal_queue_record_event(gpuhal_queue *queue, bool timed, gpuhal_timepoint **out_point);
 /* The same for a caller that is going to wait and must be back in time: where the plugin does not promise that, or is
  * NOT_READY, the worker records it. */
 gpuhal_status gpuhal_queue_record_to_wait(gpuhal_queue *queue, uint64_t deadline_ns, gpuhal_timepoint **out_point);

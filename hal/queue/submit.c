@@ -301,9 +301,10 @@ static gpuhal_status record_to_wait(gpuhal_queue *queue, gpuhal_timepoint *timep
     return record(queue, timepoint, deadline_ns, completions);
 }
 
-/* `waits`: the caller will wait, until the deadline. */
+/* `waits`: the caller will wait, until the deadline. `traced`: its piece of the trace, which stays the caller's on
+ * failure. */
 static gpuhal_status make_timepoint(gpuhal_queue *queue, bool timed, bool waits, uint64_t deadline_ns,
-                                    gpuhal_timepoint **out_point)
+                                    gpuhal_traced *traced, gpuhal_timepoint **out_point)
 {
     gpuhal_status status = gpuhal_queue_check(queue);
     status = !status && waits ? gpuhal_queue_own_call(queue) : status;
@@ -317,6 +318,8 @@ static gpuhal_status make_timepoint(gpuhal_queue *queue, bool timed, bool waits,
     gpuhal_completion *completions = NULL;
     gpuhal_queue_lock(queue);
     timepoint->piece = queue->trace.last;
+    timepoint->traced = traced;
+    timepoint->stamped = traced != NULL;
     if (gpuhal_queue_is_closed(queue)) {
         timepoint->number = queue->submitted;
         gpuhal_timepoint_finish(timepoint, queue->failure, &completions);
@@ -340,12 +343,24 @@ static gpuhal_status make_timepoint(gpuhal_queue *queue, bool timed, bool waits,
 
 gpuhal_status gpuhal_queue_record(gpuhal_queue *queue, bool timed, gpuhal_timepoint **out_point)
 {
-    return make_timepoint(queue, timed, false, UINT64_MAX, out_point);
+    return make_timepoint(queue, timed, false, UINT64_MAX, NULL, out_point);
+}
+
+/* Timed where the queue is, so that the trace has the device's time of it. */
+gpuhal_status gpuhal_queue_record_event(gpuhal_queue *queue, bool timed, gpuhal_timepoint **out_point)
+{
+    gpuhal_traced *traced = gpuhal_timeline_is_on(queue) ? gpuhal_timeline_enqueue(queue, NULL) : NULL;
+    timed = timed || (traced && atomic_load(&queue->trace.timed));
+    const gpuhal_status status = make_timepoint(queue, timed, false, UINT64_MAX, traced, out_point);
+    if (status) {
+        gpuhal_timeline_dropped(traced, status);
+    }
+    return status;
 }
 
 gpuhal_status gpuhal_queue_record_to_wait(gpuhal_queue *queue, uint64_t deadline_ns, gpuhal_timepoint **out_point)
 {
-    return make_timepoint(queue, false, true, deadline_ns, out_point);
+    return make_timepoint(queue, false, true, deadline_ns, NULL, out_point);
 }
 
 /* The plugin's queue waits only for what the same device has been given already: where a device waits for another one,

@@ -23,12 +23,14 @@ static bool measure(gpuhal_queue *queue, gpuhal_traced *traced)
 {
     gpuhal_queue_timeline *own = &queue->trace;
     gpuhal_traced_record *record = &traced->record;
+    const bool is_event = record->form == GPUHAL_OP_EVENT;
+    const gpuhal_timepoint *begin = is_event && traced->end->timed ? traced->end : traced->begin;
     uint64_t before = 0, lasted = 0;
-    if (!traced->begin || !traced->begin->event || !traced->end->event) {
+    if (!begin || !begin->event || !traced->end->event) {
         return false;
     }
-    gpuhal_status status = gpuhal_timepoint_elapsed(traced->begin, traced->end, &lasted);
-    status = status || !own->base ? status : gpuhal_timepoint_elapsed(own->base, traced->begin, &before);
+    gpuhal_status status = is_event ? GPUHAL_OK : gpuhal_timepoint_elapsed(begin, traced->end, &lasted);
+    status = status || !own->base ? status : gpuhal_timepoint_elapsed(own->base, begin, &before);
     if (status) {
         if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
             atomic_store(&own->timed, false); /* it would not be another time either */
@@ -72,7 +74,9 @@ static void finish(gpuhal_queue *queue, gpuhal_traced *traced)
     }
     record->begin_ns = record->begin_ns < own->last_ns ? own->last_ns : record->begin_ns;
     record->end_ns = record->end_ns < record->begin_ns ? record->begin_ns : record->end_ns;
-    own->last_ns = record->end_ns;
+    if (record->form != GPUHAL_OP_EVENT || record->clock == GPUHAL_CLOCK_DEVICE) {
+        own->last_ns = record->end_ns; /* else what comes next may have begun before the event was noticed */
+    }
     gpuhal_timeline_keep(queue->timeline, record);
     gpuhal_timepoint_release(traced->begin);
     gpuhal_timepoint_release(traced->end);
@@ -162,15 +166,19 @@ gpuhal_traced *gpuhal_timeline_enqueue(gpuhal_queue *queue, const gpuhal_op *op)
 {
     gpuhal_timeline *timeline = queue->timeline;
     gpuhal_timeline_take(queue, false);
-    gpuhal_traced *traced = op->kind->form == GPUHAL_OP_KEEP ? NULL : calloc(1, sizeof *traced);
+    gpuhal_traced *traced = op && op->kind->form == GPUHAL_OP_KEEP ? NULL : calloc(1, sizeof *traced);
     if (!traced) {
         return NULL;
     }
     traced->queue = queue;
     traced->record.device = queue->device;
     traced->record.queue = queue->trace.number;
-    describe(&traced->record, op);
-    traced->record.enqueued_ns = gpuhal_os_monotonic_ns();
+    if (op) {
+        describe(&traced->record, op);
+    } else {
+        traced->record.form = GPUHAL_OP_EVENT;
+    }
+    traced->record.enqueued_ns = traced->record.begin_ns = gpuhal_os_monotonic_ns();
     gpuhal_mutex_lock(&timeline->mutex);
     traced->record.number = ++timeline->count;
     gpuhal_mutex_unlock(&timeline->mutex);

@@ -4,7 +4,8 @@
  * where that is its path, until the work was given to the plugin, was done by the worker, or failed; from then on it is
  * in its queue's list, in the order of the work. It leaves that list from the front, once the plugin's event behind the
  * work is done: its times become numbers, its events are given back, and its record goes into the ring. So there are no
- * more events than there is work in flight, and the ends of a queue's pieces are known in their order.
+ * more events than there is work in flight, and the ends of a queue's pieces are known in their order. A recording of
+ * an event of the application is a piece as well: it has no begin, and its end is its own timepoint.
  */
 #ifndef GPUHAL_QUEUE_TIMELINE_H
 #define GPUHAL_QUEUE_TIMELINE_H
@@ -86,9 +87,8 @@ void gpuhal_timeline_destroy(gpuhal_timeline *timeline);
 
 /* Takes over what is in the record, which has ended. */
 void gpuhal_timeline_keep(gpuhal_timeline *timeline, gpuhal_traced_record *record);
-/* With the mutex held: the piece has its place among those of the queue, enqueued; it is the last of the list. */
+/* With the mutex held: the piece has its place among those of the queue, enqueued. */
 void gpuhal_timeline_order(gpuhal_queue *queue, gpuhal_traced *traced);
-void gpuhal_timeline_append(gpuhal_queue *queue, gpuhal_traced *traced);
 /* Without the mutex: the work was refused, or dropped; OK: for the reason in its record. The piece is not the caller's
  * any more. */
 void gpuhal_timeline_dropped(gpuhal_traced *traced, gpuhal_status status);
@@ -99,7 +99,8 @@ void gpuhal_timeline_wait(gpuhal_queue *queue, const gpuhal_timepoint *timepoint
 
 /* Takes what has ended from the queue's list; with `all`, the rest as well, since the queue ends. Without the mutex. */
 void gpuhal_timeline_take(gpuhal_queue *queue, bool all);
-/* Before work is enqueued, without the mutex: takes what has ended, and makes a piece for it. NULL: there is none. */
+/* Before work is enqueued, without the mutex: takes what has ended, and makes a piece for it. NULL: there is none. With
+ * NULL for the work: for a recording of an event. */
 gpuhal_traced *gpuhal_timeline_enqueue(gpuhal_queue *queue, const struct gpuhal_op *op);
 /* With the right to call and without the mutex, right before the plugin gets the work. */
 void gpuhal_timeline_submit(gpuhal_queue *queue, gpuhal_traced *traced);

@@ -55,6 +55,7 @@ static void print_text(gpuhal_text *text, const char *value)
 static const char *const forms[] = {
     [GPUHAL_OP_WRITE] = "write", [GPUHAL_OP_READ] = "read", [GPUHAL_OP_COPY] = "copy", [GPUHAL_OP_FILL] = "fill",
     [GPUHAL_OP_RECT] = "rect",   [GPUHAL_OP_JOB] = "file",  [GPUHAL_OP_CALL] = "call", [GPUHAL_OP_LAUNCH] = "launch",
+    [GPUHAL_OP_EVENT] = "event",
 };
 static const char *const usages[] = {
     [GPUHAL_USAGE_WRITTEN] = "written", [GPUHAL_USAGE_READ] = "read", [GPUHAL_USAGE_FILLED] = "filled",
@@ -79,10 +80,13 @@ static void print_arguments(gpuhal_text *text, const gpuhal_traced_record *recor
 {
     gpuhal_text_printf(text, "\"args\":{\"number\":%" PRIu64 ",", record->number);
     print_time(text, "enqueued", record->enqueued_ns);
-    gpuhal_text_printf(text, ",\"clock\":\"%s\",\"path\":\"%s\"", clocks[record->clock],
-                       record->path == GPUHAL_TRACED_WORKER   ? "worker"
-                       : record->path == GPUHAL_TRACED_DIRECT ? "direct"
-                                                              : gpuhal_path_name(record->path - GPUHAL_TRACED_PATH));
+    gpuhal_text_printf(text, ",\"clock\":\"%s\"", clocks[record->clock]);
+    if (record->form != GPUHAL_OP_EVENT) {
+        const char *path = record->path == GPUHAL_TRACED_WORKER   ? "worker"
+                           : record->path == GPUHAL_TRACED_DIRECT ? "direct"
+                                                                  : gpuhal_path_name(record->path - GPUHAL_TRACED_PATH);
+        gpuhal_text_printf(text, ",\"path\":\"%s\"", path);
+    }
     if (record->usage != GPUHAL_USAGE_NONE) {
         gpuhal_text_printf(text, ",\"bytes\":%" PRIu64 ",\"usage\":\"%s\"", record->bytes, usages[record->usage]);
     }
@@ -121,10 +125,15 @@ static void print_lane(gpuhal_text *text, const gpuhal_traced_record *record)
 
 static void print_record(gpuhal_text *text, const gpuhal_traced_record *record)
 {
-    print_head(text, "X", record->queue);
-    print_time(text, "ts", record->begin_ns);
-    gpuhal_text_append(text, ",", 1);
-    print_time(text, "dur", record->end_ns - record->begin_ns);
+    const bool is_event = record->form == GPUHAL_OP_EVENT;
+    print_head(text, is_event ? "i" : "X", record->queue);
+    print_time(text, "ts", is_event ? record->end_ns : record->begin_ns);
+    if (is_event) {
+        gpuhal_text_printf(text, ",\"s\":\"t\"");
+    } else {
+        gpuhal_text_append(text, ",", 1);
+        print_time(text, "dur", record->end_ns - record->begin_ns);
+    }
     gpuhal_text_printf(text, ",\"name\":");
     print_text(text, record->name ? record->name : forms[record->form]);
     gpuhal_text_printf(text, ",\"cat\":\"%s\",", forms[record->form]);

@@ -117,13 +117,6 @@ void gpuhal_timeline_order(gpuhal_queue *queue, gpuhal_traced *traced)
     }
 }
 
-void gpuhal_timeline_append(gpuhal_queue *queue, gpuhal_traced *traced)
-{
-    traced->next = NULL;
-    *queue->trace.end = traced;
-    queue->trace.end = &traced->next;
-}
-
 void gpuhal_timeline_dropped(gpuhal_traced *traced, gpuhal_status status)
 {
     if (!traced) {

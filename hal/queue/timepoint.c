@@ -196,6 +196,7 @@ void gpuhal_timepoint_finish(gpuhal_timepoint *timepoint, gpuhal_failure *failur
     timepoint->failure = gpuhal_failure_retain(failure);
     timepoint->done_ns = timepoint->timed || timepoint->stamped ? gpuhal_os_monotonic_ns() : 0;
     gpuhal_status status = failure ? failure->detail.error.status : GPUHAL_OK;
+    gpuhal_timeline_recorded(timepoint);
     atomic_store_explicit(&timepoint->state, GPUHAL_TIMEPOINT_DONE, memory_order_release);
     while (timepoint->completions) {
         gpuhal_completion *completion = timepoint->completions;

@@ -56,6 +56,7 @@ typedef struct gpuhal_timepoint {
     bool timed;
     bool stamped;               /* done_ns is wanted, although it is not timed */
     uint64_t piece;             /* of the trace: number of the newest in the queue before it; 0: none */
+    struct gpuhal_traced *traced; /* of the trace, until it is submitted or done: itself; NULL: none */
     _Atomic bool retired;       /* DONE, and everything that the work before it kept alive has been given back */
     bool notify_requested;      /* a thread waits or a completion is set: the end must be noticed without polling */
     bool armed, signaled;        /* the plugin was asked to call back; it has */

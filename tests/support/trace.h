@@ -17,6 +17,8 @@ typedef struct traced_piece {
 typedef struct traced {
     traced_piece *pieces; /* malloc'ed */
     size_t count;
+    traced_piece events[16]; /* recordings of events: without what they do not have; of each the end is its time */
+    size_t event_count;
     unsigned long long written, dropped, unfinished;
     struct {
         char usage[16];
@@ -42,6 +44,10 @@ static inline void traced_line(traced *all, const char *line)
             assert_non_null(all->pieces);
         }
         all->pieces[all->count++] = piece;
+    } else if (sscanf(line, "event %llu %63s %15s %63s %llu", &piece.number, piece.lane, piece.clock, piece.status,
+                      &piece.end) == 5) {
+        assert_true(all->event_count < sizeof all->events / sizeof *all->events);
+        all->events[all->event_count++] = piece;
     } else if (strncmp(line, "sum ", 4) == 0) {
         assert_true(all->sum_count < 8);
         assert_int_equal(sscanf(line, "sum %15s %llu %llu", all->sums[all->sum_count].usage,
@@ -72,7 +78,7 @@ static inline traced read_traced(const char *path)
     if (pclose(output)) {
         fail_msg("%s is not a trace as gpuhal/trace.h says", path);
     }
-    assert_int_equal(all.count, all.written);
+    assert_int_equal(all.count + all.event_count, all.written);
     return all;
 }
 
@@ -87,6 +93,17 @@ static inline traced write_traced(gpuhal *gpu)
 static inline void free_traced(traced *all)
 {
     free(all->pieces);
+}
+
+static inline const traced_piece *traced_number(const traced *all, unsigned long long number)
+{
+    for (size_t i = 0; i < all->count; i++) {
+        if (all->pieces[i].number == number) {
+            return &all->pieces[i];
+        }
+    }
+    fail_msg("there is no piece %llu", number);
+    return NULL;
 }
 
 static inline unsigned long long traced_sum(const traced *all, const char *usage)

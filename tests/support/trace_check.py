@@ -3,6 +3,7 @@
 thing, in the order of the pieces' numbers, with names as in addresses: trace_check.py FILE
 
     piece NUMBER LANE CATEGORY NAME BYTES USAGE PATH CLOCK STATUS BEGIN END
+    event NUMBER LANE CLOCK STATUS TIME
     arrow NUMBER NUMBER
     sum USAGE BYTES COUNT          of those without a status
     other PIECES DROPPED UNFINISHED
@@ -46,6 +47,14 @@ def check_piece(event):
     assert ns(event["ts"]) >= ns(arguments["enqueued"]), event
 
 
+def check_event(event):
+    assert set(event) == {"ph", "pid", "tid", "ts", "s", "name", "cat", "args"} and event["s"] == "t", event
+    assert event["name"] == event["cat"] == "event", event
+    assert set(event["args"]) - {"status"} == {"number", "enqueued", "clock"}, event
+    assert event["args"]["clock"] in ("device", "host", "none"), event
+    assert ns(event["ts"]) >= ns(event["args"]["enqueued"]), event
+
+
 def check_lanes(pieces):
     lanes = collections.defaultdict(list)
     for event in pieces:
@@ -86,13 +95,15 @@ def check(path):
     by_phase = collections.defaultdict(list)
     for event in trace["traceEvents"]:
         by_phase[event["ph"]].append(event)
-    assert set(by_phase) <= {"M", "X", "s", "f"}, set(by_phase)
+    assert set(by_phase) <= {"M", "X", "i", "s", "f"}, set(by_phase)
     assert len({event["pid"] for event in trace["traceEvents"]}) == 1
     lanes = {event["tid"]: event["args"]["name"] for event in by_phase["M"] if event["name"] == "thread_name"}
     assert len(lanes) + 1 == len(by_phase["M"])
     pieces = sorted(by_phase["X"], key=lambda event: event["args"]["number"])
-    assert {event["tid"] for event in pieces} == set(lanes)
-    assert len({event["args"]["number"] for event in pieces}) == len(pieces) == other["pieces"]
+    instants = sorted(by_phase["i"], key=lambda event: event["args"]["number"])
+    assert {event["tid"] for event in pieces + instants} == set(lanes)
+    numbers = {event["args"]["number"] for event in pieces + instants}
+    assert len(numbers) == len(pieces) + len(instants) == other["pieces"]
     sums = collections.Counter()
     counts = collections.Counter()
     for event in pieces:
@@ -105,6 +116,11 @@ def check(path):
         if "usage" in arguments and "status" not in arguments:
             sums[arguments["usage"]] += arguments["bytes"]
             counts[arguments["usage"]] += 1
+    for event in instants:
+        check_event(event)
+        arguments = event["args"]
+        print("event", arguments["number"], lanes[event["tid"]].replace(" ", "_"), arguments["clock"],
+              arguments.get("status", "ok").replace(" ", "_"), ns(event["ts"]))
     check_lanes(pieces)
     for pair in check_arrows(by_phase["s"] + by_phase["f"], pieces):
         print("arrow", *pair)

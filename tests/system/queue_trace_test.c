@@ -158,6 +158,10 @@ TEST(the_time_of_a_piece_is_what_events_around_it_measure)
             fail_msg("%s: %llu ns, events measure %llu", timed[d], (unsigned long long)traced_ns,
                      (unsigned long long)measured);
         }
+        assert_int_equal(all.event_count, 2);
+        assert_string_equal(all.events[0].clock, "device");
+        assert_string_equal(all.events[1].clock, "device");
+        assert_true(all.events[0].end <= all.pieces[0].begin && all.pieces[0].end <= all.events[1].end);
         free_traced(&all);
         gpuhal_buffer_release(large);
         gpuhal_event_destroy(from);
@@ -190,9 +194,9 @@ TEST(an_arrow_joins_queues_of_one_device_and_of_two)
     traced all = write_traced(o.gpu);
     assert_int_equal(all.count, 3);
     assert_int_equal(all.arrow_count, 3);
-    assert_true(all.arrows[0].from == 1 && all.arrows[0].to == 2);
-    assert_true(all.arrows[1].from == 1 && all.arrows[1].to == 3);
-    assert_true(all.arrows[2].from == 2 && all.arrows[2].to == 3);
+    assert_true(all.arrows[0].from == 1 && all.arrows[0].to == 3); /* the events are 2 and 4 */
+    assert_true(all.arrows[1].from == 1 && all.arrows[1].to == 5);
+    assert_true(all.arrows[2].from == 3 && all.arrows[2].to == 5);
     assert_true(all.pieces[0].end <= all.pieces[1].begin + TOLERANCE_NS);
     assert_true(all.pieces[1].end <= all.pieces[2].begin + TOLERANCE_NS);
     assert_string_equal(all.pieces[2].usage, "pair");

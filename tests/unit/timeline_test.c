@@ -244,29 +244,78 @@ TEST(an_arrow_goes_from_the_piece_before_an_event_to_the_first_behind_the_wait)
     assert_ok(gpuhal_fill(o.queue, o.one, 0, BYTES, 1, 4));
     assert_ok(gpuhal_fill(o.queue, o.one, 0, BYTES, 2, 4)); /* 3 */
     assert_ok(gpuhal_event_record(event, o.queue));
-    assert_ok(gpuhal_fill(o.queue, o.one, 0, BYTES, 3, 4)); /* 4 */
+    assert_ok(gpuhal_fill(o.queue, o.one, 0, BYTES, 3, 4)); /* 5: the event is 4 */
     assert_ok(gpuhal_event_record(later, o.queue));
     assert_ok(gpuhal_queue_wait(o.queue, event)); /* its own */
     assert_ok(gpuhal_queue_wait(o.second, event));
     assert_ok(gpuhal_queue_wait(o.second, event));          /* the same once more */
-    assert_ok(gpuhal_fill(o.second, o.far, 0, BYTES, 1, 4)); /* 5 */
-    assert_ok(gpuhal_fill(o.second, o.far, 0, BYTES, 1, 4)); /* 6 */
+    assert_ok(gpuhal_fill(o.second, o.far, 0, BYTES, 1, 4)); /* 7 */
+    assert_ok(gpuhal_fill(o.second, o.far, 0, BYTES, 1, 4)); /* 8 */
     assert_ok(gpuhal_queue_wait(o.second, event));
     assert_ok(gpuhal_queue_wait(o.second, later));
-    assert_ok(gpuhal_fill(o.second, o.far, 0, BYTES, 1, 4)); /* 7 */
+    assert_ok(gpuhal_fill(o.second, o.far, 0, BYTES, 1, 4)); /* 9 */
     assert_ok(gpuhal_queue_synchronize(o.second, UINT64_MAX));
     assert_ok(gpuhal_queue_synchronize(o.queue, UINT64_MAX));
     traced all = write_traced(o.gpu);
-    static const unsigned expected[][2] = {{3, 5}, {3, 7}, {4, 7}};
+    static const unsigned expected[][2] = {{3, 7}, {3, 9}, {5, 9}};
     assert_int_equal(all.arrow_count, 3);
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(all.arrows[i].from, expected[i][0]);
         assert_int_equal(all.arrows[i].to, expected[i][1]);
-        assert_true(all.pieces[expected[i][0] - 1].end <= all.pieces[expected[i][1] - 1].begin);
+        assert_true(traced_number(&all, expected[i][0])->end <= traced_number(&all, expected[i][1])->begin);
     }
     free_traced(&all);
     gpuhal_event_destroy(event);
     gpuhal_event_destroy(later);
+    gpuhal_event_destroy(host);
+    end(&o);
+}
+
+TEST(a_recording_of_an_event_is_an_instant_behind_the_work_before_it)
+{
+    objects o = begin();
+    gpuhal_event *before = NULL, *between = NULL, *failed = NULL, *host = NULL;
+    assert_ok(gpuhal_event_create(o.gpu, 0, &before));
+    assert_ok(gpuhal_event_create(o.gpu, 0, &between));
+    assert_ok(gpuhal_event_create(o.gpu, 0, &failed));
+    assert_ok(gpuhal_event_create(o.gpu, GPUHAL_EVENT_HOST, &host));
+    assert_ok(gpuhal_event_record(before, o.queue)); /* before the trace */
+    assert_ok(gpuhal_trace_start(o.gpu, NULL));
+    assert_ok(gpuhal_event_record(before, o.second)); /* 1: nothing is before it */
+    assert_ok(gpuhal_queue_wait(o.queue, host));
+    assert_ok(gpuhal_fill(o.queue, o.one, 0, BYTES, 1, 4)); /* 2 */
+    assert_ok(gpuhal_event_record(between, o.queue));       /* 3 */
+    assert_ok(gpuhal_fill(o.queue, o.one, 0, BYTES, 2, 4)); /* 4 */
+    traced all = write_traced(o.gpu);
+    assert_int_equal(all.event_count, 1);
+    assert_int_equal(all.unfinished, 3);
+    free_traced(&all);
+    assert_ok(gpuhal_event_signal(host, GPUHAL_OK));
+    assert_ok(gpuhal_queue_synchronize(o.queue, UINT64_MAX));
+    gpuhal_mock.devices[0].fail_copy = GPUHAL_ERROR_DRIVER;
+    assert_ok(gpuhal_copy(o.queue, o.other, 0, o.one, 0, BYTES)); /* 5 */
+    if (gpuhal_event_record(failed, o.queue)) {                   /* 6; the queue may have failed by now */
+        assert_int_equal(gpuhal_last_error()->status, GPUHAL_ERROR_DRIVER);
+    }
+    assert_int_equal(gpuhal_queue_synchronize(o.queue, UINT64_MAX), GPUHAL_ERROR_DRIVER);
+    gpuhal_mock.devices[0].fail_copy = GPUHAL_OK;
+    all = write_traced(o.gpu);
+    assert_int_equal(all.count, 3);
+    assert_int_equal(all.event_count, 3);
+    assert_int_equal(all.unfinished, 0);
+    static const unsigned numbers[] = {1, 3, 6};
+    for (size_t i = 0; i < 3; i++) {
+        const traced_piece *event = &all.events[i];
+        assert_int_equal(event->number, numbers[i]);
+        assert_string_equal(event->lane, i == 0 ? "mock:1_queue_2" : "mock:0_queue_1");
+        assert_int_equal(strcmp(event->status, "ok") == 0, i < 2);
+        assert_true(i == 0 || event->end >= traced_number(&all, event->number - 1)->end);
+    }
+    assert_true(all.events[1].end <= traced_number(&all, 4)->begin);
+    free_traced(&all);
+    gpuhal_event_destroy(before);
+    gpuhal_event_destroy(between);
+    gpuhal_event_destroy(failed);
     gpuhal_event_destroy(host);
     end(&o);
 }

@@ -27,6 +27,10 @@
  *  - `status`: the gpuhal_status_name() of its error, of a piece that failed or was dropped by a failure. All others
  *    have ended well, and the sums of their bytes by `usage` are what the counters have of work with a queue.
  *
+ *  Each gpuhal_event_record() is an instant ("ph": "i", "s": "t", `name` and `cat` `event`) in its queue's lane, at the
+ *  time when the work before it had ended; its `args` have `number`, `enqueued`, `clock` and `status`. It is one of the
+ *  pieces in the ring.
+ *
  *  Where gpuhal_queue_wait() made a queue wait for another one, an arrow ("s" and "f") goes from the last piece before
  *  the event to the first piece behind the wait; of a piece that waits for more than four queues the first four are
  *  shown. `otherData` has `schema` ("gpuhal.trace/1"), `library_version`, how many pieces are in the file (`pieces`),
