@@ -72,7 +72,9 @@ static void finish(gpuhal_queue *queue, gpuhal_traced *traced)
         record->clock = GPUHAL_CLOCK_HOST;
         record->end_ns = end->done_ns;
     }
-    record->begin_ns = record->begin_ns < own->last_ns ? own->last_ns : record->begin_ns;
+    /* Readers that add begin and duration in floating point (speedscope) would see a piece that ends where the next one
+     * begins as one around it. */
+    record->begin_ns = record->begin_ns <= own->last_ns ? own->last_ns + 1 : record->begin_ns;
     record->end_ns = record->end_ns < record->begin_ns ? record->begin_ns : record->end_ns;
     if (record->form != GPUHAL_OP_EVENT || record->clock == GPUHAL_CLOCK_DEVICE) {
         own->last_ns = record->end_ns; /* else what comes next may have begun before the event was noticed */

@@ -10,7 +10,7 @@
  *  Each queue that has done work is a lane (`tid`), named by its device and its number, as "opencl:1 queue 3"; the
  *  gpuhal object is a process. Each piece is a complete event ("ph": "X"). `name` is the kernel's, or the kind, which
  *  `cat` has: `write`, `read`, `copy`, `fill`, `rect`, `launch`, `file` or `call`. `ts` and `dur` are in microseconds
- *  of the system's monotonic clock; in one lane no two overlap. `args` has:
+ *  of the system's monotonic clock; in one lane they are a nanosecond apart or more. `args` has:
  *
  *  - `number`: of the piece, from 1 on, in the order of enqueueing.
  *  - `enqueued`: when it was enqueued, as `ts`.
