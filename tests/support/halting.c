@@ -374,6 +374,7 @@ static gpuhal_status enumerate(const gpuhal_host *host, gpuhal_plugin_instance *
         host->u64(host, sink, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_C(1) << 30);
         host->u64(host, sink, GPUHAL_FACT_ALLOCATION_MAX_BYTES, UINT64_C(1) << 30);
         host->u64(host, sink, GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, 64);
+        host->text(host, sink, GPUHAL_FACT_PROGRAM_FORMATS, "halting");
         host->u64(host, sink, GPUHAL_FACT_EXPORT_KINDS, 1u << GPUHAL_HANDLE_OPAQUE_FD);
         host->u64(host, sink, GPUHAL_FACT_ADOPT_KINDS,
                   1u << GPUHAL_NATIVE_OPENCL_DEVICE | 1u << GPUHAL_NATIVE_OPENCL_BUFFER);
@@ -421,6 +422,7 @@ static gpuhal_status describe(const gpuhal_host *host, gpuhal_plugin_instance *i
                         .native_lock = gpuhal_halting.no_native_lock ? NULL : native_lock,
                         .native_unlock = gpuhal_halting.no_native_lock ? NULL : native_unlock};
     gpuhal_halting_describe_ranges(ops);
+    gpuhal_halting_describe_programs(ops);
     return GPUHAL_OK;
 }
 

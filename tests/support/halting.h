@@ -13,7 +13,8 @@
 
 typedef struct gpuhal_halting_state {
     _Atomic(const char *)
-        slot; /* the driver stops in this slot from now on, "queued_copy" for copy with a queue; NULL: in none */
+        slot; /* the driver stops in this slot from now on, "queued_copy" for copy with a queue, "queued_launch"; NULL:
+                 in none */
     _Atomic(const char *) also; /* and in this one */
     _Atomic uint32_t stopped;   /* calls that are stopped now */
     _Atomic uint32_t openings;  /* devices that are open */
@@ -26,6 +27,7 @@ typedef struct gpuhal_halting_state {
     _Atomic uint32_t work_goes_on; /* events are not done */
     _Atomic gpuhal_status record_says; /* what event_record answers */
     _Atomic uint32_t fail_peer_copy; /* with DEVICE_LOST */
+    uint32_t no_queued_launch;       /* launches with a queue are left to its worker */
 } gpuhal_halting_state;
 
 extern gpuhal_halting_state gpuhal_halting;
@@ -36,5 +38,7 @@ const gpuhal_plugin *gpuhal_halting_query(uint32_t host_abi, const gpuhal_host *
 void gpuhal_halting_pass(const char *slot);
 /* halting_range.c: the slots of virtual memory. */
 void gpuhal_halting_describe_ranges(gpuhal_ops *ops);
+/* halting_program.c: the slots of programs. */
+void gpuhal_halting_describe_programs(gpuhal_ops *ops);
 
 #endif

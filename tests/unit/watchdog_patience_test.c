@@ -240,6 +240,41 @@ static void enqueue_beside_native_access(fixture *s)
     expect_lost(s);
 }
 
+/* Compilers and kernels take as long as they take: meanwhile another thread has work done by the device. */
+static void stay_for_long(fixture *s, const stop *what)
+{
+    pthread_t thread;
+    begin_fixture(s, what, &thread);
+    assert_ok(gpuhal_copy(s->second, s->spare, 0, s->b, 0, 64));
+    assert_ok(gpuhal_queue_synchronize(s->second, UINT64_MAX));
+    assert_ok(do_write(s));
+    expect_well(s);
+    expect_end(s, thread);
+}
+
+static void load_for_long(fixture *s)
+{
+    static const stop what = {"program_load", NULL, do_load, 0};
+    stay_for_long(s, &what);
+}
+
+static void create_a_kernel_for_long(fixture *s)
+{
+    static const stop what = {"kernel_create", prepare_program, do_kernel_create, 0};
+    stay_for_long(s, &what);
+}
+
+static gpuhal_status do_launch(fixture *s)
+{
+    return launch_in(NULL, s->a);
+}
+
+static void launch_for_long(fixture *s)
+{
+    static const stop what = {"launch", prepare_kernel, do_launch, 0};
+    stay_for_long(s, &what);
+}
+
 static const scenario calm[] = {
     {"a blocking copy", copy_behind_long_work},
     {"a blocking copy behind another object's work", copy_behind_long_work_of_another_object},
@@ -250,11 +285,64 @@ static const scenario calm[] = {
     {"recording an event in a full ring", record_in_a_full_ring},
     {"a ring that a function filled with the vendor's queue", enqueue_behind_a_native_call},
     {"native access that ends in a full ring", end_native_access_in_a_full_ring},
+    {"a compiler", load_for_long},
+    {"a compiler of kernels", create_a_kernel_for_long},
+    {"a kernel without a queue", launch_for_long},
 };
 
 TEST(what_waits_behind_long_work_is_no_hang_while_the_driver_answers)
 {
     in_children(calm, sizeof calm / sizeof *calm);
+}
+
+/* Whether the plugin's queue has it or the worker, what is behind it waits, and all else goes on. Destroying the queue
+ * returns, and so does closing; kernel and buffer stay the driver's. */
+static void leave_an_endless_kernel(fixture *s)
+{
+    static const stop what = {"nothing", prepare_kernel, NULL, 0};
+    s->what = &what;
+    prepare_fixture(s);
+    gpuhal_halting.work_goes_on = !gpuhal_halting.no_queued_launch;
+    stop_driver("launch");
+    assert_ok(do_queued_launch(s));
+    assert_ok(do_record(s));
+    if (gpuhal_halting.no_queued_launch) {
+        wait_for_stop("launch");
+    }
+    assert_int_equal(gpuhal_queue_synchronize(s->queue, 50000000), GPUHAL_ERROR_TIMEOUT);
+    assert_int_equal(gpuhal_event_wait(s->event, 50000000), GPUHAL_ERROR_TIMEOUT);
+    assert_int_equal(gpuhal_event_poll(s->event), GPUHAL_NOT_READY);
+    expect_well(s);
+    assert_ok(gpuhal_fill(NULL, s->b, 0, BYTES, 1, 4));
+    assert_ok(gpuhal_copy(s->second, s->spare, 0, s->b, 0, 64));
+    assert_int_equal(gpuhal_queue_synchronize(s->second, 50000000),
+                     gpuhal_halting.no_queued_launch ? GPUHAL_OK : GPUHAL_ERROR_TIMEOUT);
+    double began = now();
+    gpuhal_queue_destroy(s->queue);
+    gpuhal_queue_destroy(s->second);
+    gpuhal_event_destroy(s->event);
+    gpuhal_event_destroy(s->later);
+    gpuhal_kernel_release(kernel);
+    gpuhal_program_release(program);
+    gpuhal_buffer_release(s->a);
+    expect_in_time(began, "giving back a queue with an endless kernel");
+    close_in_time(s);
+}
+
+static void leave_an_endless_kernel_of_the_worker(fixture *s)
+{
+    gpuhal_halting.no_queued_launch = 1;
+    leave_an_endless_kernel(s);
+}
+
+static const scenario endless[] = {
+    {"in the plugin's queue", leave_an_endless_kernel},
+    {"in the worker", leave_an_endless_kernel_of_the_worker},
+};
+
+TEST(an_endless_kernel_makes_waits_return_timeout_and_keeps_no_queue_and_no_object_from_ending)
+{
+    in_children(endless, sizeof endless / sizeof *endless);
 }
 
 static const scenario late[] = {

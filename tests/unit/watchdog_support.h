@@ -52,6 +52,49 @@ static inline gpuhal_status do_native_begin(fixture *s)
     return gpuhal_queue_native_begin(s->queue, UINT64_MAX, &native);
 }
 
+/* ---- programs: one of each in a process */
+
+static gpuhal_program *program;
+static gpuhal_kernel *kernel;
+
+static inline gpuhal_status do_load(fixture *s)
+{
+    const gpuhal_code code = {.size = sizeof code, .format = "halting", .code = "code", .bytes = 4};
+    const gpuhal_program_desc desc = {.size = sizeof desc, .codes = &code, .code_count = 1};
+    return gpuhal_program_create(s->device, &desc, &program);
+}
+
+static inline void prepare_program(fixture *s)
+{
+    assert_ok(do_load(s));
+}
+
+static inline gpuhal_status do_kernel_create(fixture *s)
+{
+    const gpuhal_kernel_desc desc = {.size = sizeof desc, .name = "kernel"};
+    (void)s;
+    return gpuhal_kernel_create(program, &desc, &kernel);
+}
+
+static inline void prepare_kernel(fixture *s)
+{
+    prepare_program(s);
+    assert_ok(do_kernel_create(s));
+}
+
+static inline gpuhal_status launch_in(gpuhal_queue *queue, gpuhal_buffer *buffer)
+{
+    const gpuhal_argument argument = {.buffer = buffer};
+    const gpuhal_launch launch = {
+        .size = sizeof launch, .argument_count = 1, .arguments = &argument, .groups = {1, 1, 1}};
+    return gpuhal_kernel_launch(queue, kernel, &launch);
+}
+
+static inline gpuhal_status do_queued_launch(fixture *s)
+{
+    return launch_in(s->queue, s->a);
+}
+
 static inline void prepare_fixture(fixture *s)
 {
     gpuhal_halting.hidden = (s->what->flags & HIDDEN) != 0;

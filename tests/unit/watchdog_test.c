@@ -68,6 +68,17 @@ static void prepare_old_work(fixture *s)
     gpuhal_halting.work_goes_on = 0;
 }
 
+static gpuhal_status do_unload(__attribute__((unused)) fixture *s)
+{
+    gpuhal_program_release(program);
+    return GPUHAL_OK;
+}
+static gpuhal_status do_kernel_destroy(__attribute__((unused)) fixture *s)
+{
+    gpuhal_kernel_release(kernel);
+    return GPUHAL_OK;
+}
+
 static gpuhal_pool *pool;
 static void prepare_pool(fixture *s)
 {
@@ -134,6 +145,10 @@ static const stop stops[] = {
     {"range_commit", prepare_pool, do_pool, NO_PEERS},
     {"range_decommit", prepare_pool, do_pool, NO_PEERS | SILENT},
     {"range_release", prepare_pool, do_pool, NO_PEERS | SILENT},
+    {"program_unload", prepare_program, do_unload, SILENT},
+    {"program_compiled", NULL, do_load, SILENT},
+    {"kernel_destroy", prepare_kernel, do_kernel_destroy, SILENT},
+    {"queued_launch", prepare_kernel, do_queued_launch, 0},
     {"queued_copy", NULL, do_queued_copy, 0},
     {"queued_copy", prepare_batch, do_queued_copy, 0},
 };

@@ -1,0 +1,81 @@
+/* tests/support/halting_program.c: programs of the plugin of halting.h. Any code is a program, and any name is a kernel
+ * with one buffer, to which it writes nothing. */
+#include "support/halting.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct gpuhal_plugin_program {
+    char unused;
+};
+struct gpuhal_plugin_kernel {
+    char unused;
+};
+
+static gpuhal_status load(gpuhal_plugin_device *device, const gpuhal_code *code, gpuhal_plugin_build *build,
+                          gpuhal_plugin_program **out_program)
+{
+    (void)device, (void)code, (void)build;
+    gpuhal_halting_pass("program_load");
+    *out_program = malloc(sizeof **out_program);
+    return *out_program ? GPUHAL_OK : GPUHAL_ERROR_HOST_MEMORY;
+}
+
+static void unload(gpuhal_plugin_program *program)
+{
+    gpuhal_halting_pass("program_unload");
+    free(program);
+}
+
+static gpuhal_status kernel_create(gpuhal_plugin_program *program, const gpuhal_kernel_desc *desc,
+                                   gpuhal_kernel_info *out_info, gpuhal_plugin_kernel **out_kernel)
+{
+    static const gpuhal_parameter buffer = {.kind = GPUHAL_PARAMETER_BUFFER};
+    (void)program, (void)desc;
+    gpuhal_halting_pass("kernel_create");
+    out_info->parameters = &buffer;
+    out_info->parameter_count = 1;
+    for (int i = 0; i < 3; i++) {
+        out_info->group_size[i] = 1;
+    }
+    *out_kernel = malloc(sizeof **out_kernel);
+    return *out_kernel ? GPUHAL_OK : GPUHAL_ERROR_HOST_MEMORY;
+}
+
+static void kernel_destroy(gpuhal_plugin_kernel *kernel)
+{
+    gpuhal_halting_pass("kernel_destroy");
+    free(kernel);
+}
+
+static gpuhal_status launch(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
+                            const gpuhal_plugin_launch *arguments)
+{
+    (void)kernel, (void)arguments;
+    if (queue && gpuhal_halting.no_queued_launch) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    gpuhal_halting_pass(queue ? "queued_launch" : "launch");
+    return GPUHAL_OK;
+}
+
+static gpuhal_status compiled(gpuhal_plugin_program *program, void *to, uint64_t *bytes)
+{
+    (void)program;
+    gpuhal_halting_pass("program_compiled");
+    if (to && *bytes > 0) {
+        memset(to, 1, 1);
+    }
+    *bytes = 1;
+    return GPUHAL_OK;
+}
+
+void gpuhal_halting_describe_programs(gpuhal_ops *ops)
+{
+    ops->program_load = load;
+    ops->program_unload = unload;
+    ops->kernel_create = kernel_create;
+    ops->kernel_destroy = kernel_destroy;
+    ops->launch = launch;
+    ops->program_compiled = compiled;
+}
