@@ -81,7 +81,7 @@ def a_quick_run_prints_valid_json_about_every_group_and_compares_two_sides_with_
     rows = results(program, "--baseline")
     tests = {row["test"] for row in rows}
     devices = {row["device"] for row in rows}
-    expected = {*EVERYWHERE, *"launch_one_group launch_all_cores launch_triad".split(),
+    expected = {*EVERYWHERE, *"launch_one_group launch_all_cores launch_triad launch_compute".split(),
                 *("step launch launch_changing launch_offsets warm_program".split() if "opencl:0" in devices else []),
                 *("launch_64 launch_64_submit".split() if "vulkan:0" in devices else [])}
     assert expected <= tests, f"no row is about {expected - tests}"

@@ -1,5 +1,6 @@
-/* rows_launch.c: launches of kernels: what a call costs on the processor, how fast its threads begin and how much they
- * move, and what the cache of programs saves. rows_launch_opencl.c and rows_launch_vulkan.c have the vendors' calls. */
+/* rows_launch.c: launches of kernels: what a call costs on the processor, how fast its threads begin, how much they
+ * move and compute, and what the cache of programs saves. rows_launch_opencl.c and rows_launch_vulkan.c have the
+ * vendors' calls. */
 #include "child.h"
 #include "launcher.h"
 
@@ -18,9 +19,10 @@ enum { THREADS_MAX = 256 };
 
 static const double one_group_budget_ns = 300;
 static const double wake_budget = 1 / 2.0;
-static const double triad_budget = 0.9;
+static const double all_threads_budget = 0.9;
 static const double warm_budget = 5;
 static const uint64_t triad_bytes = UINT64_C(48) << 20; /* of both arrays and the result */
+enum { COMPUTE_PARTS = 64, COMPUTE_STEPS = 20000 };     /* parts for each thread */
 
 /* ---- one group, and one for each thread */
 
@@ -29,21 +31,39 @@ static void empty(void *const *arguments, const gpuhal_host_group *group)
     (void)arguments, (void)group;
 }
 
-typedef struct idle_launch {
+/* Each step needs the one before, so that a core is busy and no memory is. */
+static __attribute__((noinline)) void compute_part(void)
+{
+    volatile float kept = 1;
+    float x = kept;
+    for (int i = 0; i < COMPUTE_STEPS; i++) {
+        x = x * 0.75f + 0.5f;
+    }
+    kept = x;
+}
+
+static void compute(void *const *arguments, const gpuhal_host_group *group)
+{
+    (void)arguments, (void)group;
+    compute_part();
+}
+
+/* Of a kernel without arguments. */
+typedef struct plain_launch {
     gpuhal_program *program;
     gpuhal_kernel *kernel;
     uint32_t groups;
-} idle_launch;
+} plain_launch;
 
-static bool open_idle(gpuhal_device *device, uint32_t groups, idle_launch *out)
+static bool open_plain(gpuhal_device *device, const char *name, uint32_t groups, plain_launch *out)
 {
-    static const gpuhal_host_function functions[] = {{"empty", empty}, {NULL, NULL}};
+    static const gpuhal_host_function functions[] = {{"empty", empty}, {"compute", compute}, {NULL, NULL}};
     static const gpuhal_parameter none[1] = {{0}};
     const gpuhal_code code = {
         .size = sizeof code, .format = "host-function", .code = functions, .bytes = sizeof functions};
     const gpuhal_program_desc program = {.size = sizeof program, .codes = &code, .code_count = 1};
-    const gpuhal_kernel_desc kernel = {.size = sizeof kernel, .name = "empty", .parameters = none, .group_size = {1}};
-    *out = (idle_launch){.groups = groups};
+    const gpuhal_kernel_desc kernel = {.size = sizeof kernel, .name = name, .parameters = none, .group_size = {1}};
+    *out = (plain_launch){.groups = groups};
     if (gpuhal_program_create(device, &program, &out->program) != GPUHAL_OK) {
         return gpuhal_bench_failed_call("gpuhal_program_create");
     }
@@ -51,18 +71,18 @@ static bool open_idle(gpuhal_device *device, uint32_t groups, idle_launch *out)
            gpuhal_bench_failed_call("gpuhal_kernel_create");
 }
 
-static void close_idle(idle_launch *idle)
+static void close_plain(plain_launch *plain)
 {
-    gpuhal_kernel_release(idle->kernel);
-    gpuhal_program_release(idle->program);
+    gpuhal_kernel_release(plain->kernel);
+    gpuhal_program_release(plain->program);
 }
 
-static bool launch_idle(void *user, uint64_t count)
+static bool launch_plain(void *user, uint64_t count)
 {
-    const idle_launch *idle = user;
-    const gpuhal_launch launch = {.size = sizeof launch, .groups = {idle->groups, 1, 1}};
+    const plain_launch *plain = user;
+    const gpuhal_launch launch = {.size = sizeof launch, .groups = {plain->groups, 1, 1}};
     for (uint64_t i = 0; i < count; i++) {
-        if (gpuhal_kernel_launch(NULL, idle->kernel, &launch) != GPUHAL_OK) {
+        if (gpuhal_kernel_launch(NULL, plain->kernel, &launch) != GPUHAL_OK) {
             return gpuhal_bench_failed_call("gpuhal_kernel_launch");
         }
     }
@@ -114,14 +134,14 @@ static bool wake_and_be_woken(void *user, uint64_t count)
 
 static bool one_group(gpuhal_bench *bench, gpuhal_device *device)
 {
-    idle_launch idle;
+    plain_launch plain;
     gpuhal_bench_row row = gpuhal_bench_row_of(device, "launch_one_group", GPUHAL_BENCH_AMOUNT);
-    const gpuhal_bench_side side = {launch_idle, &idle, NULL};
+    const gpuhal_bench_side side = {launch_plain, &plain, NULL};
     const gpuhal_bench_plan plan = gpuhal_bench_plan_calls(bench);
     row.budget = one_group_budget_ns;
     gpuhal_bench_begin(bench->output, &row);
-    const bool good = open_idle(device, 1, &idle) && gpuhal_bench_measure_row(bench, row, &side, 1, &plan);
-    close_idle(&idle);
+    const bool good = open_plain(device, "empty", 1, &plain) && gpuhal_bench_measure_row(bench, row, &side, 1, &plan);
+    close_plain(&plain);
     return good;
 }
 
@@ -135,10 +155,10 @@ static uint32_t cores_of(const gpuhal_device *device)
 
 static bool all_cores(gpuhal_bench *bench, gpuhal_device *device)
 {
-    idle_launch idle;
+    plain_launch plain;
     ping_pong other = {.turn = 0};
     gpuhal_bench_row row = gpuhal_bench_row_of(device, "launch_all_cores", GPUHAL_BENCH_TIMES);
-    const gpuhal_bench_side sides[] = {{launch_idle, &idle, NULL}, {wake_and_be_woken, &other, NULL}};
+    const gpuhal_bench_side sides[] = {{launch_plain, &plain, NULL}, {wake_and_be_woken, &other, NULL}};
     const gpuhal_bench_plan plan = gpuhal_bench_plan_calls(bench);
     const bool compares = bench->options->baseline;
     row.budget = wake_budget;
@@ -146,9 +166,9 @@ static bool all_cores(gpuhal_bench *bench, gpuhal_device *device)
     if (compares && pthread_create(&other.thread, NULL, answer, &other) != 0) {
         return gpuhal_bench_failed("no thread can be made");
     }
-    const bool good = open_idle(device, cores_of(device), &idle) &&
+    const bool good = open_plain(device, "empty", cores_of(device), &plain) &&
                       gpuhal_bench_measure_row(bench, row, sides, compares ? 2 : 1, &plan);
-    close_idle(&idle);
+    close_plain(&plain);
     if (compares) {
         wake(&other.turn, UINT32_MAX);
         pthread_join(other.thread, NULL);
@@ -156,40 +176,53 @@ static bool all_cores(gpuhal_bench *bench, gpuhal_device *device)
     return good;
 }
 
-/* ---- bandwidth */
+/* ---- what all threads do */
 
-typedef struct copier {
+typedef struct worker {
     pthread_t thread;
     sem_t begin, end;
+    void (*act)(const struct worker *own);
     char *to, *from;
     size_t bytes;
     bool ends;
-} copier;
+} worker;
 
-typedef struct copiers {
-    copier all[THREADS_MAX]; /* the first is the thread that measures, as a launch has it */
+typedef struct workers {
+    worker all[THREADS_MAX]; /* the first is the thread that measures, as a launch has it */
     uint32_t made;
     char *memory;
-} copiers;
+} workers;
 
-static void *copy_part(void *user)
+static void copy_part(const worker *own)
 {
-    copier *own = user;
+    gpuhal_bench_memcpys(own->to, own->from, own->bytes, 1);
+}
+
+static void compute_parts(__attribute__((unused)) const worker *own)
+{
+    for (int i = 0; i < COMPUTE_PARTS; i++) {
+        compute_part();
+    }
+}
+
+static void *work(void *user)
+{
+    worker *own = user;
     while (sem_wait(&own->begin) == 0 && !own->ends) {
-        gpuhal_bench_memcpys(own->to, own->from, own->bytes, 1);
+        own->act(own);
         sem_post(&own->end);
     }
     return NULL;
 }
 
-static bool copy_by_all(void *user, uint64_t count)
+static bool work_in_all(void *user, uint64_t count)
 {
-    copiers *own = user;
+    workers *own = user;
     for (uint64_t i = 0; i < count; i++) {
         for (uint32_t t = 1; t < own->made; t++) {
             sem_post(&own->all[t].begin);
         }
-        gpuhal_bench_memcpys(own->all[0].to, own->all[0].from, own->all[0].bytes, 1);
+        own->all[0].act(&own->all[0]);
         for (uint32_t t = 1; t < own->made; t++) {
             while (sem_wait(&own->all[t].end) != 0) {
             }
@@ -198,22 +231,24 @@ static bool copy_by_all(void *user, uint64_t count)
     return true;
 }
 
-/* So that as many bytes are read and written in all as by the kernel. False with gpuhal_bench_failure(). */
-static bool start_copiers(uint32_t threads, copiers *own)
+/* With so many bytes that as many are read and written in all as by the kernel; 0: none. False with
+ * gpuhal_bench_failure(). */
+static bool start_workers(uint32_t threads, void (*act)(const worker *own), uint64_t all_bytes, workers *own)
 {
-    const size_t bytes = (size_t)(triad_bytes / 2 / threads / 4096 * 4096);
-    own->memory = gpuhal_bench_host_memory(2 * bytes * threads);
-    if (own->memory == NULL) {
+    const size_t bytes = (size_t)(all_bytes / 2 / threads / 4096 * 4096);
+    own->memory = bytes > 0 ? gpuhal_bench_host_memory(2 * bytes * threads) : NULL;
+    if (bytes > 0 && own->memory == NULL) {
         return false;
     }
     while (own->made < threads) {
-        copier *one = &own->all[own->made];
-        one->to = own->memory + 2 * bytes * own->made;
-        one->from = one->to + bytes;
+        worker *one = &own->all[own->made];
+        one->act = act;
+        one->to = bytes > 0 ? own->memory + 2 * bytes * own->made : NULL;
+        one->from = bytes > 0 ? one->to + bytes : NULL;
         one->bytes = bytes;
         sem_init(&one->begin, 0, 0);
         sem_init(&one->end, 0, 0);
-        if (own->made > 0 && pthread_create(&one->thread, NULL, copy_part, one) != 0) {
+        if (own->made > 0 && pthread_create(&one->thread, NULL, work, one) != 0) {
             return gpuhal_bench_failed("no thread can be made");
         }
         own->made++;
@@ -221,7 +256,7 @@ static bool start_copiers(uint32_t threads, copiers *own)
     return true;
 }
 
-static void stop_copiers(copiers *own)
+static void stop_workers(workers *own)
 {
     for (uint32_t t = 1; t < own->made; t++) {
         own->all[t].ends = true;
@@ -244,22 +279,41 @@ static bool launch_triad(void *user, uint64_t count)
 
 static bool triad(gpuhal_bench *bench, gpuhal_device *device)
 {
-    static copiers others;
+    static workers others;
     gpuhal_bench_launcher launcher = {0};
     gpuhal_bench_row row = gpuhal_bench_row_of(device, "launch_triad", GPUHAL_BENCH_RATIO);
-    const gpuhal_bench_side sides[] = {{launch_triad, &launcher, NULL}, {copy_by_all, &others, NULL}};
+    const gpuhal_bench_side sides[] = {{launch_triad, &launcher, NULL}, {work_in_all, &others, NULL}};
     const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench, true);
     const bool compares = bench->options->baseline;
     row.bytes = triad_bytes;
-    row.budget = triad_budget;
-    others = (copiers){.made = 0};
+    row.budget = all_threads_budget;
+    others = (workers){.made = 0};
     gpuhal_bench_begin(bench->output, &row);
     const bool good = gpuhal_bench_launcher_open(device, (uint32_t)(triad_bytes / 3 / sizeof(float)), 0, &launcher) &&
                       launch_triad(&launcher, 3) && gpuhal_bench_launcher_prove(&launcher, 3) &&
-                      (!compares || start_copiers(cores_of(device), &others)) &&
+                      (!compares || start_workers(cores_of(device), copy_part, triad_bytes, &others)) &&
                       gpuhal_bench_measure_row(bench, row, sides, compares ? 2 : 1, &plan);
-    stop_copiers(&others);
+    stop_workers(&others);
     gpuhal_bench_launcher_close(&launcher);
+    return good;
+}
+
+static bool compute_bound(gpuhal_bench *bench, gpuhal_device *device)
+{
+    static workers others;
+    plain_launch plain;
+    gpuhal_bench_row row = gpuhal_bench_row_of(device, "launch_compute", GPUHAL_BENCH_TIMES);
+    const gpuhal_bench_side sides[] = {{launch_plain, &plain, NULL}, {work_in_all, &others, NULL}};
+    const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench, true);
+    const bool compares = bench->options->baseline;
+    row.budget = all_threads_budget;
+    others = (workers){.made = 0};
+    gpuhal_bench_begin(bench->output, &row);
+    const bool good = open_plain(device, "compute", COMPUTE_PARTS * cores_of(device), &plain) &&
+                      (!compares || start_workers(cores_of(device), compute_parts, 0, &others)) &&
+                      gpuhal_bench_measure_row(bench, row, sides, compares ? 2 : 1, &plan);
+    stop_workers(&others);
+    close_plain(&plain);
     return good;
 }
 
@@ -315,7 +369,8 @@ static bool warm_program(gpuhal_bench *bench, gpuhal_device *device)
 
 void gpuhal_bench_rows_launch(gpuhal_bench *bench, gpuhal_device *device)
 {
-    static bool (*const on_cpu[])(gpuhal_bench * bench, gpuhal_device * device) = {one_group, all_cores, triad};
+    static bool (*const on_cpu[])(gpuhal_bench * bench, gpuhal_device * device) = {
+        one_group, all_cores, triad, compute_bound};
     const char *backend = gpuhal_device_backend(device);
     if (*gpuhal_device_formats(device) == '\0') {
         return;
