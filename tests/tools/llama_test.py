@@ -98,6 +98,25 @@ def a_model_whose_output_shares_the_embedding_runs_on_one_device_and_on_two(llam
     check(llama.ids(model, "--tokens", TOKENS) == llama.ids(model, "--tokens", TOKENS, devices="cpu,cpu"))
 
 
+def a_trace_has_the_bytes_of_the_model_and_every_token_and_its_waits(llama):
+    """The numbers are those of make_model.c's own sizes."""
+    layers, width, kv_width, feed_forward, vocabulary, tokens = 3, 64, 32, 128, 320, 6
+    weights = 4 * (2 * vocabulary * width + width + layers * (2 * width + 2 * width * width + 2 * width * kv_width + 3 * width * feed_forward))
+    os.environ["GPUHAL_TRACE"] = llama.path("trace.json")
+    llama.ids(llama.model("--layers", str(layers)), "--tokens", TOKENS, "--count", str(tokens), "--split", "1,1", devices="cpu,cpu")
+    reader = Path(__file__).parents[1] / "support/trace_check.py"
+    done = subprocess.run([sys.executable, "-B", reader, os.environ["GPUHAL_TRACE"]], capture_output=True, text=True, check=True)
+    lines = [line.split() for line in done.stdout.splitlines()]
+    pieces = [line for line in lines if line[0] == "piece"]
+    check({piece[2] for piece in pieces} == {"cpu:0_queue_1", "cpu:0_queue_2"}, done.stdout)
+    check(sum(int(piece[5]) for piece in pieces if piece[3] == "file") == weights, weights, done.stdout)
+    check([piece[5] for piece in pieces if piece[3] == "read"] == tokens * [str(4 * vocabulary)], done.stdout)
+    check(sum(piece[4] == "attention" for piece in pieces) == tokens * layers, done.stdout)
+    check(all(piece[9] == "ok" for piece in pieces), done.stdout)
+    arrows = sum(line[0] == "arrow" for line in lines)
+    check(arrows >= tokens and sum(line[0] == "event" for line in lines) >= arrows, done.stdout)
+
+
 def word(text):
     """The number of a word, by its letters from the mark of a blank on (make_model.c)."""
     number = 0
