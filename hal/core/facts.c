@@ -284,12 +284,14 @@ void gpuhal_facts_write(const gpuhal_facts *facts, gpuhal_text *to)
     }
 }
 
-/* Parses a name of the table, or 0x and up to eight digits for a key that only the plugin knows. */
-static bool read_key(const char *name, gpuhal_key *out_key)
+/* Parses a name of the table, or 0x and up to eight digits for a key that only the plugin knows. Facts are written in
+ * the order of the table: the search begins at `from`, where the next one is likely. */
+static bool read_key(const char *name, size_t from, gpuhal_key *out_key)
 {
     for (size_t i = 0; i < KEY_COUNT; i++) {
-        if (strcmp(keys[i].name, name) == 0) {
-            *out_key = keys[i].key;
+        const size_t at = (from + i) % KEY_COUNT;
+        if (strcmp(keys[at].name, name) == 0) {
+            *out_key = keys[at].key;
             return true;
         }
     }
@@ -323,7 +325,7 @@ bool gpuhal_facts_read_pair(gpuhal_facts *facts, const char *name, const char *v
 {
     gpuhal_key key = 0;
     const char *dot = strchr(name, '.');
-    if (!dot || !read_key(dot + 1, &key)) {
+    if (!dot || !read_key(dot + 1, facts->count, &key)) {
         return false;
     }
     size_t form = (size_t)(dot - name);

@@ -20,7 +20,7 @@ static bool reserve(gpuhal_text *text, size_t more)
     if (needed <= text->capacity) {
         return true;
     }
-    size_t capacity = text->capacity ? text->capacity : 64;
+    size_t capacity = text->capacity ? text->capacity : 128;
     while (capacity < needed) {
         capacity *= 2;
     }
@@ -46,20 +46,24 @@ void gpuhal_text_append(gpuhal_text *text, const char *bytes, size_t count)
     text->data[text->length] = 0;
 }
 
-/* Twice over the arguments, first for the length: nothing is ever cut off. */
+/* Into what room there is; where that is too little, once more over the arguments: nothing is ever cut off. */
 static void append_formatted(gpuhal_text *text, const char *format, va_list arguments)
 {
-    va_list again;
-    va_copy(again, arguments);
-    int length = vsnprintf(NULL, 0, format, again);
-    va_end(again);
-    if (length < 0) {
-        text->failed = true;
+    if (!reserve(text, 0)) {
         return;
     }
-    if (reserve(text, (size_t)length)) {
-        vsnprintf(text->data + text->length, (size_t)length + 1, format, arguments);
-        text->length += (size_t)length;
+    va_list again;
+    va_copy(again, arguments);
+    const size_t room = text->capacity - text->length;
+    int length = vsnprintf(text->data + text->length, room, format, arguments);
+    if (length >= 0 && (size_t)length >= room && reserve(text, (size_t)length)) {
+        length = vsnprintf(text->data + text->length, (size_t)length + 1, format, again);
+    }
+    va_end(again);
+    text->failed = text->failed || length < 0;
+    text->length += text->failed ? 0 : (size_t)length;
+    if (text->data) {
+        text->data[text->length] = 0;
     }
 }
 

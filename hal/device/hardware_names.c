@@ -1,7 +1,7 @@
 /* device/hardware_names.c: what hardware is called: the list of PCI ids where the system has it, and a short table.
  *
- * The list is searched for all hardware at once, in pieces of constant size, and only for what has no name yet. A line
- * that is not as it should be names nothing.
+ * The list is searched in pieces of constant size, and only for what has no name yet. A line that is not as it should
+ * be names nothing.
  */
 #include "device/hardware.h"
 
@@ -49,17 +49,100 @@ static const char *vendor_of(uint32_t vendor)
     return NULL;
 }
 
-/* ---- the list of PCI ids */
+/* ---- the list of PCI ids
+ *
+ * Vendors in the order of their numbers ("Please keep sorted", says its head), each before its devices. So a vendor is
+ * found by bisection: the list has 1.4 MB, and reading all of it takes longer than everything else about hardware. */
 
-/* Reads "10de  NVIDIA Corporation" from `line`, of which `digits` are four of base 16, in small letters. */
+enum { PIECE = 16 << 10 };
+
+typedef struct pci_ids {
+    intptr_t file;
+    uint64_t bytes, next; /* of the file; where its next line begins */
+    uint64_t begin;       /* what of the file is in `piece` */
+    size_t held;
+    char piece[PIECE];
+} pci_ids;
+
+/* Returns the next line that begins before `end`, without its line end; NULL behind the last. A line longer than a
+ * piece is dropped. */
+static const char *next_line(pci_ids *at, uint64_t end, size_t *out_length)
+{
+    bool is_dropped = false;
+    while (at->next < end && at->next < at->bytes) {
+        const bool is_held = at->next >= at->begin && at->next < at->begin + at->held;
+        const char *line = at->piece + (is_held ? at->next - at->begin : 0);
+        const size_t bytes = is_held ? at->held - (size_t)(line - at->piece) : 0;
+        const char *stop = is_held ? memchr(line, '\n', bytes) : NULL;
+        const bool is_last = is_held && at->next + bytes == at->bytes;
+        if (stop || is_last || bytes == PIECE) {
+            const bool is_whole = !is_dropped && (stop || is_last);
+            *out_length = stop ? (size_t)(stop - line) : bytes;
+            at->next += *out_length + (stop != NULL);
+            if (is_whole) {
+                return line;
+            }
+            is_dropped = !stop && !is_last;
+            continue;
+        }
+        uint64_t got = 0;
+        const uint64_t left = at->bytes - at->next;
+        if (gpuhal_os_file_read_piece(at->file, at->next, at->piece, left < PIECE ? left : PIECE, &got) || got == 0) {
+            break;
+        }
+        at->begin = at->next;
+        at->held = (size_t)got;
+        at->bytes = got < PIECE && got < left ? at->next + got : at->bytes; /* it is shorter by now */
+    }
+    return NULL;
+}
+
+/* Reads "10de  NVIDIA Corporation": four digits of base 16 in small letters, blanks, and the name. */
 static const char *entry_text(const char *line, size_t length, uint32_t *out_number)
 {
-    char digits[5] = "", *end = digits;
-    memcpy(digits, line, length < 4 ? length : 4);
-    *out_number = (uint32_t)strtoul(digits, &end, 16);
-    return length > 6 && end == digits + 4 && digits[strspn(digits, "0123456789abcdef")] == 0 && line[4] == ' '
-               ? line + 4 + strspn(line + 4, " ")
-               : NULL;
+    uint32_t number = 0;
+    for (size_t i = 0; i < 4 && length > 6; i++) {
+        const bool is_digit = line[i] >= '0' && line[i] <= '9';
+        if (!is_digit && (line[i] < 'a' || line[i] > 'f')) {
+            return NULL;
+        }
+        number = number << 4 | (uint32_t)(is_digit ? line[i] - '0' : line[i] - 'a' + 10);
+    }
+    *out_number = number;
+    size_t begin = 4;
+    while (begin < length && line[begin] == ' ') {
+        begin++;
+    }
+    return length > 6 && begin > 4 ? line + begin : NULL;
+}
+
+/* Whether the list has the vendor; then its line is the next one. */
+static bool find_vendor(pci_ids *at, uint32_t vendor)
+{
+    uint64_t low = 0, high = at->bytes; /* the line begins at `low` or behind, and before `high` */
+    while (low < high) {
+        const uint64_t middle = low + (high - low) / 2;
+        const char *line = NULL, *text = NULL;
+        uint32_t number = 0;
+        uint64_t begin = 0;
+        size_t length = 0;
+        at->next = middle > 0 ? middle - 1 : 0;
+        if (middle > 0 && !next_line(at, high, &length)) {
+            at->next = high; /* the rest of the line that `middle` is in */
+        }
+        do {
+            begin = at->next;
+            line = next_line(at, high, &length);
+            text = line ? entry_text(line, length, &number) : NULL;
+        } while (line && !text);
+        if (text && number == vendor) {
+            at->next = begin;
+            return true;
+        }
+        low = text && number < vendor ? at->next : low;
+        high = text && number < vendor ? high : middle;
+    }
+    return false;
 }
 
 /* "GA107M [GeForce RTX 3050 Mobile]" has the name that people know in brackets. */
@@ -74,79 +157,89 @@ static void take_device(gpuhal_hardware *one, const char *text, size_t length)
                          (int)(bytes < sizeof one->name ? bytes : sizeof one->name), name);
 }
 
-/* One line, which ends with a 0 instead of its line end. */
-static void take_line(gpuhal_hardware_view *view, const char *line, size_t length, uint32_t *vendor)
+/* Names what the entry is about; returns how many of the vendor's have no name yet. */
+static uint32_t take_entry(gpuhal_hardware_view *view, uint32_t vendor, bool is_device, uint32_t number,
+                           const char *text, size_t length)
 {
-    const bool is_device = line[0] == '\t' && line[1] != '\t';
-    uint32_t number = 0;
-    const char *text = line[0] == '#' || (line[0] == '\t' && !is_device)
-                           ? NULL
-                           : entry_text(line + is_device, length - is_device, &number);
-    if (!is_device && line[0] && line[0] != '#' && line[0] != '\t') {
-        *vendor = text ? number : UINT32_MAX; /* "C 03  Display controller" begins the classes */
-    }
-    for (uint32_t i = 0; text && i < view->count; i++) {
+    uint32_t nameless = 0;
+    for (uint32_t i = 0; i < view->count; i++) {
         gpuhal_hardware *one = &view->list[i];
-        const size_t rest = length - (size_t)(text - line);
-        if (one->info.vendor_id != *vendor || !*vendor) {
+        if (one->info.vendor_id != vendor) {
             continue;
         }
         if (!is_device && !one->vendor[0]) {
             gpuhal_hardware_text(one->vendor, sizeof one->vendor, "%.*s",
-                                 (int)(rest < sizeof one->vendor ? rest : sizeof one->vendor), text);
+                                 (int)(length < sizeof one->vendor ? length : sizeof one->vendor), text);
         } else if (is_device && number == one->info.device_id && !one->name[0]) {
-            take_device(one, text, rest);
+            take_device(one, text, length);
+        }
+        nameless += !one->name[0];
+    }
+    return nameless;
+}
+
+/* Takes the vendor's lines, up to the next vendor's or the last that is wanted. */
+static void take_vendor(gpuhal_hardware_view *view, pci_ids *at, uint32_t vendor)
+{
+    const char *line;
+    size_t length;
+    bool is_its = false;
+    uint32_t nameless = 1;
+    while (nameless > 0 && (line = next_line(at, at->bytes, &length)) != NULL) {
+        const bool is_device = length > 0 && line[0] == '\t';
+        uint32_t number = 0;
+        if (length == 0 || line[0] == '#' || (is_device && (length == 1 || line[1] == '\t'))) {
+            continue;
+        }
+        const char *text = entry_text(line + is_device, length - is_device, &number);
+        if (!is_device && text && number != vendor) {
+            break;
+        }
+        is_its = is_device ? is_its : text != NULL; /* "C 03  Display controller" begins the classes */
+        if (text && is_its) {
+            nameless = take_entry(view, vendor, is_device, number, text, length - (size_t)(text - line));
         }
     }
 }
 
-/* Takes the whole lines of a piece; returns how many bytes they are. A line that fills the piece is dropped. */
-static size_t take_lines(gpuhal_hardware_view *view, char *piece, size_t bytes, bool last, uint32_t *vendor)
+/* One look for each vendor: afterwards all that the list has of it are named. */
+static bool is_looked_for(const gpuhal_hardware_view *view, uint32_t i)
 {
-    size_t done = 0;
-    while (done < bytes) {
-        char *end = memchr(piece + done, '\n', bytes - done);
-        if (!end && !last) {
-            break;
-        }
-        const size_t length = end ? (size_t)(end - piece) - done : bytes - done;
-        piece[done + length] = 0;
-        take_line(view, piece + done, length, vendor);
-        done += length + (end != NULL);
+    const gpuhal_hardware *one = &view->list[i];
+    bool is_wanted = one->info.vendor_id && !one->name[0];
+    for (uint32_t j = 0; j < i && is_wanted; j++) {
+        is_wanted = view->list[j].name[0] || view->list[j].info.vendor_id != one->info.vendor_id;
     }
-    return done > 0 || last ? done : bytes;
+    return is_wanted;
 }
 
 /* Returns whether there is such a list. */
 static bool search(gpuhal_hardware_view *view, const char *path)
 {
-    enum { PIECE = 64 << 10 };
     char whole[GPUHAL_SYSTEM_ROOT_BYTES + 64];
-    char *piece = malloc(PIECE + 1);
-    uint32_t vendor = UINT32_MAX;
-    uint64_t offset = 0;
-    size_t got = 0, kept = 0;
+    gpuhal_file_info info;
     snprintf(whole, sizeof whole, "%s%s", view->root, path);
-    if (!piece) {
+    if (gpuhal_os_file_info(whole, &info) || !info.regular) {
+        return false;
+    }
+    pci_ids *list = calloc(1, sizeof *list);
+    if (!list) {
         view->error = view->error ? view->error : ENOMEM;
         return false;
     }
-    bool there = false;
-    do {
-        const int error = gpuhal_os_file_read_at(whole, offset, piece + kept, PIECE - kept, &got);
-        if (error) {
-            break;
+    const bool is_there = gpuhal_os_file_open(whole, false, &list->file) == 0;
+    list->bytes = info.bytes;
+    for (uint32_t i = 0; is_there && i < view->count; i++) {
+        const uint32_t vendor = view->list[i].info.vendor_id;
+        if (is_looked_for(view, i) && find_vendor(list, vendor)) {
+            take_vendor(view, list, vendor);
         }
-        there = true;
-        offset += got;
-        const bool last = got < PIECE - kept;
-        const size_t bytes = kept + got, done = take_lines(view, piece, bytes, last, &vendor);
-        kept = bytes - done;
-        memmove(piece, piece + done, kept);
-        got = last ? 0 : got;
-    } while (got > 0);
-    free(piece);
-    return there;
+    }
+    if (is_there) {
+        gpuhal_os_descriptor_close(list->file);
+    }
+    free(list);
+    return is_there;
 }
 
 /* ---- without it */

@@ -99,6 +99,57 @@ TEST(names_are_the_drivers_else_those_of_the_list_of_pci_ids)
     end_machine();
 }
 
+/* 1 MB, as the real one: 1000 vendors, of which every hundredth has 1000 devices with a board each. */
+static char *long_list(void)
+{
+    enum { BYTES = 2 << 20 };
+    char *text = malloc(BYTES), *at = text;
+    assert_non_null(text);
+    at += sprintf(at, "# a list\n\n");
+    for (unsigned vendor = 0; vendor < 1000; vendor++) {
+        at += sprintf(at, "%04x  Company %u\n# a comment\n", 0x1100 + 3 * vendor, vendor);
+        for (unsigned device = 0; device < (vendor % 100 == 50 ? 1000 : vendor % 4); device++) {
+            at += sprintf(at, "\t%04x  Chip %u, number %u [GPU %u.%u]\n", 2 * device, vendor, device, vendor, device);
+            at += sprintf(at, "\t\t1100 0001  A board by another company\n");
+        }
+    }
+    sprintf(at, "C 03  Display controller\n\t00  VGA\nC 12  Accelerator");
+    return text;
+}
+
+TEST(each_vendor_and_device_of_a_long_list_of_pci_ids_is_found)
+{
+    begin_machine();
+    for (unsigned i = 0; i < 250; i++) {
+        char address[16], ids[16];
+        const unsigned vendor = i < 200 ? i * 5 % 1000 + i % 2 : 50 + i % 10 * 100;
+        snprintf(address, sizeof address, "%04x:01:00.0", i);
+        snprintf(ids, sizeof ids, "%04x:%04x", 0x1100 + 3 * vendor, i < 200 ? 2 : 1998 - 4 * i);
+        put_pci(address, "030000", ids, NULL);
+    }
+    put_pci("0100:01:00.0", "030000", "1101:0002", NULL); /* between two, and behind all */
+    put_pci("0101:01:00.0", "030000", "fffe:0002", NULL);
+    char *list = long_list();
+    put("usr/share/misc/pci.ids", list);
+    gpuhal *gpu = open_listed(NULL);
+    gpuhal_hardware_view *view = view_or_fail(gpu);
+    for (unsigned i = 0; i < 250; i++) {
+        char address[16], name[64];
+        const unsigned vendor = i < 200 ? i * 5 % 1000 + i % 2 : 50 + i % 10 * 100;
+        const unsigned devices = vendor % 100 == 50 ? 1000 : vendor % 4, device = i < 200 ? 1 : 999 - 2 * i;
+        snprintf(address, sizeof address, "%04x:01:00.0", i);
+        snprintf(name, sizeof name, devices > device ? "Company %u GPU %u.%u" : "Company %u device %04x", vendor,
+                 devices > device ? vendor : 2 * device, device);
+        assert_string_equal(info_at(view, address).name, name);
+    }
+    assert_string_equal(info_at(view, "0100:01:00.0").name, "vendor 1101 device 0002");
+    assert_string_equal(info_at(view, "0101:01:00.0").name, "vendor fffe device 0002");
+    free(list);
+    gpuhal_hardware_view_release(view);
+    gpuhal_close(gpu);
+    end_machine();
+}
+
 TEST(a_device_stands_for_the_hardware_at_its_address_or_behind_its_render_node)
 {
     begin_machine();

@@ -82,6 +82,10 @@ static bool is_invisible(uint32_t character)
 /* What is printed for the character at *text, and the columns that it takes; moves *text behind it. */
 static size_t next_glyph(const gpuhal_probe_screen *screen, const char **text, char glyph[5])
 {
+    if (**text >= ' ' && **text <= '~') {
+        memcpy(glyph, (const char[]){*(*text)++, 0}, 2);
+        return 1;
+    }
     uint32_t character;
     size_t length = gpuhal_tool_utf8_next(*text, &character);
     bool can_show = length && (screen->utf8 || character < 0x80) && !is_invisible(character);
