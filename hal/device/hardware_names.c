@@ -222,13 +222,14 @@ static bool search(gpuhal_hardware_view *view, const char *path)
     if (gpuhal_os_file_info(whole, &info) || !info.regular) {
         return false;
     }
-    pci_ids *list = calloc(1, sizeof *list);
+    pci_ids *list = malloc(sizeof *list);
     if (!list) {
         view->error = view->error ? view->error : ENOMEM;
         return false;
     }
-    const bool is_there = gpuhal_os_file_open(whole, false, &list->file) == 0;
     list->bytes = info.bytes;
+    list->held = 0;
+    const bool is_there = gpuhal_os_file_open(whole, false, &list->file) == 0;
     for (uint32_t i = 0; is_there && i < view->count; i++) {
         const uint32_t vendor = view->list[i].info.vendor_id;
         if (is_looked_for(view, i) && find_vendor(list, vendor)) {

@@ -223,7 +223,8 @@ int gpuhal_os_file_read(const char *path, size_t limit, char **out_text, size_t 
  * the file. */
 int gpuhal_os_file_read_at(const char *path, uint64_t offset, void *to, size_t bytes, size_t *out_bytes);
 /* Reads up to `bytes` bytes of a file that the kernel makes, below /proc or /sys: its type is checked once it is open.
- * `folder` is an open directory in which a relative path is looked up, or -1. Returns as gpuhal_os_file_read_at(). */
+ * By one call: a value comes whole, and only files of many records (/proc/cpuinfo) are given out in parts. `folder` is
+ * an open directory in which a relative path is looked up, or -1. Returns as gpuhal_os_file_read_at(). */
 int gpuhal_os_kernel_file_read(intptr_t folder, const char *path, void *to, size_t bytes, size_t *out_bytes);
 /* Copies the target of a symbolic link, cut to the space. Returns 0 or errno, EINVAL for anything else than a link. */
 int gpuhal_os_link_read(intptr_t folder, const char *path, char *to, size_t bytes);

@@ -172,7 +172,11 @@ int gpuhal_os_kernel_file_read(intptr_t folder, const char *path, void *to, size
     if (error) {
         return error;
     }
-    error = read_fully(file, 0, to, bytes, out_bytes);
+    ssize_t got;
+    while ((got = pread(file, to, bytes, 0)) < 0 && errno == EINTR) {
+    }
+    *out_bytes = got < 0 ? 0 : (size_t)got;
+    error = got < 0 ? errno : 0;
     close(file);
     return error;
 }
