@@ -127,5 +127,12 @@ def a_timeout_is_for_everything_together(probe):
     check(all("did not finish within" in error or "the time of --timeout is over" in error for error in errors), errors)
 
 
+def what_the_time_does_not_reach_is_not_verified_and_has_not_failed(probe):
+    result = on_recorded("h100-8-driver-hangs")("--verify", "--timeout", "1")
+    check(result.code == 4 and "NOT VERIFIED" in result.out and "FAILED" not in result.out and "✗" not in result.out, result)
+    check("! cpu:0 was not verified: the time of --timeout is over\n" in result.out, result)
+    check("default device: none: cpu:0 did not come to --verify\n" in result.out, result)
+
+
 if __name__ == "__main__":
     main(globals())

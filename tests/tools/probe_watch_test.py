@@ -33,7 +33,7 @@ def the_view_fits_80_columns_and_24_lines(probe):
         lines = terminal.wait("[▁▂▃▄▅▆▇█]{2}")
         check(len(lines) == 24 and all(columns_of(line) <= 80 for line in lines), *lines)
         check(all(any(f"cuda:{i} " in line for line in lines) for i in range(8)), *lines)
-        check("8 of 8 ready" in lines[0] and "61.0/80.0 GiB" in "".join(lines), *lines)
+        check("8 GPUs ready" in lines[0] and "61.0/80.0 GiB" in "".join(lines), *lines)
         check(lines[-1].startswith("q quit  h help") and "…" not in lines[-1], *lines)
         check(any(re.search("PID +USER +DEVICE +TYPE +MEMORY", line) for line in lines), *lines)
 

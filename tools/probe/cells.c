@@ -154,7 +154,7 @@ static void write_verified(const gpuhal_probe_device *entry, const gpuhal_probe_
 {
     static const char *const marks[2][2] = {{"FAILED", "ok"}, {"✗", "✓"}};
     const bool good = entry->verified && entry->result.status == GPUHAL_OK;
-    if (entry->verified) {
+    if (entry->verified && !entry->result.not_tried) {
         set_text(cell, marks[screen->utf8][good]);
         cell->style = good ? PROBE_GOOD : PROBE_BAD;
     }

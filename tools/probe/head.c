@@ -70,9 +70,8 @@ static void write_drivers(const gpuhal_probe_machine *machine, char *to, size_t 
     }
 }
 
-/* "7 of 8 GPUs ready". Partitions of a GPU are one. */
-static void write_counts(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options, char *to,
-                         size_t bytes)
+void gpuhal_probe_write_counts(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options, char *to,
+                               size_t bytes)
 {
     uint32_t ready = 0, all = 0;
     for (uint32_t i = 0; i < machine->count; i++) {
@@ -104,7 +103,7 @@ void gpuhal_probe_print_head(const gpuhal_probe_machine *machine, const gpuhal_p
     gpuhal_tool_host host;
     char counts[64], drivers[800], parts[3][1100];
     gpuhal_tool_host_read(&host);
-    write_counts(machine, options, counts, sizeof counts);
+    gpuhal_probe_write_counts(machine, options, counts, sizeof counts);
     write_drivers(machine, drivers, sizeof drivers);
     snprintf(parts[0], sizeof parts[0], "%s%s%s", host.name, *host.name ? ": " : "", counts);
     snprintf(parts[1], sizeof parts[1], "%s", drivers);

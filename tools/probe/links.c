@@ -206,7 +206,7 @@ static void leave_out(gpuhal_probe_link *link, uint32_t failures)
 {
     char *sentence = link->result.sentence;
     link->result = (gpuhal_probe_result){.status = GPUHAL_ERROR_CANCELLED};
-    snprintf(sentence, sizeof link->result.sentence, GPUHAL_PROBE_TIME_IS_OVER);
+    snprintf(sentence, sizeof link->result.sentence, "not tried: " GPUHAL_PROBE_TIME_IS_OVER);
     if (failures >= FAILURES_MOST) {
         snprintf(sentence, sizeof link->result.sentence, "left out after drivers had failed %u times", failures);
     }

@@ -262,11 +262,11 @@ static gpuhal_probe_exit choose_again(gpuhal_probe_machine *machine)
     free(list);
     const bool at_work = failed->verified && failed->result.status;
     snprintf(reason, sizeof reason,
-             at_work && found ? "the best of those that passed --verify, which %.128s failed"
-             : at_work        ? "%.128s failed --verify"
+             at_work && found ? "the best of those that passed --verify, which %.128s %s"
+             : at_work        ? "%.128s %s --verify"
              : found          ? "the best of the others: %.128s is lost"
                               : "%.128s is lost",
-             gpuhal_device_id(failed->device));
+             gpuhal_device_id(failed->device), failed->result.not_tried ? "did not come to" : "failed");
     return set_reason(machine, reason);
 }
 
@@ -295,7 +295,7 @@ static void verify_devices(gpuhal_probe_machine *machine)
         snprintf(text, sizeof text, "%.40s (%u of %u)", gpuhal_device_id(entry->device), ++done, shown);
         entry->verified = true;
         if (limit_ns == 0) {
-            entry->result = (gpuhal_probe_result){.status = GPUHAL_ERROR_TIMEOUT};
+            entry->result = (gpuhal_probe_result){.status = GPUHAL_ERROR_TIMEOUT, .not_tried = true};
             snprintf(entry->result.sentence, sizeof entry->result.sentence, GPUHAL_PROBE_TIME_IS_OVER);
             continue;
         }

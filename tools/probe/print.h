@@ -7,6 +7,9 @@
 #include "problems.h"
 #include "screen.h"
 
+/* "7 of 8 GPUs ready". Partitions of a GPU are one. */
+void gpuhal_probe_write_counts(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options, char *to,
+                               size_t bytes);
 /* One line: the machine, how many of its GPUs are ready, their drivers, the kernel. */
 void gpuhal_probe_print_head(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                              const gpuhal_probe_screen *screen);

@@ -146,13 +146,16 @@ static bool find_in_results(finder *own, const gpuhal_probe_options *options)
         if (!entry->verified || entry->result.status == GPUHAL_OK) {
             continue;
         }
-        gpuhal_probe_problem *problem = add(own, GPUHAL_HARDWARE_PROBLEM, "verify_failed");
+        const bool not_tried = entry->result.not_tried;
+        gpuhal_probe_problem *problem =
+            add(own, GPUHAL_HARDWARE_PROBLEM, not_tried ? "not_verified" : "verify_failed");
         if (!problem) {
             return false;
         }
         const char *id = gpuhal_device_id(entry->device);
         snprintf(problem->hardware, sizeof problem->hardware, "%s", id);
-        snprintf(problem->subject, sizeof problem->subject, "%.127s failed verification", id);
+        snprintf(problem->subject, sizeof problem->subject, "%.127s %s", id,
+                 not_tried ? "was not verified" : "failed verification");
         snprintf(problem->why, sizeof problem->why, "%s", entry->result.sentence);
         snprintf(problem->fix, sizeof problem->fix, "%s --verify --device %.127s", how_to_repeat(options), id);
     }

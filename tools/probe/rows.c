@@ -85,7 +85,7 @@ static void add_device(gpuhal_probe_rows *rows, const gpuhal_probe_machine *mach
     };
     const gpuhal_hardware_info *hardware = row->hardware;
     if (row->is_problem) {
-        snprintf(row->state, sizeof row->state, "VERIFICATION FAILED");
+        snprintf(row->state, sizeof row->state, entry->result.not_tried ? "NOT VERIFIED" : "VERIFICATION FAILED");
     } else if (is_broken(hardware)) {
         write_state(hardware, row->state);
         row->is_problem = true;

@@ -10,6 +10,7 @@
 /* The result of trying a device or a link. */
 typedef struct gpuhal_probe_result {
     gpuhal_status status;
+    bool not_tried;     /* there was no time left: the status is TIMEOUT */
     char sentence[512]; /* "" with GPUHAL_OK */
 } gpuhal_probe_result;
 
@@ -30,6 +31,6 @@ void gpuhal_probe_verify(gpuhal_device *device, bool in_child, uint64_t timeout_
                          gpuhal_probe_result *out_result);
 
 /* Of what was not tried any more. */
-#define GPUHAL_PROBE_TIME_IS_OVER "not tried: the time of --timeout is over"
+#define GPUHAL_PROBE_TIME_IS_OVER "the time of --timeout is over"
 
 #endif

@@ -84,8 +84,7 @@ static void draw_head(const gpuhal_watch_view *view, const layout *at) {
   }
   if (frame) {
     snprintf(text, sizeof text,
-             "gpuhal-probe   %" PRIu32 " of %" PRIu32 " ready   every %g s%s%s",
-             frame->ready_count, frame->row_count,
+             "gpuhal-probe   %s   every %g s%s%s", frame->counts,
              (double)view->period_ns / 1e9, view->paused ? "   PAUSED" : "",
              age);
   } else {

@@ -3,6 +3,7 @@
 #include "watch_sampler.h"
 
 #include "fields.h"
+#include "print.h"
 #include "rows.h"
 #include "screen.h"
 #include "watch_processes.h"
@@ -117,6 +118,8 @@ static gpuhal_watch_frame *make_frame(gpuhal_watch_sampler *sampler) {
     sampler->processes_ns =
         frame->has_processes ? now_ns : sampler->processes_ns;
     frame->rows = calloc(rows.count + 1, sizeof *frame->rows);
+    gpuhal_probe_write_counts(sampler->machine, sampler->options, frame->counts,
+                              sizeof frame->counts);
     made = frame->rows != NULL;
   }
   for (uint32_t i = 0; made && i < rows.count; i++) {
@@ -130,7 +133,6 @@ static gpuhal_watch_frame *make_frame(gpuhal_watch_sampler *sampler) {
     made =
         !row->entry || to->lost || !frame->has_processes ||
         gpuhal_watch_processes_add(&sampler->users, row->entry->device, frame);
-    frame->ready_count += !*to->note;
     frame->row_count++;
   }
   gpuhal_probe_rows_finish(&rows);
