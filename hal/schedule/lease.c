@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* How often the first requests in the queue look for leases of dead processes. Those behind them look less often: a
  * thousand waiting processes must not keep the machine busy. */
@@ -301,8 +302,9 @@ void gpuhal_lease_release(gpuhal_lease *lease)
 
 gpuhal_leases *gpuhal_leases_create(void)
 {
-    gpuhal_leases *leases = calloc(1, sizeof *leases);
+    gpuhal_leases *leases = malloc(sizeof *leases);
     if (leases) {
+        memset(leases, 0, offsetof(gpuhal_leases, known)); /* the table of devices is filled as they are used */
         gpuhal_mutex_init(&leases->mutex);
     }
     return leases;

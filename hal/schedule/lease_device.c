@@ -68,7 +68,7 @@ struct gpuhal_known_device *gpuhal_lease_known(gpuhal_leases *leases, const gpuh
     if (leases->known_count == GPUHAL_LEDGER_DEVICES) {
         return NULL;
     }
-    leases->known[leases->known_count].device = device;
+    leases->known[leases->known_count] = (struct gpuhal_known_device){.device = device};
     return &leases->known[leases->known_count++];
 }
 

@@ -79,6 +79,7 @@ typedef struct gpuhal_leases {
     bool opened;                /* the ledger was initialised */
     gpuhal_status opened_status;
     gpuhal_ledger ledger;
+    uint32_t known_count;
     struct gpuhal_known_device {
         const gpuhal_device *device;
         bool is_described;
@@ -86,7 +87,6 @@ typedef struct gpuhal_leases {
         gpuhal_memory_sample sample;
         uint64_t adopted_bytes; /* of the lease that a parent holds; 0: none */
     } known[GPUHAL_LEDGER_DEVICES];
-    uint32_t known_count;
 } gpuhal_leases;
 
 /* ---- lease.c: made and freed by gpuhal.c. */

@@ -130,9 +130,16 @@ int gpuhal_os_file_read(const char *path, size_t limit, char **out_text, size_t 
         error = EFBIG;
         goto end;
     }
-    /* Files in /proc and /sys have no size: one byte more than the limit is read, to detect longer ones. */
-    text = malloc(limit + 2);
-    error = text ? read_fully(file, 0, text, limit + 1, out_bytes) : ENOMEM;
+    /* Files in /proc and /sys have no size, and others may grow meanwhile: one byte more than there is room for is
+     * read, to detect longer ones. */
+    for (size_t room = size > 0 ? (size_t)size : limit;; room = limit) {
+        text = malloc(room + 2);
+        error = text ? read_fully(file, 0, text, room + 1, out_bytes) : ENOMEM;
+        if (error || *out_bytes <= room || room == limit) {
+            break;
+        }
+        free(text);
+    }
     if (!error && *out_bytes > limit) {
         error = EFBIG;
     }
