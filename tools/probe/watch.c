@@ -167,8 +167,8 @@ static void run(watch *own) {
   }
 }
 
-gpuhal_probe_exit gpuhal_probe_watch(const gpuhal_probe_options *options,
-                                     gpuhal_probe_machine *machine, FILE *out) {
+gpuhal_probe_exit gpuhal_watch_run(const gpuhal_probe_options *options,
+                                   gpuhal_probe_machine *machine, FILE *out) {
   watch own = {.out = out, .said = -1, .view.period_ns = options->watch_ns};
   if (!gpuhal_probe_stop_catch(true)) {
     gpuhal_probe_say("signals cannot be caught: %s", strerror(errno));

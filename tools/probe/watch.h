@@ -12,4 +12,8 @@
 gpuhal_probe_exit gpuhal_probe_watch(const gpuhal_probe_options *options,
                                      gpuhal_probe_machine *machine, FILE *out);
 
+/* The same, in the library of the live view, which the former loads. */
+gpuhal_probe_exit gpuhal_watch_run(const gpuhal_probe_options *options,
+                                   gpuhal_probe_machine *machine, FILE *out);
+
 #endif
