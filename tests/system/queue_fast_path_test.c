@@ -9,23 +9,25 @@ extern const gpuhal_plugin *gpuhal_opencl_plugin_query(uint32_t host_abi, const 
 
 static bool ends_early;
 
-void __real_gpuhal_timeline_append(gpuhal_queue *queue, gpuhal_traced *traced);
-void __wrap_gpuhal_timeline_append(gpuhal_queue *queue, gpuhal_traced *traced);
+void __real_gpuhal_timeline_submitted(gpuhal_queue *queue, const gpuhal_op *op);
+void __wrap_gpuhal_timeline_submitted(gpuhal_queue *queue, const gpuhal_op *op);
 
-/* The mutex was released just before. What another thread may have done meanwhile is done here: it finds that the work
- * has ended, and retires it. */
-void __wrap_gpuhal_timeline_append(gpuhal_queue *queue, gpuhal_traced *traced)
+/* The mutex is released in it. What another thread may do meanwhile is done here: it finds that the work has ended, and
+ * retires it. */
+void __wrap_gpuhal_timeline_submitted(gpuhal_queue *queue, const gpuhal_op *op)
 {
+    __real_gpuhal_timeline_submitted(queue, op);
     if (ends_early) {
+        gpuhal_timepoint *end = gpuhal_timepoint_retain(op->traced->end);
         gpuhal_mutex_unlock(&queue->mutex);
-        assert_non_null(traced->end);
-        while (gpuhal_timepoint_poll(traced->end) == GPUHAL_NOT_READY) {
+        assert_non_null(end);
+        while (gpuhal_timepoint_poll(end) == GPUHAL_NOT_READY) {
             gpuhal_os_sleep(1000000);
         }
+        gpuhal_timepoint_release(end);
         gpuhal_queue_lock(queue);
         assert_int_equal(queue->submission_count, 0);
     }
-    __real_gpuhal_timeline_append(queue, traced);
 }
 
 TEST(work_behind_a_submission_that_was_retired_under_a_trace_keeps_its_buffer)
