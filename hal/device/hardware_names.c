@@ -228,7 +228,7 @@ static bool search(gpuhal_hardware_view *view, const char *path)
         return false;
     }
     list->bytes = info.bytes;
-    list->held = 0;
+    list->begin = list->held = 0;
     const bool is_there = gpuhal_os_file_open(whole, false, &list->file) == 0;
     for (uint32_t i = 0; is_there && i < view->count; i++) {
         const uint32_t vendor = view->list[i].info.vendor_id;

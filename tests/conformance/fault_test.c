@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { AT_ONCE = 6, LEAST = 60, PERCENT = 95, ARGUMENTS = 16 };
+enum { AT_ONCE = 3, LEAST = 60, PERCENT = 95, ARGUMENTS = 16 };
 
 typedef struct variant {
     const char *group; /* a heading, without any of the others */

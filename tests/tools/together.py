@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 
-AT_ONCE = 4  # most tests wait longer than they work
+AT_ONCE = 2  # most tests wait longer than they work
 
 
 def run(functions, parameters, wanted, test, first=lambda: None):

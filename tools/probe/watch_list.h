@@ -6,7 +6,6 @@
 #include "watch_view.h"
 
 /* From line `y` on to the line above the keys. */
-void gpuhal_watch_draw_processes(const gpuhal_watch_view *view,
-                                 const gpuhal_watch_canvas *canvas, int y);
+void gpuhal_watch_draw_processes(const gpuhal_watch_view *view, const gpuhal_watch_canvas *canvas, int y);
 
 #endif

@@ -13,40 +13,39 @@ enum { WATCH_POINTS = 512, WATCH_FILTER_BYTES = 40 };
 /* What was known of a device, in a ring: the newest point stands before `next`.
  */
 typedef struct gpuhal_watch_history {
-  char id[40];
-  float points[WATCH_CURVES][WATCH_POINTS]; /* below 0: not known */
-  uint32_t next, count;
+    char id[40];
+    float points[WATCH_CURVES][WATCH_POINTS]; /* below 0: not known */
+    uint32_t next, count;
 } gpuhal_watch_history;
 
 typedef enum gpuhal_watch_order {
-  WATCH_BY_MEMORY,
-  WATCH_BY_BUSY,
-  WATCH_BY_PID,
-  WATCH_BY_USER,
-  WATCH_BY_DEVICE,
-  WATCH_BY_COMMAND,
-  WATCH_ORDERS
+    WATCH_BY_MEMORY,
+    WATCH_BY_BUSY,
+    WATCH_BY_PID,
+    WATCH_BY_USER,
+    WATCH_BY_DEVICE,
+    WATCH_BY_COMMAND,
+    WATCH_ORDERS
 } gpuhal_watch_order;
 
 typedef struct gpuhal_watch_view {
-  gpuhal_watch_frame *frame; /* the newest; NULL before the first */
-  gpuhal_watch_process *processes;
-  uint32_t process_count; /* of all */
-  uint32_t
-      *matches; /* places of the processes that are shown, in their order */
-  uint32_t match_count;
-  gpuhal_watch_history *histories;
-  uint32_t history_count;
+    gpuhal_watch_frame *frame; /* the newest; NULL before the first */
+    gpuhal_watch_process *processes;
+    uint32_t process_count; /* of all */
+    uint32_t *matches;      /* places of the processes that are shown, in their order */
+    uint32_t match_count;
+    gpuhal_watch_history *histories;
+    uint32_t history_count;
 
-  uint32_t selected;      /* row of the frame */
-  char selected_id[40];   /* by which it is found again */
-  uint32_t first_process; /* that is visible */
-  gpuhal_watch_order order;
-  bool reversed, of_selected, help, paused;
-  bool typing; /* keys go into the filter */
-  char filter[WATCH_FILTER_BYTES];
-  uint64_t period_ns, now_ns;
-  bool utf8;
+    uint32_t selected;      /* row of the frame */
+    char selected_id[40];   /* by which it is found again */
+    uint32_t first_process; /* that is visible */
+    gpuhal_watch_order order;
+    bool reversed, of_selected, help, paused;
+    bool typing; /* keys go into the filter */
+    char filter[WATCH_FILTER_BYTES];
+    uint64_t period_ns, now_ns;
+    bool utf8;
 } gpuhal_watch_view;
 
 /* Takes the frame over. false without memory; the view is as it was then. */
@@ -54,16 +53,11 @@ bool gpuhal_watch_view_take(gpuhal_watch_view *view, gpuhal_watch_frame *frame);
 /* Finds and sorts the processes to show again. */
 void gpuhal_watch_view_sort(gpuhal_watch_view *view);
 /* NULL: nothing is known of it yet. */
-const gpuhal_watch_history *
-gpuhal_watch_view_history(const gpuhal_watch_view *view, const char *id);
+const gpuhal_watch_history *gpuhal_watch_view_history(const gpuhal_watch_view *view, const char *id);
 void gpuhal_watch_view_finish(gpuhal_watch_view *view);
 
 /* What a key asks of the loop. */
-typedef enum gpuhal_watch_wish {
-  WATCH_GO_ON,
-  WATCH_QUIT,
-  WATCH_SET_SAMPLER
-} gpuhal_watch_wish;
+typedef enum gpuhal_watch_wish { WATCH_GO_ON, WATCH_QUIT, WATCH_SET_SAMPLER } gpuhal_watch_wish;
 /* A key as ncurses has it. */
 gpuhal_watch_wish gpuhal_watch_view_key(gpuhal_watch_view *view, int key);
 /* The keys in one line, and line number `index` of the help; NULL past the
