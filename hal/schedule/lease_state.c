@@ -29,7 +29,7 @@ gpuhal_status gpuhal_lease_state(gpuhal_lease *lease)
     gpuhal_leases *leases = lease->gpu->layers.leases;
     gpuhal_mutex_lock(&leases->mutex);
     const gpuhal_lease_phase phase = lease->phase;
-    const uint64_t expires = lease->expires_ns;
+    const uint64_t expires = phase == GPUHAL_LEASE_IS_HELD ? lease->expires_ns : 0; /* not set before */
     status = lease->status;
     gpuhal_mutex_unlock(&leases->mutex);
     if (phase == GPUHAL_LEASE_IS_HELD) {

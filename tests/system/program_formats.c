@@ -10,15 +10,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What the fakes of CUDA and HIP take for code of their machines: headers without tables, and a text behind. */
+/* What the fakes of CUDA and HIP take for code of their machines: headers without tables. */
 #define ELF64(machine)                                                                                                 \
     {                                                                                                                  \
-        [0] = 0x7f, [1] = 'E', [2] = 'L', [3] = 'F', [4] = 2, [5] = 1, [6] = 1, [18] = (machine), [52] = 64,           \
-        [54] = 56, [58] = 64, [64] = '.', 't', 'a', 'r', 'g', 'e', 't', ' ', 'f', 'a', 'k', 'e'                        \
+        [0] = 0x7f, [1] = 'E', [2] = 'L', [3] = 'F', [4] = 2, [5] = 1, [6] = 1, [9] = 'f', [10] = 'a', [11] = 'k',     \
+        [12] = 'e', [18] = (machine), [52] = 64, [54] = 56, [58] = 64                                                  \
     }
 static const unsigned char cubin[80] = ELF64(190), hsaco[80] = ELF64(224);
-static const unsigned char fatbin[16 + 12] = {0x50, 0xed, 0x55, 0xba, 1,   0,   16,  0,   12,  0,   0,   0,   0,   0,
-                                              0,    0,    '.',  't',  'a', 'r', 'g', 'e', 't', ' ', 'f', 'a', 'k', 'e'};
+static const unsigned char fatbin[16 + 4] = {0x50, 0xed, 0x55, 0xba, 1, 0, 16,  0,   4,   0,
+                                             0,    0,    0,    0,    0, 0, 'f', 'a', 'k', 'e'};
 static const char ptx[] = ".version 7.0\n.target sm_50\n";
 /* One entry, which begins behind the table and has the name "f". */
 enum { TABLE = 24 + 8 + 24 + 8 };

@@ -52,14 +52,15 @@ static void note(const char *code, unsigned count, const CUjit_option *options, 
     }
 }
 
-/* Binary code cannot run here: it is for another machine, but for what names this one behind its header. */
+/* Binary code cannot run here: it is for another machine, but for what names this one: an ELF file in the padding of
+ * its header, a fatbin in what follows its header, as much as that says. */
 static CUresult check_image(const unsigned char *image, unsigned count, const CUjit_option *options,
                             void *const *values)
 {
-    static const unsigned char elf[4] = {0x7f, 'E', 'L', 'F'}, fat[4] = {0x50, 0xed, 0x55, 0xba};
-    if (memcmp(image, elf, 4) == 0 || memcmp(image, fat, 4) == 0) {
-        const char *behind = (const char *)image + (*image == *elf ? 64 : 16);
-        return strncmp(behind, ".target fake", 12) == 0 ? CUDA_SUCCESS : CUDA_ERROR_NO_BINARY_FOR_GPU;
+    const bool is_elf = strncmp((const char *)image, "\177ELF", 4) == 0; /* a text may be shorter */
+    if (is_elf || strncmp((const char *)image, "\x50\xed\x55\xba", 4) == 0) {
+        const size_t at = is_elf ? 9 : image[8] >= 4 ? 16 : 0;
+        return memcmp(image + at, "fake", 4) == 0 ? CUDA_SUCCESS : CUDA_ERROR_NO_BINARY_FOR_GPU;
     }
     if (!isprint(image[0]) && !isspace(image[0])) {
         return CUDA_ERROR_INVALID_IMAGE;
