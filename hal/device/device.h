@@ -181,6 +181,11 @@ struct gpuhal_device {
     const gpuhal_plugin *plugin;
     gpuhal_plugin_device *handle;
     _Atomic uint32_t lost; /* GPUHAL_NOT_LOST … */
+    /* The call of the driver's that first reported the loss: written by the thread that sets the first flag, read once
+     * the second is set, which is before `lost` where no other thread found it at the same time. */
+    _Atomic bool has_loss, has_loss_call;
+    int64_t loss_code;
+    char loss_call[64];
     char lacks[160];       /* the plugin's note about what the adopted device lacks; "": none */
     uint32_t memory_kinds;
     uint64_t copy_mask, fill_mask; /* alignment - 1 */

@@ -4,6 +4,7 @@
 #include "device/fault_log.h"
 #include "os/os.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -34,6 +35,10 @@ gpuhal_status gpuhal_device_unusable(const gpuhal_device *device)
         gpuhal_error_set(status, "%s: a call of the driver hangs: the device is lost (hung)", device->id);
     } else if (lost == GPUHAL_LOST_VANISHED) {
         set_gone(device);
+    } else if (atomic_load_explicit(&device->has_loss_call, memory_order_acquire)) {
+        gpuhal_error_set(status, "%s: the device was lost in an earlier call: %s returned %" PRId64, device->id,
+                         device->loss_call, device->loss_code);
+        gpuhal_error_add_call(device->loss_call, device->loss_code, NULL);
     } else {
         gpuhal_error_set(status, "%s: the device was lost in an earlier call", device->id);
     }
@@ -74,6 +79,17 @@ gpuhal_status gpuhal_device_late(void)
                                "the call returned after the device had been given up (hung)");
 }
 
+/* With the loss as this thread's last error. */
+static void keep_loss(gpuhal_device *device)
+{
+    const gpuhal_error *error = gpuhal_last_error();
+    if (*error->vendor_call && !atomic_exchange(&device->has_loss, true)) {
+        snprintf(device->loss_call, sizeof device->loss_call, "%s", error->vendor_call);
+        device->loss_code = error->vendor_code;
+        atomic_store_explicit(&device->has_loss_call, true, memory_order_release);
+    }
+}
+
 gpuhal_status gpuhal_device_failed(gpuhal_device *device, gpuhal_status status, const char *format, ...)
 {
     char what[256];
@@ -83,6 +99,7 @@ gpuhal_status gpuhal_device_failed(gpuhal_device *device, gpuhal_status status, 
     va_end(arguments);
     status = gpuhal_error_from_plugin(status, device->candidate->name, device->id, what);
     if (status == GPUHAL_ERROR_DEVICE_LOST) {
+        keep_loss(device);
         uint32_t was = GPUHAL_NOT_LOST;
         bool first = atomic_compare_exchange_strong(&device->lost, &was, GPUHAL_LOST);
         gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_ERROR, "%s", gpuhal_last_error()->sentence);

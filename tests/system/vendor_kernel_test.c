@@ -251,6 +251,9 @@ TEST(a_kernel_that_fails_fails_its_queue_with_the_drivers_code)
     launch(queue, fill, arguments, 3, 1, 1);
     assert_int_equal(gpuhal_queue_synchronize(queue, UINT64_MAX), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(gpuhal_last_error()->vendor_code, 719);
+    /* later calls as well say by which one the device was lost */
+    assert_int_equal(gpuhal_fill(NULL, buffer, 0, 256, 0, 4), GPUHAL_ERROR_DEVICE_LOST);
+    assert_int_equal(gpuhal_last_error()->vendor_code, 719);
     gpuhal_kernel_release(fill);
     gpuhal_program_release(program);
     gpuhal_queue_destroy(queue);
