@@ -81,6 +81,15 @@ def keys_select_pause_sort_reverse_and_filter(probe):
         terminal.wait("every 0.4 s *$")
 
 
+def environment(pid):
+    """That of a process; of one that has ended meanwhile, as those of other tests do: ""."""
+    try:
+        with open(f"/proc/{pid}/environ", encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
 def the_screen_is_as_before_after_q_and_after_signals(probe):
     for how in ("q", "TERM", "INT", "HUP", "C-c"):
         with Terminal(probe, 80, 24, **cuda("devices 1; memory 0 1G")) as terminal:
@@ -93,7 +102,7 @@ def the_screen_is_as_before_after_q_and_after_signals(probe):
                 terminal.type(how)
             else:
                 children = subprocess.run(["pgrep", "-f", f"^{re.escape(probe.program)} --watch$"], capture_output=True, text=True).stdout.split()
-                mine = [pid for pid in children if terminal.socket in open(f"/proc/{pid}/environ", encoding="utf-8", errors="replace").read()]
+                mine = [pid for pid in children if terminal.socket in environment(pid)]
                 check(len(mine) == 1, children)
                 os.kill(int(mine[0]), getattr(signal, f"SIG{how}"))
             lines = terminal.wait("^ended 0$")
