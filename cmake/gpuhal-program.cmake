@@ -87,7 +87,7 @@ function(gpuhal_add_program name)
     message(FATAL_ERROR "gpuhal_add_program: ${name}: there is a target of this name already: give the program another one")
   endif()
   set(unknown ${arg_SOURCES} ${arg_CUDA_ARCHITECTURES} ${arg_HIP_ARCHITECTURES})
-  list(FILTER unknown INCLUDE REGEX "^[A-Z]+_[A-Z_]+$") # a keyword that is none stands among the values of the one before
+  list(FILTER unknown INCLUDE REGEX "^[A-Z]+_[A-Z_]+$") # an unknown keyword stands among the values of the one before
   list(PREPEND unknown ${arg_UNPARSED_ARGUMENTS})
   list(REMOVE_DUPLICATES unknown)
   if(unknown)
