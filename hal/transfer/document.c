@@ -10,65 +10,89 @@
 #include <stdlib.h>
 #include <string.h>
 
-static gpuhal_status failed(const gpuhal_document *to, const char *call, int error)
+static gpuhal_status failed(const gpuhal_document *document, const char *call, int error)
 {
-    gpuhal_error_set(gpuhal_file_status(error), "%s cannot be written to %s: %s", to->what, to->path, strerror(error));
+    gpuhal_error_set(gpuhal_file_status(error), "%s cannot be written to %s: %s", document->what, document->path,
+                     strerror(error));
     gpuhal_error_add_call(call, error, strerror(error));
     return gpuhal_file_status(error);
 }
 
-gpuhal_status gpuhal_document_create(const char *what, const char *path, gpuhal_document *to)
+/* Where the file is: what links lead to, malloc'ed; the path itself where nothing is yet. */
+static char *followed(const char *path, int *out_error)
+{
+    gpuhal_file_info info;
+    char *target = NULL;
+    char *real = gpuhal_os_real_path(path, out_error);
+    if (*out_error == ENOENT && gpuhal_os_link_info(path, &info, &target) == ENOENT) {
+        real = gpuhal_text_copy(path);
+        *out_error = real ? 0 : ENOMEM;
+    }
+    free(target);
+    return real;
+}
+
+/* The name under which the file at `place` is written first, malloc'ed. */
+static char *fresh_name(const char *place)
 {
     static _Atomic uint32_t number;
+    return gpuhal_text_format("%s.new-%" PRId64 "-%u", place, gpuhal_os_process_own(), atomic_fetch_add(&number, 1));
+}
+
+gpuhal_status gpuhal_document_create(const char *what, const char *path, gpuhal_document *out_document)
+{
     gpuhal_file_info info;
-    *to = (gpuhal_document){.what = what, .path = path, .file = -1};
-    const int unknown = gpuhal_os_file_info(path, &info);
-    const bool in_place = !unknown && !info.regular;
-    if (unknown && unknown != ENOENT) { /* it may be a device, which must not be replaced */
-        return failed(to, "stat", unknown);
+    int error = 0;
+    gpuhal_document document = {.what = what, .path = path, .file = -1};
+    const char *call = "realpath";
+    document.place = followed(path, &error);
+    if (!error) {
+        const int unknown = gpuhal_os_file_info(document.place, &info);
+        const bool in_place = !unknown && !info.regular; /* a device must not be replaced */
+        document.fresh = in_place ? NULL : fresh_name(document.place);
+        error = !in_place && !document.fresh ? ENOMEM : unknown == ENOENT ? 0 : unknown;
+        call = "stat";
     }
-    if (!in_place) {
-        to->fresh = gpuhal_text_format("%s.new-%" PRId64 "-%u", path, gpuhal_os_process_own(),
-                                       atomic_fetch_add(&number, 1));
-        if (!to->fresh) {
-            return gpuhal_error_host_memory();
-        }
-    }
-    const int error = gpuhal_os_file_open(in_place ? path : to->fresh, true, &to->file);
-    if (error && to->fresh) {
-        (void)gpuhal_os_file_remove(to->fresh);
+    if (!error) {
+        error = gpuhal_os_file_open(document.fresh ? document.fresh : document.place, true, &document.file);
+        call = "open";
     }
     if (error) {
-        free(to->fresh);
+        free(document.fresh);
+        free(document.place);
+        return error == ENOMEM ? gpuhal_error_host_memory() : failed(&document, call, error);
     }
-    return error ? failed(to, "open", error) : GPUHAL_OK;
+    *out_document = document;
+    return GPUHAL_OK;
 }
 
-gpuhal_status gpuhal_document_write(gpuhal_document *to)
+gpuhal_status gpuhal_document_write(gpuhal_document *document)
 {
     uint64_t done = 0;
-    if (to->text.failed) {
+    if (document->text.failed) {
         return gpuhal_error_host_memory();
     }
-    const int error = gpuhal_os_file_write_piece(to->file, to->bytes, to->text.data, to->text.length, &done);
-    to->bytes += done;
-    to->text.length = 0;
-    return error ? failed(to, "pwrite", error) : GPUHAL_OK;
+    const int error = gpuhal_os_file_write_piece(document->file, document->bytes, document->text.data,
+                                                 document->text.length, &done);
+    document->bytes += done;
+    document->text.length = 0;
+    return error ? failed(document, "pwrite", error) : GPUHAL_OK;
 }
 
-gpuhal_status gpuhal_document_end(gpuhal_document *to, gpuhal_status status)
+gpuhal_status gpuhal_document_end(gpuhal_document *document, gpuhal_status status)
 {
-    status = status ? status : gpuhal_document_write(to);
-    gpuhal_text_finish(&to->text);
-    gpuhal_os_descriptor_close(to->file);
-    if (!status && to->fresh) {
-        const int error = gpuhal_os_file_rename(to->fresh, to->path);
-        status = error ? failed(to, "rename", error) : GPUHAL_OK;
+    status = status ? status : gpuhal_document_write(document);
+    gpuhal_text_finish(&document->text);
+    gpuhal_os_descriptor_close(document->file);
+    if (!status && document->fresh) {
+        const int error = gpuhal_os_file_rename(document->fresh, document->place);
+        status = error ? failed(document, "rename", error) : GPUHAL_OK;
     }
-    if (status && to->fresh) {
-        (void)gpuhal_os_file_remove(to->fresh);
+    if (status && document->fresh) {
+        (void)gpuhal_os_file_remove(document->fresh);
     }
-    free(to->fresh);
+    free(document->fresh);
+    free(document->place);
     return status;
 }
 

@@ -3,7 +3,7 @@
 #define GPUHAL_TEST_TRACE_FILE_H
 
 #include "support/folder.h"
-#include "support/mock.h"
+#include "support/open_variable.h"
 
 #include <gpuhal/gpuhal.h>
 
@@ -51,23 +51,24 @@ static inline void expect_bad_files_refused(gpuhal *gpu, gpuhal_status (*write)(
     assert_true(S_ISCHR(info.st_mode));
 }
 
-/* With two devices of the mock and this log, while the variable names the file. */
-static inline gpuhal_status open_with_variable(const char *variable, const char *file, gpuhal_log_fn *log, void *user,
-                                               gpuhal **out_gpu)
+/* By gpuhal_trace_write() or its like: what a symbolic link leads to is written, and one that leads nowhere refused. */
+static inline void expect_links_followed(gpuhal *gpu, gpuhal_status (*write)(gpuhal *gpu, const char *path))
 {
-    static gpuhal_builtin_fn *const builtins[] = {gpuhal_mock_query, NULL};
-    const gpuhal_config config = {.size = sizeof config,
-                                  .isolation = GPUHAL_ISOLATION_NEVER,
-                                  .registry = "none",
-                                  .backends = "mock",
-                                  .builtins = builtins,
-                                  .log = log,
-                                  .log_user = user};
-    setenv(variable, file, 1);
-    gpuhal_mock = (gpuhal_mock_state){.count = 2};
-    gpuhal_status status = gpuhal_open(&config, out_gpu);
-    unsetenv(variable);
-    return status;
+    char link[80];
+    struct stat info;
+    snprintf(link, sizeof link, "%s/link", test_folder);
+    assert_int_equal(symlink("trace", link), 0);
+    assert_int_equal(write(gpu, link), GPUHAL_ERROR_NOT_FOUND);
+    FILE *old = fopen(trace_path, "w");
+    assert_non_null(old);
+    fclose(old);
+    assert_ok(write(gpu, link));
+    assert_int_equal(stat(trace_path, &info), 0);
+    assert_true(info.st_size > 0);
+    assert_int_equal(lstat(link, &info), 0);
+    assert_true(S_ISLNK(info.st_mode));
+    unlink(link);
+    unlink(trace_path);
 }
 
 static inline void expect_bad_variables_refused(const char *variable)

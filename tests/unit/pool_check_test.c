@@ -1,8 +1,7 @@
 /* Pools in checking mode: what is found, where and when. */
 #include "memory/buffer.h"
 #include "pool_support.h"
-
-#include <stdlib.h>
+#include "support/open_variable.h"
 
 typedef struct {
     char line[400];
@@ -213,24 +212,6 @@ TEST(a_buffer_that_cannot_be_prepared_is_not_given)
     expect_nothing_left();
 }
 
-static gpuhal_status open_with_variable(const char *value, heard *all, gpuhal **out_gpu)
-{
-    static gpuhal_builtin_fn *const builtins[] = {gpuhal_mock_query, NULL};
-    const gpuhal_config config = {.size = sizeof config,
-                                  .isolation = GPUHAL_ISOLATION_NEVER,
-                                  .registry = "none",
-                                  .backends = "mock",
-                                  .builtins = builtins,
-                                  .log = hear,
-                                  .log_user = all};
-    assert_int_equal(setenv("GPUHAL_POOL_CHECK", value, 1), 0);
-    gpuhal_mock = (gpuhal_mock_state){.count = 1};
-    *all = (heard){.count = 0};
-    const gpuhal_status status = gpuhal_open(&config, out_gpu);
-    assert_int_equal(unsetenv("GPUHAL_POOL_CHECK"), 0);
-    return status;
-}
-
 TEST(the_environment_variable_puts_every_pool_into_checking_mode)
 {
     static const struct {
@@ -240,7 +221,8 @@ TEST(the_environment_variable_puts_every_pool_into_checking_mode)
     heard all;
     gpuhal *gpu = NULL;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        assert_ok(open_with_variable(cases[i].value, &all, &gpu));
+        all.count = 0;
+        assert_ok(open_with_variable("GPUHAL_POOL_CHECK", cases[i].value, hear, &all, &gpu));
         gpuhal_device *device = NULL;
         gpuhal_pool *pool = NULL;
         assert_ok(gpuhal_select(gpu, "mock:0", 0, &device, NULL));
@@ -254,7 +236,7 @@ TEST(the_environment_variable_puts_every_pool_into_checking_mode)
         gpuhal_close(gpu);
     }
     gpu = NULL;
-    assert_int_equal(open_with_variable("yes", &all, &gpu), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(open_with_variable("GPUHAL_POOL_CHECK", "yes", hear, &all, &gpu), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_null(gpu);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "GPUHAL_POOL_CHECK"));
 }
