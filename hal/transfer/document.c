@@ -58,6 +58,9 @@ gpuhal_status gpuhal_document_create(const char *what, const char *path, gpuhal_
         call = "open";
     }
     if (error) {
+        if (document.fresh) {
+            (void)gpuhal_os_file_remove(document.fresh); /* opening it may fail after it was made */
+        }
         free(document.fresh);
         free(document.place);
         return error == ENOMEM ? gpuhal_error_host_memory() : failed(&document, call, error);
