@@ -24,6 +24,7 @@ static bool search(climb *c)
     gpuhal_pool *pool = c->request->pool;
     gpuhal_mutex_lock(&pool->mutex);
     bool space = gpuhal_blocks_reserve(&pool->blocks);
+    gpuhal_pool_give_kept(pool);
     c->block = space ? gpuhal_pool_search(pool, c->request->queue, c->request->block_bytes) : 0;
     gpuhal_mutex_unlock(&pool->mutex);
     return c->block != 0;
@@ -196,7 +197,7 @@ static bool waits_on(const climb *c, uint64_t deadline_ns)
                                 .left_bytes = c->refused ? c->refusal.error.bytes_free : 0};
     gpuhal_mutex_lock(&pool->mutex);
     shortage.free_bytes = gpuhal_bins_free_bytes(pool->common);
-    shortage.ordered_bytes = gpuhal_amount_now(&pool->reserved) - gpuhal_amount_now(&pool->used) - shortage.free_bytes;
+    shortage.ordered_bytes = gpuhal_amount_now(&pool->reserved) - gpuhal_pool_used_now(pool) - shortage.free_bytes;
     gpuhal_mutex_unlock(&pool->mutex);
     const bool on = gpuhal_ladder_waits_on(&shortage, deadline_ns, c->deadline_ns);
     if (on) {
@@ -276,7 +277,7 @@ static gpuhal_status out_of_memory(climb *c)
     gpuhal_memory_report *report = &c->report;
     gpuhal_mutex_lock(&pool->mutex);
     report->reserved_bytes = gpuhal_amount_now(&pool->reserved);
-    report->used_bytes = gpuhal_amount_now(&pool->used);
+    report->used_bytes = gpuhal_pool_used_now(pool);
     report->free_bytes = gpuhal_bins_free_bytes(pool->common);
     report->largest_free_bytes = gpuhal_bins_largest(&pool->blocks, pool->common);
     const gpuhal_lane *lane = c->request->queue ? gpuhal_lane_find(pool, c->request->queue) : NULL;

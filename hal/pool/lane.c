@@ -6,45 +6,38 @@
 
 #include <stdlib.h>
 
-gpuhal_lane *gpuhal_lane_find(const gpuhal_pool *pool, const gpuhal_queue *queue)
-{
-    for (size_t i = 0; i < pool->lane_count; i++) {
-        if (pool->lanes[i]->queue == queue) {
-            return pool->lanes[i];
-        }
-    }
-    return NULL;
-}
-
 /* All work of a queue that was destroyed has ended when it is FINISHED, and it gets no more. */
 static void free_finished_lanes(gpuhal_pool *pool)
 {
-    for (size_t i = 0; i < pool->lane_count; i++) {
-        gpuhal_lane *lane = pool->lanes[i];
-        if (lane->queue && lane->parts == 0 && gpuhal_queue_has_finished(lane->queue)) {
+    for (gpuhal_lane *lane = pool->lanes; lane; lane = lane->next) {
+        gpuhal_queue *queue = lane->queue;
+        if (!queue || !gpuhal_queue_has_finished(queue)) {
+            continue;
+        }
+        gpuhal_lane_give_kept(pool, lane);
+        if (lane->parts == 0) {
             gpuhal_blocks_move(&pool->blocks, lane->bins, pool->common);
             gpuhal_pool_changed(pool);
-            gpuhal_queue_release(lane->queue);
-            lane->queue = NULL;
+            lane->queue = NULL; /* first: no thread may take another queue at its address for this one */
+            gpuhal_queue_release(queue);
         }
     }
 }
 
 static gpuhal_lane *add_lane(gpuhal_pool *pool)
 {
-    gpuhal_lane **grown = realloc(pool->lanes, (pool->lane_count + 1) * sizeof *grown);
-    if (!grown) {
+    _Atomic(gpuhal_lane *) *end = &pool->lanes;
+    gpuhal_lane *lane = calloc(1, sizeof *lane);
+    if (!lane || !(lane->bins = gpuhal_bins_create())) {
+        free(lane);
         return NULL;
     }
-    pool->lanes = grown;
-    gpuhal_lane *lane = calloc(1, sizeof *lane);
-    if (lane && !(lane->bins = gpuhal_bins_create())) {
-        free(lane);
-        lane = NULL;
+    gpuhal_mutex_init(&lane->mutex);
+    lane->closed = pool->destroyed;
+    while (*end) {
+        end = &(*end)->next;
     }
-    if (lane) {
-        pool->lanes[pool->lane_count++] = lane;
-    }
+    *end = lane;
     return lane;
 }
 
@@ -236,6 +229,10 @@ static void retire_part(gpuhal_part *part)
     gpuhal_amount_remove(&pool->used, gpuhal_block_at(&pool->blocks, part->block)->bytes);
     gpuhal_amount_remove(&pool->requested, part->buffer.bytes);
     gpuhal_amount_remove(&pool->buffers, 1);
+    if (part->is_kept) {
+        gpuhal_lane_forget(part->home, part);
+        part->is_kept = false;
+    }
     if (part->home) {
         part->home->parts--;
     }
@@ -252,9 +249,9 @@ gpuhal_pending *gpuhal_part_give(gpuhal_part *part)
     part->uses = NULL;
     part->use_space = 0;
     gpuhal_block_at(&pool->blocks, part->block)->user = NULL;
+    gpuhal_block_at(&pool->blocks, part->block)->stamp = part->is_kept ? part->stamp : gpuhal_timepoint_newest();
     gpuhal_pool_begin_change(pool);
     retire_part(part);
-    gpuhal_block_at(&pool->blocks, part->block)->stamp = gpuhal_timepoint_newest();
     if (!pending) {
         const gpuhal_block_id merged = gpuhal_blocks_give(&pool->blocks, bins, part->block);
         const gpuhal_block *block = gpuhal_block_at(&pool->blocks, merged);
@@ -271,4 +268,55 @@ gpuhal_pending *gpuhal_part_give(gpuhal_part *part)
     pending->block = part->block;
     gpuhal_pending_append(pool, pending);
     return pending;
+}
+
+/* ---- what lanes keep */
+
+uint64_t gpuhal_lane_give_kept(gpuhal_pool *pool, gpuhal_lane *lane)
+{
+    uint64_t given = 0;
+    if (gpuhal_lane_kept_count(lane) == 0) {
+        return 0;
+    }
+    gpuhal_mutex_lock(&lane->mutex);
+    while (lane->kept) {
+        gpuhal_part *part = lane->kept;
+        lane->kept = part->next;
+        (void)gpuhal_part_give(part); /* behind no other queue */
+        given++;
+    }
+    gpuhal_mutex_unlock(&lane->mutex);
+    pool->references -= given;
+    return given;
+}
+
+uint64_t gpuhal_pool_give_kept(gpuhal_pool *pool)
+{
+    uint64_t given = 0;
+    for (gpuhal_lane *lane = pool->lanes; lane; lane = lane->next) {
+        given += gpuhal_lane_give_kept(pool, lane);
+    }
+    return given;
+}
+
+static bool is_peak(const gpuhal_amount *figure, uint64_t more)
+{
+    return gpuhal_amount_now(figure) + more > atomic_load_explicit(&figure->peak, memory_order_relaxed);
+}
+
+void gpuhal_pool_limit_kept(gpuhal_pool *pool, uint64_t block_bytes, uint64_t bytes)
+{
+    if (is_peak(&pool->used, block_bytes) || is_peak(&pool->requested, bytes) || is_peak(&pool->buffers, 1)) {
+        gpuhal_pool_give_kept(pool);
+    }
+}
+
+void gpuhal_pool_close_lanes(gpuhal_pool *pool)
+{
+    for (gpuhal_lane *lane = pool->lanes; lane; lane = lane->next) {
+        gpuhal_mutex_lock(&lane->mutex);
+        lane->closed = true;
+        gpuhal_mutex_unlock(&lane->mutex);
+    }
+    gpuhal_pool_give_kept(pool);
 }

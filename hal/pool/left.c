@@ -8,8 +8,9 @@
 #include <inttypes.h>
 
 /* Parts are counted here, not when they are allocated, which has to be fast. With the pool's mutex held. */
-static void count_parts(const gpuhal_pool *pool)
+static void count_parts(gpuhal_pool *pool)
 {
+    gpuhal_pool_give_kept(pool);
     for (gpuhal_block_id id = 1; id < pool->blocks.touched; id++) {
         const gpuhal_buffer *buffer = gpuhal_block_at(&pool->blocks, id)->user;
         if (buffer) {

@@ -170,10 +170,10 @@ static uint64_t poll_pending(gpuhal_pool *pool)
 }
 
 /* The queue of a lane with anything in it, retained; NULL for none. With the mutex held. */
-static gpuhal_queue *queue_of(const gpuhal_pool *pool, size_t lane)
+static gpuhal_queue *queue_of(const gpuhal_lane *lane)
 {
-    gpuhal_queue *queue = pool->lanes[lane]->queue;
-    return queue && gpuhal_bins_free_count(pool->lanes[lane]->bins) > 0 ? gpuhal_queue_retain(queue) : NULL;
+    gpuhal_queue *queue = lane->queue;
+    return queue && gpuhal_bins_free_count(lane->bins) > 0 ? gpuhal_queue_retain(queue) : NULL;
 }
 
 /* No event is needed for a queue that has nothing to do. The queue is asked with the mutex held, so that what another
@@ -182,15 +182,15 @@ static uint64_t poll_lanes(gpuhal_pool *pool)
 {
     uint64_t bytes = 0;
     gpuhal_mutex_lock(&pool->mutex);
-    for (size_t i = 0; i < pool->lane_count; i++) {
-        gpuhal_queue *queue = queue_of(pool, i);
+    gpuhal_pool_give_kept(pool);
+    for (gpuhal_lane *lane = pool->lanes; lane; lane = lane->next) {
+        gpuhal_queue *queue = queue_of(lane);
         if (!queue) {
             continue;
         }
         gpuhal_mutex_unlock(&pool->mutex);
         gpuhal_queue_look_through(queue);
         gpuhal_mutex_lock(&pool->mutex);
-        const gpuhal_lane *lane = pool->lanes[i];
         if (lane->queue == queue && (gpuhal_queue_has_finished(queue) || gpuhal_queue_is_quiet(queue))) {
             bytes += gpuhal_bins_free_bytes(lane->bins);
             gpuhal_blocks_move(&pool->blocks, lane->bins, pool->common);
@@ -229,8 +229,8 @@ static gpuhal_pending *part_lane(gpuhal_pool *pool, gpuhal_lane *lane)
 uint64_t gpuhal_pool_part_lanes(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes)
 {
     gpuhal_mutex_lock(&pool->mutex);
-    for (size_t i = 0; i < pool->lane_count; i++) {
-        gpuhal_lane *lane = pool->lanes[i];
+    gpuhal_pool_give_kept(pool);
+    for (gpuhal_lane *lane = pool->lanes; lane; lane = lane->next) {
         bool any = lane->queue && lane->queue != queue && gpuhal_bins_largest(&pool->blocks, lane->bins) >= bytes;
         gpuhal_pending *pending = any ? part_lane(pool, lane) : NULL;
         if (pending) {
@@ -315,11 +315,10 @@ static gpuhal_pending *part_before(gpuhal_pool *pool, gpuhal_lane *lane, gpuhal_
     return pending;
 }
 
-/* The same for the lane of this number, if the queue has been made to wait for its queue. */
-static gpuhal_pending *part_before_event(gpuhal_pool *pool, size_t number, gpuhal_queue *queue, uint64_t bytes)
+/* The same, if the queue has been made to wait for the lane's queue. */
+static gpuhal_pending *part_before_event(gpuhal_pool *pool, gpuhal_lane *lane, gpuhal_queue *queue, uint64_t bytes)
 {
     gpuhal_mutex_lock(&pool->mutex);
-    gpuhal_lane *lane = pool->lanes[number];
     const bool any = lane->queue && lane->queue != queue && gpuhal_bins_largest(&pool->blocks, lane->bins) >= bytes;
     gpuhal_timepoint *timepoint = any ? gpuhal_queue_get_awaited(queue, lane->queue) : NULL;
     gpuhal_pending *pending = timepoint ? part_before(pool, lane, timepoint, bytes) : NULL;
@@ -333,11 +332,8 @@ static gpuhal_pending *part_before_event(gpuhal_pool *pool, size_t number, gpuha
 bool gpuhal_pool_follow_event(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, uint64_t *out_bytes)
 {
     bool follows = false;
-    gpuhal_mutex_lock(&pool->mutex);
-    const size_t lanes = pool->lane_count;
-    gpuhal_mutex_unlock(&pool->mutex);
-    for (size_t i = 0; i < lanes && !follows; i++) {
-        gpuhal_pending *pending = part_before_event(pool, i, queue, bytes);
+    for (gpuhal_lane *lane = pool->lanes; lane && !follows; lane = lane->next) {
+        gpuhal_pending *pending = part_before_event(pool, lane, queue, bytes);
         if (!pending) {
             continue;
         }
@@ -408,8 +404,7 @@ static void hold_segments(const gpuhal_pool *pool, gpuhal_queue *queue)
 
 void gpuhal_pool_hold_segments(gpuhal_pool *pool)
 {
-    for (size_t i = 0; i < pool->lane_count; i++) {
-        const gpuhal_lane *lane = pool->lanes[i];
+    for (const gpuhal_lane *lane = pool->lanes; lane; lane = lane->next) {
         if (lane->queue && gpuhal_bins_free_count(lane->bins) > 0) {
             hold_segments(pool, lane->queue);
         }

@@ -75,14 +75,15 @@ static void complete(gpuhal_pool *pool)
 
 static void free_lanes(gpuhal_pool *pool)
 {
-    for (size_t i = 0; i < pool->lane_count; i++) {
-        if (pool->lanes[i]->queue) {
-            gpuhal_queue_release(pool->lanes[i]->queue);
+    for (gpuhal_lane *lane = pool->lanes, *next; lane; lane = next) {
+        next = lane->next;
+        if (lane->queue) {
+            gpuhal_queue_release(lane->queue);
         }
-        gpuhal_bins_destroy(pool->lanes[i]->bins);
-        free(pool->lanes[i]);
+        gpuhal_bins_destroy(lane->bins);
+        gpuhal_mutex_finish(&lane->mutex);
+        free(lane);
     }
-    free(pool->lanes);
 }
 
 /* Nothing has it any more but work of queues. */
@@ -130,6 +131,8 @@ static gpuhal_pool *make_pool(gpuhal_device *device, const gpuhal_pool_desc *des
     pool->desc = *desc;
     pool->trace = &device->gpu->layers.pools->trace;
     pool->checks = (desc->flags & GPUHAL_POOL_CHECKING) || device->gpu->settings.pool_check;
+    /* A release gives unused segments above keep_bytes back at once; one with neighbours of its own keeps nothing. */
+    pool->keeps = !pool->checks && desc->keep_bytes == 0 && desc->export_kinds == 0;
     pool->references = 1;
     pool->common = common;
     pool->pending_end = &pool->pending;
@@ -181,6 +184,15 @@ gpuhal_status gpuhal_pool_create(gpuhal_device *device, const gpuhal_pool_desc *
 
 /* ---- allocating and releasing */
 
+/* It becomes a buffer of the application's, given to a queue, which may be NULL. */
+static gpuhal_buffer *begin_part(gpuhal_part *part, gpuhal_queue *queue)
+{
+    atomic_store_explicit(&part->buffer.used_in, queue, memory_order_relaxed);
+    atomic_store_explicit(&part->buffer.tag, part->pool->tag, memory_order_relaxed);
+    atomic_store_explicit(&part->buffer.references, 1, memory_order_release);
+    return &part->buffer;
+}
+
 /* With the mutex held. */
 static gpuhal_buffer *fill_part(gpuhal_part *part, const gpuhal_request *request, gpuhal_block_id id)
 {
@@ -193,9 +205,6 @@ static gpuhal_buffer *fill_part(gpuhal_part *part, const gpuhal_request *request
     if (part->home) {
         part->home->parts++;
     }
-    atomic_store_explicit(&buffer->references, 1, memory_order_relaxed);
-    atomic_store_explicit(&buffer->used_in, request->queue, memory_order_relaxed);
-    atomic_store_explicit(&buffer->tag, pool->tag, memory_order_relaxed);
     buffer->whole = whole;
     buffer->root = whole->root;
     buffer->begin = block->offset;
@@ -220,7 +229,7 @@ static gpuhal_buffer *fill_part(gpuhal_part *part, const gpuhal_request *request
     part->number = atomic_load_explicit(&pool->buffers.in, memory_order_relaxed);
     gpuhal_trace_part(part, GPUHAL_TRACE_ALLOCATE, request->queue);
     gpuhal_pool_end_change(pool);
-    return buffer;
+    return begin_part(part, request->queue);
 }
 
 static gpuhal_status check_request(const gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes, uint32_t flags)
@@ -260,6 +269,9 @@ static gpuhal_status find_block(const gpuhal_request *request, gpuhal_block_id *
         return gpuhal_error_host_memory();
     }
     *out_block = gpuhal_pool_search(pool, request->queue, request->block_bytes);
+    if (!*out_block && gpuhal_pool_give_kept(pool) > 0) {
+        *out_block = gpuhal_pool_search(pool, request->queue, request->block_bytes);
+    }
     if (*out_block) {
         return GPUHAL_OK;
     }
@@ -301,13 +313,19 @@ gpuhal_status gpuhal_pool_allocate(gpuhal_pool *pool, gpuhal_queue *queue, uint6
                                     .flags = flags,
                                     .deadline_ns = timeout_ns ? gpuhal_deadline(timeout_ns) : 0};
     gpuhal_block_id block = 0;
+    gpuhal_part *part = gpuhal_part_take_kept(pool, queue, bytes);
+    if (part) {
+        *out_buffer = begin_part(part, queue);
+        return GPUHAL_OK;
+    }
     if (pool->checks) {
         gpuhal_pool_poll(pool);
     }
     gpuhal_mutex_lock(&pool->mutex);
-    gpuhal_part *part = gpuhal_part_take(pool);
+    part = gpuhal_part_take(pool);
     status = part ? find_block(&request, &block) : gpuhal_error_host_memory();
     if (!status) {
+        gpuhal_pool_limit_kept(pool, gpuhal_block_at(&pool->blocks, block)->bytes, bytes);
         *out_buffer = fill_part(part, &request, block);
     } else if (part) {
         gpuhal_part_put_back(part);
@@ -353,6 +371,9 @@ void gpuhal_part_release(gpuhal_buffer *buffer)
 {
     gpuhal_part *part = (gpuhal_part *)buffer;
     gpuhal_pool *pool = part->pool;
+    if (gpuhal_part_keep(part)) {
+        return;
+    }
     gpuhal_mutex_lock(&pool->mutex);
     gpuhal_pending *pending = gpuhal_part_give(part);
     gpuhal_trace_part(part, GPUHAL_TRACE_RELEASE, part->home ? part->home->queue : NULL);
@@ -374,6 +395,7 @@ void gpuhal_pool_destroy(gpuhal_pool *pool)
     }
     gpuhal_mutex_lock(&pool->mutex);
     pool->destroyed = pool->has_unused = true;
+    gpuhal_pool_close_lanes(pool);
     gpuhal_trace_pool(pool, GPUHAL_TRACE_DESTROY, 0, 0);
     settle(pool);
 }

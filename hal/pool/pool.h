@@ -5,13 +5,14 @@
  * virtual memory, one segment is the range: addresses, and pieces of memory behind some of them (piece.c).
  *
  * A lane belongs to a queue. Its bins have the blocks that were released behind work of that queue, which may take them
- * again at once. When another owner needs them, an event is recorded in the queue, and all blocks of the lane become
- * pending behind it. A single block that several queues have used is pending behind an event of each. What is pending
- * becomes common once all its events are done.
+ * again at once. The parts that were released last it keeps as they are, for the next requests of its queue: so threads
+ * with queues of their own do not wait for each other (kept.c). When another owner needs them, an event is recorded in
+ * the queue, and all blocks of the lane become pending behind it. A single block that several queues have used is
+ * pending behind an event of each. What is pending becomes common once all its events are done.
  *
  * `mutex` protects everything that is not atomic. It is never held across a call of a plugin, of a queue or of the
- * application. Lanes stay until the pool is freed, so a thread may keep a pointer to one without the mutex; its queue
- * may change then.
+ * application. Lanes stay until the pool is freed, so a thread may go through them without the mutex; the queue of one
+ * may change then, unless it is the thread's own.
  */
 #ifndef GPUHAL_POOL_POOL_H
 #define GPUHAL_POOL_POOL_H
@@ -24,11 +25,20 @@
 
 #include <gpuhal/pool.h>
 
+/* Sums over parts: bytes of their blocks, bytes as asked for, and how many there are. */
+enum { GPUHAL_SUM_USED, GPUHAL_SUM_REQUESTED, GPUHAL_SUM_BUFFERS, GPUHAL_SUM_COUNT };
+
 /* `stamp` of a block in the bins is gpuhal_timepoint_newest() when it was released, or later. */
 typedef struct gpuhal_lane {
-    gpuhal_queue *queue; /* with a reference to the structure; NULL: to be used again */
+    _Atomic(struct gpuhal_lane *) next; /* a newer one */
+    _Atomic(gpuhal_queue *) queue; /* with a reference to the structure; NULL: to be used again */
     gpuhal_bins *bins;
     uint64_t parts; /* whose home it is: it keeps its queue as long as there are any */
+    gpuhal_mutex mutex; /* protects what follows; locked after the pool's */
+    struct gpuhal_part *kept; /* the newest first; for the table and in the pool's figures they are out */
+    bool closed; /* keeps no more: the pool is destroyed */
+    _Atomic uint32_t changes; /* as the pool's */
+    _Atomic uint64_t keeps[GPUHAL_SUM_COUNT], again[GPUHAL_SUM_COUNT]; /* of `kept`, and of all that came of it */
 } gpuhal_lane;
 
 /* A queue whose work has to end. */
@@ -56,11 +66,13 @@ typedef struct gpuhal_pending {
 typedef struct gpuhal_part {
     gpuhal_buffer buffer; /* comes first */
     gpuhal_pool *pool;
-    struct gpuhal_part *next; /* while it is spare */
+    struct gpuhal_part *next; /* while it is spare or kept */
     gpuhal_block_id block;
     uint32_t segment; /* its number */
     uint64_t number;  /* counts the pool's buffers, for the trace */
     gpuhal_lane *home; /* of the queue that it was given to, or the first that used it; NULL: none did */
+    bool is_kept;      /* by its home, since `stamp` */
+    uint64_t stamp;
     gpuhal_pending *uses; /* what it will be released behind, where other queues have used it: made when the first does,
                              since a release cannot fail. Its `waits` have the other queues. */
     size_t use_space;
@@ -110,6 +122,7 @@ struct gpuhal_pool {
     gpuhal_tag *tag; /* of parts that are not given another */
     uint64_t unit; /* every block begins and ends at a multiple of it in its segment */
     bool checks;   /* checking mode; check.c */
+    bool keeps;    /* its lanes do */
     _Atomic uint64_t limit_bytes; /* 0: none */
 
     gpuhal_mutex mutex;
@@ -122,8 +135,7 @@ struct gpuhal_pool {
     uint64_t references; /* the application's, and one for each part and scope; 0: being freed */
     gpuhal_blocks blocks;
     gpuhal_bins *common;
-    gpuhal_lane **lanes;
-    size_t lane_count;
+    _Atomic(gpuhal_lane *) lanes; /* the oldest first */
     gpuhal_pending *pending, **pending_end;
     uint64_t pending_number;  /* of the newest one that ever was */
     gpuhal_segment *segments; /* by the number of their region */
@@ -133,7 +145,7 @@ struct gpuhal_pool {
     gpuhal_part *spare, **spare_end;
     uint32_t spare_count; /* in checking mode */
     _Atomic uint32_t changes; /* odd while figures are written: a reader that finds another number tries again */
-    gpuhal_amount reserved, used, requested, buffers;
+    gpuhal_amount reserved, used, requested, buffers; /* the last three with what lanes keep */
     _Atomic uint64_t free_bytes, largest_bytes, unused_bytes; /* of `common`, as of the last change */
     _Atomic uint64_t searches_failed, out_of_memory;
 };
@@ -166,6 +178,34 @@ typedef struct gpuhal_request {
 } gpuhal_request;
 
 /* The functions of each file follow, from the bottom: each file uses only those above it here. */
+
+/* ---- kept.c */
+
+/* Without the mutex. Keeps a part without references, if its home does; false: it is to be given back. */
+bool gpuhal_part_keep(gpuhal_part *part);
+/* Without the mutex. A kept part of so many bytes for the queue, which may be NULL; NULL: there is none. */
+gpuhal_part *gpuhal_part_take_kept(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes);
+/* A kept part is given back: no longer counted. With both mutexes held. */
+void gpuhal_lane_forget(gpuhal_lane *lane, const gpuhal_part *part);
+/* Adds the figures of all lanes. Returns whether no thread changed them meanwhile. */
+bool gpuhal_lanes_read(const gpuhal_pool *pool, uint64_t keeps[GPUHAL_SUM_COUNT], uint64_t again[GPUHAL_SUM_COUNT]);
+/* Bytes of blocks that are parts now, without what is kept. */
+uint64_t gpuhal_pool_used_now(const gpuhal_pool *pool);
+
+static inline uint64_t gpuhal_lane_kept_count(const gpuhal_lane *lane)
+{
+    return atomic_load_explicit(&lane->keeps[GPUHAL_SUM_BUFFERS], memory_order_relaxed);
+}
+
+/* The lane of a queue; NULL: the queue has none. With the mutex held, or by a caller of the queue. */
+static inline gpuhal_lane *gpuhal_lane_find(const gpuhal_pool *pool, const gpuhal_queue *queue)
+{
+    gpuhal_lane *lane = atomic_load_explicit(&pool->lanes, memory_order_acquire);
+    while (lane && atomic_load_explicit(&lane->queue, memory_order_relaxed) != queue) {
+        lane = atomic_load_explicit(&lane->next, memory_order_acquire);
+    }
+    return lane;
+}
 
 /* ---- trace_ring.c */
 
@@ -300,7 +340,6 @@ static inline void gpuhal_pool_changed(gpuhal_pool *pool)
 
 /* ---- lane.c: with the mutex held */
 
-gpuhal_lane *gpuhal_lane_find(const gpuhal_pool *pool, const gpuhal_queue *queue);
 /* The lane of a queue, made where it is missing; NULL without memory. */
 gpuhal_lane *gpuhal_lane_get(gpuhal_pool *pool, gpuhal_queue *queue);
 /* A block for the queue out of everything that it may have now; 0: no block fits. */
@@ -318,8 +357,17 @@ void gpuhal_part_put_back(gpuhal_part *part);
 /* Adds a new pending, whose events gpuhal_pending_record() has to record. */
 void gpuhal_pending_append(gpuhal_pool *pool, gpuhal_pending *pending);
 /* Gives a block back behind everything that the part was used in, and frees the part. Returns a pending whose events
- * gpuhal_pending_record() has to record, or NULL. */
+ * gpuhal_pending_record() has to record, or NULL. Of one that is kept with its home's mutex held, too. */
 gpuhal_pending *gpuhal_part_give(gpuhal_part *part);
+
+/* Gives back what the lane keeps, or all lanes do. Returns how many parts. */
+uint64_t gpuhal_lane_give_kept(gpuhal_pool *pool, gpuhal_lane *lane);
+uint64_t gpuhal_pool_give_kept(gpuhal_pool *pool);
+/* Before a block is counted as used: what is kept and what is used must not be more than was ever used at once, so that
+ * no part which is taken without the mutex makes a new peak. */
+void gpuhal_pool_limit_kept(gpuhal_pool *pool, uint64_t block_bytes, uint64_t bytes);
+/* The pool was destroyed: nothing is kept any more. */
+void gpuhal_pool_close_lanes(gpuhal_pool *pool);
 
 /* ---- scope.c */
 

@@ -112,7 +112,7 @@ void gpuhal_pools_report(const gpuhal_device *device, gpuhal_memory_report *repo
             const uint64_t common = gpuhal_bins_free_bytes(pool->common);
             const uint64_t largest = gpuhal_bins_largest(&pool->blocks, pool->common);
             report->free_bytes += common;
-            report->ordered_bytes += gpuhal_amount_now(&pool->reserved) - gpuhal_amount_now(&pool->used) - common;
+            report->ordered_bytes += gpuhal_amount_now(&pool->reserved) - gpuhal_pool_used_now(pool) - common;
             report->largest_free_bytes = largest > report->largest_free_bytes ? largest : report->largest_free_bytes;
             gpuhal_mutex_unlock(&pool->mutex);
         }

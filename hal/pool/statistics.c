@@ -49,26 +49,36 @@ static uint64_t room_on(const gpuhal_device *device, uint64_t unused)
     return least(fits, device->allocation_max_bytes);
 }
 
-static void read_figures(const gpuhal_pool *pool, gpuhal_pool_statistics *out)
+/* Parts that a lane has kept were released, and each that came of it again was allocated and released once more. */
+static gpuhal_pool_amount with_kept(const gpuhal_amount *figure, uint64_t keeps, uint64_t again)
 {
+    const uint64_t out = load(&figure->out), in = load(&figure->in);
+    return amount(in + again, out + again + keeps, load(&figure->peak));
+}
+
+/* Returns whether no lane changed meanwhile. */
+static bool read_figures(const gpuhal_pool *pool, gpuhal_pool_statistics *out)
+{
+    uint64_t keeps[GPUHAL_SUM_COUNT] = {0}, again[GPUHAL_SUM_COUNT] = {0};
+    const bool steady = gpuhal_lanes_read(pool, keeps, again);
     out->reserved = gpuhal_amount_read(&pool->reserved);
-    out->used = gpuhal_amount_read(&pool->used);
-    out->requested = gpuhal_amount_read(&pool->requested);
-    out->buffers = gpuhal_amount_read(&pool->buffers);
+    out->used = with_kept(&pool->used, keeps[GPUHAL_SUM_USED], again[GPUHAL_SUM_USED]);
+    out->requested = with_kept(&pool->requested, keeps[GPUHAL_SUM_REQUESTED], again[GPUHAL_SUM_REQUESTED]);
+    out->buffers = with_kept(&pool->buffers, keeps[GPUHAL_SUM_BUFFERS], again[GPUHAL_SUM_BUFFERS]);
     out->free_bytes = load(&pool->free_bytes);
     out->largest_free_bytes = load(&pool->largest_bytes);
     out->segments = atomic_load_explicit(&pool->segment_count, memory_order_acquire);
+    return steady;
 }
 
 static void read_pool(gpuhal_pool *pool, gpuhal_pool_statistics *out)
 {
-    uint32_t before, after;
-    int tries = 0;
-    do {
-        before = atomic_load_explicit(&pool->changes, memory_order_acquire);
-        read_figures(pool, out);
-        after = atomic_load_explicit(&pool->changes, memory_order_relaxed);
-    } while ((before != after || before % 2 == 1) && ++tries < TRIES);
+    bool steady = false;
+    for (int tries = 0; tries < TRIES && !steady; tries++) {
+        const uint32_t before = atomic_load_explicit(&pool->changes, memory_order_acquire);
+        steady = read_figures(pool, out) && before % 2 == 0 &&
+                 before == atomic_load_explicit(&pool->changes, memory_order_relaxed);
+    }
     out->limit_bytes = atomic_load(&pool->limit_bytes);
     out->searches_failed = atomic_load(&pool->searches_failed);
     out->out_of_memory = atomic_load(&pool->out_of_memory);

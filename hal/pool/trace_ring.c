@@ -52,7 +52,7 @@ void gpuhal_trace_add(const gpuhal_pool *pool, gpuhal_trace_record record)
     record.device = pool->device;
     record.pool = pool->number;
     record.thread = this_thread();
-    record.used = gpuhal_amount_now(&pool->used);
+    record.used = gpuhal_pool_used_now(pool);
     record.reserved = gpuhal_amount_now(&pool->reserved);
     record.free_bytes = gpuhal_bins_free_bytes(pool->common);
     gpuhal_mutex_lock(&trace->mutex);

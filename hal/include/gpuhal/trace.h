@@ -66,8 +66,8 @@ GPUHAL_API gpuhal_status gpuhal_trace_start(gpuhal *gpu, const gpuhal_trace_desc
 GPUHAL_API gpuhal_status gpuhal_trace_stop(gpuhal *gpu);
 
 /** Writes what was recorded until now to the file @p path; a trace that is on goes on, and no queue waits for the
- *  file. Without a trace the file has no events. Once all of it is there, a new file takes the place of an old one, whose
- *  mode and owner it does not keep; a symbolic link stays, and the file that it leads to is replaced.
+ *  file. Without a trace the file has no events. Once all of it is there, a new file takes the place of an old one,
+ *  whose mode and owner it does not keep; a symbolic link stays, and the file that it leads to is replaced.
  *  @return GPUHAL_OK; INVALID_ARGUMENT, NOT_FOUND, NO_PERMISSION and FILE as gpuhal_write_file(), with the system's
  *  call in the detail, and then a file that was there is as it was; HOST_MEMORY; FORKED
  *  Owner: nothing. Threads: any. Blocks: for the file. */

@@ -1,0 +1,115 @@
+/* pool/kept.c: parts that a lane keeps as they are. The next request of its queue for as many bytes gets one of them:
+ * the lane's mutex suffices for that, which other threads hardly ever want. Whatever looks for free memory gives them
+ * back first. */
+#include "pool/pool.h"
+
+/* So many at most: what a queue keeps is merged with nothing. */
+enum { KEPT_PARTS = 8 };
+
+/* Each store releases those before it, as in the figures of pools. */
+static void add(_Atomic uint64_t *figure, uint64_t more)
+{
+    atomic_store_explicit(figure, atomic_load_explicit(figure, memory_order_relaxed) + more, memory_order_release);
+}
+
+static void begin_change(gpuhal_lane *lane)
+{
+    atomic_store_explicit(&lane->changes, atomic_load_explicit(&lane->changes, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+}
+
+static void end_change(gpuhal_lane *lane)
+{
+    atomic_store_explicit(&lane->changes, atomic_load_explicit(&lane->changes, memory_order_relaxed) + 1,
+                          memory_order_release);
+}
+
+static void count(_Atomic uint64_t sums[GPUHAL_SUM_COUNT], const gpuhal_part *part)
+{
+    add(&sums[GPUHAL_SUM_USED], part->buffer.memory.bytes);
+    add(&sums[GPUHAL_SUM_REQUESTED], part->buffer.bytes);
+    add(&sums[GPUHAL_SUM_BUFFERS], 1);
+}
+
+void gpuhal_lane_forget(gpuhal_lane *lane, const gpuhal_part *part)
+{
+    add(&lane->keeps[GPUHAL_SUM_USED], -part->buffer.memory.bytes);
+    add(&lane->keeps[GPUHAL_SUM_REQUESTED], -part->buffer.bytes);
+    add(&lane->keeps[GPUHAL_SUM_BUFFERS], (uint64_t)-1);
+}
+
+/* A trace has to have it in order with what else the pool does. */
+bool gpuhal_part_keep(gpuhal_part *part)
+{
+    gpuhal_lane *lane = part->home;
+    if (!lane || part->uses || part->scope || !part->pool->keeps || gpuhal_trace_is_on(part->pool)) {
+        return false;
+    }
+    gpuhal_mutex_lock(&lane->mutex);
+    const bool keeps = !lane->closed && gpuhal_lane_kept_count(lane) < KEPT_PARTS;
+    if (keeps) {
+        part->stamp = gpuhal_timepoint_newest();
+        part->is_kept = true;
+        part->next = lane->kept;
+        lane->kept = part;
+        begin_change(lane);
+        count(lane->keeps, part);
+        end_change(lane);
+    }
+    gpuhal_mutex_unlock(&lane->mutex);
+    return keeps;
+}
+
+static gpuhal_part *unlink_part(gpuhal_lane *lane, uint64_t bytes)
+{
+    gpuhal_part **link = &lane->kept;
+    while (*link && (*link)->buffer.bytes != bytes) {
+        link = &(*link)->next;
+    }
+    gpuhal_part *part = *link;
+    if (part) {
+        *link = part->next;
+        part->is_kept = false;
+    }
+    return part;
+}
+
+gpuhal_part *gpuhal_part_take_kept(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes)
+{
+    gpuhal_lane *lane = queue && pool->keeps && !gpuhal_trace_is_on(pool) ? gpuhal_lane_find(pool, queue) : NULL;
+    if (!lane || gpuhal_lane_kept_count(lane) == 0) {
+        return NULL;
+    }
+    gpuhal_mutex_lock(&lane->mutex);
+    gpuhal_part *part = unlink_part(lane, bytes);
+    if (part) {
+        begin_change(lane);
+        gpuhal_lane_forget(lane, part);
+        count(lane->again, part);
+        end_change(lane);
+    }
+    gpuhal_mutex_unlock(&lane->mutex);
+    return part;
+}
+
+bool gpuhal_lanes_read(const gpuhal_pool *pool, uint64_t keeps[GPUHAL_SUM_COUNT], uint64_t again[GPUHAL_SUM_COUNT])
+{
+    bool steady = true;
+    for (const gpuhal_lane *lane = pool->lanes; lane; lane = lane->next) {
+        const uint32_t before = atomic_load_explicit(&lane->changes, memory_order_acquire);
+        for (int i = 0; i < GPUHAL_SUM_COUNT; i++) {
+            keeps[i] += atomic_load_explicit(&lane->keeps[i], memory_order_acquire);
+            again[i] += atomic_load_explicit(&lane->again[i], memory_order_acquire);
+        }
+        const uint32_t after = atomic_load_explicit(&lane->changes, memory_order_relaxed);
+        steady &= before == after && before % 2 == 0;
+    }
+    return steady;
+}
+
+uint64_t gpuhal_pool_used_now(const gpuhal_pool *pool)
+{
+    uint64_t keeps[GPUHAL_SUM_COUNT] = {0}, again[GPUHAL_SUM_COUNT] = {0};
+    (void)gpuhal_lanes_read(pool, keeps, again);
+    return gpuhal_amount_now(&pool->used) - keeps[GPUHAL_SUM_USED];
+}

@@ -1,0 +1,271 @@
+/* What a queue's lane keeps of released buffers: for whom, until when, and that no figure shows it. */
+#include "pool/pool.h"
+#include "pool_support.h"
+
+#include <pthread.h>
+
+/* So many buffers are used at once, so that as many may be kept. */
+static void use_at_once(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, int count)
+{
+    gpuhal_buffer *buffers[16];
+    for (int i = 0; i < count; i++) {
+        buffers[i] = take(pool, queue, bytes);
+    }
+    for (int i = 0; i < count; i++) {
+        gpuhal_buffer_release(buffers[i]);
+    }
+}
+
+TEST(the_same_request_of_a_queue_takes_no_lock_of_the_pool)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
+    gpuhal_queue *queue = queue_or_fail(gpu);
+    gpuhal_buffer *first = take(pool, queue, 1000), *second = take(pool, queue, 5000);
+    const uint64_t small = gpuhal_buffer_address(first), large = gpuhal_buffer_address(second);
+    gpuhal_mutex_lock(&pool->mutex); /* a call that wants it waits for ever */
+    for (int i = 0; i < 100; i++) {
+        gpuhal_buffer_release(first);
+        gpuhal_buffer_release(second);
+        second = take(pool, queue, 5000);
+        first = take(pool, queue, 1000);
+        assert_int_equal(gpuhal_buffer_address(first), small);
+        assert_int_equal(gpuhal_buffer_address(second), large);
+    }
+    const gpuhal_pool_statistics state = state_of(pool);
+    gpuhal_mutex_unlock(&pool->mutex);
+    assert_int_equal(state.buffers.total_in, 202);
+    assert_int_equal(state.buffers.total_out, 200);
+    assert_int_equal(state.requested.total_in, 101 * 6000);
+    assert_int_equal(state.used.current, 1024 + 5120);
+    assert_int_equal(state.used.peak, 1024 + 5120);
+    gpuhal_buffer_release(first);
+    gpuhal_buffer_release(second);
+    assert_int_equal(state_of(pool).buffers.current, 0);
+    gpuhal_queue_destroy(queue);
+    gpuhal_pool_destroy(pool);
+    gpuhal_close(gpu);
+    expect_nothing_left();
+}
+
+TEST(what_is_kept_goes_to_a_request_for_which_nothing_else_is_left)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.limit_bytes = 8 * UNIT});
+    gpuhal_queue *one = queue_or_fail(gpu), *other = queue_or_fail(gpu);
+    use_at_once(pool, one, UNIT, 8);
+    gpuhal_buffer_release(take(pool, one, 8 * UNIT));  /* larger, of the same queue */
+    use_at_once(pool, one, UNIT, 8);
+    gpuhal_buffer_release(take(pool, other, 8 * UNIT)); /* of another queue */
+    use_at_once(pool, one, UNIT, 8);
+    gpuhal_buffer_release(take(pool, NULL, 8 * UNIT)); /* of no queue */
+    use_at_once(pool, other, UNIT, 8);
+    gpuhal_queue_destroy(other);
+    gpuhal_buffer_release(take(pool, one, 8 * UNIT)); /* the queue is gone */
+    use_at_once(pool, one, UNIT, 8);
+    uint64_t freed = 0;
+    assert_ok(gpuhal_pool_trim(pool, 0, &freed));
+    assert_int_equal(freed, 8 * UNIT);
+    assert_int_equal(state_of(pool).reserved.current, 0);
+    use_at_once(pool, one, UNIT, 8);
+    gpuhal_queue_destroy(one);
+    gpuhal_pool_destroy(pool);
+    gpuhal_close(gpu);
+    expect_nothing_left_soon();
+}
+
+/* The event stands for what the queue had released before it, kept or not. */
+TEST(a_queue_behind_an_event_has_what_was_kept_before_it_and_not_what_was_kept_later)
+{
+    for (int later = 0; later < 2; later++) {
+        gpuhal *gpu = open_one();
+        gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.limit_bytes = UNIT,
+                                                                 .flags = GPUHAL_POOL_NO_REUSE_INTERNAL_DEPENDENCIES});
+        gpuhal_queue *one = queue_or_fail(gpu), *other = queue_or_fail(gpu);
+        gpuhal_event *gate = close_gate(gpu, one), *event = NULL;
+        gpuhal_buffer *buffer = take(pool, one, UNIT);
+        assert_ok(gpuhal_fill(one, buffer, 0, UNIT, 1, 1));
+        assert_ok(gpuhal_event_create(gpu, 0, &event));
+        if (later) {
+            assert_ok(gpuhal_event_record(event, one));
+            assert_ok(gpuhal_fill(one, buffer, 0, UNIT, 2, 1));
+        }
+        gpuhal_buffer_release(buffer);
+        if (!later) {
+            assert_ok(gpuhal_event_record(event, one));
+        }
+        assert_ok(gpuhal_queue_wait(other, event));
+        assert_int_equal(attempt(pool, other, UNIT, GPUHAL_ALLOCATE_NO_WAIT, 0),
+                         later ? GPUHAL_ERROR_OUT_OF_MEMORY : GPUHAL_OK);
+        open_gate(gate);
+        gpuhal_event_destroy(event);
+        gpuhal_queue_destroy(one);
+        gpuhal_queue_destroy(other);
+        gpuhal_pool_destroy(pool);
+        gpuhal_close(gpu);
+        expect_nothing_left();
+    }
+}
+
+TEST(a_buffer_that_another_queue_used_is_kept_by_none)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
+    gpuhal_queue *one = queue_or_fail(gpu), *other = queue_or_fail(gpu);
+    gpuhal_event *gate = close_gate(gpu, other);
+    gpuhal_buffer *buffer = take(pool, one, UNIT);
+    const uint64_t address = gpuhal_buffer_address(buffer);
+    assert_ok(gpuhal_fill(other, buffer, 0, UNIT, 1, 1));
+    gpuhal_buffer_release(buffer);
+    buffer = take(pool, one, UNIT);
+    assert_true(gpuhal_buffer_address(buffer) != address);
+    open_gate(gate);
+    gpuhal_buffer_release(buffer);
+    gpuhal_queue_destroy(one);
+    gpuhal_queue_destroy(other);
+    gpuhal_pool_destroy(pool);
+    gpuhal_close(gpu);
+    expect_nothing_left();
+}
+
+TEST(a_pool_with_keep_bytes_gives_its_segment_back_with_the_last_release)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.keep_bytes = 1});
+    gpuhal_queue *queue = queue_or_fail(gpu);
+    gpuhal_buffer_release(take(pool, queue, SEGMENT / 8));
+    assert_int_equal(state_of(pool).reserved.current, 0);
+    gpuhal_queue_destroy(queue);
+    gpuhal_pool_destroy(pool);
+    gpuhal_close(gpu);
+}
+
+/* A sequence of calls against sums of what is out: current, peak and totals are exact after each. */
+TEST(figures_are_those_of_a_pool_that_keeps_nothing)
+{
+    enum { QUEUES = 3, SIZES = 4, MOST = 24, STEPS = 20000 };
+    static const uint64_t sizes[SIZES] = {100, UNIT, 1000, 3 * UNIT};
+    gpuhal *gpu = open_one();
+    gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
+    gpuhal_queue *queues[QUEUES + 1] = {NULL};
+    gpuhal_buffer *buffers[MOST];
+    uint64_t bytes[MOST], in[3] = {0}, out[3] = {0}, peak[3] = {0};
+    uint32_t count = 0, random = 7;
+    for (int i = 0; i < QUEUES; i++) {
+        queues[i] = queue_or_fail(gpu);
+    }
+    for (int step = 0; step < STEPS; step++) {
+        random = random * 1103515245u + 12345u;
+        const uint32_t which = random >> 8;
+        const bool takes = count == 0 || (count < MOST && random >> 31);
+        const uint32_t at = takes ? count : which % count;
+        bytes[at] = takes ? sizes[which % SIZES] : bytes[at];
+        const uint64_t each[3] = {(bytes[at] + UNIT - 1) / UNIT * UNIT, bytes[at], 1};
+        for (int i = 0; i < 3; i++) {
+            *(takes ? &in[i] : &out[i]) += each[i];
+            peak[i] = in[i] - out[i] > peak[i] ? in[i] - out[i] : peak[i];
+        }
+        if (takes) {
+            buffers[count++] = take(pool, queues[which / SIZES % (QUEUES + 1)], bytes[at]);
+        } else {
+            gpuhal_buffer_release(buffers[at]);
+            buffers[at] = buffers[--count];
+            bytes[at] = bytes[count];
+        }
+        const gpuhal_pool_statistics state = state_of(pool);
+        const gpuhal_pool_amount *const amounts[3] = {&state.used, &state.requested, &state.buffers};
+        for (int i = 0; i < 3; i++) {
+            assert_int_equal(amounts[i]->total_in, in[i]);
+            assert_int_equal(amounts[i]->total_out, out[i]);
+            assert_int_equal(amounts[i]->peak, peak[i]);
+        }
+    }
+    while (count > 0) {
+        gpuhal_buffer_release(buffers[--count]);
+    }
+    for (int i = 0; i < QUEUES; i++) {
+        gpuhal_queue_destroy(queues[i]);
+    }
+    gpuhal_pool_destroy(pool);
+    gpuhal_close(gpu);
+    expect_nothing_left();
+}
+
+/* ---- threads */
+
+enum { THREADS = 4, ROUNDS = 20000 };
+
+typedef struct shared {
+    gpuhal_pool *pool;
+    gpuhal_queue *queues[THREADS];
+    _Atomic uint32_t next;
+    _Atomic bool stop;
+} shared;
+
+/* Each writes its number into what it gets, by the host, and finds it there before it releases it. */
+static void *work(void *user)
+{
+    shared *c = user;
+    const uint32_t number = atomic_fetch_add(&c->next, 1);
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        gpuhal_buffer *held[3];
+        for (uint32_t i = 0; i < 3; i++) {
+            /* sometimes for the queue of another thread, which that thread uses meanwhile */
+            gpuhal_queue *queue = c->queues[round % 7 == 0 ? (number + 1) % THREADS : number];
+            held[i] = take(c->pool, queue, (i + 1) * UNIT);
+            memset(gpuhal_buffer_host(held[i]), (int)number + 1, (i + 1) * UNIT);
+        }
+        for (uint32_t i = 0; i < 3; i++) {
+            const unsigned char *host = gpuhal_buffer_host(held[i]);
+            assert_true(host[0] == number + 1 && host[(i + 1) * UNIT - 1] == number + 1);
+            gpuhal_buffer_release(held[i]);
+        }
+    }
+    return NULL;
+}
+
+/* What is used never exceeds what all threads have at once, in whatever moment it is read. */
+static void *watch(void *user)
+{
+    shared *c = user;
+    while (!atomic_load(&c->stop)) {
+        gpuhal_pool_statistics state = {.size = sizeof state};
+        assert_ok(gpuhal_pool_get_statistics(c->pool, &state));
+        assert_true(state.used.current <= THREADS * 6 * UNIT && state.used.peak <= THREADS * 6 * UNIT);
+        assert_true(state.buffers.current <= THREADS * 3);
+        (void)gpuhal_pool_trim(c->pool, 0, NULL);
+    }
+    return NULL;
+}
+
+TEST(threads_with_queues_of_their_own_never_have_the_same_memory)
+{
+    shared c = {.pool = NULL};
+    pthread_t threads[THREADS], watcher;
+    gpuhal *gpu = open_one();
+    c.pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
+    for (int i = 0; i < THREADS; i++) {
+        c.queues[i] = queue_or_fail(gpu);
+    }
+    assert_int_equal(pthread_create(&watcher, NULL, watch, &c), 0);
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, work, &c), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    atomic_store(&c.stop, true);
+    pthread_join(watcher, NULL);
+    const gpuhal_pool_statistics state = state_of(c.pool);
+    assert_int_equal(state.buffers.current, 0);
+    assert_int_equal(state.buffers.total_in, THREADS * ROUNDS * 3);
+    assert_int_equal(state.requested.total_out, THREADS * ROUNDS * 6 * UNIT);
+    for (int i = 0; i < THREADS; i++) {
+        gpuhal_queue_destroy(c.queues[i]);
+    }
+    gpuhal_pool_destroy(c.pool);
+    gpuhal_close(gpu);
+    expect_nothing_left();
+}
+
+#include "test_main.h"
