@@ -13,7 +13,7 @@
 static gpuhal_status failed(const gpuhal_document *document, const char *call, int error)
 {
     gpuhal_error_set(gpuhal_file_status(error), "%s cannot be written to %s: %s", document->what, document->path,
-                     strerror(error));
+                     error == ESPIPE ? "it is a pipe, a socket or a terminal; name a file" : strerror(error));
     gpuhal_error_add_call(call, error, strerror(error));
     return gpuhal_file_status(error);
 }
@@ -32,6 +32,19 @@ static char *followed(const char *path, int *out_error)
     return real;
 }
 
+/* A file in its place would take away what the program prints, before and afterwards. */
+static bool is_own_output(const gpuhal_file_info *file)
+{
+    static const char *const names[] = {"/dev/stdout", "/dev/stderr"};
+    gpuhal_file_info output;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (!gpuhal_os_file_info(names[i], &output) && output.device == file->device && output.inode == file->inode) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The name under which the file at `place` is written first, malloc'ed. */
 static char *fresh_name(const char *place)
 {
@@ -42,19 +55,22 @@ static char *fresh_name(const char *place)
 gpuhal_status gpuhal_document_create(const char *what, const char *path, gpuhal_document *out_document)
 {
     gpuhal_file_info info;
-    int error = 0;
     gpuhal_document document = {.what = what, .path = path, .file = -1};
-    const char *call = "realpath";
-    document.place = followed(path, &error);
-    if (!error) {
-        const int unknown = gpuhal_os_file_info(document.place, &info);
-        const bool in_place = !unknown && !info.regular; /* a device must not be replaced */
-        document.fresh = in_place ? NULL : fresh_name(document.place);
-        error = !in_place && !document.fresh ? ENOMEM : unknown == ENOENT ? 0 : unknown;
-        call = "stat";
+    const char *call = "stat";
+    int error = gpuhal_os_file_info(path, &info);
+    const bool in_place = !error && !info.regular; /* a device must not be replaced, and a pipe has no name */
+    if (!error && info.regular && is_own_output(&info)) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "%s cannot be written to %s: the output of this program goes there", what, path);
+    }
+    if (!in_place && (!error || error == ENOENT)) {
+        call = "realpath";
+        document.place = followed(path, &error);
+        document.fresh = error ? NULL : fresh_name(document.place);
+        error = error || document.fresh ? error : ENOMEM;
     }
     if (!error) {
-        error = gpuhal_os_file_open(document.fresh ? document.fresh : document.place, true, &document.file);
+        error = gpuhal_os_file_open(in_place ? path : document.fresh, true, &document.file);
         call = "open";
     }
     if (error) {

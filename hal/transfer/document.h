@@ -1,6 +1,6 @@
 /* transfer/document.h: a text that is written to a file a part at a time, as traces are. It has another name until it
  * is whole, so a file that was there stays as it was until then. A symbolic link stays, and what it leads to is
- * replaced; what is no regular file is written in its place.
+ * replaced; a device is written in its place. Pipes, and the file to which the program's own output goes, are refused.
  */
 #ifndef GPUHAL_TRANSFER_DOCUMENT_H
 #define GPUHAL_TRANSFER_DOCUMENT_H
@@ -16,8 +16,8 @@ typedef struct gpuhal_document {
     const char *what; /* for messages: "a trace of queues" */
     const char *path;
     gpuhal_text text; /* to be written next */
-    char *place;      /* the path with links followed */
-    char *fresh;      /* where it is written; NULL: in its place */
+    char *place;      /* the path with links followed; NULL: it is written at the path itself */
+    char *fresh;      /* where it is written until it is whole; NULL with `place` */
     intptr_t file;
     uint64_t bytes; /* written so far */
 } gpuhal_document;

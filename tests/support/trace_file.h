@@ -7,6 +7,7 @@
 
 #include <gpuhal/gpuhal.h>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 static char trace_path[80];
@@ -68,6 +69,30 @@ static inline void expect_links_followed(gpuhal *gpu, gpuhal_status (*write)(gpu
     assert_int_equal(lstat(link, &info), 0);
     assert_true(S_ISLNK(info.st_mode));
     unlink(link);
+    unlink(trace_path);
+}
+
+/* By gpuhal_trace_write() or its like: what the program prints is not replaced, whatever name leads there. */
+static inline void expect_own_output_refused(gpuhal *gpu, gpuhal_status (*write)(gpuhal *gpu, const char *path))
+{
+    char pipe_end[40];
+    int ends[2];
+    struct stat info;
+    const int before = dup(STDERR_FILENO), output = open(trace_path, O_WRONLY | O_CREAT, 0600);
+    assert_int_equal(dup2(output, STDERR_FILENO), STDERR_FILENO);
+    const gpuhal_status by_descriptor = write(gpu, "/dev/stderr"), by_name = write(gpu, trace_path);
+    assert_int_equal(dup2(before, STDERR_FILENO), STDERR_FILENO);
+    close(before);
+    assert_int_equal(by_descriptor, GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(by_name, GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(fstat(output, &info), 0);
+    assert_int_equal(info.st_nlink, 1); /* still the file of that name */
+    close(output);
+    assert_int_equal(pipe(ends), 0);
+    snprintf(pipe_end, sizeof pipe_end, "/dev/fd/%d", ends[1]);
+    assert_int_equal(write(gpu, pipe_end), GPUHAL_ERROR_INVALID_ARGUMENT);
+    close(ends[0]);
+    close(ends[1]);
     unlink(trace_path);
 }
 

@@ -423,6 +423,7 @@ TEST(bad_arguments_and_files_that_cannot_be_written_are_refused_with_a_sentence)
     assert_int_equal(gpuhal_trace_stop(NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
     expect_bad_files_refused(o.gpu, gpuhal_trace_write);
     expect_links_followed(o.gpu, gpuhal_trace_write);
+    expect_own_output_refused(o.gpu, gpuhal_trace_write);
     traced all = write_traced(o.gpu); /* without a trace */
     assert_int_equal(all.count + all.unfinished + all.dropped, 0);
     free_traced(&all);

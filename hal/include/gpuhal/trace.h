@@ -12,7 +12,7 @@
  *  `cat` has: `write`, `read`, `copy`, `fill`, `rect`, `launch`, `file` or `call`. `ts` and `dur` are in microseconds
  *  of the system's monotonic clock; in one lane they are a nanosecond apart or more. `args` has:
  *
- *  - `number`: of the piece, from 1 on, in the order of enqueueing.
+ *  - `number`: of the piece, from 1 on, in the order in which all queues of the object were given work.
  *  - `enqueued`: when it was enqueued, as `ts`.
  *  - `clock`: `device`: the times were taken by the device, around the work, and fitted to the host's clock: the work
  *    begins no earlier than it was given to the driver, and ends no later than that was noticed. `host`: the device
@@ -67,7 +67,9 @@ GPUHAL_API gpuhal_status gpuhal_trace_stop(gpuhal *gpu);
 
 /** Writes what was recorded until now to the file @p path; a trace that is on goes on, and no queue waits for the
  *  file. Without a trace the file has no events. Once all of it is there, a new file takes the place of an old one,
- *  whose mode and owner it does not keep; a symbolic link stays, and the file that it leads to is replaced.
+ *  whose mode and owner it does not keep; a symbolic link stays, and the file that it leads to is replaced (NOT_FOUND
+ *  where it leads to none). INVALID_ARGUMENT for pipes, and for the file to which the program's own output goes, also
+ *  as /dev/stdout: what it prints would be lost.
  *  @return GPUHAL_OK; INVALID_ARGUMENT, NOT_FOUND, NO_PERMISSION and FILE as gpuhal_write_file(), with the system's
  *  call in the detail, and then a file that was there is as it was; HOST_MEMORY; FORKED
  *  Owner: nothing. Threads: any. Blocks: for the file. */
