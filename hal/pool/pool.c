@@ -20,6 +20,11 @@ static gpuhal_status invalid(const char *call, const char *what)
     return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: %s", call, what);
 }
 
+static gpuhal_status unknown_flags(const char *call, uint32_t bits)
+{
+    return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: flags has unknown bits: 0x%x", call, (unsigned)bits);
+}
+
 static gpuhal_status take_desc(const gpuhal_pool_desc *given, gpuhal_pool_desc *out)
 {
     const uint32_t flags = GPUHAL_POOL_NO_REUSE_OPPORTUNISTIC | GPUHAL_POOL_NO_REUSE_INTERNAL_DEPENDENCIES |
@@ -34,8 +39,12 @@ static gpuhal_status take_desc(const gpuhal_pool_desc *given, gpuhal_pool_desc *
     if (out->alignment & (out->alignment - 1)) {
         return invalid("gpuhal_pool_create", "the alignment is not a power of two");
     }
-    if (out->limit_permille > 1000 || (out->flags & ~flags)) {
-        return invalid("gpuhal_pool_create", "limit_permille is above 1000, or flags has unknown bits");
+    if (out->limit_permille > 1000) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_pool_create: limit_permille is %u, above 1000",
+                                (unsigned)out->limit_permille);
+    }
+    if (out->flags & ~flags) {
+        return unknown_flags("gpuhal_pool_create", out->flags & ~flags);
     }
     return GPUHAL_OK;
 }
@@ -242,8 +251,11 @@ static gpuhal_status check_request(const gpuhal_pool *pool, const gpuhal_queue *
     if (queue && queue->device->gpu != gpu) {
         return gpuhal_two_objects("gpuhal_pool_allocate", "pool and queue", gpu, queue->device->gpu);
     }
-    if (bytes == 0 || (flags & ~ALLOCATE_FLAGS)) {
-        return invalid("gpuhal_pool_allocate", "a buffer has at least 1 byte, or flags has unknown bits");
+    if (bytes == 0) {
+        return invalid("gpuhal_pool_allocate", "a buffer has at least 1 byte");
+    }
+    if (flags & ~ALLOCATE_FLAGS) {
+        return unknown_flags("gpuhal_pool_allocate", flags & ~ALLOCATE_FLAGS);
     }
     /* What is asked of the driver is a multiple of the unit; rounding up to it cannot overflow then. */
     const uint64_t guard = pool->checks ? GPUHAL_CHECK_BYTES : 0;
@@ -423,8 +435,11 @@ gpuhal_status gpuhal_part_use(gpuhal_buffer *buffer, gpuhal_queue *queue)
 
 gpuhal_status gpuhal_buffer_use(gpuhal_buffer *buffer, gpuhal_queue *queue)
 {
-    if (!buffer || !queue || !buffer->is_part) {
-        return invalid("gpuhal_buffer_use", "buffer or queue is NULL, or the buffer is not of a pool");
+    if (!buffer || !queue) {
+        return invalid("gpuhal_buffer_use", "an argument is NULL");
+    }
+    if (!buffer->is_part) {
+        return invalid("gpuhal_buffer_use", "the buffer is not of a pool; gpuhal_queue_keep() is for such buffers");
     }
     gpuhal *gpu = buffer->device->gpu;
     if (queue->device->gpu != gpu) {

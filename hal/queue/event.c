@@ -31,10 +31,11 @@ gpuhal_status gpuhal_event_create(gpuhal *gpu, uint32_t flags, gpuhal_event **ou
     if (status) {
         return status;
     }
-    if ((flags & ~(uint32_t)(GPUHAL_EVENT_TIMED | GPUHAL_EVENT_HOST)) ||
-        flags == (GPUHAL_EVENT_TIMED | GPUHAL_EVENT_HOST)) {
+    if (flags > GPUHAL_EVENT_HOST) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                "gpuhal_event_create: unknown flags 0x%x, or TIMED with HOST", (unsigned)flags);
+                                "gpuhal_event_create: flags is 0x%x, and can be 0, GPUHAL_EVENT_TIMED or "
+                                "GPUHAL_EVENT_HOST",
+                                (unsigned)flags);
     }
     gpuhal_event *event = calloc(1, sizeof *event);
     gpuhal_timepoint *timepoint = flags & GPUHAL_EVENT_HOST ? gpuhal_host_timepoint_create() : NULL;
@@ -330,11 +331,13 @@ gpuhal_status gpuhal_event_elapsed(gpuhal_event *from, gpuhal_event *to, uint64_
     gpuhal_timepoint *first = NULL, *second = NULL;
     gpuhal_status status = recording(from, "gpuhal_event_elapsed", &first);
     status = status ? status : recording(to, "gpuhal_event_elapsed", &second);
-    if (!status &&
-        (!first || !second || !(from->flags & to->flags & GPUHAL_EVENT_TIMED) ||
-         first->queue->device != second->queue->device)) {
-        status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                  "gpuhal_event_elapsed: the events are not timed, never recorded, or of two devices");
+    if (!status) {
+        const char *wrong = !(from->flags & to->flags & GPUHAL_EVENT_TIMED)
+                                ? "an event was created without GPUHAL_EVENT_TIMED"
+                            : !first || !second                             ? "an event was never recorded"
+                            : first->queue->device != second->queue->device ? "the events were recorded on two devices"
+                                                                            : NULL;
+        status = wrong ? gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_event_elapsed: %s", wrong) : GPUHAL_OK;
     }
     status = status ? status : gpuhal_timepoint_poll(first);
     status = status ? status : gpuhal_timepoint_poll(second);

@@ -38,7 +38,8 @@ gpuhal_status gpuhal_queue_wait_until(gpuhal_queue *queue, gpuhal_queue_place pl
 {
     uint64_t now = gpuhal_os_monotonic_ns();
     if (now >= deadline_ns) {
-        return gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "%s: timed out", queue->device->id);
+        return gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "%s: the work of a queue has not ended in time",
+                                queue->device->id);
     }
     gpuhal_queue_wait_at(queue, place, deadline_ns);
     return GPUHAL_OK;

@@ -249,10 +249,17 @@ gpuhal_status gpuhal_copy(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_of
 gpuhal_status gpuhal_fill(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, uint64_t bytes, uint32_t pattern,
                           uint32_t pattern_bytes)
 {
-    if (!to || (pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4) || bytes % pattern_bytes != 0) {
+    if (!to) {
+        return null_error("gpuhal_fill");
+    }
+    if (pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                "gpuhal_fill: the buffer is NULL, the pattern does not have 1, 2 or 4 bytes, or bytes "
-                                "is not a multiple of that");
+                                "gpuhal_fill: pattern_bytes is %" PRIu32 ", and can be 1, 2 or 4", pattern_bytes);
+    }
+    if (bytes % pattern_bytes != 0) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_fill: %" PRIu64 " bytes are not a multiple of the %" PRIu32 " of the pattern",
+                                bytes, pattern_bytes);
     }
     if (!queue) {
         return gpuhal_fill_blocking(to, to_offset, bytes, pattern, pattern_bytes);
