@@ -334,8 +334,18 @@ def refused(*command):
     raise Failed(f"{shlex.join(map(str, command))} did not fail:\n{output}")
 
 
+def program_sources(o, name):
+    """A folder with tests/install/programs and the kernel of docs/programs.md."""
+    folder = fresh(o.work / f"{name}-source")
+    shutil.copytree(o.source / "tests/install/programs", folder, dirs_exist_ok=True)
+    page = (o.source / "docs/programs.md").read_text(encoding="utf-8")
+    for file, text in re.findall(r"^`(saxpy\.\w+)`[^\n]*\n\n```\w+\n(.*?)```", page, re.S | re.M):
+        (folder / file).write_text(text, encoding="utf-8")
+    return folder
+
+
 def program_forms(o, folder, build, *definitions):
-    """Builds tests/install/programs from a folder; what configuring said of programs, and the first bytes of each form."""
+    """Builds the programs of a folder; what configuring said of programs, and the first bytes of each form."""
     said = run(o.cmake, "-S", folder, "-B", build, "-G", "Ninja", f"-DCMAKE_C_COMPILER={o.cc}", *definitions)
     run(o.cmake, "--build", build, "--target", "programs")
     output = run(build / "programs")
@@ -359,8 +369,7 @@ def check_forms(left_out, forms):
 
 
 def a_project_builds_one_program_for_all_devices_and_again_when_a_source_changes(o):
-    folder, build = fresh(o.work / "programs-source"), fresh(o.work / "programs")
-    shutil.copytree(o.source / "tests/install/programs", folder, dirs_exist_ok=True)
+    folder, build = program_sources(o, "programs"), fresh(o.work / "programs")
     package = f"-DCMAKE_PREFIX_PATH={o.prefix}"
     left_out, forms = program_forms(o, folder, build, package)
     check_forms(left_out, forms)
@@ -381,15 +390,15 @@ def a_project_builds_one_program_for_all_devices_and_again_when_a_source_changes
 
 
 def a_program_without_any_compiler_of_kernels_has_its_forms_for_processors_and_opencl(o):
-    left_out, forms = program_forms(o, o.source / "tests/install/programs", fresh(o.work / "programs-alone"), f"-DCMAKE_PREFIX_PATH={o.prefix}",
-                                    *(f"-D{compiler}=OFF" for compiler in COMPILERS))
+    left_out, forms = program_forms(o, program_sources(o, "programs-alone"), fresh(o.work / "programs-alone"),
+                                    f"-DCMAKE_PREFIX_PATH={o.prefix}", *(f"-D{compiler}=OFF" for compiler in COMPILERS))
     expect(sorted(compiler for _, compiler in left_out) == ["clang", "glslangValidator", "hipcc", "nvcc"], f"left out: {left_out}")
     expect(forms == HOST_FORMS, f"the forms are {forms}")
 
 
 def a_project_with_gpuhal_inside_builds_a_program_too(o):
     build = fresh(o.work / "programs-parent")
-    check_forms(*program_forms(o, o.source / "tests/install/programs", build, "-DFORM=subdirectory", f"-DGPUHAL_SOURCE={o.source}"))
+    check_forms(*program_forms(o, program_sources(o, "programs-parent"), build, "-DFORM=subdirectory", f"-DGPUHAL_SOURCE={o.source}"))
     shutil.rmtree(build)
 
 
