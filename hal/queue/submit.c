@@ -190,6 +190,15 @@ static gpuhal_status conclude_fast(gpuhal_queue *queue, const gpuhal_op *op, gpu
     return status;
 }
 
+static gpuhal_status foreign_queue(const gpuhal_device *device, const gpuhal_device *other)
+{
+    return device->gpu != other->gpu
+               ? gpuhal_two_objects("a transfer", "queue and buffer", device->gpu, other->gpu)
+               : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                  "%s: the queue is of a device that has none of the buffers; they are of %s",
+                                  device->id, other->id);
+}
+
 gpuhal_status gpuhal_queue_enqueue(gpuhal_queue *queue, const gpuhal_op *op)
 {
     const gpuhal_device *device = queue->device;
@@ -198,8 +207,7 @@ gpuhal_status gpuhal_queue_enqueue(gpuhal_queue *queue, const gpuhal_op *op)
         return status;
     }
     if (!op->kept && !op->uses && !(op->to && op->to->device == device) && !(op->from && op->from->device == device)) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                "%s: the queue is of a device that has none of the buffers", device->id);
+        return foreign_queue(device, (op->to ? op->to : op->from)->device);
     }
     if (gpuhal_timeline_is_on(queue)) {
         return enqueue_traced(queue, op, op->uses ? enqueue_kept : enqueue_locked);

@@ -215,7 +215,7 @@ typedef struct gpuhal_pool_amount {
 typedef struct gpuhal_pool_statistics {
     uint32_t size;                /**< sizeof(gpuhal_pool_statistics). */
     uint32_t segments;            /**< How many there are. */
-    gpuhal_pool_amount reserved;  /**< Bytes of segments. */
+    gpuhal_pool_amount reserved;  /**< Bytes of segments: the sum of used, free and ordered ones. */
     gpuhal_pool_amount used;      /**< Bytes of buffers that are out, rounded to the alignment. */
     gpuhal_pool_amount requested; /**< The same as they were asked for. */
     gpuhal_pool_amount buffers;   /**< Buffers that are out. */
