@@ -214,6 +214,8 @@ int gpuhal_os_file_info(const char *path, gpuhal_file_info *out_info);
 /* Does not follow the last part of the path. Where it is a symbolic link, *out_target is what it says, malloc'ed, else
  * NULL. Returns 0 or errno. */
 int gpuhal_os_link_info(const char *path, gpuhal_file_info *out_info, char **out_target);
+/* Whether the standard output or error of this process goes to that file. */
+bool gpuhal_os_is_own_output(const gpuhal_file_info *file);
 /* The path without symbolic links, "." and ".."; malloc'ed, NULL with *out_errno. */
 char *gpuhal_os_real_path(const char *path, int *out_errno);
 /* Reads a regular file of at most `limit` bytes; the text is malloc'ed and ends with a 0 behind *out_bytes. Never waits

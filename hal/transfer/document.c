@@ -32,19 +32,6 @@ static char *followed(const char *path, int *out_error)
     return real;
 }
 
-/* A file in its place would take away what the program prints, before and afterwards. */
-static bool is_own_output(const gpuhal_file_info *file)
-{
-    static const char *const names[] = {"/dev/stdout", "/dev/stderr"};
-    gpuhal_file_info output;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (!gpuhal_os_file_info(names[i], &output) && output.device == file->device && output.inode == file->inode) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* The name under which the file at `place` is written first, malloc'ed. */
 static char *fresh_name(const char *place)
 {
@@ -59,7 +46,8 @@ gpuhal_status gpuhal_document_create(const char *what, const char *path, gpuhal_
     const char *call = "stat";
     int error = gpuhal_os_file_info(path, &info);
     const bool in_place = !error && !info.regular; /* a device must not be replaced, and a pipe has no name */
-    if (!error && info.regular && is_own_output(&info)) {
+    /* A file in its place would take away what the program prints, before and afterwards. */
+    if (!error && info.regular && gpuhal_os_is_own_output(&info)) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
                                 "%s cannot be written to %s: the output of this program goes there", what, path);
     }

@@ -60,6 +60,18 @@ int gpuhal_os_link_info(const char *path, gpuhal_file_info *out_info, char **out
     return *out_target ? 0 : ENOMEM;
 }
 
+bool gpuhal_os_is_own_output(const gpuhal_file_info *file)
+{
+    const int outputs[] = {STDOUT_FILENO, STDERR_FILENO};
+    struct stat status;
+    bool own = false;
+    for (size_t i = 0; i < sizeof outputs / sizeof *outputs && !own; i++) {
+        own = fstat(outputs[i], &status) == 0 && (uint64_t)status.st_dev == file->device &&
+              (uint64_t)status.st_ino == file->inode;
+    }
+    return own;
+}
+
 char *gpuhal_os_real_path(const char *path, int *out_errno)
 {
     char *real = realpath(path, NULL);
