@@ -66,14 +66,13 @@ bool gpuhal_queue_is_called(const gpuhal_queue *queue)
 
 void gpuhal_queue_open_fast_path(gpuhal_queue *queue)
 {
-    if (gpuhal_queue_has_deferred(queue) || gpuhal_queue_has_failed(queue) || queue->life != GPUHAL_QUEUE_OPEN) {
+    /* Behind a timepoint the submission may end, and be retired, before more is added to it; it may have been already,
+     * since recording releases the mutex. */
+    if (gpuhal_queue_has_deferred(queue) || gpuhal_queue_has_failed(queue) || queue->life != GPUHAL_QUEUE_OPEN ||
+        gpuhal_queue_unrecorded(queue) == 0) {
         return;
     }
-    /* While the mutex was released, as a trace does, the submission may have ended, and been retired. */
-    gpuhal_submission *last = queue->submission_count > 0 ? gpuhal_queue_last_submission(queue) : NULL;
-    if (!last || last->number != queue->submitted || last->number <= queue->done) {
-        return;
-    }
+    gpuhal_submission *last = gpuhal_queue_last_submission(queue);
     last->number = UINT64_MAX;
     queue->fast_to = last->to;
     queue->fast_from = last->from;
@@ -138,15 +137,14 @@ static bool fits(const gpuhal_queue *queue, const gpuhal_op *op, gpuhal_uses **o
 bool gpuhal_queue_try_fast_path(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status *out_status)
 {
     uint32_t open = 0;
-    uint64_t before = atomic_load_explicit(&queue->submitted, memory_order_relaxed);
     if (atomic_load_explicit(&queue->fast_path, memory_order_relaxed) != 0 ||
-        (before + 1) % GPUHAL_TIMEPOINT_EVERY == 0 ||
         !atomic_compare_exchange_strong_explicit(&queue->fast_path, &open, GPUHAL_FAST_PATH_TAKEN, memory_order_acquire,
                                                  memory_order_relaxed)) {
         return false;
     }
+    /* Behind the exchange, as no other thread submits or records until the path is left. The general path records. */
     gpuhal_uses *more = NULL;
-    if (!fits(queue, op, &more)) {
+    if (gpuhal_queue_unrecorded(queue) + 1 >= GPUHAL_TIMEPOINT_EVERY || !fits(queue, op, &more)) {
         leave(queue);
         return false;
     }
@@ -158,10 +156,8 @@ bool gpuhal_queue_try_fast_path(gpuhal_queue *queue, const gpuhal_op *op, gpuhal
             atomic_store_explicit(&queue->fast_uses->next, more, memory_order_release);
             queue->fast_uses = more;
         }
-        /* Read again: others may have submitted between the first look and the exchange. */
-        before = atomic_load_explicit(&queue->submitted, memory_order_relaxed);
-        atomic_store_explicit(&queue->submitted, before + 1,
-                              memory_order_relaxed); /* no other thread counts meanwhile */
+        const uint64_t before = atomic_load_explicit(&queue->submitted, memory_order_relaxed);
+        atomic_store_explicit(&queue->submitted, before + 1, memory_order_relaxed);
         if (op->counter) {
             gpuhal_count(op->counter, op->bytes, 0);
         }

@@ -382,15 +382,13 @@ gpuhal_status gpuhal_queue_native_end(gpuhal_queue *queue)
         gpuhal_call_end(call);
         status = status ? status : gpuhal_queue_check(queue);
     }
-    gpuhal_completion *completions = NULL;
     gpuhal_queue_lock(queue);
     queue->submitted++; /* whatever the caller submitted */
     gpuhal_queue_note_busy(queue);
-    if (!status) {
-        gpuhal_queue_record_access(queue, &completions);
+    if (!status && gpuhal_queue_records_access(queue)) {
+        gpuhal_queue_record_own(queue, true);
     }
     gpuhal_queue_end_call(queue);
     gpuhal_mutex_unlock(&queue->mutex);
-    gpuhal_completions_notify(completions);
     return status ? status : gpuhal_queue_check(queue);
 }

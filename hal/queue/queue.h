@@ -239,6 +239,16 @@ static inline bool gpuhal_queue_is_closed(const gpuhal_queue *queue)
     return queue->life == GPUHAL_QUEUE_CLOSED || queue->life == GPUHAL_QUEUE_FINISHED;
 }
 
+/* With the right to call: submissions behind the newest timepoint; whether the library records one of its own now. */
+static inline uint64_t gpuhal_queue_unrecorded(const gpuhal_queue *queue)
+{
+    return atomic_load_explicit(&queue->submitted, memory_order_relaxed) - queue->recorded;
+}
+static inline bool gpuhal_queue_needs_timepoint(const gpuhal_queue *queue)
+{
+    return gpuhal_queue_unrecorded(queue) >= GPUHAL_TIMEPOINT_EVERY;
+}
+
 /* True while a thread waits for anything but work. */
 static inline bool gpuhal_queue_has_waiters(const gpuhal_queue *queue)
 {
@@ -454,9 +464,16 @@ gpuhal_status gpuhal_queue_wait_for_timepoint(gpuhal_queue *queue, gpuhal_timepo
  * so the queue has failed. On success the caller tracks it by the next function, with the mutex held. */
 gpuhal_status gpuhal_queue_submit(gpuhal_queue *queue, const gpuhal_op *op);
 void gpuhal_queue_track(gpuhal_queue *queue, const gpuhal_op *op);
-/* Records a timepoint behind what the caller submitted by native access. With the right to call and the mutex held,
- * which is released meanwhile. */
-void gpuhal_queue_record_access(gpuhal_queue *queue, gpuhal_completion **completions);
+/* Whether one is recorded at the end of native access. Not with HONORS_TIMEOUTS: such drivers do not block for room,
+ * and for some an event is a submission. */
+static inline bool gpuhal_queue_records_access(const gpuhal_queue *queue)
+{
+    return !gpuhal_device_honors_timeouts(queue->device);
+}
+/* Records a timepoint of the library's own behind everything submitted, where the plugin takes one now. `is_access`:
+ * the last of it was submitted by the application, in native access. With the right to call and the mutex held, which
+ * is released meanwhile. */
+void gpuhal_queue_record_own(gpuhal_queue *queue, bool is_access);
 
 /* Polls the oldest submitted timepoint, as long as it turns out to be done. */
 void gpuhal_queue_look_through(gpuhal_queue *queue);

@@ -90,6 +90,9 @@ static gpuhal_status conclude(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_s
         gpuhal_queue_track(queue, op);
         gpuhal_timeline_order(queue, op->traced);
         gpuhal_timeline_submitted(queue, op);
+        if (gpuhal_queue_needs_timepoint(queue)) {
+            gpuhal_queue_record_own(queue, false);
+        }
     } else if (is_deferred(status)) {
         bool on_host = status == GPUHAL_ERROR_NOT_SUPPORTED;
         queue->submitted += on_host && queue->adopted; /* what the caller submitted by itself comes before, too */
@@ -149,16 +152,9 @@ static gpuhal_status enqueue_locked(gpuhal_queue *queue, const gpuhal_op *op)
         status = gpuhal_queue_append_deferred(queue, op, false);
     }
     bool rest = queue->worker == GPUHAL_QUEUE_UNATTENDED && gpuhal_queue_has_completed(queue);
-    bool due = !status && queue->submitted % GPUHAL_TIMEPOINT_EVERY == 0 && queue->submitted != queue->recorded &&
-               !gpuhal_queue_has_deferred(queue);
     gpuhal_mutex_unlock(&queue->mutex);
     if (rest) {
         (void)gpuhal_queue_retire(queue);
-    }
-    gpuhal_timepoint *timepoint = NULL;
-    if (due &&
-        gpuhal_queue_record(queue, false, &timepoint) == GPUHAL_OK) { /* without it the work goes on all the same */
-        gpuhal_timepoint_release(timepoint);
     }
     return status;
 }
@@ -250,23 +246,20 @@ static gpuhal_status record_now(gpuhal_queue *queue, gpuhal_timepoint *timepoint
     return status;
 }
 
-/* The event shows whether that work goes on when a driver whose ring is full blocks in a later call. Such a driver
- * blocks here already, for work that nothing else reports: so native access counts as lasting until the call is back.
- * Without memory for it, or where the driver does not record now, the work goes on without it. Drivers with
- * HONORS_TIMEOUTS record nothing: they do not block for room, and for some an event is a submission. */
-void gpuhal_queue_record_access(gpuhal_queue *queue, gpuhal_completion **completions)
+/* The event shows whether that work goes on when a driver whose ring is full blocks in a later call. Behind native
+ * access such a driver blocks here already, for work that nothing else reports: so that counts as lasting until the
+ * call is back. Without memory for it, or where the driver does not record now, the work goes on without it. */
+void gpuhal_queue_record_own(gpuhal_queue *queue, bool is_access)
 {
-    if (gpuhal_device_honors_timeouts(queue->device)) {
-        return;
-    }
+    gpuhal_completion *none = NULL; /* no other thread knows the timepoint before it is in the queue */
     gpuhal_mutex_unlock(&queue->mutex);
     look_back(queue);
     gpuhal_timepoint *timepoint = gpuhal_timepoint_create(queue, false);
     gpuhal_queue_lock(queue);
     if (timepoint && !gpuhal_queue_has_failed(queue)) {
-        atomic_fetch_add(&queue->device->native_accesses, 1);
-        (void)record_now(queue, timepoint, completions);
-        atomic_fetch_sub(&queue->device->native_accesses, 1);
+        atomic_fetch_add(&queue->device->native_accesses, is_access);
+        (void)record_now(queue, timepoint, &none);
+        atomic_fetch_sub(&queue->device->native_accesses, is_access);
     }
     gpuhal_mutex_unlock(&queue->mutex);
     gpuhal_timepoint_release(timepoint);

@@ -220,8 +220,9 @@ static void submit_first(gpuhal_queue *queue)
         gpuhal_timeline_submitted(queue, &deferred->op);
         deferred->op.traced = NULL;
         empty_first(queue, deferred);
-        if (deferred->op.kind->form == GPUHAL_OP_CALL) {
-            gpuhal_queue_record_access(queue, &completions);
+        const bool is_access = deferred->op.kind->form == GPUHAL_OP_CALL;
+        if (gpuhal_queue_needs_timepoint(queue) || (is_access && gpuhal_queue_records_access(queue))) {
+            gpuhal_queue_record_own(queue, is_access);
         }
     }
     gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_ATTENDED);

@@ -237,6 +237,7 @@ static gpuhal_status event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_even
     (void)queue;
     gpuhal_halting_pass("event_record");
     event->time = ++clock;
+    gpuhal_halting.unrecorded = 0;
     return gpuhal_halting.record_says;
 }
 

@@ -20,6 +20,7 @@ typedef struct gpuhal_halting_state {
     _Atomic uint32_t openings;  /* devices that are open */
     _Atomic uint32_t events;    /* that were created and not destroyed */
     _Atomic uint32_t answered;  /* events that were asked for */
+    _Atomic uint32_t unrecorded, unrecorded_most; /* launches of all queues since an event was recorded */
     uint32_t hidden;            /* device memory has no host address, and is mapped */
     uint32_t not_coherent;      /* host addresses need memory_flush() and memory_invalidate() */
     uint32_t honors_timeouts, no_native_lock, no_write, no_peers, fork_safe;

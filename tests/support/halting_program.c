@@ -56,6 +56,9 @@ static gpuhal_status launch(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *ke
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     gpuhal_halting_pass(queue ? "queued_launch" : "launch");
+    if (queue && ++gpuhal_halting.unrecorded > gpuhal_halting.unrecorded_most) {
+        gpuhal_halting.unrecorded_most = gpuhal_halting.unrecorded;
+    }
     return GPUHAL_OK;
 }
 

@@ -279,10 +279,10 @@ static void play_crowd(gpuhal *gpu, gpuhal_device *device)
     }
     atomic_store(&c.over, true);
     pthread_join(other, NULL);
+    assert_ok(gpuhal_read(c.queue, out, c.to, 0, BYTES));
+    assert_ok(gpuhal_queue_synchronize(c.queue, PATIENCE_NS)); /* behind a wait copies count once the worker submits */
     assert_int_equal(copies_counted(device, &bytes), THREADS * PIECES_EACH);
     assert_int_equal(bytes, BYTES);
-    assert_ok(gpuhal_read(c.queue, out, c.to, 0, BYTES));
-    assert_ok(gpuhal_queue_synchronize(c.queue, PATIENCE_NS));
     assert_memory_equal(out, in, BYTES);
     /* The buffers go with the queue's last piece. */
     gpuhal_buffer_release(c.from);
