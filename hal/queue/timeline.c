@@ -39,12 +39,9 @@ static bool measure(gpuhal_queue *queue, gpuhal_traced *traced)
         own->base = NULL;
         return false;
     }
-    /* Where nothing lies between, the driver may have taken the end of the piece before for this begin, however long
-     * ago that was. */
-    const bool is_own = !own->base || before > 0;
     const uint64_t earliest = record->begin_ns, latest = traced->end->done_ns;
-    uint64_t from = own->base ? own->base_ns + before : earliest;
-    uint64_t to = (is_own && from < earliest ? earliest : from) + lasted;
+    const uint64_t begun = own->base ? own->base_ns + before : earliest;
+    uint64_t from = begun < earliest ? earliest : begun, to = from + lasted;
     from = to > latest ? from - (from < to - latest ? from : to - latest) : from;
     to = to > latest ? latest : to;
     record->begin_ns = from < earliest ? earliest : from;
