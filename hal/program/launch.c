@@ -56,13 +56,21 @@ refuse(const gpuhal_kernel *kernel, gpuhal_status status, uint32_t argument, con
     return status;
 }
 
+/* What is of another device than the kernel: a buffer, or the queue. */
+static gpuhal_status refuse_foreign(const gpuhal_kernel *kernel, const gpuhal_device *device, uint32_t argument)
+{
+    const char *what = argument == WHOLE ? "queue" : "buffer";
+    return device->gpu == kernel->program->device->gpu
+               ? refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, argument, "the %s is of %s", what, device->id)
+           : gpuhal_is_inherited(device->gpu)
+               ? gpuhal_error_forked()
+               : refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, argument, "the %s is of another gpuhal object", what);
+}
+
 static gpuhal_status check_used(const gpuhal_kernel *kernel, const gpuhal_buffer *buffer, uint32_t argument)
 {
-    const gpuhal_device *device = kernel->program->device;
-    if (__builtin_expect(buffer->device != device, 0)) {
-        return buffer->device->gpu != device->gpu
-                   ? gpuhal_two_objects("gpuhal_kernel_launch", "kernel and buffer", device->gpu, buffer->device->gpu)
-                   : refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, argument, "the buffer is of %s", buffer->device->id);
+    if (__builtin_expect(buffer->device != kernel->program->device, 0)) {
+        return refuse_foreign(kernel, buffer->device, argument);
     }
     if (__builtin_expect(buffer->whole->memory.flags & GPUHAL_MEMORY_NO_KERNELS, 0)) {
         return refuse(kernel, GPUHAL_ERROR_NOT_SUPPORTED, argument,
@@ -445,10 +453,7 @@ static gpuhal_status enqueue(gpuhal_queue *queue, record *own, const gpuhal_laun
 {
     gpuhal_kernel *kernel = own->kernel;
     if (queue->device != kernel->program->device) {
-        return queue->device->gpu != kernel->program->device->gpu
-                   ? gpuhal_two_objects("gpuhal_kernel_launch", "kernel and queue", kernel->program->device->gpu,
-                                        queue->device->gpu)
-                   : refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, WHOLE, "the queue is of %s", queue->device->id);
+        return refuse_foreign(kernel, queue->device, WHOLE);
     }
     const gpuhal_status status = name_to_pools(queue, kernel, launch);
     return status ? status : gpuhal_queue_enqueue(queue, &(gpuhal_op){.kind = &launch_kind, .uses = &own->uses});

@@ -237,6 +237,25 @@ TEST(a_queue_of_another_device_is_refused)
     end(&o);
 }
 
+TEST(a_buffer_and_a_queue_of_another_object_are_refused_with_the_name_of_the_kernel)
+{
+    objects o = begin();
+    const uint32_t count = 16;
+    gpuhal *other = gpuhal_mock_open(NULL, 0);
+    gpuhal_queue *queue = NULL;
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(other, 0, 64);
+    bad_launch bad = good_sum(&o, &count);
+    assert_ok(gpuhal_queue_create(gpuhal_device_at(other, 0), NULL, &queue));
+    bad.arguments[1].buffer = buffer;
+    expect_refused(&o, bad, GPUHAL_ERROR_INVALID_ARGUMENT, "argument 1");
+    assert_int_equal(add_to(queue, o.add, o.one, 1), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "kernel add"));
+    gpuhal_queue_destroy(queue);
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(other);
+    end(&o);
+}
+
 TEST(no_groups_launch_nothing)
 {
     objects o = begin();

@@ -332,6 +332,8 @@ typedef struct gpuhal_ops {
      *  have to wait (a full ring, a vendor's queue in native access): the core calls again later, from the queue's
      *  thread. The same is true of event_record, queue_wait, and transfers with a queue. */
     gpuhal_status (*queue_flush)(gpuhal_plugin_queue *queue);
+    /** An event outlives the queues in which it was recorded: any call with it may come after queue_destroy, or while
+     *  another thread is in that. */
     gpuhal_status (*event_create)(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event);
     void (*event_destroy)(gpuhal_plugin_event *event);
     /** Records the event, again if it was recorded before, and flushes. NOT_READY as for queue_flush. */

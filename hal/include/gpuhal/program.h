@@ -140,11 +140,12 @@ typedef struct gpuhal_launch {
  *  With a NULL queue the call returns when the kernel has ended, without any order to queues; it waits as long as the
  *  kernel runs.
  *  @return GPUHAL_OK; INVALID_ARGUMENT for arguments of another number, kind or size than the parameters, a buffer of
- *  another device, a queue of another device, or more groups or local memory than the kernel can have; OUT_OF_RANGE for
- *  a part outside its buffer; BUSY for a mapped buffer; NOT_SUPPORTED for memory that kernels cannot use (of kinds
- *  UPLOAD and READBACK with OpenCL, a VkBuffer of the caller's without storage usage) or cannot reach by its address;
- *  HOST_MEMORY; the cause of the queue's failure; DEVICE_LOST; FORKED; DRIVER. The detail names the kernel and the
- *  argument
+ *  another device, a queue of another device, an offset that is not aligned, or more groups or local memory than the
+ *  kernel can have; OUT_OF_RANGE for a part outside its buffer; TOO_LARGE for one above GPUHAL_FACT_BINDING_MAX_BYTES;
+ *  BUSY for a mapped buffer, or during native access to the queue; NOT_SUPPORTED for memory that kernels cannot use (of
+ *  kinds UPLOAD and READBACK with OpenCL, a VkBuffer of the caller's without storage usage) or cannot reach by its
+ *  address; HOST_MEMORY; the cause of the queue's failure; DEVICE_LOST; FORKED; DRIVER. Where an argument is wrong, the
+ *  detail names the kernel and the argument
  *  Owner: the queue keeps kernel and buffers until the launch has ended. Threads: any. Blocks: with a NULL queue. */
 GPUHAL_API gpuhal_status gpuhal_kernel_launch(gpuhal_queue *queue, gpuhal_kernel *kernel, const gpuhal_launch *launch);
 
