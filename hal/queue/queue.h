@@ -136,6 +136,7 @@ struct gpuhal_queue {
     gpuhal_buffer *fast_to, *fast_from; /* of the newest submission, while the fast path is open */
     gpuhal_uses *fast_uses;             /* likewise; the last of its list */
     _Atomic uint64_t submitted;  /* number of the newest submission; written by the thread that may call */
+    uint64_t recorded; /* number of the newest submission that a timepoint is behind; likewise */
     gpuhal_timeline *timeline;   /* the object's */
 
     _Atomic uint32_t
@@ -158,7 +159,6 @@ struct gpuhal_queue {
     uint64_t retry_ns; /* pause before the plugin, which was NOT_READY, is asked again; 0: it took the last piece */
 
     gpuhal_deferred *deferred, **deferred_end;
-    uint64_t recorded;         /* number of the newest submission that a timepoint is behind */
     _Atomic uint64_t done; /* number up to which all submissions are known to have ended; also read without the mutex */
     gpuhal_timepoint *timepoints, **timepoints_end; /* submitted, not known to be done; in order */
     gpuhal_timepoint *ended;     /* done; released once the plugin has called back for those that were armed */
