@@ -233,14 +233,11 @@ static void retire_part(gpuhal_part *part)
         gpuhal_lane_forget(part->home, part);
         part->is_kept = false;
     }
-    if (part->home) {
-        part->home->parts--;
-    }
     gpuhal_part_put_back(part);
 }
 
 /* The home queue's own work is before its lane's next user anyway. So where other queues have used the part, only those
- * are waited for, and the block then goes to the lane; the home queue is kept to find that. */
+ * are waited for, and the block then goes to the lane, which keeps its queue until then. */
 gpuhal_pending *gpuhal_part_give(gpuhal_part *part)
 {
     gpuhal_pool *pool = part->pool;
@@ -253,6 +250,9 @@ gpuhal_pending *gpuhal_part_give(gpuhal_part *part)
     gpuhal_pool_begin_change(pool);
     retire_part(part);
     if (!pending) {
+        if (part->home) {
+            part->home->parts--;
+        }
         const gpuhal_block_id merged = gpuhal_blocks_give(&pool->blocks, bins, part->block);
         const gpuhal_block *block = gpuhal_block_at(&pool->blocks, merged);
         pool->has_unused |= (!block->before && !block->after) || gpuhal_pool_has_piece(pool, block);
@@ -264,7 +264,7 @@ gpuhal_pending *gpuhal_part_give(gpuhal_part *part)
         pending->tag = atomic_load_explicit(&part->buffer.tag, memory_order_relaxed);
         pending->bytes = part->buffer.bytes;
     }
-    pending->owner = part->home ? part->home->queue : NULL;
+    pending->home = part->home;
     pending->block = part->block;
     gpuhal_pending_append(pool, pending);
     return pending;

@@ -84,9 +84,11 @@ static uint64_t make_free(gpuhal_pool *pool, gpuhal_pending *pending)
         return bytes;
     }
     const uint64_t bytes = gpuhal_block_at(&pool->blocks, pending->block)->bytes;
-    gpuhal_lane *lane = pending->owner ? gpuhal_lane_find(pool, pending->owner) : NULL;
+    if (pending->home) {
+        pending->home->parts--;
+    }
     gpuhal_block_at(&pool->blocks, pending->block)->stamp = gpuhal_timepoint_newest();
-    gpuhal_blocks_give(&pool->blocks, lane ? lane->bins : pool->common, pending->block);
+    gpuhal_blocks_give(&pool->blocks, pending->home ? pending->home->bins : pool->common, pending->block);
     gpuhal_pool_changed(pool);
     return bytes;
 }

@@ -33,7 +33,7 @@ typedef struct gpuhal_lane {
     _Atomic(struct gpuhal_lane *) next; /* a newer one */
     _Atomic(gpuhal_queue *) queue; /* with a reference to the structure; NULL: to be used again */
     gpuhal_bins *bins;
-    uint64_t parts; /* whose home it is: it keeps its queue as long as there are any */
+    uint64_t parts; /* whose home it is, until their blocks have come back: it has its queue as long */
     gpuhal_mutex mutex; /* protects what follows; locked after the pool's */
     struct gpuhal_part *kept; /* the newest first; for the table and in the pool's figures they are out */
     bool closed; /* keeps no more: the pool is destroyed */
@@ -54,6 +54,7 @@ typedef struct gpuhal_pending {
     bool recording;              /* one of them may change `waits`, so no other may read them */
     gpuhal_bins *bins;           /* of a lane; NULL: one block, which is still out for the table */
     gpuhal_block_id block;
+    gpuhal_lane *home; /* of the part that the block was, and still counts for there; NULL: it had none */
     const gpuhal_tag *tag; /* of the buffer that the block was, and its bytes, until they are checked; else 0 */
     uint64_t bytes;
     /* Queues that may take of the bins: the lane's, and one that waits for it. Only compared: the work of one that is
