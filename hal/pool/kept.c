@@ -3,9 +3,6 @@
  * back first. */
 #include "pool/pool.h"
 
-/* So many at most: what a queue keeps is merged with nothing. */
-enum { KEPT_PARTS = 8 };
-
 /* Each store releases those before it, as in the figures of pools. */
 static void add(_Atomic uint64_t *figure, uint64_t more)
 {
@@ -38,6 +35,16 @@ void gpuhal_lane_forget(gpuhal_lane *lane, const gpuhal_part *part)
     add(&lane->keeps[GPUHAL_SUM_BUFFERS], (uint64_t)-1);
 }
 
+/* With the lane's mutex held. */
+static void list_lane(gpuhal_pool *pool, gpuhal_lane *lane)
+{
+    lane->listed = true;
+    lane->keeping = atomic_load_explicit(&pool->keeping, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&pool->keeping, &lane->keeping, lane, memory_order_release,
+                                                  memory_order_relaxed)) {
+    }
+}
+
 /* A trace has to have it in order with what else the pool does. */
 bool gpuhal_part_keep(gpuhal_part *part)
 {
@@ -46,7 +53,7 @@ bool gpuhal_part_keep(gpuhal_part *part)
         return false;
     }
     gpuhal_mutex_lock(&lane->mutex);
-    const bool keeps = !lane->closed && gpuhal_lane_kept_count(lane) < KEPT_PARTS;
+    const bool keeps = !lane->closed && gpuhal_lane_kept_count(lane) < GPUHAL_KEPT_PARTS;
     if (keeps) {
         part->stamp = gpuhal_timepoint_newest();
         part->is_kept = true;
@@ -55,6 +62,9 @@ bool gpuhal_part_keep(gpuhal_part *part)
         begin_change(lane);
         count(lane->keeps, part);
         end_change(lane);
+        if (!lane->listed) {
+            list_lane(part->pool, lane);
+        }
     }
     gpuhal_mutex_unlock(&lane->mutex);
     return keeps;
@@ -109,7 +119,10 @@ bool gpuhal_lanes_read(const gpuhal_pool *pool, uint64_t keeps[GPUHAL_SUM_COUNT]
 
 uint64_t gpuhal_pool_used_now(const gpuhal_pool *pool)
 {
-    uint64_t keeps[GPUHAL_SUM_COUNT] = {0}, again[GPUHAL_SUM_COUNT] = {0};
-    (void)gpuhal_lanes_read(pool, keeps, again);
-    return gpuhal_amount_now(&pool->used) - keeps[GPUHAL_SUM_USED];
+    uint64_t used = gpuhal_amount_now(&pool->used);
+    const gpuhal_lane *lane = atomic_load_explicit(&pool->keeping, memory_order_acquire);
+    for (; lane; lane = lane->keeping) {
+        used -= atomic_load_explicit(&lane->keeps[GPUHAL_SUM_USED], memory_order_relaxed);
+    }
+    return used;
 }

@@ -14,7 +14,9 @@ static void free_finished_lanes(gpuhal_pool *pool)
         if (!queue || !gpuhal_queue_has_finished(queue)) {
             continue;
         }
-        gpuhal_lane_give_kept(pool, lane);
+        if (gpuhal_lane_kept_count(lane) > 0) {
+            gpuhal_pool_give_kept(pool);
+        }
         if (lane->parts == 0) {
             gpuhal_blocks_move(&pool->blocks, lane->bins, pool->common);
             gpuhal_pool_changed(pool);
@@ -41,6 +43,21 @@ static gpuhal_lane *add_lane(gpuhal_pool *pool)
     return lane;
 }
 
+static void take_slot(gpuhal_pool *pool, gpuhal_lane *lane)
+{
+    if (lane->slot) {
+        *lane->slot = NULL;
+        lane->slot = NULL;
+    }
+    for (size_t i = 0; i < GPUHAL_LANE_PROBES && !lane->slot; i++) {
+        _Atomic(gpuhal_lane *) *slot = &pool->slots[gpuhal_lane_slot(lane->queue, i)];
+        lane->slot = *slot ? NULL : slot;
+    }
+    if (lane->slot) {
+        *lane->slot = lane;
+    }
+}
+
 gpuhal_lane *gpuhal_lane_get(gpuhal_pool *pool, gpuhal_queue *queue)
 {
     gpuhal_lane *lane = gpuhal_lane_find(pool, queue);
@@ -52,6 +69,7 @@ gpuhal_lane *gpuhal_lane_get(gpuhal_pool *pool, gpuhal_queue *queue)
     lane = lane ? lane : add_lane(pool);
     if (lane) {
         lane->queue = gpuhal_queue_retain(queue);
+        take_slot(pool, lane);
     }
     return lane;
 }
@@ -177,11 +195,11 @@ bool gpuhal_part_begin_uses(gpuhal_part *part, gpuhal_queue *queue)
 }
 
 /* So many structures of released parts are kept as they are, so that a second release is noticed. */
-enum { KEPT_PARTS = 4096 };
+enum { RELEASED_PARTS = 4096 };
 
 gpuhal_part *gpuhal_part_take(gpuhal_pool *pool)
 {
-    gpuhal_part *part = pool->checks && pool->spare_count <= KEPT_PARTS ? NULL : pool->spare;
+    gpuhal_part *part = pool->checks && pool->spare_count <= RELEASED_PARTS ? NULL : pool->spare;
     if (part) {
         pool->spare = part->next;
         pool->spare_count -= pool->checks;
@@ -272,10 +290,11 @@ gpuhal_pending *gpuhal_part_give(gpuhal_part *part)
 
 /* ---- what lanes keep */
 
-uint64_t gpuhal_lane_give_kept(gpuhal_pool *pool, gpuhal_lane *lane)
+/* One that keeps nothing leaves the list, where it may. */
+static uint64_t give_kept(gpuhal_pool *pool, gpuhal_lane *lane, bool may_leave)
 {
     uint64_t given = 0;
-    if (gpuhal_lane_kept_count(lane) == 0) {
+    if (!may_leave && gpuhal_lane_kept_count(lane) == 0) {
         return 0;
     }
     gpuhal_mutex_lock(&lane->mutex);
@@ -285,16 +304,33 @@ uint64_t gpuhal_lane_give_kept(gpuhal_pool *pool, gpuhal_lane *lane)
         (void)gpuhal_part_give(part); /* behind no other queue */
         given++;
     }
+    lane->listed &= given > 0 || !may_leave;
     gpuhal_mutex_unlock(&lane->mutex);
     pool->references -= given;
     return given;
 }
 
+void gpuhal_lane_give_full(gpuhal_pool *pool, gpuhal_lane *lane)
+{
+    if (gpuhal_lane_kept_count(lane) == GPUHAL_KEPT_PARTS) {
+        give_kept(pool, lane, false);
+    }
+}
+
 uint64_t gpuhal_pool_give_kept(gpuhal_pool *pool)
 {
     uint64_t given = 0;
-    for (gpuhal_lane *lane = pool->lanes; lane; lane = lane->next) {
-        given += gpuhal_lane_give_kept(pool, lane);
+    gpuhal_lane *lane = atomic_load_explicit(&pool->keeping, memory_order_acquire), *before = NULL;
+    while (lane) {
+        gpuhal_lane *next = lane->keeping; /* before it leaves: then another thread may add it again */
+        const uint64_t parts = give_kept(pool, lane, before != NULL); /* the first is where others add */
+        if (parts == 0 && before) {
+            before->keeping = next;
+        } else {
+            before = lane;
+        }
+        given += parts;
+        lane = next;
     }
     return given;
 }
@@ -318,5 +354,4 @@ void gpuhal_pool_close_lanes(gpuhal_pool *pool)
         lane->closed = true;
         gpuhal_mutex_unlock(&lane->mutex);
     }
-    gpuhal_pool_give_kept(pool);
 }

@@ -231,7 +231,6 @@ static gpuhal_pending *part_lane(gpuhal_pool *pool, gpuhal_lane *lane)
 uint64_t gpuhal_pool_part_lanes(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes)
 {
     gpuhal_mutex_lock(&pool->mutex);
-    gpuhal_pool_give_kept(pool);
     for (gpuhal_lane *lane = pool->lanes; lane; lane = lane->next) {
         bool any = lane->queue && lane->queue != queue && gpuhal_bins_largest(&pool->blocks, lane->bins) >= bytes;
         gpuhal_pending *pending = any ? part_lane(pool, lane) : NULL;

@@ -140,8 +140,9 @@ static gpuhal_pool *make_pool(gpuhal_device *device, const gpuhal_pool_desc *des
     pool->desc = *desc;
     pool->trace = &device->gpu->layers.pools->trace;
     pool->checks = (desc->flags & GPUHAL_POOL_CHECKING) || device->gpu->settings.pool_check;
-    /* A release gives unused segments above keep_bytes back at once; one with neighbours of its own keeps nothing. */
-    pool->keeps = !pool->checks && desc->keep_bytes == 0 && desc->export_kinds == 0;
+    /* A release gives unused segments above keep_bytes back at once; one of a pool that exports has a segment of its
+     * own. In checking mode no part has a home. */
+    pool->keeps = desc->keep_bytes == 0 && desc->export_kinds == 0;
     pool->references = 1;
     pool->common = common;
     pool->pending_end = &pool->pending;
@@ -387,6 +388,9 @@ void gpuhal_part_release(gpuhal_buffer *buffer)
         return;
     }
     gpuhal_mutex_lock(&pool->mutex);
+    if (part->home) {
+        gpuhal_lane_give_full(pool, part->home); /* sizes that are asked for no more would stay for ever */
+    }
     gpuhal_pending *pending = gpuhal_part_give(part);
     gpuhal_trace_part(part, GPUHAL_TRACE_RELEASE, part->home ? part->home->queue : NULL);
     if (pending) {

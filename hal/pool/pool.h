@@ -33,9 +33,12 @@ typedef struct gpuhal_lane {
     _Atomic(struct gpuhal_lane *) next; /* a newer one */
     _Atomic(gpuhal_queue *) queue; /* with a reference to the structure; NULL: to be used again */
     gpuhal_bins *bins;
+    _Atomic(struct gpuhal_lane *) *slot; /* of the pool, which leads to it; NULL: only the list does */
     uint64_t parts; /* whose home it is, until their blocks have come back: it has its queue as long */
+    struct gpuhal_lane *keeping; /* the next one in the pool's list */
     gpuhal_mutex mutex; /* protects what follows; locked after the pool's */
     struct gpuhal_part *kept; /* the newest first; for the table and in the pool's figures they are out */
+    bool listed; /* in the pool's list `keeping`: one that keeps anything always is */
     bool closed; /* keeps no more: the pool is destroyed */
     _Atomic uint32_t changes; /* as the pool's */
     _Atomic uint64_t keeps[GPUHAL_SUM_COUNT], again[GPUHAL_SUM_COUNT]; /* of `kept`, and of all that came of it */
@@ -114,6 +117,9 @@ typedef struct gpuhal_amount {
     _Atomic uint64_t in, out, peak;
 } gpuhal_amount;
 
+/* A queue's lane is in the first slot that was free, of so many from that on to which the queue's address leads. */
+enum { GPUHAL_LANE_SLOTS = 1024, GPUHAL_LANE_PROBES = 4 };
+
 struct gpuhal_pool {
     gpuhal_device *device;
     gpuhal_pool *next;           /* in the object's list; protected by that one's mutex */
@@ -137,6 +143,10 @@ struct gpuhal_pool {
     gpuhal_blocks blocks;
     gpuhal_bins *common;
     _Atomic(gpuhal_lane *) lanes; /* the oldest first */
+    _Atomic(gpuhal_lane *) slots[GPUHAL_LANE_SLOTS]; /* of the same; written with the mutex held */
+    /* A list, so that what no lane keeps is not looked for in hundreds: any thread adds at its front, with the lane's
+     * mutex held; others than the first are taken out with this one held, too. */
+    _Atomic(gpuhal_lane *) keeping;
     gpuhal_pending *pending, **pending_end;
     uint64_t pending_number;  /* of the newest one that ever was */
     gpuhal_segment *segments; /* by the number of their region */
@@ -182,6 +192,9 @@ typedef struct gpuhal_request {
 
 /* ---- kept.c */
 
+/* So many at most: what a queue keeps is merged with nothing. */
+enum { GPUHAL_KEPT_PARTS = 8 };
+
 /* Without the mutex. Keeps a part without references, if its home does; false: it is to be given back. */
 bool gpuhal_part_keep(gpuhal_part *part);
 /* Without the mutex. A kept part of so many bytes for the queue, which may be NULL; NULL: there is none. */
@@ -190,7 +203,7 @@ gpuhal_part *gpuhal_part_take_kept(gpuhal_pool *pool, const gpuhal_queue *queue,
 void gpuhal_lane_forget(gpuhal_lane *lane, const gpuhal_part *part);
 /* Adds the figures of all lanes. Returns whether no thread changed them meanwhile. */
 bool gpuhal_lanes_read(const gpuhal_pool *pool, uint64_t keeps[GPUHAL_SUM_COUNT], uint64_t again[GPUHAL_SUM_COUNT]);
-/* Bytes of blocks that are parts now, without what is kept. */
+/* Bytes of blocks that are parts now, without what is kept. With the mutex held. */
 uint64_t gpuhal_pool_used_now(const gpuhal_pool *pool);
 
 static inline uint64_t gpuhal_lane_kept_count(const gpuhal_lane *lane)
@@ -198,9 +211,21 @@ static inline uint64_t gpuhal_lane_kept_count(const gpuhal_lane *lane)
     return atomic_load_explicit(&lane->keeps[GPUHAL_SUM_BUFFERS], memory_order_relaxed);
 }
 
+static inline size_t gpuhal_lane_slot(const gpuhal_queue *queue, size_t probe)
+{
+    const uint32_t mixed = (uint32_t)((uintptr_t)queue >> 4) * UINT32_C(0x9e3779b1);
+    return ((mixed >> 16) + probe) % GPUHAL_LANE_SLOTS;
+}
+
 /* The lane of a queue; NULL: the queue has none. With the mutex held, or by a caller of the queue. */
 static inline gpuhal_lane *gpuhal_lane_find(const gpuhal_pool *pool, const gpuhal_queue *queue)
 {
+    for (size_t i = 0; i < GPUHAL_LANE_PROBES; i++) {
+        gpuhal_lane *lane = atomic_load_explicit(&pool->slots[gpuhal_lane_slot(queue, i)], memory_order_acquire);
+        if (lane && atomic_load_explicit(&lane->queue, memory_order_relaxed) == queue) {
+            return lane;
+        }
+    }
     gpuhal_lane *lane = atomic_load_explicit(&pool->lanes, memory_order_acquire);
     while (lane && atomic_load_explicit(&lane->queue, memory_order_relaxed) != queue) {
         lane = atomic_load_explicit(&lane->next, memory_order_acquire);
@@ -361,13 +386,13 @@ void gpuhal_pending_append(gpuhal_pool *pool, gpuhal_pending *pending);
  * gpuhal_pending_record() has to record, or NULL. Of one that is kept with its home's mutex held, too. */
 gpuhal_pending *gpuhal_part_give(gpuhal_part *part);
 
-/* Gives back what the lane keeps, or all lanes do. Returns how many parts. */
-uint64_t gpuhal_lane_give_kept(gpuhal_pool *pool, gpuhal_lane *lane);
+/* Gives back what the lane keeps, if it keeps as much as it may; and what all lanes do. Returns how many parts. */
+void gpuhal_lane_give_full(gpuhal_pool *pool, gpuhal_lane *lane);
 uint64_t gpuhal_pool_give_kept(gpuhal_pool *pool);
 /* Before a block is counted as used: what is kept and what is used must not be more than was ever used at once, so that
  * no part which is taken without the mutex makes a new peak. */
 void gpuhal_pool_limit_kept(gpuhal_pool *pool, uint64_t block_bytes, uint64_t bytes);
-/* The pool was destroyed: nothing is kept any more. */
+/* The pool was destroyed: nothing more is kept. What is comes back with the next poll. */
 void gpuhal_pool_close_lanes(gpuhal_pool *pool);
 
 /* ---- scope.c */

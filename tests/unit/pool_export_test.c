@@ -1,4 +1,5 @@
 /* Pools whose buffers others may import: each has a segment of its own. */
+#include "pool/pool.h"
 #include "pool_support.h"
 
 #include <gpuhal/share.h>
@@ -44,6 +45,11 @@ TEST(each_buffer_has_a_segment_of_its_size_that_the_next_of_that_size_gets)
     assert_int_equal(gpuhal_mock.devices[0].allocations, 4);
     assert_int_equal(state_of(pool).segments, 4);
     assert_int_equal(state_of(pool).unused_segment_bytes, 5 * BYTES);
+    gpuhal_queue *queue = queue_or_fail(gpu);
+    gpuhal_buffer_release(take(pool, queue, 5 * BYTES));
+    assert_null(pool->keeping);
+    gpuhal_queue_destroy(queue);
+    assert_ok(gpuhal_maintain(gpu, 1));
     /* at the limit an unused segment of another size makes room */
     assert_ok(gpuhal_pool_set_limit(pool, 11 * BYTES));
     gpuhal_buffer *d = take(pool, NULL, 2 * BYTES);

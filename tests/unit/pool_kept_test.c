@@ -1,6 +1,7 @@
 /* What a queue's lane keeps of released buffers: for whom, until when, and that no figure shows it. */
 #include "pool/pool.h"
 #include "pool_support.h"
+#include "queue/queue.h"
 
 #include <pthread.h>
 
@@ -14,6 +15,18 @@ static void use_at_once(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, 
     for (int i = 0; i < count; i++) {
         gpuhal_buffer_release(buffers[i]);
     }
+}
+
+static uint64_t release_it(void *user, gpuhal_device *device, uint64_t bytes, uint64_t timeout_ns)
+{
+    gpuhal_buffer **buffer = user;
+    (void)device;
+    (void)bytes;
+    (void)timeout_ns;
+    const uint64_t given = *buffer ? gpuhal_buffer_bytes(*buffer) : 0;
+    gpuhal_buffer_release(*buffer);
+    *buffer = NULL;
+    return given;
 }
 
 TEST(the_same_request_of_a_queue_takes_no_lock_of_the_pool)
@@ -46,6 +59,82 @@ TEST(the_same_request_of_a_queue_takes_no_lock_of_the_pool)
     gpuhal_pool_destroy(pool);
     gpuhal_close(gpu);
     expect_nothing_left();
+}
+
+TEST(sizes_that_a_queue_asks_for_no_more_make_room_for_later_ones)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
+    gpuhal_queue *queue = queue_or_fail(gpu);
+    gpuhal_buffer *old[12];
+    for (uint64_t i = 0; i < 12; i++) {
+        old[i] = take(pool, queue, (i + 1) * UNIT);
+    }
+    for (int i = 0; i < 12; i++) {
+        gpuhal_buffer_release(old[i]);
+    }
+    for (int i = 0; i < 12; i++) {
+        gpuhal_buffer_release(take(pool, queue, 20 * UNIT));
+    }
+    gpuhal_mutex_lock(&pool->mutex); /* a call that wants it waits for ever */
+    gpuhal_buffer_release(take(pool, queue, 20 * UNIT));
+    gpuhal_mutex_unlock(&pool->mutex);
+    gpuhal_queue_destroy(queue);
+    gpuhal_pool_destroy(pool);
+    gpuhal_close(gpu);
+    expect_nothing_left();
+}
+
+/* More than there are slots, so that some of them are found in the list alone; and others in their place. */
+TEST(of_many_queues_each_has_what_it_released_itself)
+{
+    enum { MANY = GPUHAL_LANE_SLOTS + 100 };
+    gpuhal *gpu = open_one();
+    gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
+    gpuhal_queue *queues[MANY];
+    gpuhal_buffer *buffers[MANY];
+    uint64_t addresses[MANY];
+    for (int i = 0; i < MANY; i++) {
+        queues[i] = queue_or_fail(gpu);
+    }
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < MANY; i++) {
+            buffers[i] = take(pool, queues[i], UNIT);
+            addresses[i] = gpuhal_buffer_address(buffers[i]);
+        }
+        for (int i = 0; i < MANY; i++) {
+            gpuhal_buffer_release(buffers[i]);
+        }
+        gpuhal_mutex_lock(&pool->mutex);
+        for (int i = 0; i < MANY; i++) {
+            buffers[i] = take(pool, queues[i], UNIT);
+            assert_int_equal(gpuhal_buffer_address(buffers[i]), addresses[i]);
+        }
+        gpuhal_mutex_unlock(&pool->mutex);
+        for (int i = 0; i < MANY; i++) {
+            gpuhal_buffer_release(buffers[i]);
+        }
+        for (int i = 0; i < MANY && round == 0; i += 2) {
+            gpuhal_queue_destroy(queues[i]);
+            queues[i] = queue_or_fail(gpu);
+        }
+    }
+    int found = 0;
+    for (const gpuhal_lane *lane = pool->lanes; lane; lane = lane->next) {
+        found += lane->slot && *lane->slot == lane;
+    }
+    assert_true(found > GPUHAL_LANE_SLOTS / 2);
+    assert_ok(gpuhal_pool_trim(pool, 0, NULL));
+    assert_int_equal(state_of(pool).reserved.current, 0);
+    assert_ok(gpuhal_pool_trim(pool, 0, NULL));
+    gpuhal_lane *last = pool->keeping; /* those that keep nothing any more are looked at no more */
+    assert_null(last->keeping);
+    for (int i = 0; i < MANY; i++) {
+        gpuhal_queue_destroy(queues[i]);
+    }
+    gpuhal_pool_destroy(pool);
+    gpuhal_close(gpu);
+    expect_nothing_left_soon();
 }
 
 TEST(what_is_kept_goes_to_a_request_for_which_nothing_else_is_left)
@@ -128,6 +217,67 @@ TEST(a_buffer_that_another_queue_used_is_kept_by_none)
     expect_nothing_left();
 }
 
+/* By the search alone: what has ended is not looked for, and no queue is made to wait. */
+TEST(what_a_callback_releases_is_found_although_its_queue_keeps_it)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.limit_bytes = 4 * UNIT,
+                                                             .flags = GPUHAL_POOL_NO_REUSE_OPPORTUNISTIC |
+                                                                      GPUHAL_POOL_NO_REUSE_INTERNAL_DEPENDENCIES});
+    gpuhal_queue *queue = queue_or_fail(gpu);
+    gpuhal_buffer *buffer = take(pool, queue, 3 * UNIT);
+    assert_ok(gpuhal_device_on_pressure(gpuhal_device_at(gpu, 0), 0, release_it, &buffer));
+    assert_ok(attempt(pool, queue, 4 * UNIT, 0, 0));
+    assert_null(buffer);
+    assert_ok(gpuhal_device_off_pressure(gpuhal_device_at(gpu, 0), release_it, &buffer));
+    gpuhal_queue_destroy(queue);
+    gpuhal_pool_destroy(pool);
+    gpuhal_close(gpu);
+    expect_nothing_left();
+}
+
+TEST(a_buffer_that_outlives_its_pool_is_kept_by_no_queue_that_uses_it_later)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
+    gpuhal_queue *queue = queue_or_fail(gpu);
+    gpuhal_buffer *buffer = take(pool, NULL, UNIT);
+    gpuhal_pool_destroy(pool);
+    assert_ok(gpuhal_fill(queue, buffer, 0, UNIT, 1, 1));
+    assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS));
+    gpuhal_buffer_release(buffer);
+    assert_int_equal(gpuhal_mock.devices[0].allocations, 0);
+    gpuhal_queue_destroy(queue);
+    gpuhal_close(gpu);
+    expect_nothing_left();
+}
+
+static bool has_live_queue(const gpuhal_lane *lane)
+{
+    return lane->queue && !gpuhal_queue_has_finished(lane->queue);
+}
+
+TEST(what_a_destroyed_queue_has_kept_does_not_hold_its_place)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
+    gpuhal_queue *queue = queue_or_fail(gpu);
+    use_at_once(pool, queue, UNIT, 16); /* so many may be kept in all */
+    for (int i = 0; i < 10; i++) {
+        gpuhal_queue_destroy(queue);
+        while (has_live_queue(pool->lanes)) {
+            sched_yield();
+        }
+        queue = queue_or_fail(gpu);
+        gpuhal_buffer_release(take(pool, queue, UNIT));
+    }
+    assert_null(pool->lanes->next);
+    gpuhal_queue_destroy(queue);
+    gpuhal_pool_destroy(pool);
+    gpuhal_close(gpu);
+    expect_nothing_left_soon();
+}
+
 TEST(a_pool_with_keep_bytes_gives_its_segment_back_with_the_last_release)
 {
     gpuhal *gpu = open_one();
@@ -186,6 +336,23 @@ TEST(figures_are_those_of_a_pool_that_keeps_nothing)
     for (int i = 0; i < QUEUES; i++) {
         gpuhal_queue_destroy(queues[i]);
     }
+    gpuhal_pool_destroy(pool);
+    gpuhal_close(gpu);
+    expect_nothing_left();
+}
+
+/* Blocks of what is kept may be larger in relation to what was asked for than anything that was used at once. */
+TEST(what_is_kept_makes_no_peak_of_used_bytes_where_the_other_figures_have_none)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
+    gpuhal_queue *queue = queue_or_fail(gpu);
+    use_at_once(pool, queue, 16 * UNIT, 1);
+    use_at_once(pool, queue, 1, 8);
+    use_at_once(pool, queue, UNIT + 1, 7);
+    gpuhal_buffer_release(take(pool, queue, 2 * UNIT + 1));
+    assert_int_equal(state_of(pool).used.peak, 16 * UNIT);
+    gpuhal_queue_destroy(queue);
     gpuhal_pool_destroy(pool);
     gpuhal_close(gpu);
     expect_nothing_left();

@@ -77,6 +77,14 @@ TEST(closing_states_nothing_where_all_is_released_or_the_level_is_lower)
     gpuhal_pool_destroy(pool);
     gpuhal_close(gpu);
     assert_int_equal(all.count, 0);
+    gpu = open_heard(&all, 3);
+    gpuhal_queue *queue = queue_or_fail(gpu);
+    pool = pool_or_fail(gpu, (gpuhal_pool_desc){.tag = "activations"});
+    gpuhal_buffer_release(take(pool, queue, 100)); /* which the pool keeps for the queue */
+    gpuhal_queue_destroy(queue);
+    gpuhal_close(gpu);
+    assert_int_equal(all.count, 1); /* the pool */
+    gpuhal_pool_destroy(pool);
     gpu = open_heard(&all, 2);
     gpuhal_buffer *left = gpuhal_mock_buffer(gpu, 0, 50);
     gpuhal_close(gpu);

@@ -197,6 +197,26 @@ TEST(nothing_is_recorded_before_a_start_and_after_a_stop_and_a_new_start_drops_w
     end_traces();
 }
 
+TEST(a_trace_that_begins_when_a_queue_keeps_a_buffer_has_its_next_use)
+{
+    begin_traces();
+    gpuhal *gpu = open_one();
+    gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
+    gpuhal_queue *queue = queue_or_fail(gpu);
+    gpuhal_buffer_release(take(pool, queue, UNIT));
+    assert_ok(gpuhal_pool_trace_start(gpu));
+    gpuhal_buffer_release(take(pool, queue, UNIT));
+    lines all = traced(gpu);
+    assert_int_equal(all.count, 2);
+    assert_int_equal(number_of(all.line[0], "used"), UNIT);
+    assert_int_equal(number_of(all.line[1], "used"), 0);
+    free_lines(&all);
+    gpuhal_queue_destroy(queue);
+    gpuhal_pool_destroy(pool);
+    gpuhal_close(gpu);
+    end_traces();
+}
+
 TEST(the_newest_records_stay_and_a_line_says_how_many_were_overwritten)
 {
     begin_traces();
