@@ -102,19 +102,40 @@ gpuhal_part *gpuhal_part_take_kept(gpuhal_pool *pool, const gpuhal_queue *queue,
     return part;
 }
 
+/* A thread may be interrupted while it changes a lane; then its figures are taken as they are. */
+enum { TRIES = 100 };
+
+/* Returns the lane's `changes` at which the figures were so. */
+static uint32_t read_lane(const gpuhal_lane *lane, uint64_t keeps[GPUHAL_SUM_COUNT], uint64_t again[GPUHAL_SUM_COUNT])
+{
+    uint64_t read[2][GPUHAL_SUM_COUNT];
+    uint32_t before, after;
+    int tries = 0;
+    do {
+        before = atomic_load_explicit(&lane->changes, memory_order_acquire);
+        for (int i = 0; i < GPUHAL_SUM_COUNT; i++) {
+            read[0][i] = atomic_load_explicit(&lane->keeps[i], memory_order_acquire);
+            read[1][i] = atomic_load_explicit(&lane->again[i], memory_order_acquire);
+        }
+        after = atomic_load_explicit(&lane->changes, memory_order_relaxed);
+    } while ((before != after || before % 2 == 1) && ++tries < TRIES);
+    for (int i = 0; i < GPUHAL_SUM_COUNT; i++) {
+        keeps[i] += read[0][i];
+        again[i] += read[1][i];
+    }
+    return before;
+}
+
 bool gpuhal_lanes_read(const gpuhal_pool *pool, uint64_t keeps[GPUHAL_SUM_COUNT], uint64_t again[GPUHAL_SUM_COUNT])
 {
-    bool steady = true;
+    uint32_t before = 0, after = 0; /* sums of what only grows */
     for (const gpuhal_lane *lane = pool->lanes; lane; lane = lane->next) {
-        const uint32_t before = atomic_load_explicit(&lane->changes, memory_order_acquire);
-        for (int i = 0; i < GPUHAL_SUM_COUNT; i++) {
-            keeps[i] += atomic_load_explicit(&lane->keeps[i], memory_order_acquire);
-            again[i] += atomic_load_explicit(&lane->again[i], memory_order_acquire);
-        }
-        const uint32_t after = atomic_load_explicit(&lane->changes, memory_order_relaxed);
-        steady &= before == after && before % 2 == 0;
+        before += read_lane(lane, keeps, again);
     }
-    return steady;
+    for (const gpuhal_lane *lane = pool->lanes; lane; lane = lane->next) {
+        after += atomic_load_explicit(&lane->changes, memory_order_acquire);
+    }
+    return before == after;
 }
 
 uint64_t gpuhal_pool_used_now(const gpuhal_pool *pool)

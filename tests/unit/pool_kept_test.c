@@ -405,6 +405,57 @@ static void *watch(void *user)
     return NULL;
 }
 
+/* One buffer at a time, now of the one queue, now of the other. */
+static void *take_turns(void *user)
+{
+    shared *c = user;
+    gpuhal_buffer *buffer = NULL;
+    for (uint32_t round = 0; !atomic_load(&c->stop); round++) {
+        gpuhal_buffer_release(buffer);
+        buffer = take(c->pool, c->queues[round % 2], UNIT);
+        for (uint32_t i = 0; i < 50000; i++) {
+            (void)atomic_load(&c->stop);
+        }
+    }
+    gpuhal_buffer_release(buffer);
+    return NULL;
+}
+
+TEST(figures_of_lanes_that_change_now_and_then_are_of_one_moment)
+{
+    enum { READS = 20000, BETWEEN = 200 };
+    gpuhal_queue *between[BETWEEN];
+    shared c = {.pool = NULL};
+    pthread_t thread;
+    gpuhal *gpu = open_one();
+    c.pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
+    c.queues[0] = queue_or_fail(gpu);
+    use_at_once(c.pool, c.queues[0], UNIT, 2); /* so that both may keep one */
+    for (int i = 0; i < BETWEEN; i++) { /* lanes that are read between theirs */
+        between[i] = queue_or_fail(gpu);
+        gpuhal_buffer_release(take(c.pool, between[i], UNIT));
+    }
+    c.queues[1] = queue_or_fail(gpu);
+    assert_int_equal(pthread_create(&thread, NULL, take_turns, &c), 0);
+    uint32_t wrong = 0;
+    for (int i = 0; i < READS; i++) {
+        gpuhal_pool_statistics state = {.size = sizeof state};
+        assert_ok(gpuhal_pool_get_statistics(c.pool, &state));
+        wrong += state.buffers.current > 1 || state.used.current != state.buffers.current * UNIT;
+    }
+    atomic_store(&c.stop, true);
+    pthread_join(thread, NULL);
+    for (int i = 0; i < BETWEEN; i++) {
+        gpuhal_queue_destroy(between[i]);
+    }
+    assert_true(wrong <= READS / 1000); /* of a reader that was interrupted at its last try */
+    gpuhal_queue_destroy(c.queues[0]);
+    gpuhal_queue_destroy(c.queues[1]);
+    gpuhal_pool_destroy(c.pool);
+    gpuhal_close(gpu);
+    expect_nothing_left();
+}
+
 TEST(threads_with_queues_of_their_own_never_have_the_same_memory)
 {
     shared c = {.pool = NULL};
