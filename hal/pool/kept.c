@@ -49,7 +49,7 @@ static void list_lane(gpuhal_pool *pool, gpuhal_lane *lane)
 bool gpuhal_part_keep(gpuhal_part *part)
 {
     gpuhal_lane *lane = part->home;
-    if (!lane || part->uses || part->scope || !part->pool->keeps || gpuhal_trace_is_on(part->pool)) {
+    if (!lane || part->uses || !part->pool->keeps || gpuhal_trace_is_on(part->pool)) {
         return false;
     }
     gpuhal_mutex_lock(&lane->mutex);

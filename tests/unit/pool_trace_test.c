@@ -203,6 +203,9 @@ TEST(a_trace_that_begins_when_a_queue_keeps_a_buffer_has_its_next_use)
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
     gpuhal_queue *queue = queue_or_fail(gpu);
+    gpuhal_buffer *one = take(pool, NULL, UNIT), *other = take(pool, NULL, UNIT); /* so many may be kept and used */
+    gpuhal_buffer_release(one);
+    gpuhal_buffer_release(other);
     gpuhal_buffer_release(take(pool, queue, UNIT));
     assert_ok(gpuhal_pool_trace_start(gpu));
     gpuhal_buffer_release(take(pool, queue, UNIT));
