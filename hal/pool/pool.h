@@ -21,6 +21,7 @@
 #include "memory/buffer.h"
 #include "os/os.h"
 #include "pool/pressure.h"
+#include "pool/trace_ring.h"
 #include "queue/timepoint.h"
 
 #include <gpuhal/pool.h>
@@ -118,7 +119,7 @@ typedef struct gpuhal_amount {
 } gpuhal_amount;
 
 /* A queue's lane is in the first slot that was free, of so many from that on to which the queue's address leads. */
-enum { GPUHAL_LANE_SLOTS = 1024, GPUHAL_LANE_PROBES = 4 };
+enum { GPUHAL_LANE_SLOT_BITS = 10, GPUHAL_LANE_SLOTS = 1 << GPUHAL_LANE_SLOT_BITS, GPUHAL_LANE_PROBES = 4 };
 
 struct gpuhal_pool {
     gpuhal_device *device;
@@ -160,14 +161,6 @@ struct gpuhal_pool {
     _Atomic uint64_t free_bytes, largest_bytes, unused_bytes; /* of `common`, as of the last change */
     _Atomic uint64_t searches_failed, out_of_memory;
 };
-
-/* The newest operations of all pools of an object, one after the other. */
-typedef struct gpuhal_trace {
-    gpuhal_mutex mutex; /* protects everything that is not atomic; locked after a pool's */
-    _Atomic bool on;
-    struct gpuhal_trace_record *records; /* a ring; NULL: never begun */
-    uint64_t begin, count;               /* numbers of the first record of this trace and of the next one */
-} gpuhal_trace;
 
 /* All pools of a gpuhal object, also destroyed ones of which parts are out. */
 typedef struct gpuhal_pools {
@@ -211,10 +204,11 @@ static inline uint64_t gpuhal_lane_kept_count(const gpuhal_lane *lane)
     return atomic_load_explicit(&lane->keeps[GPUHAL_SUM_BUFFERS], memory_order_relaxed);
 }
 
+/* The upper bits of the product, which depend on all of the address. */
 static inline size_t gpuhal_lane_slot(const gpuhal_queue *queue, size_t probe)
 {
     const uint32_t mixed = (uint32_t)((uintptr_t)queue >> 4) * UINT32_C(0x9e3779b1);
-    return ((mixed >> 16) + probe) % GPUHAL_LANE_SLOTS;
+    return ((mixed >> (32 - GPUHAL_LANE_SLOT_BITS)) + probe) % GPUHAL_LANE_SLOTS;
 }
 
 /* The lane of a queue; NULL: the queue has none. With the mutex held, or by a caller of the queue. */
@@ -233,43 +227,7 @@ static inline gpuhal_lane *gpuhal_lane_find(const gpuhal_pool *pool, const gpuha
     return lane;
 }
 
-/* ---- trace_ring.c */
-
-/* The words for them are in trace_file.c. */
-typedef enum gpuhal_trace_operation {
-    GPUHAL_TRACE_CREATE,
-    GPUHAL_TRACE_DESTROY,
-    GPUHAL_TRACE_ALLOCATE,
-    GPUHAL_TRACE_RELEASE,
-    GPUHAL_TRACE_USE,
-    GPUHAL_TRACE_GROW,
-    GPUHAL_TRACE_TRIM,
-    GPUHAL_TRACE_LIMIT
-} gpuhal_trace_operation;
-
-/* What was done; what does not apply is 0. `used`, `reserved` and `free_bytes` are those of the pool, afterwards. */
-typedef struct gpuhal_trace_record {
-    uint64_t time_ns; /* gpuhal_os_monotonic_ns() */
-    const gpuhal_device *device;
-    const gpuhal_queue *queue; /* only compared with others */
-    uint64_t buffer;           /* number of the part */
-    uint64_t bytes, offset;
-    uint64_t used, reserved, free_bytes;
-    uint32_t pool, segment, thread;
-    uint16_t operation;
-    int16_t status;
-} gpuhal_trace_record;
-
-void gpuhal_trace_init(gpuhal_trace *trace);
-void gpuhal_trace_finish(gpuhal_trace *trace);
-/* Begins with an empty ring; HOST_MEMORY. */
-gpuhal_status gpuhal_trace_begin(gpuhal_trace *trace);
-/* Adds a record, whose other members are filled in. With the pool's mutex held. */
-void gpuhal_trace_add(const gpuhal_pool *pool, gpuhal_trace_record record);
-/* Copies up to `space` records from number `*next` on, which is advanced; *out_lost: so many before them were
- * overwritten, or are of an earlier trace. Returns how many, 0 from number `end` on. */
-size_t gpuhal_trace_take(gpuhal_trace *trace, uint64_t *next, uint64_t end, gpuhal_trace_record *to, size_t space,
-                         uint64_t *out_lost);
+/* ---- trace_ring.c and trace_file.c are in trace_ring.h */
 
 /* The hooks, with the pool's mutex held: a load each while there is no trace. */
 static inline bool gpuhal_trace_is_on(const gpuhal_pool *pool)
@@ -309,12 +267,6 @@ static inline void gpuhal_trace_part(const gpuhal_part *part, gpuhal_trace_opera
                                                            .segment = part->segment});
     }
 }
-
-/* ---- trace_file.c */
-
-/* Do what GPUHAL_POOL_TRACE asks for. A failure at the end goes to the log. */
-gpuhal_status gpuhal_trace_begin_at_open(gpuhal *gpu);
-void gpuhal_trace_write_at_close(gpuhal *gpu);
 
 /* ---- piece.c */
 
