@@ -190,7 +190,7 @@ enum { GPUHAL_KEPT_PARTS = 8 };
 
 /* Without the mutex. Keeps a part without references, if its home does; false: it is to be given back. */
 bool gpuhal_part_keep(gpuhal_part *part);
-/* Without the mutex. A kept part of so many bytes for the queue, which may be NULL; NULL: there is none. */
+/* Without the mutex. A kept part of so many bytes for the queue, which may be NULL; NULL: it keeps no such part. */
 gpuhal_part *gpuhal_part_take_kept(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes);
 /* A kept part is given back: no longer counted. With both mutexes held. */
 void gpuhal_lane_forget(gpuhal_lane *lane, const gpuhal_part *part);
